@@ -12,31 +12,22 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from mcage.cli import (
-    cache,
-    cite,
-    compare,
-    docs,
+    campaigns,
     doctor,
     faults,
-    merge,
-    nbti,
     rare,
+    reference,
     replay,
     report,
     reproduce,
     sensitivity,
     show,
-    status,
     sweep,
-    techniques,
     trace,
-    verify,
 )
+from mcage.cli.commands import GroupedCommand, UsageError, with_options
 from mcage.cli.gpu import app as gpu_app
-from mcage.cli.grouped_command import GroupedCommand, UsageError
-from mcage.cli.output import checked_output
-from mcage.cli.records import with_options
-from mcage.cli.signals import ending_on_signals
+from mcage.cli.process import checked_output, ending_on_signals
 from mcage.errors import UserError
 from mcage.plain_text import one_line, said_by, visible
 
@@ -51,7 +42,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from mcage.cli.version import version_lines
+        from mcage.cli.doctor import version_lines
 
         for line in version_lines():
             typer.echo(visible(line))
@@ -79,22 +70,22 @@ def _options(
 for command in (
     sweep.sweep,
     show.show,
-    compare.compare,
+    show.compare,
     report.report,
     replay.replay,
     rare.rare,
     sensitivity.sensitivity,
     reproduce.reproduce,
     faults.faults,
-    techniques.techniques,
-    nbti.nbti,
-    merge.merge,
-    status.status,
-    verify.verify,
+    reference.techniques,
+    reference.nbti,
+    campaigns.merge,
+    campaigns.status,
+    campaigns.verify,
     doctor.doctor,
-    cache.cache,
-    docs.docs,
-    cite.cite,
+    doctor.cache,
+    reference.docs,
+    reference.cite,
 ):
     app.command(cls=GroupedCommand)(with_options(command))
 app.add_typer(trace.app, name="trace")

@@ -1,4 +1,4 @@
-"""``mcage doctor``: what this machine can compute with, and whether all of it agrees."""
+"""``mcage doctor|cache|--version``: what this machine computes with, and if engines agree."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcage.engines.interface import Engine
     from mcage.engines.parity import Answers
     from mcage.techniques import Technique
+
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "pydantic")
 CUPY_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
@@ -270,3 +271,75 @@ def _print_verdict(report: dict[str, Any], bad: list[dict[str, Any]]) -> None:
             )
     else:
         print(f"All is well: {tests} comparisons agree ({seconds:.1f} s).")
+
+
+# ``mcage --version``: what computes here, as a bug report or a paper needs it.
+
+SHOWN = {"NumPy": "numpy", "SciPy": "scipy", "Numba": "numba", "h5py": "h5py", "CuPy": "cupy"}
+"""Packages by the names that people know."""
+
+
+def version_lines() -> list[str]:
+    """Version of mcage, the engine that ``auto`` chooses here and why, versions of libraries."""
+    return [f"mcage {_mcage_version()}", f"engine {_engine_text()}", ", ".join(_libraries())]
+
+
+def _mcage_version() -> str:
+    from mcage.version import version_text
+
+    return version_text()
+
+
+def _engine_text() -> str:
+    from mcage.engines.select import select_engine
+
+    engine, reason = select_engine()
+    return f"{engine.name} ({reason})"
+
+
+def _libraries() -> list[str]:
+
+    # CuPy is several packages, one for each CUDA.
+    installed = {name.partition("-")[0]: version for name, version in versions().items()}
+    listed = (f"{name} {installed[package] or 'none'}" for name, package in SHOWN.items())
+    return [f"Python {platform.python_version()}", *listed]
+
+
+# ``mcage cache``: where mcage keeps what is costly to compute, how large it is, and its end.
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove what is kept.")] = False,
+) -> None:
+    """Show what is kept on disk for later runs: where, how many, and how large it is.
+
+    These are arrays, such as replays of kernels, and the machine code of the numba engine. Both are
+    made again when they are needed. MCAGE_CACHE=FOLDER keeps arrays elsewhere, MCAGE_CACHE=off
+    keeps none.
+    """
+    from mcage.files import disk_cache
+    from mcage.plain_text import visible
+    from mcage.version import PACKAGE
+
+    user = disk_cache.user_folder()
+    places = (
+        ("files of arrays", disk_cache.cache_folder(), disk_cache.array_files),
+        (
+            "folders of machine code",
+            PACKAGE / "engines" / "numba_engine" / "__pycache__",
+            disk_cache.code_folders,
+        ),
+        ("folders of machine code", user, disk_cache.code_folders),
+    )
+    for what, place, listed in places:
+        if place is None:
+            continue
+        kept = listed(place)
+        size = sum(map(disk_cache.size_of, kept))
+        cleared = clear and bool(kept) and all([disk_cache.remove(path) for path in kept])
+        done = ", removed" if cleared else ""
+        typer.echo(visible(f"{place}: {what}: {len(kept)}, {size / 1e6:,.1f} MB{done}"))
+    typer.echo(
+        f"Arrays take {disk_cache.MOST_BYTES >> 30} GiB at most; a place has machine code of at "
+        f"most {disk_cache.MOST_CODE_FOLDERS} versions of mcage."
+    )

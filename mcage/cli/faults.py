@@ -1,4 +1,4 @@
-"""``mcage faults``: one sampled fault map, and the classes of entries over many maps."""
+"""``mcage faults``: sampled fault maps, and fits of Vmin to counts of faulty bits."""
 
 import json
 import math
@@ -8,16 +8,421 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.fault_fit import fit_counts
-from mcage.cli.fault_options import FIT, MAX_ID, MapOptions, ModelOptions
+from mcage.cli.spec_options import spec_option
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mcage.geometry import SliceGeometry
+    from mcage.stats.estimates import Estimate
     from mcage.variation.fault_models import FaultModel
+    from mcage.variation.fitting import FaultCounts, FittedVmin, Prediction
+    from mcage.variation.scenarios import Scenario
     from mcage.variation.vmin_tail import TailCells
+
+
+# Options of ``mcage faults``: the fault model, and which maps of it are looked at.
+
+MAX_ID = 2**63 - 1
+"""Largest seed and largest instance id."""
+
+MOST_MAPS = 10_000_000
+"""Maps behind the shares at most: the classes of so many find room in memory."""
+
+MODEL, SAMPLE, FIT = "Fault model", "Fault maps", "Fit to counts"
+"""Panels of the help."""
+
+
+def _help_of(flag: str) -> str:
+    """Help of an option that sweeps have, too."""
+    row = spec_option(flag)
+    return f"{row.help} Default: {row.default}."
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Where the faults come from."""
+
+    scenario: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Process variation: common, clustered, dispersed or measured.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "common"
+    vdd: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VOLTS",
+            help="Supply voltage in V. Default: the scenario's own.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="Fault model. varius: the spatial model, at any Vdd; varius-selected: only its "
+            "maps that are close to the published table; table: classes of entries drawn from that "
+            "table; table-exact: exactly its fractions in every map.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "varius"
+    spread_blocks: Annotated[
+        bool,
+        typer.Option(
+            "--spread-blocks",
+            help="Let n >= 2 faulty bits cost n blocks, or all that there are.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False
+    mu: Annotated[
+        float | None,
+        typer.Option(metavar="VOLTS", help=_help_of("--mu"), rich_help_panel=MODEL),
+    ] = None
+    sigma_die: Annotated[
+        float | None,
+        typer.Option(metavar="VOLTS", help=_help_of("--sigma-die"), rich_help_panel=MODEL),
+    ] = None
+    sigma_systematic: Annotated[
+        float | None,
+        typer.Option(metavar="VOLTS", help=_help_of("--sigma-systematic"), rich_help_panel=MODEL),
+    ] = None
+    sigma_random: Annotated[
+        float | None,
+        typer.Option(metavar="VOLTS", help=_help_of("--sigma-random"), rich_help_panel=MODEL),
+    ] = None
+    phi: Annotated[
+        float | None,
+        typer.Option(metavar="SIDES", help=_help_of("--phi"), rich_help_panel=MODEL),
+    ] = None
+    arrays: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help=_help_of("--arrays"), rich_help_panel=MODEL),
+    ] = None
+    slices_per_chip: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=10_000,
+            metavar="N",
+            help="Number of slices with successive ids that share a die.",
+            rich_help_panel=MODEL,
+        ),
+    ] = 1
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="Largest deviation of a class of entries from the published table, for "
+            "varius-selected. Default: 0.05.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+
+    geometry: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "gcn"
+
+    def model(self) -> "FaultModel":
+        """Fault model that the options describe."""
+        from mcage.geometry import preset
+        from mcage.variation.fault_models import fault_model
+
+        return fault_model(
+            self.scenario,
+            self.mode,
+            spread_blocks=self.spread_blocks,
+            slices_per_chip=self.slices_per_chip,
+            tolerance=self.tolerance,
+            geometry=preset(self.geometry),
+            arrays=self.arrays,
+            mu_volts=self.mu,
+            sigma_die_volts=self.sigma_die,
+            sigma_systematic_volts=self.sigma_systematic,
+            sigma_random_volts=self.sigma_random,
+            phi=self.phi,
+        )
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """Which maps are looked at."""
+
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=MAX_ID,
+            metavar="N",
+            help="Seed of all random streams.",
+            rich_help_panel=SAMPLE,
+        ),
+    ] = 1
+    instance: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=MAX_ID,
+            metavar="N",
+            help="Instance whose map is shown.",
+            rich_help_panel=SAMPLE,
+        ),
+    ] = 0
+    maps: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_MAPS,
+            metavar="N",
+            help="Number of maps behind the table.",
+            rich_help_panel=SAMPLE,
+        ),
+    ] = 200
+
+
+# ``mcage faults --fit``: the constants of Vmin that counts of faulty bits make likely.
+
+SHIPPED = "shipped"
+"""In place of a file: the counts to which scenario measured is fitted."""
+
+THIRD = 1 / 3
+"""Share of faulty entries at which the scenarios run."""
+
+NAMES = {
+    "mu": "mu, mean of Vmin",
+    "between": "sigma between arrays",
+    "within": "sigma inside an array",
+    "total": "sigma of a cell, in all",
+}
+
+
+def fit_counts(
+    path: str, left_out: list[float], options: ModelOptions, which: MapOptions, as_json: bool
+) -> None:
+    """Fit the constants to the counts of a file, and print them.
+
+    Raises
+    ------
+    UserError
+        The counts cannot be read or fitted, or options are given that a fit has no use for.
+    """
+    from mcage.geometry import preset
+    from mcage.variation.fitting import fit_vmin, read_counts, shipped_counts
+
+    _refuse_others(options, which)
+    counts = shipped_counts() if path == SHIPPED else read_counts(Path(path))
+    fitted = fit_vmin(counts, tuple(left_out), seed=which.seed)
+    usage = _usage(counts, fitted, preset(options.geometry))
+    if as_json:
+        typer.echo(json.dumps(_fit_facts(counts, fitted) | usage))
+    else:
+        _print_fit(counts, fitted, usage)
+
+
+def _refuse_others(options: ModelOptions, which: MapOptions) -> None:
+    """Refuse options of a map: a fit draws none."""
+    plain = vars(ModelOptions()) | vars(MapOptions())
+    for key, value in (vars(options) | vars(which)).items():
+        if key not in ("geometry", "seed") and value != plain[key]:
+            raise UserError(
+                f"--{key.replace('_', '-')}: a fit draws no map and has no use for it; leave it out"
+            )
+
+
+def _usage(
+    counts: "FaultCounts", fitted: "FittedVmin", geometry: "SliceGeometry"
+) -> dict[str, Any]:
+    """Options and keys that make slices of the fitted constants."""
+    between = fitted.between.value if fitted.between else 0.0
+    within = fitted.within.value if fitted.within else fitted.total.value
+    arrays = _arrays(counts, geometry) if fitted.between else "none"
+    values: dict[str, Any] = {
+        "mu_volts": round(fitted.mu.value, 4),
+        "sigma_systematic_volts": round(between, 4),
+        "sigma_random_volts": round(within, 4),
+    }
+    options = {
+        "--mu": "mu_volts",
+        "--sigma-systematic": "sigma_systematic_volts",
+        "--sigma-random": "sigma_random_volts",
+    }
+    vdd_volts = _third_volts(values, arrays, geometry)
+    words = [f"{option} {values[key]:g}" for option, key in options.items()]
+    keys = [f"{key} = {value:g}" for key, value in values.items()]
+    return {
+        "options": " ".join(
+            ["--scenario measured", *words, f"--arrays {arrays}", f"--vdd {vdd_volts:g}"]
+        ),
+        "keys": ", ".join([*keys, f'arrays = "{arrays}"']),
+        "third_faulty_volts": vdd_volts,
+    }
+
+
+def _arrays(counts: "FaultCounts", geometry: "SliceGeometry") -> str:
+    """Size of arrays of about as many bits as were counted in each, as square as can be."""
+    bits = counts.bits / counts.arrays
+    sizes = [
+        (entries, columns)
+        for entries in _divisors(geometry.entries)
+        for columns in _divisors(geometry.entry_bits)
+    ]
+
+    def distance(size: tuple[int, int]) -> tuple[float, float, int]:
+        entries, columns = size
+        off = abs(math.log(entries * columns / bits))
+        return round(off, 9), abs(math.log(entries / columns)), entries
+
+    entries, columns = min(sizes, key=distance)
+    return f"{entries}x{columns}"
+
+
+def _divisors(number: int) -> list[int]:
+    return [part for part in range(1, number + 1) if number % part == 0]
+
+
+def _third_volts(values: dict[str, Any], arrays: str, geometry: "SliceGeometry") -> float:
+    """Vdd at which a third of the entries of a slice is faulty, to the millivolt."""
+    from bisect import bisect_left
+
+    from mcage.variation.expected import expected_classes
+    from mcage.variation.fault_models import fault_model
+
+    scenario: Scenario = fault_model(
+        "measured", geometry=geometry, arrays=arrays, **values
+    ).scenario
+    millivolts = range(1, 2001)
+    place = bisect_left(
+        millivolts,
+        -THIRD,
+        key=lambda mv: -float(expected_classes(scenario, mv / 1000)[2:].sum()),
+    )
+    return millivolts[min(place, len(millivolts) - 1)] / 1000
+
+
+def _fit_facts(counts: "FaultCounts", fitted: "FittedVmin") -> dict[str, Any]:
+    """The fit as plain values; a number that is unknown is None."""
+    return {
+        "counts": counts.name,
+        "arrays": counts.arrays or None,
+        "bits": counts.bits,
+        "mended_counts": counts.mended,
+        "likelihood": "exact" if fitted.exact else "composite",
+        **{
+            f"{key}_volts": _numbers(getattr(fitted, key))
+            for key in NAMES
+            if getattr(fitted, key) is not None
+        },
+        "predictions": [
+            {
+                "volts": prediction.volts,
+                "left_out": prediction.left_out,
+                "counted": int(faulty),
+                "faulty_bits": _numbers(prediction.faulty),
+                "faultless_arrays": _numbers(prediction.faultless),
+            }
+            for prediction, faulty in zip(fitted.predictions, counts.faulty, strict=True)
+        ],
+    }
+
+
+def _numbers(estimate: "Estimate") -> dict[str, float] | None:
+    return None if math.isnan(estimate.value) else vars(estimate)
+
+
+def _print_fit(counts: "FaultCounts", fitted: "FittedVmin", usage: dict[str, Any]) -> None:
+    from mcage.report.console import PlainConsole
+
+    console = PlainConsole()
+    arrays = f", {counts.arrays:,} arrays" if counts.arrays else ""
+    console.print(
+        f"{counts.name}: {len(counts.volts)} voltages, {counts.bits:,} bits{arrays}\n",
+        *(f"{line}\n" for line in _caveats(counts, fitted)),
+        sep="",
+        soft_wrap=True,
+    )
+    console.print(_constants_table(fitted))
+    console.print(_counts_table(counts, fitted.predictions))
+    console.print(
+        f"to use it: {usage['options']} (of mcage sweep and mcage faults), or in a spec "
+        f"[faults] {usage['keys']}; at {usage['third_faulty_volts']:g} V a third of the entries "
+        "is faulty",
+        soft_wrap=True,
+    )
+
+
+def _caveats(counts: "FaultCounts", fitted: "FittedVmin") -> list[str]:
+    """What the counts can tell, how intervals are made, and how far the tail is extrapolated."""
+    if fitted.between is None:
+        lines = [
+            "only mu and the deviation of a cell can be told from these counts: counts of ten "
+            "arrays or more (column array), or of arrays without a fault (faultless_arrays), would "
+            "tell arrays from cells; without, intervals are too narrow if faults lie in patches"
+        ]
+    elif fitted.exact:
+        lines = ["counts of each array: all three constants can be told; exact likelihood"]
+    else:
+        lines = [
+            "totals, and arrays without a fault: all three constants can be told; composite "
+            "likelihood"
+        ]
+    lines.append("95 % intervals: percentiles of a parametric bootstrap of 200 samples")
+    if counts.mended:
+        lines.append(
+            f"{counts.mended} counts fall with the voltage; the largest so far stands for them"
+        )
+    share = counts.faulty[-1] / counts.bits
+    lines.append(
+        f"at most {share:.1e} of the bits are faulty: what follows for more is extrapolated"
+    )
+    return lines
+
+
+def _constants_table(fitted: "FittedVmin") -> Any:
+    from mcage.report.console import plain_table
+
+    table = plain_table("constant, mV")
+    for name in ("value", "95 % interval"):
+        table.add_column(name, justify="right")
+    for key, label in NAMES.items():
+        estimate = getattr(fitted, key)
+        if estimate is not None:
+            lower, upper = 1000 * estimate.lower, 1000 * estimate.upper
+            table.add_row(label, f"{1000 * estimate.value:.1f}", f"{lower:.1f}–{upper:.1f}")
+    return table
+
+
+def _counts_table(counts: "FaultCounts", predictions: "tuple[Prediction, ...]") -> Any:
+    from mcage.report.console import plain_table
+
+    table = plain_table("V")
+    headings = ["faulty", "expected", "95 %"]
+    with_arrays = not math.isnan(predictions[0].faultless.value)
+    if with_arrays:
+        headings += ["without a fault", "expected", "95 %"]
+    for name in headings:
+        table.add_column(name, justify="right")
+    for place, prediction in enumerate(predictions):
+        mark = " (left out)" if prediction.left_out else ""
+        cells = [str(counts.faulty[place]), *_expected(prediction.faulty)]
+        if with_arrays:
+            known = counts.faultless[place]
+            cells += [str(known) if known >= 0 else "", *_expected(prediction.faultless)]
+        table.add_row(f"{prediction.volts:g}{mark}", *cells)
+    return table
+
+
+def _expected(estimate: "Estimate") -> tuple[str, str]:
+    return f"{estimate.value:.1f}", f"{estimate.lower:.0f}–{estimate.upper:.0f}"
+
 
 COLUMNS = 64
 """Entries in one band of the terminal map."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcage.cli.shared_options import RELEASE, Engine, Json, Release
+from mcage.cli.run_options import RELEASE, Engine, Json, Release
 from mcage.cli.spec_options import RUN
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli.shared_options import Labels
+from mcage.cli.run_options import Labels
 
 
 class Width(StrEnum):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli.shared_options import RELEASE, Engine, Release
+from mcage.cli.run_options import RELEASE, Engine, Release
 
 
 def reproduce(

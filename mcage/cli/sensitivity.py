@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.shared_options import Engine, Json, ProgressKind
+from mcage.cli.run_options import Engine, Json, ProgressKind
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import ONE_CASE, RUN
 

@@ -1,4 +1,4 @@
-"""``mcage show``: the tables of a results file."""
+"""``mcage show`` and ``mcage compare``: the tables of results files."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -9,14 +9,113 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.shared_options import Labels
-from mcage.cli.table_form import FormOptions, check_form, print_in_form, print_json, print_notes
+from mcage.cli.run_options import Labels
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
     from mcage.report.selection import Condition
     from mcage.report.tables.table import ResultTable
     from mcage.results.header import Header
+
+
+# Options on the lines, the columns and the form of tables of results, and their printing.
+
+FORM = "Lines, columns and form"
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """Which lines and columns a table has, and its form."""
+
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by "
+            "technique, environment, scenario, vdd; of GPUs by policy, technique, reading, "
+            "design. May be given several times; all must hold.",
+            rich_help_panel=FORM,
+        ),
+    ] = None
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Order lines by a column, named as --csv heads it (or by the beginning of that "
+            "name); -COLUMN: the largest first.",
+            rich_help_panel=FORM,
+        ),
+    ] = None
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide",
+            help="Print all columns, also those for which the terminal has no room.",
+            rich_help_panel=FORM,
+        ),
+    ] = False
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV instead of a table.", rich_help_panel=FORM)
+    ] = False
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=FORM)
+    ] = False
+
+
+def check_form(form: FormOptions) -> None:
+    """Refuse options that contradict each other.
+
+    Raises
+    ------
+    UserError
+        They do.
+    """
+    if form.csv and form.json:
+        raise UserError("--csv and --json are two forms: give one of them")
+    if form.json and form.sort is not None:
+        raise UserError("--sort orders the lines of a table or of CSV: leave out --json")
+
+
+def print_in_form(table: "ResultTable", form: FormOptions) -> None:
+    """Print a table for people or as CSV, as the options say.
+
+    Raises
+    ------
+    UserError
+        There is no column to sort by.
+    """
+    from mcage.report.console import console
+    from mcage.report.tables.table import csv_of, sorted_by
+    from mcage.report.tables.terminal import print_table
+
+    if form.sort is not None:
+        table = sorted_by(table, form.sort)
+    if not form.csv:
+        print_table(table, console(), wide=form.wide, remedy="--wide")
+        return
+    typer.echo(csv_of(table), nl=False)
+    for below in table.below:
+        typer.echo(f"not in this CSV, but in --json and in mcage report: {below.title}", err=True)
+
+
+def print_json(content: Any) -> None:
+    """Print plain values as JSON."""
+    from json import dumps
+
+    typer.echo(dumps(content, indent=2, allow_nan=False))
+
+
+def print_notes(files: Sequence[Path], *, to_stderr: bool) -> None:
+    """Print what must be known of the files; of several, with their names."""
+    from mcage.plain_text import visible
+    from mcage.report.notes import notes_on
+    from mcage.results.reader import read_header
+
+    for file in files:
+        name = f"{file}: " if len(files) > 1 else ""
+        for note in notes_on(file, read_header(file)):
+            typer.echo(visible(name + note), err=to_stderr)
+
 
 TABLES = "Other tables"
 
@@ -297,3 +396,46 @@ def _show_comparison(
 def _with_file(path: Path, fields: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Fields of a summary, with its file where there are several."""
     return ({"file": str(path)} if len(files) > 1 else {}) | fields
+
+
+# ``mcage compare``: cases that several results files have in common.
+
+
+def compare(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A B...", help="Results files; the first is compared with the others."
+        ),
+    ],
+    form: FormOptions,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Key of the specs that is meant to differ, such as aging.model, or a section, "
+            "such as aging. May be given several times.",
+        ),
+    ] = None,
+) -> None:
+    """Compare results files case by case: one by one on the same dies where seeds match.
+
+    Files whose specs differ in more than cases, seed and instances are refused, unless --allow says
+    that the difference is meant.
+    """
+    from mcage.report.file_comparison import as_json, compare_files, pairs_of, title_of
+    from mcage.report.selection import Condition
+    from mcage.report.tables.comparison import NOTE, NOTE_ON_STUDIES, pairs_table
+
+    check_form(form)
+    first, *others = files
+    if not others:
+        raise UserError(f"{first} is compared with other results files: name them, too")
+    where = [Condition.parse(text) for text in form.where or ()]
+    comparisons = [compare_files(first, other, allow or (), where) for other in others]
+    if form.json:
+        print_json([as_json(comparison) for comparison in comparisons])
+    else:
+        note = NOTE if comparisons[0].study == "sweep" else NOTE_ON_STUDIES
+        print_in_form(pairs_table(title_of(comparisons), pairs_of(comparisons), note), form)
+    print_notes(files, to_stderr=form.json or form.csv)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.grouped_command import all_shown
+from mcage.cli.commands import all_shown
 from mcage.cli.set_option import check_distinct, parse_set, put
 from mcage.cli.spec_option import SpecOption
 from mcage.cli.spec_options import CASE, COMPARED, RUN, SPEC_OPTIONS

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.run_options import RunOptions, check_run, chosen_executor, computed
-from mcage.cli.shared_options import Devices, Engine, ShowSpec
+from mcage.cli.run_options import (
+    Devices,
+    Engine,
+    RunOptions,
+    ShowSpec,
+    check_run,
+    chosen_executor,
+    computed,
+)
 from mcage.cli.spec_arguments import SpecArguments, SpecOptions
 from mcage.cli.spec_options import RUN
 from mcage.errors import UserError

@@ -1,18 +1,278 @@
-"""``mcage trace``: the traces that there are, and what they are like."""
+"""``mcage trace``: recorded traces, their profiles, and imports from other tools."""
 
 import json
+import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.grouped_command import GroupedCommand
-from mcage.cli.records import with_options
-from mcage.cli.trace_import import import_command
-from mcage.cli.trace_profiles import characterize_command, lines_of, synthesize_command
+from mcage.cli.commands import GroupedCommand, with_options
+from mcage.errors import UserError
+from mcage.plain_text import shortened
 
 if TYPE_CHECKING:
+    from mcage.traces.importing.limits import Limits
+    from mcage.traces.importing.run import Import
+    from mcage.traces.importing.sources import Source
+    from mcage.traces.profiles.profile import Profile
     from mcage.traces.summary import TraceSummary
+
+
+# ``mcage trace import``: traces that other tools have recorded, made native.
+
+_SECONDS_BETWEEN_LINES = 2.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which part of the files is imported."""
+
+    windows: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the first N windows."),
+    ] = None
+    cycles: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM:TO",
+            help="Only windows that open in these cycles; what is open at the end is released.",
+        ),
+    ] = None
+    slices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slice", metavar="NAME", help="Only this slice, such as cu0.simd1. May be repeated."
+        ),
+    ] = None
+
+    def limits(self) -> "Limits":
+        """Return which windows are wanted."""
+        from mcage.traces.importing.limits import Limits
+
+        earliest, latest = _range(self.cycles)
+        return Limits(self.windows, earliest, latest, frozenset(self.slices or ()))
+
+
+def import_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files of one run; .gz and .zst are read as well.", metavar="FILE..."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the traces go.")
+    ],
+    wanted: Wanted,
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Format: auto, csv, npz, gem5, multi2sim, mgpusim, cutracer, nvbit, recorder or "
+            "accelsim.",
+        ),
+    ] = "auto",
+    ticks_per_cycle: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Time units of the file in a cycle (gem5)."),
+    ] = None,
+    values: Annotated[
+        str | None,
+        typer.Option(
+            metavar="before|after",
+            help="When CUTracer has recorded contents: before the instruction (taken unless the "
+            "file contradicts it) or after.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Import traces that other tools have recorded: a trace for each slice of the GPU."""
+    from mcage.traces.importing.limits import Options
+    from mcage.traces.importing.run import import_traces
+
+    options = Options(wanted.limits(), ticks_per_cycle, values)
+    imported = import_traces(files, format_name, out, options, _Progress().tell)
+    if as_json:
+        typer.echo(json.dumps(imported.facts()))
+    else:
+        _print_import(imported, out)
+
+
+def _range(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    first, colon, last = text.partition(":")
+    numbers = all(not end or (end.isdecimal() and len(end) < 16) for end in (first, last))
+    if not colon or not numbers:
+        raise UserError(f"--cycles {shortened(text)}: must be FROM:TO, such as 0:5000")
+    earliest, latest = (int(end) if end else None for end in (first, last))
+    return earliest, latest
+
+
+class _Progress:
+    """Lines on standard error while long files are read."""
+
+    def __init__(self) -> None:
+        self._begin = self._last = time.monotonic()
+
+    def tell(self, source: "Source", done: int) -> None:
+        """Say how much of a file has been read, every two seconds."""
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            share = done / max(source.bytes_on_disk, 1)
+            seconds = now - self._begin
+            message = f"{source.path.name}: {share:.0%} of {source.bytes_on_disk:,} bytes read"
+            print(f"{message}, {seconds:.0f} s", file=sys.stderr)
+
+
+def _print_import(imported: "Import", out: Path) -> None:
+    from mcage.report.console import console, plain_table
+
+    facts = imported.facts()
+    about = plain_table(title=facts["format"], show_header=False)
+    about.add_column(style="bold", no_wrap=True)
+    about.add_column(overflow="fold")
+    for key, value in _lines(facts):
+        about.add_row(key, value)
+    traces = plain_table(title=f"traces in {out}")
+    traces.add_column("file")
+    for header in ("windows", "writes", "reads", "cycles"):
+        traces.add_column(header, justify="right")
+    for made in facts["traces"]:
+        numbers = (f"{made[key]:,}" for key in ("windows", "writes", "reads", "cycles"))
+        traces.add_row(made["file"], *numbers)
+    terminal = console()
+    terminal.print(about, "", traces)
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    gaps = facts["gaps"]
+    lines = [("approximate", f"{what}: {why}") for what, why in facts["approximate"].items()]
+    lines += [("in the file", f"{what}: {how}") for what, how in facts["in_file"].items()]
+    lines += [("inferred", f"{what}: {how}") for what, how in facts["inferred"].items()]
+    lines += [("recorded by", f"{tool} {version}") for tool, version in facts["tools"].items()]
+    for reason, left_out in facts["skipped"].items():
+        first = f"; the first: {left_out['first']}" if left_out["first"] else ""
+        lines.append(("left out", f"{left_out['records']:,} x {reason}{first}"))
+    lines.append(
+        (
+            "gaps",
+            f"{gaps['share']:.2%} of {gaps['reads']:,} reads: {gaps['before_any_write']:,} before "
+            f"any write, {gaps['other_contents']:,} with other contents than the last write",
+        )
+    )
+    return lines
+
+
+# ``mcage trace characterize|synthesize``: what a trace is like, and traces drawn from that.
+
+
+def characterize_command(
+    trace: Annotated[str, typer.Argument(help="Name of a bundled trace, or a trace file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="File of the profile, .json.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the profile: JSON.")] = False,
+) -> None:
+    """Say what a trace is like: its profile, from which others like it can be drawn."""
+    from mcage.files.atomic import make_ready, whole_file
+    from mcage.files.kinds import PROFILE
+    from mcage.plain_text import visible
+    from mcage.traces.library import open_trace
+    from mcage.traces.profiles.characterizing.characterize import characterize
+    from mcage.traces.profiles.profile import profile_text
+
+    if out is not None:
+        make_ready(out, PROFILE)
+    profile = characterize(open_trace(trace))
+    if out is not None:
+        with whole_file(out, PROFILE) as stream:
+            stream.write(profile_text(profile).encode())
+    if as_json:
+        typer.echo(profile_text(profile), nl=False)
+    elif out is not None:
+        typer.echo(visible(str(out)))
+    else:
+        _print_profile(profile)
+
+
+def synthesize_command(
+    profile: Annotated[
+        str, typer.Argument(help="File of a profile, or name of a bundled one, such as DCT-32.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File of the trace.")],
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Equal seeds, equal traces.")] = 0,
+    windows: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="About so many windows.")
+    ] = None,
+    cycles: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="About so many cycles of a pass.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Draw a trace from a profile."""
+    from mcage.files.atomic import make_ready
+    from mcage.files.kinds import TRACE
+    from mcage.plain_text import visible
+    from mcage.traces.library import open_profile
+    from mcage.traces.profiles.synthesizing.synthesize import synthesize
+    from mcage.traces.storage import save_trace
+
+    if windows is not None and cycles is not None:
+        raise UserError("--windows and --cycles: give one of them")
+    make_ready(out, TRACE)
+    trace = synthesize(open_profile(profile), seed, windows, cycles)
+    save_trace(trace, out)
+    facts = {
+        "file": str(out),
+        "caveat": trace.caveat,
+        "seed": seed,
+        "windows": trace.windows,
+        "writes": trace.writes,
+        "reads": trace.reads,
+        "cycles": trace.cycles,
+        "digest": trace.digest(),
+    }
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    for key, value in facts.items():
+        typer.echo(visible(f"{key}: {value:,}" if isinstance(value, int) else f"{key}: {value}"))
+
+
+def _print_profile(profile: "Profile") -> None:
+    """Print the statistics of a profile, a table for each of their parts."""
+    from mcage.report.console import console, plain_table
+
+    terminal = console()
+    parts = dict(profile.statistics)
+    whole = {key: parts.pop(key) for key in list(parts) if not isinstance(parts[key], dict)}
+    for title, part in ({profile.name: whole} | parts).items():
+        table = plain_table(title=title.replace("_", " "), show_header=False)
+        table.add_column(style="bold")
+        table.add_column(overflow="fold")
+        for key, value in lines_of(part):
+            table.add_row(key.replace("_", " "), value)
+        terminal.print(table, "")
+
+
+def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
+    """What nested values say, whatever their shape: a line for each text, number or list."""
+    lines: list[tuple[str, str]] = []
+    for key, value in part.items():
+        items = value if isinstance(value, list) else [value]
+        if value is items and any(isinstance(item, dict | list) for item in items):
+            value = {str(number): item for number, item in enumerate(items, 1)}
+        if isinstance(value, dict) and levels:
+            lines += lines_of(value, f"{before}{key}: ", levels - 1)
+        elif value != "":
+            texts = (f"{item:.4g}" if isinstance(item, float) else str(item) for item in items)
+            lines.append((f"{before}{key}", ", ".join(texts)))
+    return lines
+
 
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
 app.command("import", cls=GroupedCommand)(with_options(import_command))

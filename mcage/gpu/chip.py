@@ -21,8 +21,8 @@ from mcage.gpu.thermal.floorplan import Floorplan
 from mcage.gpu.thermal.network import HIGHEST_KELVIN, LOWEST_KELVIN, ThermalNetwork
 from mcage.gpu.thermal.package import Layer, Package
 from mcage.plain_text import shortened
-from mcage.spec.refusals import first_problem
 from mcage.spec.sections import Section
+from mcage.spec.study_spec import first_problem
 from mcage.spec.toml_files import read_toml
 
 GPUS = ("gtx580",)

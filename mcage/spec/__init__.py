@@ -30,7 +30,7 @@ from mcage.spec.sections import (
 from mcage.spec.study_spec import StudySpec, with_table
 
 if TYPE_CHECKING:
-    from mcage.spec.python_fields import SweepFields
+    from mcage.spec.study_spec import SweepFields
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,183 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Self,
+    TypedDict,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 import tomli_w
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from mcage.errors import UserError
-from mcage.spec.python_fields import plain_fields
-from mcage.spec.refusals import first_problem
-from mcage.spec.sections import Section
+from mcage.plain_text import one_line, shortened
+from mcage.spec.draws import Draws
+from mcage.spec.environments import Point
+from mcage.spec.sections import Aging, Costs, Faults, Life, Registers, Section, Stopping, Workload
 from mcage.spec.toml_files import check_plain, read_toml
+
+# What is wrong with a spec, in one line that names the key, the value and what is right.
+
+_NO_ENVIRONMENT_TABLE = (
+    "unknown key 'environment'; give the operating points of an environment as "
+    "[[operating_points.NAME]], and the names of the environments to compare as environments = "
+    "[...]"
+)
+"""For specs that take `operating_points` for a key by the name of `environments` without its s."""
+
+_MOST_MEANT = 3
+"""Keys that a message proposes at most."""
+
+
+def first_problem(error: ValidationError, spec: type[Section]) -> str:
+    """Say what is wrong first; a misspelt key comes before one that is therefore missing.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What pydantic found.
+    spec : type
+        The whole spec, to name the keys that there are.
+    """
+    problems = error.errors(include_url=False)
+    unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
+    problem = next(unknown, problems[0])
+    location = [part for part in problem["loc"] if not str(part).startswith("literal[")]
+    key = one_line(".".join(map(str, location)))
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        return _unknown_key(location, spec)
+    if problem["type"] == "missing":
+        return f"{key} is missing"
+    if not key:
+        return message
+    return f"{key} = {shortened(problem['input'])}: {message[:1].lower()}{message[1:]}"
+
+
+def _unknown_key(location: Sequence[int | str], spec: type[Section]) -> str:
+    if location == ["environment"]:
+        return _NO_ENVIRONMENT_TABLE
+    *table, name = map(str, location)
+    known = _keys_of(location, spec)
+    everywhere = list(_dotted(spec))
+    meant = (
+        _here(table, _begin_with(name, known))
+        or _begin_with(name, everywhere)
+        or _here(table, get_close_matches(name[:100], known, n=1))
+        or _close_to(name, everywhere)
+    )[:_MOST_MEANT]
+    hint = f"; is {' or '.join(meant)} meant?" if meant else ""
+    key = one_line(".".join([*table, name]))
+    return f"unknown key {key!r}; there are {', '.join(known)}{hint}"
+
+
+def _here(table: Sequence[str], names: Iterable[str]) -> list[str]:
+    return [".".join([*table, name]) for name in names]
+
+
+def _begin_with(name: str, keys: Iterable[str]) -> list[str]:
+    """Keys that a name without its unit, or without its table, may stand for."""
+    return [key for key in keys if f"{key.rpartition('.')[2]}_".startswith(f"{name}_")]
+
+
+def _close_to(name: str, keys: Iterable[str]) -> list[str]:
+    """Keys of other tables that a misspelt name may stand for."""
+    by_name = {key.rpartition(".")[2]: key for key in keys}
+    return [by_name[close] for close in get_close_matches(name[:100], by_name, n=1, cutoff=0.8)]
+
+
+def _dotted(spec: type[Section], table: str = "") -> Iterator[str]:
+    """All keys below a table, tables among them."""
+    for name, field in spec.model_fields.items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        sections = [k for k in kinds if isinstance(k, type) and issubclass(k, Section)]
+        for section in sections:
+            yield from _dotted(section, f"{table}{name}.")
+        yield f"{table}{name}"
+
+
+def _keys_of(location: Sequence[int | str], spec: type[Section]) -> list[str]:
+    """Keys of the table in which the last part of a location was looked for."""
+    section = spec
+    if len(location) > 1:
+        annotation = spec.model_fields[str(location[0])].annotation
+        kinds = (annotation, *get_args(annotation))
+        sections = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section))
+        section = next(sections, Point)
+    return [*section.model_fields, *(["period_years"] if section is Workload else [])]
+
+
+# What may be typed in Python where a spec is made: plain values, and what stands for them.
+#
+# A tuple or an array stands for a list, a single text or number for a list of one where a list is
+# needed, and a table is a dict or a section.
+
+Table = Mapping[str, Any]
+
+
+class SweepFields(TypedDict, total=False):
+    """Keys of `mcage.SweepSpec`, as editors and type checkers know them; each may be left out."""
+
+    instances: int
+    seed: int
+    techniques: str | Sequence[str]
+    environments: str | Sequence[str]
+    scenarios: str | Sequence[str]
+    vdd_volts: float | Sequence[float]
+    workload: Workload | Table
+    life: Life | Table
+    aging: Aging | Table
+    faults: Faults | Table
+    registers: Registers | Table
+    costs: Costs | Table
+    stopping: Stopping | Table | None
+    operating_points: Mapping[str, Sequence[Point | Table]] | None
+    draws: Draws | Table | str | None
+
+
+def plain_fields(given: Mapping[str, Any], model: type[Section]) -> dict[str, Any]:
+    """Plain values, as TOML would give them, for what somebody has typed in Python.
+
+    Parameters
+    ----------
+    given : mapping of str to object
+        Keys of a table of a spec, with whatever they were given. Unknown keys stay.
+    model : type
+        The section whose keys these are.
+    """
+    known = model.model_fields
+    return {
+        name: _plain(value, known[name].annotation if name in known else None)
+        for name, value in given.items()
+    }
+
+
+def _plain(value: Any, annotation: Any = None) -> Any:
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name)) for name in sorted(value.model_fields_set)}
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        value = value.tolist()
+    kinds = (annotation, *get_args(annotation))
+    if isinstance(value, Mapping):
+        sections = (k for k in kinds if isinstance(k, type) and issubclass(k, Section))
+        return plain_fields(value, next(sections, Section))
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    wants_list = any(get_origin(kind) is tuple for kind in kinds)
+    return [value] if wants_list and isinstance(value, str | int | float) else value
+
 
 EXTENT = ("instances", "stopping")
 """Keys that say how many instances are computed, and decide none of them."""
@@ -39,7 +204,7 @@ class StudySpec(Section, metaclass=_OfPython):
     """Everything that decides the results of a study.
 
     In Python, `SweepSpec(techniques=["rrcd"], life={"horizon_years": 5})` takes what TOML takes,
-    and sections as objects; see `mcage.spec.python_fields`.
+    and sections as objects; see `mcage.spec.study_spec`.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ from mcage.campaign.part import Part, run_part
 from mcage.campaign.progress.lines import Lines
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.signals import ending_on_signals
+from mcage.cli.process import ending_on_signals
 from mcage.files import plain_hdf5
 from mcage.results import verified_file
 

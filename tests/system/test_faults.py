@@ -13,8 +13,8 @@ import typer
 from tables import each
 from typer.testing import CliRunner
 
+from mcage.cli.commands import with_options
 from mcage.cli.faults import faults
-from mcage.cli.records import with_options
 from mcage.errors import UserError
 from mcage.variation.die import sample_die
 from mcage.variation.fault_maps import class_shares, fault_map, faulty_bits

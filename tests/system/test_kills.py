@@ -104,7 +104,7 @@ def start(script, *arguments, **options):
 BUSY = """
 import hashlib, sys
 from pathlib import Path
-from mcage.cli.signals import ending_on_signals
+from mcage.cli.process import ending_on_signals
 from mcage.files.atomic import whole_file
 with ending_on_signals(), whole_file(Path("r.h5")) as stream:
     print(flush=True)
@@ -136,7 +136,7 @@ def test_a_main_thread_that_hears_nothing(kind, tmp_path):
 def test_signals_that_are_ignored_stay_so(tmp_path):
     script = (
         "import signal\n"
-        "from mcage.cli.signals import ending_on_signals\n"
+        "from mcage.cli.process import ending_on_signals\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "with ending_on_signals():\n"
         "    signal.raise_signal(signal.SIGINT)\n"
@@ -148,7 +148,7 @@ def test_signals_that_are_ignored_stay_so(tmp_path):
 def test_handlers_are_there_for_the_command_line_only():
     script = (
         "import signal, threading\n"
-        "from mcage.cli.signals import ending_on_signals\n"
+        "from mcage.cli.process import ending_on_signals\n"
         "def state():\n"
         "    return [*map(signal.getsignal, (2, 15, 1))], threading.active_count()\n"
         "before = state()\n"
@@ -161,7 +161,7 @@ def test_handlers_are_there_for_the_command_line_only():
 
 DROPPED = """
 import signal, time
-from mcage.cli.signals import ending_on_signals
+from mcage.cli.process import ending_on_signals
 class Dropped:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)

@@ -408,7 +408,7 @@ def test_a_closed_output_is_no_place_for_results(tmp_path):
     """A new file gets the first free descriptor, that of standard output; it must not."""
     script = (
         "import sys\n"
-        "from mcage.cli.output import checked_output\n"
+        "from mcage.cli.process import checked_output\n"
         "from mcage.files.atomic import whole_file\n"
         "from pathlib import Path\n"
         "with checked_output(), whole_file(Path('t')) as stream:\n"

@@ -18,8 +18,8 @@ from pydantic import Field, ValidationError, model_validator
 from mcage.errors import UserError
 from mcage.gpu.gating.time_model import KernelTiming, Machine, TimeModel
 from mcage.plain_text import shortened
-from mcage.spec.refusals import first_problem
 from mcage.spec.sections import Section
+from mcage.spec.study_spec import first_problem
 from mcage.spec.toml_files import read_toml
 
 KERNEL_SETS = ("chen-2014", "chen-2014-sizes")

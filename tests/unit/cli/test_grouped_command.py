@@ -6,7 +6,7 @@ from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli.app import app
-from mcage.cli.grouped_command import GroupedCommand
+from mcage.cli.commands import GroupedCommand
 
 
 def commands_of(command):

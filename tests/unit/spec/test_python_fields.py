@@ -14,8 +14,8 @@ from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.spec import SweepSpec
 from mcage.spec.environments import Point
-from mcage.spec.python_fields import SweepFields
 from mcage.spec.sections import Life, Workload
+from mcage.spec.study_spec import SweepFields
 
 
 @each(

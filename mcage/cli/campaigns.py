@@ -1,4 +1,4 @@
-"""``mcage verify``: whether a results file is whole, and what of it can be kept if it is not."""
+"""``mcage merge|status|verify``: what campaigns have left on disk."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,75 @@ import typer
 
 if TYPE_CHECKING:
     from mcage.files.checksum import DamagedFileError
+
+
+def merge(
+    out: Annotated[Path, typer.Argument(help="Results file; its shards are in OUT.shards.")],
+    elsewhere: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FROM]...",
+            help="Shard folders and results files of the same campaign, such as copies from other "
+            "machines; they are only read.",
+            show_default=False,
+        ),
+    ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Write the file even if instances are missing."),
+    ] = False,
+    accept_other_code: Annotated[
+        bool,
+        typer.Option("--accept-other-code", help="Merge shards that different codes computed."),
+    ] = False,
+) -> None:
+    """Merge finished instances, computed here or elsewhere, into the results file OUT.
+
+    OUT.shards is merged and removed. Merging again changes nothing. If instances are missing,
+    nothing is written, and the command that computes them is printed.
+    """
+    from mcage.campaign.merge import filling_command
+    from mcage.campaign.merge import merge as merge_instances
+    from mcage.plain_text import visible
+    from mcage.report.notes import note_on_absent
+    from mcage.results.reader import read_header
+
+    path = merge_instances(out, elsewhere or (), partial, accept_other_code)
+    typer.echo(visible(str(path)))
+    header = read_header(path)
+    if header.absent:
+        typer.echo(note_on_absent(header), err=True)
+        typer.echo(visible(filling_command(header, path, path)), err=True)
+
+
+# ``mcage status``: what campaigns are doing, from another terminal.
+
+
+def status(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PLACE...",
+            help="Results file, finished or to be, or a folder with such. Default: results.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far campaigns are: finished instances, rate, time left, workers, failures."""
+    from json import dumps
+
+    from mcage.campaign.status.reader import statuses
+    from mcage.report.console import console
+    from mcage.report.tables.status import print_statuses, rows
+
+    campaigns = [campaign for path in paths or [Path("results")] for campaign in statuses(path)]
+    if json:
+        print(dumps(rows(campaigns), indent=2))
+    else:
+        print_statuses(campaigns, console())
+
+
+# ``mcage verify``: whether a results file is whole, and what of it can be kept if it is not.
 
 
 def verify(

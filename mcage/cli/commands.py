@@ -1,0 +1,180 @@
+"""From functions to commands: options in groups, records of options, no option twice."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from mcage.cli.spec_options import RUN
+from mcage.errors import UserError
+from mcage.plain_text import shown
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Of a command line that no command understands; Typer has no public name for it."""
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help has ``--help`` among the options of the run, if there are such."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``."""
+        option: Any = super().get_help_option(ctx)
+        panels = {getattr(parameter, "rich_help_panel", None) for parameter in self.params}
+        if option and RUN in panels:
+            option.rich_help_panel = RUN
+        return option
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete all options, also those that the help leaves out."""
+        with all_shown(self):
+            return super().shell_complete(ctx, incomplete)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line.
+
+        Raises
+        ------
+        UserError
+            An option that takes one value has several, of which Click would take the last.
+        """
+        try:
+            if not ctx.resilient_parsing:
+                self._refuse_repeated(ctx, list(args))
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            vars(error).update(ctx=getattr(error, "ctx", None) or ctx)
+            raise
+
+    def _refuse_repeated(self, ctx: Any, args: list[str]) -> None:
+        parser: Any = self.make_parser(ctx)
+        options = [
+            parameter
+            for parameter in self.get_params(ctx)
+            if parameter.param_type_name == "option" and not parameter.multiple
+        ]
+        for option in options:
+            option.add_to_parser(_Appending(parser), ctx)  # type: ignore[arg-type]
+        values, _, _ = parser.parse_args(args)
+        for option in options:
+            given = values.get(option.name) or []
+            if getattr(option, "is_flag", False):
+                if len(set(given)) > 1:
+                    both = f"{option.opts[0]} and {option.secondary_opts[0]}"
+                    raise UserError(f"{both} contradict each other: give one of them")
+            elif len(given) > 1:
+                texts = " and ".join(map(shown, given))
+                raise UserError(f"{option.opts[0]} takes one value, but {texts} are given")
+
+
+@contextmanager
+def all_shown(command: Any) -> Iterator[None]:
+    """Have a command that hides none of its options, for as long as the block lasts."""
+    hidden = [each for each in command.params if getattr(each, "hidden", False)]
+    for parameter in hidden:
+        parameter.hidden = False
+    try:
+        yield
+    finally:
+        for parameter in hidden:
+            parameter.hidden = True
+
+
+class _Appending:
+    """Takes the place of a parser to which options are added, and makes it keep all values."""
+
+    def __init__(self, parser: Any) -> None:
+        self._parser = parser
+
+    def add_option(self, *, action: str, **settings: Any) -> None:
+        self._parser.add_option(action=action.replace("store", "append"), **settings)
+
+
+# Commands whose parameters are records: a record stands for the options that are its fields.
+#
+# Typer makes an option of every parameter of a function. Here a function takes what belongs
+# together as one value, and `with_options` gives Typer a function with the single options.
+
+Command = Callable[..., None]
+
+
+class Options(Protocol):
+    """Several options that a command takes as one value; the meta data of an `Annotated` type."""
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the single options, as Typer takes them."""
+
+    def gathered(self, values: Mapping[str, Any]) -> Any:
+        """Make the one value of the values of all parameters, by name."""
+
+
+class _Fields:
+    """Fields of a dataclass as options."""
+
+    def __init__(self, record: type[Any]) -> None:
+        self._record = record
+        hints = get_type_hints(record, include_extras=True)
+        self._parameters = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                annotation=hints[field.name],
+            )
+            for field in fields(record)
+        ]
+
+    def parameters(self) -> list[inspect.Parameter]:
+        return self._parameters
+
+    def gathered(self, values: Mapping[str, Any]) -> Any:
+        return self._record(**values)
+
+
+def with_options(command: Command) -> Command:
+    """Make the function that Typer sees of a function that takes records.
+
+    Parameters
+    ----------
+    command : callable
+        Each of its parameters is an option or argument as Typer takes it; or a dataclass, whose
+        fields are such; or ``Annotated[T, options]``, where ``options`` are `Options` of a T.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    bundles: dict[str, Options] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if bundle := _options_of(hints[name]):
+            bundles[name] = bundle
+            parameters += bundle.parameters()
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+
+    def run(**values: Any) -> None:
+        for name, bundle in bundles.items():
+            parts = {
+                parameter.name: values.pop(parameter.name) for parameter in bundle.parameters()
+            }
+            values[name] = bundle.gathered(parts)
+        command(**values)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options_of(hint: Any) -> Options | None:
+    """Options that a type stands for; None for a single option."""
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _Fields(hint)
+    if get_origin(hint) is Annotated:
+        for data in get_args(hint)[1:]:
+            if hasattr(data, "gathered"):
+                options: Options = data
+                return options
+    return None
