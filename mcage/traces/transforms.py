@@ -3,7 +3,7 @@
 **Release.** Both papers let a wavefront release its window when it ends (Valero et al., IEEE TC
 2019, section 5.2; Toca-Diaz et al. (RRCD), section IV.D), and so do AMD's GCN units; this is the
 default. The simulator that recorded the bundled traces releases the windows of a work-group
-together, when its last wavefront has ended, as NVIDIA's GPUs do: docs/open-differences.md.
+together, when its last wavefront has ended, as NVIDIA's GPUs do: results/open-differences.md.
 
 **Idle time.** A trace is cyclic: what an entry holds at the end of a pass, it holds until its first
 write in the next pass. So a slice that holds its values while it is idle replays the same trace

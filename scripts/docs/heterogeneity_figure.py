@@ -26,7 +26,7 @@ from mcage.report.tables.gpu.heterogeneity import summarize_file
 from mcage.results.reader import open_results
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "gpu-level.md"
+PAGE = ROOT / "results" / "gpu-level.md"
 DEFAULT_OUT = ROOT / "docs" / "figures" / "heterogeneity-map.png"
 
 PROPOSAL, DUPLICATION = 1, 2

@@ -3,8 +3,8 @@
     python scripts/docs/reproduce.py
     python scripts/docs/reproduce.py --drawings   # only the figures, from their CSV files
 
-`docs/reproduction.md` and the README hold the tables between comments; everything else in them is
-written by hand. Both ways to release windows are computed; files and figures are of the default.
+`docs/reproduction.md` and `results/register-files.md` hold the tables between comments; everything
+else in them is written by hand. Both ways to release windows are computed; files and figures are of the default.
 """
 
 import sys
@@ -34,7 +34,7 @@ from mcage.traces.transforms import WORK_GROUP
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
 PAGE = ROOT / "docs" / "reproduction.md"
-README = ROOT / "README.md"
+LINES = ROOT / "results" / "register-files.md"
 TABLE, OTHER_TABLE = "table.json", f"table-{WORK_GROUP}.json"
 
 OTHER_HEADINGS = ("work-group: limit 64", "no limit", "agrees", "why")
@@ -57,7 +57,7 @@ SHOWN = {
     "occupied entries": ("occupancy", "", "mean"),
     "writes that stay in place, RRCD": ("regular_writes", "rrcd"),
 }
-"""Lines in the README: metric, technique, and kernel and scenario unless it is the plain mean."""
+"""Lines on the page: metric, technique, and kernel and scenario unless it is the plain mean."""
 
 
 def main() -> None:
@@ -72,14 +72,21 @@ def main() -> None:
     write_table(rows, RESULTS, TABLE)
     write_table(others, RESULTS, OTHER_TABLE)
     write_figures(lambda plot: plot.table(study), RESULTS)
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), rows, others), encoding="utf-8")
-    README.write_text(with_sample(README.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    PAGE.write_text(with_verdicts(PAGE.read_text(encoding="utf-8"), rows, others), encoding="utf-8")
+    LINES.write_text(with_tables(LINES.read_text(encoding="utf-8"), rows, others), encoding="utf-8")
+
+
+def with_verdicts(page: str, rows: Sequence[Row], others: Sequence[Row]) -> str:
+    """The page with its verdicts, and some of the lines, brought up to date."""
+    page = between(page, "verdicts", f"{in_counts(rows)}\n")
+    page = between(page, "verdicts by work-group", f"{in_counts(others)}\n")
+    lines = [[what, *_sample(_row(rows, *key))] for what, key in SHOWN.items()]
+    headings = ("", "paper", "limit 64", "no limit", "agrees")
+    return between(page, "reproduction", "\n" + markdown(headings, lines) + "\n")
 
 
 def with_tables(page: str, rows: Sequence[Row], others: Sequence[Row]) -> str:
-    """The page with its tables brought up to date."""
-    page = between(page, "verdicts", f"{in_counts(rows)}\n")
-    page = between(page, "verdicts by work-group", f"{in_counts(others)}\n")
+    """The page with all lines, and those of each kernel, brought up to date."""
     for paper in PAPERS:
         pairs = [pair for pair in zip(rows, others, strict=True) if pair[0].figure.paper == paper]
         by_default = [row for row, _ in pairs]
@@ -103,14 +110,6 @@ def _line(row: Row, other: Row, notes: dict[str, int]) -> list[str]:
 
 def _note(row: Row, notes: dict[str, int]) -> str:
     return str(notes.get(row.why, ""))
-
-
-def with_sample(readme: str, rows: Sequence[Row]) -> str:
-    """The README with the verdicts on all lines, and some of the lines."""
-    lines = [[what, *_sample(_row(rows, *key))] for what, key in SHOWN.items()]
-    text = f"\n{in_counts(rows)} Some of them:\n\n"
-    text += markdown(("", "paper", "limit 64", "no limit", "agrees"), lines) + "\n"
-    return between(readme, "reproduction", text)
 
 
 def _row(

@@ -2,8 +2,8 @@
 
     python scripts/docs/reproduce_gpus.py
 
-`docs/gpu-reproduction.md` holds the tables between comments; everything else in it is written by
-hand.
+`docs/gpu-reproduction.md` and `results/whole-gpus.md` hold them between comments; everything else
+in them is written by hand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,7 @@ from mcage.studies.reproduction.table import (
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
 PAGE = ROOT / "docs" / "gpu-reproduction.md"
+LINES = ROOT / "results" / "whole-gpus.md"
 TABLE = "table-gpus.json"
 
 
@@ -39,13 +40,14 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_table(rows, RESULTS, TABLE)
     write_plots(RESULTS)
-    page = with_tables(PAGE.read_text(encoding="utf-8"), rows, ages())
-    PAGE.write_text(page, encoding="utf-8")
+    verdicts = between(PAGE.read_text(encoding="utf-8"), "verdicts", f"{in_counts(rows)}\n")
+    PAGE.write_text(verdicts, encoding="utf-8")
+    lines = with_tables(LINES.read_text(encoding="utf-8"), rows, ages())
+    LINES.write_text(lines, encoding="utf-8")
 
 
 def with_tables(page: str, rows: Sequence[Row], by_age: Sequence[Mapping[str, Any]]) -> str:
     """The page with its tables brought up to date."""
-    page = between(page, "verdicts", f"{in_counts(rows)}\n")
     for paper in GPU_PAPERS:
         selected = [row for row in rows if row.figure.paper == paper]
         notes = numbered_reasons(selected)

@@ -3,7 +3,7 @@
 Two results of the papers do not follow at once from the traces that ship with mcage: how much
 register compression alone (RC) lowers the longest duty cycles, and how rarely BlackScholes spills
 under RRCD. What the texts leave open is put to the test here, assumption by assumption, on copies
-of the traces (`explore_traces.py`) and with the engines of every sweep; docs/open-differences.md
+of the traces (`explore_traces.py`) and with the engines of every sweep; results/open-differences.md
 discusses what this prints.
 
     python scripts/experiments/explore_differences.py [duty|spills|all] [--recorded FOLDER]

@@ -44,7 +44,7 @@ from mcage.stats.survival import kaplan_meier, life_quantile
 from mcage.stats.wording import plus_minus, with_bounds
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "gpu-level.md"
+PAGE = ROOT / "results" / "gpu-level.md"
 FIGURES = ROOT / "docs" / "figures"
 
 POLICIES = ("default", "round-robin", "least-shift", "coolest-first", "most-slack")

@@ -4,7 +4,7 @@
 
 Computes the sweeps that are not in the folder yet (three quarters of an hour on two cores), then
 writes `results/low-voltage/*.csv`, `docs/figures/low-voltage-*.png`, and the tables of
-`docs/low-voltage.md`, which stand between comments there: for the scenarios of the paper, and for
+`results/low-voltage.md`, which stand between comments there: for the scenarios of the paper, and for
 the slope that was measured. `--slope` and `--only-further` select some of it. `--further` adds a
 column of other physics to the last table, such as
 
@@ -47,7 +47,7 @@ from mcage.variation.scenarios import PUBLISHED, SCENARIOS, scenario
 
 ROOT = Path(__file__).parents[2]
 CSV = ROOT / "results" / "low-voltage"
-PAGE = ROOT / "docs" / "low-voltage.md"
+PAGE = ROOT / "results" / "low-voltage.md"
 FIGURES = ROOT / "docs" / "figures"
 
 TECHNIQUES = ("baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar")

@@ -21,7 +21,10 @@ from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
 
-PAGES = sorted([*ROOT.glob("*.md"), ROOT / "tests" / "README.md", *(ROOT / "docs").glob("**/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), ROOT / "tests" / "README.md"]
+    + [page for folder in ("docs", "results") for page in (ROOT / folder).glob("**/*.md")]
+)
 MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
 FENCE = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from published_runs import replays
-from reproduce import OTHER_TABLE, PAGE, README, RESULTS, TABLE, with_sample, with_tables
+from reproduce import LINES, OTHER_TABLE, PAGE, RESULTS, TABLE, with_tables, with_verdicts
 
 from mcage.cli.main import main
 from mcage.studies.reproduction.figure_data import PLOTS
@@ -71,9 +71,9 @@ def test_a_figure_shows_what_mcage_computes(study, plot):
 
 
 def test_the_pages_have_the_tables(rows, rows_by_work_group):
-    page, readme = (path.read_text(encoding="utf-8") for path in (PAGE, README))
-    assert page == with_tables(page, rows, rows_by_work_group)
-    assert readme == with_sample(readme, rows)
+    page, lines = (path.read_text(encoding="utf-8") for path in (PAGE, LINES))
+    assert page == with_verdicts(page, rows, rows_by_work_group)
+    assert lines == with_tables(lines, rows, rows_by_work_group)
 
 
 def test_the_page_counts_the_lines_that_agree_with_the_published_limit(rows, rows_by_work_group):

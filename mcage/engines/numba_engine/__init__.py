@@ -4,7 +4,7 @@
 RRCD does (`redirect`) or GR-Guard (`guard`), and sorts them by entry (`occupants`). `cell_times`
 and `fixed_layout` work out what cells go through, a bit of 64 components at a time. A sweep asks
 for less than all cells: `stress/` finds the most stressed cell by branch and bound, and sums up
-tracked cells. docs/performance.md says what each costs.
+tracked cells. results/performance.md says what each costs.
 """
 
 from mcage.engines.numba_engine.engine import NumbaEngine

@@ -111,7 +111,7 @@ def test_recorded_windows_are_released_with_their_work_groups(name):
 
 
 def test_blackscholes_gives_back_a_third_of_its_time():
-    """docs/open-differences.md: windows outlive their wavefronts by a third of their lives."""
+    """results/open-differences.md: windows outlive their wavefronts by a third of their lives."""
     trace = open_trace("BlackScholes")
     begin = trace.cycle[trace.alloc_event]
     lives = (wavefront_ends(trace) - begin).sum() / (release_cycles(trace) - begin).sum()

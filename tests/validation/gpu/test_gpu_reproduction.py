@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from reproduce_gpus import PAGE, RESULTS, TABLE, with_tables
+from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
 from mcage.gpu.gating.policies import policy
 from mcage.gpu.heterogeneity.benchmarks import benchmarks, printed_means
@@ -86,7 +86,7 @@ def test_a_figure_shows_what_mcage_computes(plot):
 
 
 def test_the_page_has_the_tables(rows):
-    page = PAGE.read_text(encoding="utf-8")
+    page = LINES.read_text(encoding="utf-8")
     assert page == with_tables(page, rows, ages())
 
 

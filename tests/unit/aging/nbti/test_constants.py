@@ -22,7 +22,7 @@ from mcage.aging.nbti import (
 )
 from mcage.errors import UserError
 
-DOCUMENT = (ROOT / "docs" / "aging.md").read_text()
+DOCUMENT = "".join((ROOT / folder / "aging.md").read_text() for folder in ("docs", "results"))
 
 
 @each("name", MODEL_NAMES)
