@@ -4,7 +4,8 @@
     python scripts/docs/reproduce.py --drawings   # only the figures, from their CSV files
 
 `docs/reproduction.md` and `results/register-files.md` hold the tables between comments; everything
-else in them is written by hand. Both ways to release windows are computed; files and figures are of the default.
+else in them is written by hand. Both ways to release windows are computed; files and figures are
+of the default.
 """
 
 import sys

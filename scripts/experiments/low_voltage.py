@@ -4,9 +4,9 @@
 
 Computes the sweeps that are not in the folder yet (three quarters of an hour on two cores), then
 writes `results/low-voltage/*.csv`, `docs/figures/low-voltage-*.png`, and the tables of
-`results/low-voltage.md`, which stand between comments there: for the scenarios of the paper, and for
-the slope that was measured. `--slope` and `--only-further` select some of it. `--further` adds a
-column of other physics to the last table, such as
+`results/low-voltage.md`, which stand between comments there: for the scenarios of the paper, and
+for the slope that was measured. `--slope` and `--only-further` select some of it. `--further` adds
+a column of other physics to the last table, such as
 
     --further "spread 2 mV:aging.nbti_spread_mv=2.0"
 """

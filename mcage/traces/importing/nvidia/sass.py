@@ -1,8 +1,8 @@
 """Which registers an instruction of an NVIDIA GPU writes and reads, from its SASS text alone.
 
 For Volta and later. The widths are those of the life ranges that ``nvdisasm -plr`` prints;
-results/importer-sources.md says how they were compared. What the table does not know is left out, not
-guessed. ``scripts/nvbit/sass.h`` says the same of what is written, for the recorder.
+results/importer-sources.md says how they were compared. What the table does not know is left out,
+not guessed. ``scripts/nvbit/sass.h`` says the same of what is written, for the recorder.
 """
 
 import re
