@@ -146,8 +146,8 @@ def test_a_file_names_the_slice_of_its_constants(tmp_path):
 
 @pytest.mark.parametrize("name", ["32nm", "28nm"])
 def test_the_page_has_the_same_constants(name):
-    """Rows of the tables in docs/costs.md, and their status words, against the file."""
-    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    """Rows of the tables in results/costs.md, and their status words, against the file."""
+    page = (ROOT / "results" / "costs.md").read_text(encoding="utf-8")
     table = page.partition(f"| {name.replace('nm', ' nm')} | read |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", table, re.M)
     constants = tomllib.loads(SHIPPED)[name]
