@@ -1,6 +1,6 @@
 // What an epoch does to the instances that run it, in short: which residencies lived in each entry, and
 // for each bit of an entry a bound, the seconds for which any of its cells has held '0' or '1' at
-// most. The Numba engine does the same (mcage/engines/numba_engine/stress/bounds.py).
+// most. The Numba engine does the same (mcage/engines/numba_engine/bounds.py).
 //
 // Codes of the log lie entry by entry, pass by pass, in order of time.
 //

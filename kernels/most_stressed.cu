@@ -1,7 +1,7 @@
 // The most stressed cell of each instance, without a sum for every cell. Only places, bits of entries,
 // whose bound exceeds the longest time found so far are worked out: their cells are summed up over all
 // epochs, terms in the order of the reference (`DenseStress` of mcage/engines/stress.py). The Numba
-// engine goes the same way (mcage/engines/numba_engine/stress/most_stressed.py).
+// engine goes the same way (mcage/engines/numba_engine/most_stressed.py).
 //
 // Constants: as in `stress.cuh`
 

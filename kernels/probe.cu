@@ -1,4 +1,4 @@
-// Does a device answer? `mcage/engines/cuda_engine/devices/opening.py` compiles and runs this before
+// Does a device answer? `mcage/engines/cuda_engine/opening.py` compiles and runs this before
 // any work is given to a device.
 
 // doubled[i] = 2 * numbers[i]; one block, a thread for each.

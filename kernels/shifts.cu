@@ -1,5 +1,5 @@
 // Threshold shifts of tracked cells under the model `facelift`: which cells fail, and how many have
-// shifted how far. The reference is `TrackedSeconds` of mcage/engines/tracked_cells.py. The model
+// shifted how far. The reference is `TrackedSeconds` of mcage/engines/stress.py. The model
 // takes only operations that IEEE 754 rounds correctly, so that shifts are equal to the last bit.
 
 constexpr int THREADS = 256;  // of a block

@@ -1,5 +1,5 @@
 // What the kernels of stress times look at: residencies of a technique, and what has happened to the
-// instances of a batch (`mcage/engines/cuda_engine/stress/` makes both). And for how long a single bit
+// instances of a batch (`mcage/engines/cuda_engine/stress.py` makes both). And for how long a single bit
 // of some components of an entry holds '1' and is powered in an epoch: sums of the residencies that
 // lived there, or a walk through their writes where it matters what was there before.
 //

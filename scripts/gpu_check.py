@@ -51,11 +51,9 @@ from bench_engines import TRACKED_CELLS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.concurrency import usable_cores
-from mcage.engines.cuda_engine.devices.cupy_device import CupyDevice
-from mcage.engines.cuda_engine.devices.driver import ask_driver
-from mcage.engines.cuda_engine.devices.errors import NoDeviceError
-from mcage.engines.cuda_engine.devices.opening import open_devices
+from mcage.engines.cuda_engine.devices import CupyDevice, NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.opening import ask_driver, open_devices
 from mcage.engines.cuda_engine.programs import PROBE
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine

@@ -16,7 +16,7 @@ import typer
 from mcage.concurrency import usable_cores
 
 if TYPE_CHECKING:
-    from mcage.engines.cuda_engine.devices.driver import Driver
+    from mcage.engines.cuda_engine.opening import Driver
     from mcage.engines.interface import Engine
     from mcage.engines.parity import Answers
     from mcage.techniques import Technique
@@ -44,7 +44,7 @@ def doctor(
     That takes ten seconds, and half a minute with --technique; the first run also compiles, which
     takes a minute. Exit code 1: an engine disagrees or fails.
     """
-    from mcage.engines.cuda_engine.devices.driver import ask_driver
+    from mcage.engines.cuda_engine.opening import ask_driver
     from mcage.techniques import technique as named_technique
 
     chosen = named_technique(technique) if technique else None
@@ -189,15 +189,15 @@ def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
 
 def _open_cuda() -> tuple[Engine, str]:
     """The engine on all devices that can be used; of the others why not."""
-    from mcage.engines.cuda_engine.devices.opening import ask_devices
     from mcage.engines.cuda_engine.engine import CudaEngine
+    from mcage.engines.cuda_engine.opening import ask_devices
 
     devices = ask_devices()
     return CudaEngine(devices.usable), devices.refused_in_words
 
 
 def _why_not(name: str, error: Exception, driver: Driver) -> str:
-    from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+    from mcage.engines.cuda_engine.devices import NoDeviceError
 
     if not isinstance(error, NoDeviceError):
         return _in_words(error)

@@ -20,8 +20,7 @@ from mcage.costs.powered_entries import (
 from mcage.geometry import SliceGeometry
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
-from mcage.replays.schedule import Schedule
-from mcage.replays.writes import writes_of
+from mcage.replays.schedule import Schedule, writes_of
 from mcage.techniques import Gating, Placement, Storage, Technique, refuse_policy
 from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, wc_bytes

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.replays.prepare import FixedReplay, PackedReplay, PreparedReplay
-from mcage.replays.schedule import Schedule
-from mcage.replays.writes import writes_of
+from mcage.replays.schedule import Schedule, writes_of
 from mcage.techniques import Gating, Storage, refuse_policy
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 from mcage.traces.patterns import wc_bytes

@@ -15,8 +15,13 @@ from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.nbti import Facelift
 from mcage.aging.vmin import CellFailure
 from mcage.compiled import compiled
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import BINS_PER_VOLT, CellSeconds, Moments, TrackedSeconds
+from mcage.engines.stress import (
+    BINS_PER_VOLT,
+    CellSeconds,
+    FaultFreeDuties,
+    Moments,
+    TrackedSeconds,
+)
 
 _LEAST = sys.float_info.min
 

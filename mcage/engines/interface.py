@@ -1,21 +1,32 @@
-"""What each engine offers: fault maps in, compact outcomes out, cell arrays only on request."""
+"""What each engine offers: fault maps in, compact outcomes out, cell arrays only on request.
 
+What lies above every engine is here too: which policies it implements, packed windows, and the
+limit on the writes that an engine can number.
+"""
+
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from threading import RLock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.packed import Packed, PackedStress
-from mcage.engines.policies import Policies
-from mcage.engines.programs.learnt import Learnt, ProgramStress
-from mcage.engines.programs.programs import Programs
-from mcage.engines.programs.runner import ProgramRunner
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
+from mcage.engines.stress import (
+    DenseStress,
+    FaultFreeDuties,
+    SliceTimes,
+    StressAccumulator,
+    TrackedCells,
+    by_kernel,
+)
+from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
+from mcage.replays.layout import Layout, Packing, Places
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import (
     FixedReplay,
@@ -23,8 +34,195 @@ from mcage.replays.prepare import (
     PreparedReplay,
     ProgrammedReplay,
     RedirectedReplay,
+    prepare,
 )
-from mcage.techniques import Technique
+from mcage.techniques import Gating, Placement, Storage, Technique
+
+# Which policies an engine implements, and the refusal of all others, by name.
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Policies that an engine implements, in every combination that makes a `Technique`.
+
+    They are listed one by one: a member that is added to an enumeration is implemented by no
+    engine until the engine says so.
+
+    Attributes
+    ----------
+    placements : set of Placement
+        Placements.
+    storages : set of Storage
+        Storages.
+    gatings : set of Gating
+        Gatings.
+    """
+
+    placements: Set[Placement]
+    storages: Set[Storage]
+    gatings: Set[Gating]
+
+    def check(self, technique: Technique, engine: str) -> None:
+        """Refuse a technique that asks for a policy which is not among these.
+
+        Parameters
+        ----------
+        technique : Technique
+            Any technique.
+        engine : str
+            Name of the engine that implements these policies.
+
+        Raises
+        ------
+        UserError
+            One line that names technique, policy and engine.
+        """
+        asked: tuple[tuple[Placement | Storage | Gating, Set[Placement | Storage | Gating]], ...]
+        asked = (
+            (technique.placement, self.placements),
+            (technique.storage, self.storages),
+            (technique.gating, self.gatings),
+        )
+        for policy, implemented in asked:
+            if policy not in implemented:
+                kind = type(policy).__name__.lower()
+                known = ", ".join(member.value for member in type(policy) if member in implemented)
+                where = "; programs run on the CPU: --engine numba" if technique.program else ""
+                raise UserError(
+                    f"technique {technique.name!r}: engine {engine!r} does not implement {kind} "
+                    f"{policy.value!r}; it implements {known}{where}"
+                )
+
+
+# Engines that number the writes of all traces through, in codes with room for so many.
+
+
+def check_writes(writes: int, most: int, engine: str) -> None:
+    """Refuse traces with more register writes together than an engine can number.
+
+    Parameters
+    ----------
+    writes, most : int
+        Register writes of the traces, and of how many the codes of the engine can tell the number.
+    engine : str
+        Its name.
+
+    Raises
+    ------
+    UserError
+        There are more.
+    """
+    if writes > most:
+        raise UserError(
+            f"the traces have {writes:,} register writes together; the {engine} engine takes "
+            f"{most:,} at most: give it fewer traces, or shorter ones"
+        )
+
+
+# Packed windows above any engine: its replays of re-timed traces, moved to where windows lie.
+#
+# With one window size, the places are alike: a replay with each number of places is enough, and a
+# fault map only says which entries they are. Kernels of different size overlap differently on every
+# map, so that each is replayed as it lies there.
+
+
+class Packed:
+    """Packed replays on an engine, for any number of threads.
+
+    Parameters
+    ----------
+    fixed_times : callable
+        Cell times of an engine where windows have fixed places (`Engine.fixed_times`).
+    """
+
+    def __init__(self, fixed_times: Callable[[FixedReplay], CellTimes]) -> None:
+        self._fixed_times = fixed_times
+        self._lock = RLock()
+        self._replays: WeakKeyDictionary[Packing, dict[Places, FixedReplay]] = WeakKeyDictionary()
+        self._times: WeakKeyDictionary[Packing, dict[Places, SliceTimes]] = WeakKeyDictionary()
+
+    def cell_times(self, replay: PackedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+        """See `Engine.cell_times`; `period` is that of each instance.
+
+        Where nothing can run, all cells are off for as long as the recorded trace takes.
+        """
+        slices = [self.slice_times(replay, fault_map) for fault_map in fault_maps]
+        ones, powered, period = zip(*slices, strict=True)
+        return CellTimes(np.stack(ones), np.stack(powered), np.array(period, dtype=np.int64))
+
+    def slice_times(self, replay: PackedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+        """Times of one slice, whose fault map is uint8[entries]."""
+        packing, geometry = replay.packing, replay.geometry
+        ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
+        powered = np.zeros_like(ones)
+        places = packing.places(fault_map)
+        if not all(places):
+            return ones, powered, replay.period
+        if len(packing.sizes) > 1:
+            return self._replayed(self._laid_out(replay, fault_map, places))
+        entries = packing.entries(fault_map, places)
+        ones[entries], powered[entries], period = self._of_places(replay, places)
+        return ones, powered, period
+
+    def _of_places(self, replay: PackedReplay, places: Places) -> SliceTimes:
+        """Times of the rows of all places, place after place."""
+        packing = replay.packing
+        with self._lock:
+            known = self._times.setdefault(packing, {})
+            if places not in known:
+                ones, powered, period = self._replayed(self._retimed(replay, places))
+                (size,), (count,) = packing.sizes, places
+                narrow = np.min_scalar_type(period)
+                rows = slice(size * count)
+                known[places] = ones[rows].astype(narrow), powered[rows].astype(narrow), period
+            return known[places]
+
+    def _laid_out(
+        self, replay: PackedReplay, fault_map: NDArray[np.uint8], places: Places
+    ) -> FixedReplay:
+        """Re-timed replay with its windows where they lie on a fault map."""
+        base = replay.packing.bases(fault_map, places)[None]
+        layout = Layout(base, np.zeros_like(base), np.zeros_like(replay.layout.step))
+        return FixedReplay.of(self._retimed(replay, places).schedule, layout)
+
+    def _retimed(self, replay: PackedReplay, places: Places) -> FixedReplay:
+        packing = replay.packing
+        with self._lock:
+            known = self._replays.setdefault(packing, {})
+            if places not in known:
+                direct = dataclasses.replace(replay.technique, placement=Placement.DIRECT)
+                retimed = prepare(packing.retimed(places), direct)
+                assert isinstance(retimed, FixedReplay)
+                known[places] = retimed
+            return known[places]
+
+    def _replayed(self, replay: FixedReplay) -> SliceTimes:
+        times = self._fixed_times(replay)
+        return times.ones[0], times.powered[0], replay.period
+
+
+class PackedStress(DenseStress):
+    """Stress times of instances whose windows are packed.
+
+    Parameters
+    ----------
+    packed : Packed
+        Replays.
+    duties, tracked, instances
+        As for `StressAccumulator`.
+    """
+
+    def __init__(
+        self, packed: Packed, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+    ) -> None:
+        super().__init__(duties, tracked, instances)
+        self._packed = packed
+
+    def _times(
+        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
+    ) -> SliceTimes:
+        assert isinstance(replay, PackedReplay)
+        return self._packed.slice_times(replay, fault_map)
 
 
 class Engine(ABC):

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import GCN, SliceGeometry
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import Counters

@@ -63,18 +63,17 @@ def engine_of(engine: "Engine | str") -> "Engine":
 
 def _cuda(devices: Sequence[int] | None, threads: int) -> "Engine":
     """The engine on all of the devices that are asked for."""
-    from mcage.engines.cuda_engine.devices.opening import open_devices
     from mcage.engines.cuda_engine.engine import CudaEngine
+    from mcage.engines.cuda_engine.opening import open_devices
 
     return CudaEngine(open_devices(devices), threads)
 
 
 def _whatever_answers(threads: int) -> "tuple[Engine, str]":
     """The engine on the devices that can be used, or the CPU engine if none can."""
-    from mcage.engines.cuda_engine.devices.errors import NoDeviceError
-    from mcage.engines.cuda_engine.devices.opening import ask_devices
-    from mcage.engines.cuda_engine.devices.refusal import in_words
+    from mcage.engines.cuda_engine.devices import NoDeviceError
     from mcage.engines.cuda_engine.engine import CudaEngine
+    from mcage.engines.cuda_engine.opening import ask_devices, in_words
 
     try:
         devices = ask_devices()
@@ -88,8 +87,8 @@ def _whatever_answers(threads: int) -> "tuple[Engine, str]":
 
 def usable_devices() -> tuple[int, ...]:
     """Numbers of the CUDA devices that can be used; none where there is no GPU or no CuPy."""
-    from mcage.engines.cuda_engine.devices.errors import NoDeviceError
-    from mcage.engines.cuda_engine.devices.opening import ask_devices
+    from mcage.engines.cuda_engine.devices import NoDeviceError
+    from mcage.engines.cuda_engine.opening import ask_devices
 
     try:
         return tuple(device.number for device in ask_devices().usable)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
-from mcage.engines.programs.learnt import Learnt
+from mcage.engines.programs import Learnt
 from mcage.engines.stress import by_kernel
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeReplays

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.margins import KINDS
 from mcage.aging.traps import TrapLaw
-from mcage.engines.tracked_cells import dvth_histogram
+from mcage.engines.stress import dvth_histogram
 from mcage.lifetime.degradation.base import Degradation
 from mcage.lifetime.end_cause import EndCause
 from mcage.replays.outcome import EVENTS

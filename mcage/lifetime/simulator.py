@@ -18,7 +18,7 @@ from mcage.aging.margins import VALUES
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.engines.interface import Engine
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import TrackedCells
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.additive import AdditiveDegradation
 from mcage.lifetime.degradation.base import Degradation

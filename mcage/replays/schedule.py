@@ -5,18 +5,310 @@ which cells: none of that depends on where the register lives, hence not on the 
 """
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SliceGeometry
-from mcage.replays.live_ranges import live_ranges
 from mcage.replays.stored_values import StoredValues, stored_values_of
-from mcage.replays.windows import Windows
-from mcage.replays.writes import writes_of
 from mcage.techniques import Storage, Technique, refuse_policy
-from mcage.traces.model import READ, Trace
+from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
+
+# Register windows of a trace: where each begins, and when it is allocated and released.
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Register windows of a trace, in the order of their allocation; arrays int64[windows].
+
+    `mcage.traces.Trace.window_of_event` gives the window that each event belongs to.
+
+    Attributes
+    ----------
+    slot : int64[windows]
+        Slot of the window.
+    size : int64[windows]
+        Registers N of the window.
+    base : int64[windows]
+        Row of its first register: slot x N.
+    generation : int64[windows]
+        Number of earlier windows of the same slot.
+    alloc_cycle, release_cycle : int64[windows]
+        Cycles in which the window is allocated and released.
+    """
+
+    slot: NDArray[np.int64]
+    size: NDArray[np.int64]
+    base: NDArray[np.int64]
+    generation: NDArray[np.int64]
+    alloc_cycle: NDArray[np.int64]
+    release_cycle: NDArray[np.int64]
+
+
+def windows_of(trace: Trace) -> Windows:
+    """Return the windows of a valid trace in allocation order."""
+    events = trace.alloc_event.astype(np.int64)
+    slot = trace.slot[events].astype(np.int64)
+    sizes = np.array([kernel.window_size for kernel in trace.kernels], dtype=np.int64)
+    size = sizes[trace.alloc_kernel.astype(np.int64)]
+    order = np.argsort(slot, kind="stable")
+    generation = np.empty(len(events), dtype=np.int64)
+    generation[order] = np.arange(len(order)) - np.searchsorted(slot[order], slot[order])
+    releases = np.flatnonzero(trace.kind == RELEASE)
+    release_cycle = np.empty(len(events), dtype=np.int64)
+    release_cycle[trace.window_of_event()[releases]] = trace.cycle[releases]
+    return Windows(
+        slot=slot,
+        size=size,
+        base=slot * size,
+        generation=generation,
+        alloc_cycle=trace.cycle[events].astype(np.int64),
+        release_cycle=release_cycle,
+    )
+
+
+# Lives of values: from a write to the last read before the register is written anew as a whole.
+#
+# What follows from the trace alone and a compiler would mark in the instructions. A write under a
+# partial EXEC mask leaves the other lanes' values alive, so that it goes on with the life it finds.
+# Between its last read and its next write a register holds nothing that anybody needs.
+
+
+@dataclass(frozen=True)
+class LiveRanges:
+    """Which writes share a life, and when it is over; arrays int64[writes] in trace order.
+
+    Attributes
+    ----------
+    first : int64[writes]
+        First write of the life. A write that nobody reads is a life by itself, over at once.
+    end_event : int64[writes]
+        Event of the trace that replaces the value, or reads it for the last time; the write itself
+        if nobody reads it.
+    death_event : int64[writes]
+        Event with which the whole life is over: its last read.
+    """
+
+    first: NDArray[np.int64]
+    end_event: NDArray[np.int64]
+    death_event: NDArray[np.int64]
+
+
+def live_ranges(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
+    """Follow every register from its writes to their last reads.
+
+    Parameters
+    ----------
+    trace : Trace
+        A valid trace.
+    window_of_event : int64[events]
+        Window that each event belongs to: a register's life ends with its window.
+    """
+    accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
+    register = window_of_event[accesses] * trace.geometry.entries + trace.reg[accesses]
+    order = np.argsort(register, kind="stable")
+    event, register = accesses[order], register[order]
+    is_write = trace.kind[event] == WRITE
+    place = np.arange(len(event))
+
+    # A range goes from a write of a whole register, or its first write, to the next such write.
+    opens = is_write & (trace.exec_mask[event] == trace.geometry.all_lanes)
+    opens |= _first_of_each(register, is_write)
+    starts = opens | (np.diff(register, prepend=-1) != 0)  # or reads of what was never written
+    begin = np.maximum.accumulate(np.where(starts, place, 0))
+    last_read = _last_of_each(begin, ~is_write)
+    next_write = _next_of_each(begin, is_write)
+
+    read_later = last_read > place
+    first = np.where(read_later, begin, place)
+    death = np.where(read_later, last_read, place)
+    end = np.minimum(death, next_write)
+    number = np.cumsum(trace.kind == WRITE) - 1
+    lives = LiveRanges(*(np.empty(trace.writes, dtype=np.int64) for _ in range(3)))
+    write = number[event[is_write]]
+    lives.first[write] = number[event[first[is_write]]]
+    lives.end_event[write] = event[end[is_write]]
+    lives.death_event[write] = event[death[is_write]]
+    return lives
+
+
+def _first_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The first chosen place of every group; groups are contiguous."""
+    places = np.flatnonzero(chosen)
+    first = np.zeros(len(group), dtype=bool)
+    first[places[np.diff(group[places], prepend=-1) != 0]] = True
+    return first
+
+
+def _last_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Last chosen place of the group that each place belongs to, or -1."""
+    last = np.full(len(group), -1)
+    np.maximum.at(last, group[chosen], np.flatnonzero(chosen))
+    return last[group]
+
+
+def _next_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Next chosen place after each one in its group, or the number of places."""
+    places = np.flatnonzero(chosen)
+    following = np.append(places, len(group))
+    after = following[np.searchsorted(places, np.arange(len(group)), side="right")]
+    same = group[np.minimum(after, len(group) - 1)] == group
+    return np.where(same & (after < len(group)), after, len(group))
+
+
+# Writes of a trace and the operations around them, as they are under every technique.
+#
+# They are worked out once per trace, and the schedules of all techniques share the arrays.
+
+
+@dataclass(frozen=True, eq=False)
+class Writes:
+    """What the writes of a trace are; arrays of writes are in trace order, and nobody changes them.
+
+    Attributes
+    ----------
+    windows : Windows
+        The windows of the trace.
+    cycle, end_cycle : int64[writes]
+        When the write happens, and when the next write of the register replaces its value or its
+        window is released.
+    window, reg, row : int64[writes]
+        Window, register index in it, and row (window base + index).
+    value : int64[writes]
+        Row of the trace's values that the register holds after the write.
+    first, divergent : bool[writes]
+        First write of its register in the window; under a partial EXEC mask.
+    lanes : uint64[writes]
+        Lanes that the wavefront has written in the register so far, this write included.
+    reads_after : int64[writes]
+        Reads of the register until its next write or release.
+    by_register : int64[writes]
+        The writes window by window, register by register, each in the order of time.
+    op_kind, op : uint8[ops], int32[ops]
+        Allocations, writes and releases in trace order (constants of `mcage.traces.model`), with
+        the index of the window or write.
+    """
+
+    windows: Windows
+    cycle: NDArray[np.int64]
+    end_cycle: NDArray[np.int64]
+    window: NDArray[np.int64]
+    reg: NDArray[np.int64]
+    row: NDArray[np.int64]
+    value: NDArray[np.int64]
+    first: NDArray[np.bool_]
+    divergent: NDArray[np.bool_]
+    lanes: NDArray[np.uint64]
+    reads_after: NDArray[np.int64]
+    by_register: NDArray[np.int64]
+    op_kind: NDArray[np.uint8]
+    op: NDArray[np.int32]
+
+    @property
+    def previous(self) -> NDArray[np.int64]:
+        """The write before each write of the same register: int64[writes].
+
+        For the first write of a register the value has no meaning.
+        """
+        previous = np.zeros(len(self.cycle), dtype=np.int64)
+        previous[self.by_register[1:]] = self.by_register[:-1]
+        return previous
+
+
+_KEPT: WeakKeyDictionary[Trace, Writes] = WeakKeyDictionary()
+
+
+def writes_of(trace: Trace) -> Writes:
+    """Return the writes of a valid trace; they are kept for as long as the trace is."""
+    writes = _KEPT.get(trace)
+    if writes is None:
+        writes = _KEPT[trace] = _writes_of(trace)
+    return writes
+
+
+def _writes_of(trace: Trace) -> Writes:
+    windows, window_of_event = windows_of(trace), trace.window_of_event()
+    events = np.flatnonzero(trace.kind == WRITE)
+    window = window_of_event[events]
+    reg = trace.reg[events].astype(np.int64)
+    cycle = trace.cycle[events].astype(np.int64)
+    exec_mask = trace.exec_mask[events]
+
+    key = window * trace.geometry.entries + reg
+    order = np.argsort(key, kind="stable")
+    first_sorted = np.ones(len(order), dtype=bool)
+    first_sorted[1:] = key[order][1:] != key[order][:-1]
+    first = np.empty_like(first_sorted)
+    first[order] = first_sorted
+
+    end_cycle = windows.release_cycle[window]
+    followed = order[:-1][~first_sorted[1:]]
+    end_cycle[followed] = cycle[order[1:][~first_sorted[1:]]]
+    op_kind, op = _operations(trace, window_of_event)
+    return Writes(
+        windows=windows,
+        cycle=cycle,
+        end_cycle=end_cycle,
+        window=window,
+        reg=reg,
+        row=windows.base[window] + reg,
+        value=trace.value[events].astype(np.int64),
+        first=first,
+        divergent=exec_mask != trace.geometry.all_lanes,
+        lanes=_lanes(exec_mask, order, first_sorted, trace.geometry),
+        reads_after=_reads_after(trace, window_of_event, events),
+        by_register=order,
+        op_kind=op_kind,
+        op=op,
+    )
+
+
+def _operations(
+    trace: Trace, window_of_event: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    kept = trace.kind != READ
+    kind = trace.kind[kept]
+    write_index = np.cumsum(kind == WRITE) - 1
+    return kind.astype(np.uint8), np.where(
+        kind == WRITE, write_index, window_of_event[kept]
+    ).astype(np.int32)
+
+
+def _reads_after(
+    trace: Trace, window_of_event: NDArray[np.int64], writes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Reads that each write's value serves."""
+    accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
+    key = window_of_event[accesses] * trace.geometry.entries + trace.reg[accesses]
+    order = np.argsort(key, kind="stable")
+    is_write = trace.kind[accesses[order]] == WRITE
+    latest = np.maximum.accumulate(np.where(is_write, np.arange(len(order)), -1))
+    served = ~is_write & (latest >= 0)
+    served[served] = key[order][latest[served]] == key[order][served]
+    count = np.bincount(accesses[order][latest[served]], minlength=len(trace.kind))
+    return count[writes].astype(np.int64)
+
+
+def _lanes(
+    exec_mask: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    first_sorted: NDArray[np.bool_],
+    geometry: SliceGeometry,
+) -> NDArray[np.uint64]:
+    """Lanes that the wavefront has written in the register so far, this write included."""
+    lanes = exec_mask[order]
+    starts = np.flatnonzero(first_sorted)
+    ends = np.append(starts[1:], len(lanes))
+    partial = lanes[starts] != geometry.all_lanes
+    for start, end in zip(starts[partial], ends[partial], strict=True):
+        np.bitwise_or.accumulate(lanes[start:end], out=lanes[start:end])
+    lanes[np.repeat(~partial, ends - starts)] = geometry.all_lanes
+    result = np.empty_like(lanes)
+    result[order] = lanes
+    return result
+
 
 DEATH = 4
 """Kind of operation beside the events of a trace: a value has been read for the last time."""
@@ -38,7 +330,7 @@ class Schedule:
     residency_first : int64[writes]
         First write of the residency: the writes of a register in a row that keep its compression
         state and hence its home, unless it was spilled. Under guard placement it is a life
-        (`mcage.replays.live_ranges`): nothing is left of its value when it is over.
+        (`mcage.replays.schedule`): nothing is left of its value when it is over.
     first, compressed, was_compressed, divergent, mispredicted : bool[writes]
         First write of its register in the window; stored compressed; found the register stored
         compressed; under a partial EXEC mask; fits in the first block but not as a whole.

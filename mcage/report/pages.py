@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from mcage.errors import UserError
-from mcage.kernel_sources import shipped_folder
 from mcage.plain_text import shown
+from mcage.version import shipped_folder
 
 FOLDER = "docs"
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
-from mcage.engines.programs.programs import PROGRAM_BATCH
+from mcage.engines.programs import PROGRAM_BATCH
 from mcage.lifetime.costs import Consumption, Meter
 from mcage.lifetime.degradation.duty_tree import most_instances
 from mcage.lifetime.limits import CellLimits, luck_and_limits

@@ -20,10 +20,8 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine.engine import NumbaEngine
 from mcage.engines.numba_engine.jit import cache_folder
-from mcage.engines.numba_engine.stress.accumulator import NumbaStress
-from mcage.engines.numba_engine.stress.placing import Batch
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.numba_engine.stress import Batch, NumbaStress
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.files.disk_cache import FOLDER_VARIABLE
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import DutyCycles

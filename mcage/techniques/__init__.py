@@ -1,4 +1,4 @@
-"""Protection techniques: what one is, the ones that ship, one small file each."""
+"""Protection techniques: what one is, the ones that ship."""
 
 from mcage.techniques.catalogue import TECHNIQUES, technique
 from mcage.techniques.technique import Gating, Placement, Storage, Technique, refuse_policy

@@ -1,7 +1,7 @@
 """What a protection technique is: a placement, a storage and a gating policy.
 
 Engines implement policies, not techniques. A technique that recombines policies is one value of
-`Technique` in a separate file.
+`Technique`, in the table of `mcage.techniques.catalogue` if it ships with mcage.
 """
 
 from dataclasses import dataclass, field, fields

@@ -36,8 +36,7 @@ from mcage.cli.doctor import versions
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.select import device_of, select_engine
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import mcage
-from mcage.kernel_sources import kernels_of
+from mcage.version import kernels_of
 
 STEPS = """
 import json, time, sys

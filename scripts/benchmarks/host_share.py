@@ -36,8 +36,7 @@ from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.cuda_engine.engine import busy_threads
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator
-from mcage.engines.tracked_cells import CellSeconds, TrackedSeconds
+from mcage.engines.stress import CellSeconds, FaultFreeDuties, StressAccumulator, TrackedSeconds
 from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import FaultFreeEvents, FaultFreeReplays
 from mcage.replays.outcome import Counters

@@ -20,10 +20,9 @@ from explore_traces import (
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import select_engine
 from mcage.replays.layout import Layout, window_layout
-from mcage.replays.live_ranges import live_ranges
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay
-from mcage.replays.schedule import Schedule, make_schedule
+from mcage.replays.schedule import Schedule, live_ranges, make_schedule
 from mcage.techniques import technique
 from mcage.traces import ALLOC, KERNELS, RELEASE, WRITE, Trace, load_trace, open_trace
 from mcage.traces.transforms import released_with_wavefronts

@@ -18,9 +18,8 @@ from mcage.concurrency import Lazy
 from mcage.engines.numpy_engine.redirection import SPILLED, count_writes, place_writes
 from mcage.engines.select import select_engine
 from mcage.geometry import GCN
-from mcage.replays.live_ranges import live_ranges
 from mcage.replays.prepare import prepare
-from mcage.replays.schedule import DEATH, Schedule, make_schedule
+from mcage.replays.schedule import DEATH, Schedule, live_ranges, make_schedule
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
 from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts

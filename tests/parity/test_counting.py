@@ -15,12 +15,10 @@ from mcage.engines.counts import (
     most_in_use,
     only_numbers_matter,
 )
-from mcage.engines.numba_engine.placement import residencies
-from mcage.engines.numba_engine.placement.contents import RECORD
-from mcage.engines.numba_engine.placement.homes import homes_on
-from mcage.engines.numba_engine.placement.operations import ADVANCE, FREE, KINDS
-from mcage.engines.numba_engine.placement.residencies import residencies_of
-from mcage.engines.numba_engine.stress.placing import count
+from mcage.engines.numba_engine import residencies
+from mcage.engines.numba_engine.homes import homes_on
+from mcage.engines.numba_engine.residencies import ADVANCE, FREE, KINDS, RECORD, residencies_of
+from mcage.engines.numba_engine.stress import count
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES

@@ -14,7 +14,7 @@ from trace_strategies import random_trace
 
 from mcage.engines.cuda_engine import walk
 from mcage.engines.cuda_engine.placement import Placement
-from mcage.engines.cuda_engine.runner import Runner
+from mcage.engines.cuda_engine.programs import Runner
 from mcage.replays.prepare import FixedReplay, prepare
 from mcage.techniques import TECHNIQUES
 

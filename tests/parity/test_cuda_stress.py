@@ -26,17 +26,17 @@ from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.environment import environment
 from mcage.aging.nbti import nbti_model
 from mcage.aging.vmin import CellFailure
-from mcage.engines.cuda_engine.stress import residencies, tracked_seconds
-from mcage.engines.cuda_engine.stress.accumulator import CudaStress
-from mcage.engines.cuda_engine.stress.residencies import host_residencies
+from mcage.engines.cuda_engine import stress_tables, tracked_seconds
+from mcage.engines.cuda_engine.stress import CudaStress
+from mcage.engines.cuda_engine.stress_tables import host_residencies
 from mcage.engines.parity import excerpt
-from mcage.engines.tracked_cells import Moments, TrackedCells
+from mcage.engines.stress import Moments, TrackedCells
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.kernel_sources import kernel_text
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.library import bundled_trace
+from mcage.version import kernel_text
 
 pytestmark = needs_host_compiler
 KERNELS = ("Reduction", "ScanLargeArrays")
@@ -146,23 +146,23 @@ def test_residencies_with_sums_stand_first_and_all_writes_are_there():
 def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):
     replay = prepare(excerpt(), TECHNIQUES["rrcd"])
     writes = replay.schedule.writes
-    monkeypatch.setattr(residencies, "MOST_WRITES", 2 * writes)
-    assert residencies.host_residencies((replay, replay)).first_write.tolist() == [0, writes]
-    monkeypatch.setattr(residencies, "MOST_WRITES", 2 * writes - 1)
+    monkeypatch.setattr(stress_tables, "MOST_WRITES", 2 * writes)
+    assert stress_tables.host_residencies((replay, replay)).first_write.tolist() == [0, writes]
+    monkeypatch.setattr(stress_tables, "MOST_WRITES", 2 * writes - 1)
     with pytest.raises(UserError, match=f"{2 * writes:,} register writes together; the cuda"):
-        residencies.host_residencies((replay, replay))
+        stress_tables.host_residencies((replay, replay))
 
 
 def test_the_limit_of_writes_is_that_of_the_kernels():
     code = kernel_text("stress.cuh")
-    assert f"NUMBER = 0x{residencies.MOST_WRITES - 1:08X}u" in code
+    assert f"NUMBER = 0x{stress_tables.MOST_WRITES - 1:08X}u" in code
 
 
 def test_without_memory_for_sums_residencies_are_walked_through(monkeypatch):
     duties = duties_of(random_replays(TECHNIQUES["rrcd+rc+rar"]))
     meant = live(cuda_engine(), duties, 3)
     for part in (2**30 // 2**17, 2**40):  # for a few of them, for none
-        monkeypatch.setattr(residencies, "_PART_OF_MEMORY", part)
+        monkeypatch.setattr(stress_tables, "_PART_OF_MEMORY", part)
         for expected, actual in zip(meant, live(cuda_engine(), duties, 3), strict=True):
             assert np.array_equal(expected, actual)
 

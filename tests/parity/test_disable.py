@@ -13,7 +13,7 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 from mcage.engines.interface import fault_free_maps
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
-from mcage.replays.packing import packed_bases
+from mcage.replays.layout import packed_bases
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations

@@ -33,8 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare

@@ -10,9 +10,8 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
-from mcage.replays.live_ranges import live_ranges
 from mcage.replays.prepare import prepare
-from mcage.replays.schedule import DEATH
+from mcage.replays.schedule import DEATH, live_ranges
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import ALLOC, WRITE
 

@@ -8,7 +8,7 @@ import pytest
 from host_gpu.compiler import CompileError, needs_host_compiler
 from host_gpu.host_device import HostDevice, LaunchError
 
-from mcage.engines.cuda_engine.devices.device import Device, Module
+from mcage.engines.cuda_engine.devices import Device, Module
 
 pytestmark = needs_host_compiler
 

@@ -19,7 +19,7 @@ from kernel_resources import (
 
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.geometry import NVIDIA
-from mcage.kernel_sources import KERNELS
+from mcage.version import KERNELS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
 

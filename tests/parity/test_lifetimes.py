@@ -13,7 +13,7 @@ from mcage.aging.margins import margins
 from mcage.aging.pbti import Pbti
 from mcage.aging.traps import TrapLaw
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import TrackedCells
 from mcage.geometry import GCN
 from mcage.lifetime.end_cause import EndCause
 from mcage.techniques import TECHNIQUES

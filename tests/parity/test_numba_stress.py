@@ -11,8 +11,7 @@ import pytest
 from engine_cases import duties_of
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.stress import DenseStress, FaultFreeDuties
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
@@ -79,7 +78,7 @@ def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed):
 @pytest.mark.parametrize("places", [0, 7])
 def test_times_are_the_same_where_few_cells_can_be_kept(duties, places, monkeypatch):
     """Bits that find no place are worked out again and again, and bounds count them in."""
-    monkeypatch.setattr("mcage.engines.numba_engine.stress.kept_cells._KEPT", places)
+    monkeypatch.setattr("mcage.engines.numba_engine.bounds._KEPT", places)
     monkeypatch.setattr(NUMBA, "_memory", {})
     for (dense, native), (running, kernel, fault_maps, seconds) in lives(duties, 1):
         back = np.full(len(running), 0.3 * seconds)

@@ -90,7 +90,7 @@ def test_rrcd_as_a_program_stresses_cells_as_rrcd(engine, name):
 
 def test_programs_of_the_page_on_both_engines(shown, monkeypatch):
     """Also where entries are worked out a few at a time."""
-    monkeypatch.setattr("mcage.engines.numba_engine.programs.runner._TOGETHER", 64)
+    monkeypatch.setattr("mcage.engines.numba_engine.programs._TOGETHER", 64)
     least_worn, swapping = shown
     maps = demanding_maps(3)
     for technique in (least_worn.LEAST_WORN, swapping.SWAPPING):

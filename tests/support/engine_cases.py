@@ -17,8 +17,7 @@ from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import Moments, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, Moments, TrackedCells
 from mcage.errors import UserError
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare

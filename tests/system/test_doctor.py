@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from mcage.cli import doctor
 from mcage.cli.app import app
-from mcage.engines.cuda_engine.devices import driver as driver_file
-from mcage.engines.cuda_engine.devices.driver import Card, Driver, ask_driver
-from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+from mcage.engines.cuda_engine import opening as driver_file
+from mcage.engines.cuda_engine.devices import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.opening import Card, Driver, ask_driver
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.parity import (

@@ -30,7 +30,7 @@ from host_gpu.host_device import HostDevice
 from kernel_resources import compile_kernels
 from places import ROOT
 
-from mcage.engines.cuda_engine.devices.errors import NoDeviceError
+from mcage.engines.cuda_engine.devices import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations, select_program
 from mcage.engines.numpy_engine.engine import NumpyEngine

@@ -16,7 +16,7 @@ from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
 
 from mcage.cli.main import main
-from mcage.engines.cuda_engine.devices.errors import DeviceError, NoDeviceError
+from mcage.engines.cuda_engine.devices import DeviceError, NoDeviceError
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError

@@ -24,7 +24,7 @@ LEFT_BEHIND = {
 LAYERS = (
     {
         *("errors", "geometry", "random", "distributions", "concurrency", "plain_text"),
-        *("plugins", "version", "kernel_sources", "files", "compiled", "philox"),
+        *("plugins", "version", "files", "compiled", "philox"),
     },
     {"traces", "variation", "techniques", "stats", "aging"},
     {"spec"},

@@ -16,8 +16,14 @@ from places import ROOT
 
 import mcage
 from mcage import version
-from mcage.kernel_sources import KERNELS
-from mcage.version import Code, code_digest, commit_of_checkout, deciding_sources, running_code
+from mcage.version import (
+    KERNELS,
+    Code,
+    code_digest,
+    commit_of_checkout,
+    deciding_sources,
+    running_code,
+)
 
 PACKAGE = Path(mcage.__file__).parent
 SITE = PACKAGE.parent
@@ -81,7 +87,7 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
     assert {
         "engines/numba_engine/cell_times.py",
         "stats/estimates.py",
-        "techniques/rrcd.py",
+        "techniques/catalogue.py",
     } <= names
     assert not {"cli/show.py", "report/tables/summary.py", "studies/reproduction/table.py"} & names
     assert not {"data/published.csv", "data/sensitivity.toml", "data/differences.toml"} & names

@@ -10,7 +10,7 @@ from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_spec, s
 
 import mcage.sweep.batch as module
 from mcage.aging.nbti import SECONDS_PER_YEAR
-from mcage.engines.tracked_cells import dvth_histogram
+from mcage.engines.stress import dvth_histogram
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.conform import conforming
 from mcage.sweep.kernels import kernels_of_periods

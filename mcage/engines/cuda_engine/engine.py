@@ -1,6 +1,6 @@
 """The CUDA engine: batches of instances on a device or several.
 
-It knows devices by the protocol of `mcage.engines.cuda_engine.devices.device` only.
+It knows devices by the protocol of `mcage.engines.cuda_engine.devices` only.
 """
 
 import itertools
@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.counts import RememberingEngine
-from mcage.engines.cuda_engine.devices.device import Device
-from mcage.engines.cuda_engine.runner import Runner
-from mcage.engines.cuda_engine.stress.accumulator import CudaStress, StressOnDevice
-from mcage.engines.cuda_engine.stress.duties import duties_on
-from mcage.engines.cuda_engine.stress.tables import tables_on
+from mcage.engines.cuda_engine.devices import Device
+from mcage.engines.cuda_engine.programs import Runner
+from mcage.engines.cuda_engine.stress import CudaStress, StressOnDevice
+from mcage.engines.cuda_engine.stress_tables import duties_on, tables_on
 from mcage.engines.cuda_engine.walk import Walk
-from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.interface import Policies
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage

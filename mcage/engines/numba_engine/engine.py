@@ -9,39 +9,39 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Memo
 from mcage.engines.counts import RememberingEngine
+from mcage.engines.interface import Policies
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
+    Events,
     Times,
     clear,
+    fixed_layout_times,
     gathered_times,
     hand_over,
+    new_events,
     new_times,
 )
-from mcage.engines.numba_engine.events import Events, new_events
-from mcage.engines.numba_engine.fixed_layout import fixed_layout_times
-from mcage.engines.numba_engine.jit import compiled
-from mcage.engines.numba_engine.placement.contents import BITS
-from mcage.engines.numba_engine.placement.homes import homes_on
-from mcage.engines.numba_engine.placement.occupants import (
+from mcage.engines.numba_engine.homes import (
+    COUNTERS,
+    Homes,
     Occupants,
+    homes_on,
     new_occupants,
     sort_occupants,
 )
-from mcage.engines.numba_engine.placement.redirect import COUNTERS, Homes
-from mcage.engines.numba_engine.placement.residencies import Residencies
-from mcage.engines.numba_engine.placement.tables import ResidencyTables
-from mcage.engines.numba_engine.programs.runner import NumbaProgramRunner
-from mcage.engines.numba_engine.stress.accumulator import FaultFreeStress, NumbaStress
-from mcage.engines.numba_engine.stress.placing import count
-from mcage.engines.numba_engine.stress.workspace import (
+from mcage.engines.numba_engine.jit import compiled
+from mcage.engines.numba_engine.programs import NumbaProgramRunner
+from mcage.engines.numba_engine.residencies import BITS, Residencies, ResidencyTables
+from mcage.engines.numba_engine.stress import (
     BatchMemory,
+    FaultFreeStress,
+    NumbaStress,
     Workspace,
+    count,
     new_batch_memory,
     new_workspace,
 )
-from mcage.engines.policies import Policies
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, by_kernel
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
 from mcage.geometry import SliceGeometry
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay

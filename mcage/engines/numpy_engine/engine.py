@@ -9,18 +9,17 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.interface import Engine
+from mcage.engines.interface import Engine, Policies
 from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
 from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
-from mcage.engines.policies import Policies
 from mcage.engines.stress import (
     DenseStress,
     FaultFreeDuties,
     SliceTimes,
     StressAccumulator,
+    TrackedCells,
 )
-from mcage.engines.tracked_cells import TrackedCells
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import (

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
-from mcage.engines.programs.runner import (
+from mcage.engines.programs import (
     ARRIVAL,
     COUNTERS,
     CYCLE,
@@ -40,17 +40,18 @@ from mcage.techniques.programs import (
     IN_TABLE,
     NO_SWAP,
     NOWHERE,
+    PLACES,
     SPILL,
     WHOLE,
     Entries,
     Value,
     Window,
     block_of,
+    entries_swapped,
     entry_of,
     in_block,
     in_entry,
 )
-from mcage.techniques.programs.answers import PLACES, entries_swapped
 from mcage.traces.model import ALLOC, READ, WRITE
 
 

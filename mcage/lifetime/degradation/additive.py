@@ -17,9 +17,8 @@ from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.compiled_cells import are_faulty, shifts
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.programs.learnt import Learnt
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, between
+from mcage.engines.programs import Learnt
+from mcage.engines.stress import CellSeconds, FaultFreeDuties, Moments, TrackedCells, between
 from mcage.lifetime.bisection import crossing
 from mcage.lifetime.degradation.base import CellDegradation, Degradation, EpochSpan
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.vmin import CellFailure
-from mcage.engines.tracked_cells import dvth_histogram
+from mcage.engines.stress import dvth_histogram
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from mcage.aging.vmin import CellFailure
 from mcage.engines.interface import Engine
-from mcage.engines.programs.learnt import Learnt
-from mcage.engines.stress import FaultFreeDuties
-from mcage.engines.tracked_cells import TrackedCells
+from mcage.engines.programs import Learnt
+from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.lifetime.bisection import crossing
 from mcage.lifetime.degradation.base import CellDegradation, Degradation
 from mcage.lifetime.degradation.duty_tree import (

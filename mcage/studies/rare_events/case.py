@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
-from mcage.engines.programs.programs import PROGRAM_BATCH
+from mcage.engines.programs import PROGRAM_BATCH
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation.duty_tree import most_instances

@@ -17,8 +17,7 @@ from mcage.engines.interface import Engine, fault_free_maps
 from mcage.geometry import GCN
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, prepare
-from mcage.replays.schedule import Schedule, make_schedule
-from mcage.replays.windows import Windows
+from mcage.replays.schedule import Schedule, Windows, make_schedule
 from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
 from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace

@@ -14,7 +14,7 @@ from phases import covered
 
 from mcage.engines.cuda_engine.programs import PROBE, compilations
 from mcage.geometry import COMPONENT_BITS, GCN
-from mcage.kernel_sources import KERNELS
+from mcage.version import KERNELS
 
 COPY = """
 extern "C" __global__ void copy(const int4 *from, int4 *to, long long count) {

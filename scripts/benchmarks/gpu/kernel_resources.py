@@ -16,7 +16,7 @@ from functools import cache
 from importlib import metadata
 from itertools import chain
 
-from mcage.kernel_sources import KERNELS
+from mcage.version import KERNELS
 
 _WHEELS = {
     13: ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13"),

@@ -7,7 +7,7 @@
     module.launch("sum", (1, 1, 1), (64, 1, 1), [words, np.int32(64)])
     device.download(words)
 
-It answers what `mcage.engines.cuda_engine.devices.device.Device` asks, and finds what a GPU may
+It answers what `mcage.engines.cuda_engine.devices.Device` asks, and finds what a GPU may
 hide. The order of blocks and of the threads that can run is drawn from ``seed``, so that a missing
 barrier gives results that differ from seed to seed; with ``races=True`` it is an error by itself.
 Shared memory and ``empty`` arrays begin with poison. A `LaunchError` says kernel, block and thread
@@ -35,7 +35,7 @@ import numpy as np
 
 from host_gpu.compiler import compile_kernels
 from host_gpu.memory import DeviceArray, Memory, Stacks
-from mcage.kernel_sources import KERNELS
+from mcage.version import KERNELS
 
 _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)

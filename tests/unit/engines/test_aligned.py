@@ -3,7 +3,7 @@
 import numpy as np
 from tables import each
 
-from mcage.engines.numba_engine.aligned import LINE, aligned_join, aligned_zeros
+from mcage.engines.numba_engine.simd import LINE, aligned_join, aligned_zeros
 
 
 @each("rows", [1, 3, 100_000])

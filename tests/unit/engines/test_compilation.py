@@ -11,12 +11,10 @@ from sweep_cases import small_sweep
 from mcage.campaign.progress import Silent
 from mcage.engines.compiled_cells import _find_failing
 from mcage.engines.numba_engine import jit
-from mcage.engines.numba_engine.jit import inner, telling_of_compilation
-from mcage.engines.numba_engine.linking import Dispatcher
-from mcage.engines.numba_engine.stress.most_stressed import look
-from mcage.engines.numba_engine.stress.placing import place_and_bound
-from mcage.engines.numba_engine.stress.together import run_together
-from mcage.engines.numba_engine.stress.tracked_cells import run_side_by_side
+from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
+from mcage.engines.numba_engine.most_stressed import look
+from mcage.engines.numba_engine.stress import place_and_bound
+from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
 from mcage.philox import _keep_below
 from mcage.spec import SweepSpec
 from mcage.sweep import compile_beside, run

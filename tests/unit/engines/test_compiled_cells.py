@@ -7,7 +7,7 @@ from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.nbti import Facelift, Rates, nbti_model
 from mcage.aging.vmin import CellFailure
 from mcage.engines.compiled_cells import CompiledSeconds, are_faulty, shifts
-from mcage.engines.tracked_cells import CellSeconds, Moments, TrackedCells, TrackedSeconds
+from mcage.engines.stress import CellSeconds, Moments, TrackedCells, TrackedSeconds
 
 FAILURE = CellFailure(vmin_coefficient=0.7, lowest_vdd_volts=0.5)
 

@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 import mcage
 from mcage.cli.app import app
 from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.interface import fault_free_maps
+from mcage.engines.interface import Policies, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine import engine as numpy_engine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import ask, excerpt
-from mcage.engines.policies import Policies
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.studies.reproduction.kernel_replays import KernelReplays

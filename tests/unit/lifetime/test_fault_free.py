@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sweep_cases import assert_same_arrays, small_spec
 
-from mcage.engines.numba_engine.placement import residencies, tables
+from mcage.engines.numba_engine import residencies
 from mcage.engines.select import select_engine
 from mcage.files.flat_records import arrays_of_record
 from mcage.sweep.plan import SweepPlan
@@ -93,7 +93,7 @@ def test_results_are_the_same_to_the_last_bit_and_need_no_trace(monkeypatch):
         made.append(replays)
         return residencies.residencies_of(replays)
 
-    monkeypatch.setattr(tables, "residencies_of", residencies_of)
+    monkeypatch.setattr(residencies, "residencies_of", residencies_of)
     cold = Sweep(spec, *select_engine("numba")).compute(0, 4)
     assert len(made) == 1
     monkeypatch.setattr(recorded, "open_trace", refuse)

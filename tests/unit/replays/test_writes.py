@@ -7,8 +7,7 @@ import numpy as np
 from small_traces import small_trace
 from trace_strategies import ALL_LANES
 
-from mcage.replays.schedule import make_schedule
-from mcage.replays.writes import writes_of
+from mcage.replays.schedule import make_schedule, writes_of
 from mcage.techniques import TECHNIQUES
 
 

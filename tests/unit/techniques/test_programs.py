@@ -21,13 +21,13 @@ from mcage.techniques.programs import (
     PerWindow,
     PlacementProgram,
     block_of,
+    entries_swapped,
     entry_of,
     in_block,
     in_entry,
     lowest_block,
     swap,
 )
-from mcage.techniques.programs.answers import entries_swapped
 
 MODULE = """
 from mcage import Gating, Placement, PlacementProgram, Storage, Technique

@@ -1,0 +1,571 @@
+"""Devices of this machine through CuPy, and what the engine asks of any device."""
+
+import itertools
+import math
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from mcage.concurrency import FreeList
+from mcage.errors import UserError
+from mcage.version import kernel_text
+
+# What the CUDA engine asks of the machine that runs its kernels: memory, kernels, launches.
+#
+# `CupyDevice` answers with a GPU. Tests answer with a host compiler and fibers, so that the same
+# engine and the same kernels run where there is no GPU.
+
+
+class Module(Protocol):
+    """Compiled kernels of one source file under one set of constants."""
+
+    def launch(
+        self,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        arguments: Sequence[Any],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Run a kernel.
+
+        Parameters
+        ----------
+        kernel : str
+            Name of an ``extern "C" __global__`` function.
+        grid, block : tuple of int
+            Blocks of the grid and threads of a block.
+        arguments : sequence
+            Arrays of this device, and NumPy scalars of exactly the parameters' types.
+        shared_bytes : int
+            Dynamic shared memory of a block.
+        """
+
+
+class Device(Protocol):
+    """One device, as a thread of the host sees it: its work is done in the order of the calls."""
+
+    @property
+    def description(self) -> str:
+        """Name of the device, as results record it."""
+
+    def working(self) -> AbstractContextManager[None]:
+        """While the thread computes a batch, which the device may do beside other batches.
+
+        All of its work is done when it ends, also by an error. Its arrays are used within it, or
+        after its end by a thread that waits for what it does with them.
+        """
+
+    def free_bytes(self) -> int:
+        """Memory that may be asked for."""
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """Copy of an array on the device."""
+
+    def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
+        """Copies of some arrays on the device."""
+
+    def upload_table(self, array: NDArray[Any]) -> Any:
+        """Copy of an array that stays for long, and is there for all threads at once."""
+
+    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Array of zeros on the device."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Array on the device whose contents do not matter."""
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Copy of an array of the device, once all work before is done."""
+
+    def address(self, array: Any) -> int:
+        """Address of an array of the device, for tables of arrays; the array must be kept."""
+
+    def module(self, source: str, constants: Mapping[str, int]) -> Module:
+        """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
+
+
+# What goes wrong with devices, in words that a user can act on.
+
+
+class NoDeviceError(UserError):
+    """No device can be used.
+
+    Parameters
+    ----------
+    why : str
+        In a few words.
+    remedy : str
+        What would help, if anything is known to.
+    """
+
+    def __init__(self, why: str, remedy: str = "") -> None:
+        super().__init__(f"engine 'cuda': {why}" + (f"; {remedy}" if remedy else ""))
+        self.why = why
+        self.remedy = remedy
+
+
+class DeviceError(UserError):
+    """A device failed at work."""
+
+
+class OutOfDeviceMemoryError(DeviceError, MemoryError):
+    """A device has no room for what is asked of it: smaller batches may help."""
+
+
+def first_line(error: BaseException) -> str:
+    """First line of an error's message, or its kind if it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """An error, and those that led to it: the first of them last."""
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
+    return chain
+
+
+# A stream of a device, with what belongs to it: an event to wait for, and memory of the host.
+
+_MOST_STAGED_BYTES = 1 << 26
+_LEAST_STAGED_BYTES = 1 << 20
+
+
+class Lane:
+    """A stream for one thread of the host at a time.
+
+    What comes back from the device goes through memory of the host that cannot be moved, which
+    stays with the stream: the device copies into other memory at a fraction of the speed, and
+    fresh pages cost more than the copy.
+
+    A thread that waits leaves its core to others; by default CUDA would keep it busy.
+
+    Parameters
+    ----------
+    cupy : module
+        CuPy, whose current device is that of the stream.
+
+    Attributes
+    ----------
+    stream : cupy.cuda.Stream
+        The stream.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self.stream: Any = cupy.cuda.Stream(non_blocking=True)
+        self._done = cupy.cuda.Event(block=True, disable_timing=True)
+        self._staging: NDArray[np.uint8] | None = None
+
+    def wait(self) -> None:
+        """Wait until all work of the stream so far is done."""
+        self._done.record(self.stream)
+        self._done.synchronize()
+
+    def staging(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
+        """Memory of the host for an array that is downloaded, until the next is asked for.
+
+        None if the array is large, or the driver gives no such memory.
+        """
+        size_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        if not 0 < size_bytes <= _MOST_STAGED_BYTES:
+            return None
+        if self._staging is None or len(self._staging) < size_bytes:
+            size = max(_LEAST_STAGED_BYTES, 1 << (size_bytes - 1).bit_length())
+            try:
+                pinned = self._cupy.cuda.alloc_pinned_memory(size)
+            except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError):
+                return None
+            self._staging = np.frombuffer(pinned, dtype=np.uint8, count=size)
+        return self._staging[:size_bytes].view(dtype).reshape(shape)
+
+
+class Kept:
+    """A stream that a thread keeps until it ends, and then gives back.
+
+    Parameters
+    ----------
+    lanes : FreeList of Lane
+        Streams of a device.
+    lane : Lane
+        The stream, taken from them.
+    """
+
+    def __init__(self, lanes: FreeList[Lane], lane: Lane) -> None:
+        self._lanes = lanes
+        self.lane = lane
+
+    def __del__(self) -> None:
+        self._lanes.give_back(self.lane)
+
+
+# Which kernel made an error of CUDA.
+#
+# A kernel runs after the call that launches it has returned. What it does wrong therefore surfaces
+# at a later call, often in another thread of the host: at the next launch, copy or wait. What is
+# known then is which kernels had been launched since their streams last answered.
+
+SYNC = "MCAGE_SYNC"
+"""Environment variable: 1 waits for every kernel before the next, so that errors are its own."""
+
+_OUT_OF_MEMORY = 2
+_OF_KERNELS = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999})
+"""Codes of errors that occur while kernels run (CUDA Driver API, ``CUresult``)."""
+
+
+def synchronous() -> bool:
+    """Whether the user asks that every kernel is waited for."""
+    return os.environ.get(SYNC, "") not in ("", "0")
+
+
+class Faults:
+    """Kernels at work on a device, and errors put down to them.
+
+    Parameters
+    ----------
+    cupy : module
+        CuPy.
+    device : str
+        Name of the device in errors.
+
+    Attributes
+    ----------
+    of_cuda : tuple of type
+        CuPy's errors that say what CUDA says.
+    """
+
+    def __init__(self, cupy: Any, device: str) -> None:
+        cuda = cupy.cuda
+        self.of_cuda = (
+            cuda.memory.OutOfMemoryError,
+            cuda.runtime.CUDARuntimeError,
+            cuda.driver.CUDADriverError,
+        )
+        self._device = device
+        self._numbers = itertools.count()
+        self._at_work: dict[Hashable, dict[int, str]] = {}
+        self._fault: str | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def launching(self, stream: Hashable, kernel: str) -> Iterator[None]:
+        """While a kernel is launched, which then is at work on a stream."""
+        number = next(self._numbers)
+        with self._lock:
+            self._at_work.setdefault(stream, {})[number] = kernel
+        try:
+            yield
+        except BaseException:
+            self._done(stream, (number,))
+            raise
+
+    @contextmanager
+    def answering(self, stream: Hashable) -> Iterator[None]:
+        """While a stream is waited for: once it has answered, its kernels so far are done."""
+        with self._lock:
+            at_work = tuple(self._at_work.get(stream, ()))
+        yield
+        self._done(stream, at_work)
+
+    def _done(self, stream: Hashable, numbers: Iterable[int]) -> None:
+        with self._lock:
+            at_work = self._at_work.get(stream, {})
+            for number in numbers:
+                at_work.pop(number, None)
+
+    @contextmanager
+    def named(self, doing: str) -> Iterator[None]:
+        """While something is asked of the device: CUDA's errors are put in words.
+
+        Raises
+        ------
+        OutOfDeviceMemoryError
+            If the device has no room.
+        DeviceError
+            After a kernel's error, which is named, or if the device refuses what is asked of it.
+        """
+        try:
+            yield
+        except self.of_cuda as error:
+            raise self._in_words(error, doing) from error
+
+    def _in_words(self, error: Exception, doing: str) -> DeviceError:
+        status = getattr(error, "status", _OUT_OF_MEMORY)
+        if status == _OUT_OF_MEMORY:
+            return OutOfDeviceMemoryError(f"{self._device}: {doing}: {first_line(error)}")
+        if status not in _OF_KERNELS:
+            return DeviceError(f"{self._device} refuses: {doing}: {first_line(error)}")
+        with self._lock:
+            # The device answers nobody from now on: all threads are told of the first error.
+            self._fault = self._fault or self._blame(error)
+        return DeviceError(self._fault)
+
+    def _blame(self, error: Exception) -> str:
+        kernels = [name for at_work in self._at_work.values() for name in at_work.values()]
+        return (
+            f"{self._device} failed {_suspects(list(dict.fromkeys(kernels)))}: "
+            f"{first_line(error)}; what is finished is kept: run the same command again, "
+            "or see 'mcage doctor'"
+        )
+
+
+def _suspects(kernels: list[str]) -> str:
+    if not kernels:
+        return "while no kernel of mcage ran"
+    if len(kernels) == 1:
+        return f"in kernel {kernels[0]}"
+    return f"in one of the kernels {', '.join(kernels)} ({SYNC}=1 in the environment tells which)"
+
+
+_ALIGNMENT_BYTES = 256
+"""Of arrays that are uploaded together, as those of CUDA's own allocations."""
+
+
+class CupyDevice:
+    """One GPU. Every batch has a stream while it is computed, so that batches overlap.
+
+    Streams are kept for later batches, with the memory that CuPy holds ready for each of them. A
+    thread that uses the device beside all batches has a stream until it ends.
+
+    Tables that stay are in a pool of their own: a table in the midst of the memory of a batch would
+    keep it from being used again as a whole.
+
+    A thread of the host that uses a device makes it CUDA's current one and leaves it so: CuPy's
+    ``with Device`` would go back to device 0 each time, and so begin work on a device that nobody
+    asked for.
+
+    Parameters
+    ----------
+    cupy : module
+        CuPy.
+    number : int
+        Of the device, as the driver counts.
+
+    Attributes
+    ----------
+    number : int
+        As given.
+    card : str
+        Its name.
+    capability : tuple of int
+        Compute capability, such as (9, 0).
+    """
+
+    def __init__(self, cupy: Any, number: int) -> None:
+        self._cupy = cupy
+        self.number = number
+        self._of_thread = threading.local()
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        self.card: str = properties["name"].decode()
+        self.capability: tuple[int, int] = properties["major"], properties["minor"]
+        self._faults = Faults(cupy, f"device {number} ({self.card})")
+        # While every kernel is waited for, it is also alone.
+        self._alone = threading.Lock() if synchronous() else None
+        self._lanes = FreeList(lambda: Lane(cupy))
+        self._tables: Any = None
+
+    @property
+    def description(self) -> str:
+        """Card, compute capability, driver and CuPy."""
+        version = int(self._cupy.cuda.runtime.driverGetVersion())
+        driver = f"{version // 1000}.{version % 1000 // 10}"
+        return (
+            f"{self.card} (compute capability {self.capability[0]}.{self.capability[1]}, "
+            f"driver for CUDA {driver}, CuPy {self._cupy.__version__})"
+        )
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """While the thread computes a batch: it has a stream that no other thread has."""
+        before = getattr(self._of_thread, "lane", None)
+        with self._faults.named("beginning a batch"):
+            self._set_current()
+            lane = self._lanes.take()
+        self._of_thread.lane = lane
+        try:
+            yield
+            with self._faults.named("ending a batch"), self._faults.answering(lane.stream):
+                lane.wait()
+        except BaseException:
+            # Others may use the stream at once, and what tables the batch had may go.
+            with suppress(*self._faults.of_cuda), self._faults.answering(lane.stream):
+                lane.wait()
+            raise
+        finally:
+            self._of_thread.lane = before
+            self._lanes.give_back(lane)
+
+    def free_bytes(self) -> int:
+        """Memory that may be asked for: free, or held by CuPy's pool and not in use."""
+        with self._faults.named("asking for its free memory"), self.current():
+            free, _ = self._cupy.cuda.runtime.memGetInfo()
+            return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """Copy of an array on the device."""
+        with self._faults.named("copying to it"), self.current():
+            return self._cupy.asarray(array, order="C")
+
+    def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
+        """Copies of some arrays on the device, which travel as one."""
+        starts, end = [], 0
+        for array in arrays:
+            starts.append(end)
+            end += -(-array.nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        packed = np.empty(max(1, end), dtype=np.uint8)
+        for start, array in zip(starts, arrays, strict=True):
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            packed[start : start + array.nbytes] = flat
+        together = self.upload(packed)
+        return tuple(
+            together[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+            for start, array in zip(starts, arrays, strict=True)
+        )
+
+    def upload_table(self, array: NDArray[Any]) -> Any:
+        """Copy of an array that stays, in a pool of its own; there for all threads."""
+        cuda = self._cupy.cuda
+        with self._faults.named("copying a table to it"), self.current() as lane:
+            self._tables = self._tables or cuda.MemoryPool()
+            with cuda.using_allocator(self._tables.malloc):
+                table = self._cupy.asarray(array, order="C")
+            with self._faults.answering(lane.stream):
+                lane.wait()
+        return table
+
+    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Array of zeros on the device."""
+        with self._faults.named("taking memory"), self.current():
+            return self._cupy.zeros(shape, dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Array on the device whose contents do not matter."""
+        with self._faults.named("taking memory"), self.current():
+            return self._cupy.empty(shape, dtype)
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Copy of an array of the device, once all work of this thread before is done."""
+        with (
+            self._faults.named("copying from it"),
+            self.current() as lane,
+            self._faults.answering(lane.stream),
+        ):
+            staged = lane.staging(array.shape, array.dtype)
+            copy: NDArray[Any] = self._cupy.asnumpy(
+                array, stream=lane.stream, out=staged, blocking=False
+            )
+            lane.wait()
+            return copy if staged is None else copy.copy()
+
+    def address(self, array: Any) -> int:
+        """Address of an array of the device."""
+        return int(array.__cuda_array_interface__["data"][0])
+
+    def module(self, source: str, constants: Mapping[str, int]) -> "CupyModule":
+        """Kernels of a file of `kernels/`, compiled by NVRTC for this device.
+
+        Raises
+        ------
+        DeviceError
+            If NVRTC or the driver refuses.
+        """
+        # Products and sums are rounded one by one, as on the host.
+        defined = (f"-D{name}={value}" for name, value in constants.items())
+        options = ("-std=c++17", "--fmad=false", *defined)
+        with self._faults.named(f"loading kernels/{source}"), self.current():
+            module = self._cupy.RawModule(
+                code=kernel_text(source), options=options, backend="nvrtc"
+            )
+            try:
+                module.compile()
+            except self._faults.of_cuda:
+                raise
+            except Exception as error:  # NVRTC is missing or refuses, CuPy's cache, and more
+                raise DeviceError(
+                    f"device {self.number} ({self.card}): kernels/{source} does not compile: "
+                    f"{first_line(error)}"
+                ) from error
+        return CupyModule(self, module, source)
+
+    @contextmanager
+    def current(self) -> Iterator[Lane]:
+        """Make the device and the thread's stream those that CuPy uses."""
+        self._set_current()
+        lane: Lane | None = getattr(self._of_thread, "lane", None)
+        if lane is None:
+            if not hasattr(self._of_thread, "kept"):
+                self._of_thread.kept = Kept(self._lanes, self._lanes.take())
+            lane = self._of_thread.kept.lane
+        with lane.stream:
+            yield lane
+
+    def _set_current(self) -> None:
+        runtime = self._cupy.cuda.runtime
+        # Also in a thread that is new, where CUDA says 0 though no device is there yet.
+        if not hasattr(self._of_thread, "knows") or runtime.getDevice() != self.number:
+            runtime.setDevice(self.number)
+            self._of_thread.knows = True
+
+    def launch(self, kernel: str, doing: str, call: Callable[[], None]) -> None:
+        """Let a kernel be launched.
+
+        Parameters
+        ----------
+        kernel : str
+            Its name.
+        doing : str
+            The launch in words, should the device refuse it.
+        call : callable
+            Launches it.
+        """
+        with self._faults.named(doing), self.current() as lane:
+            if self._alone is None:
+                with self._faults.launching(lane.stream, kernel):
+                    call()
+                return
+            with self._alone:
+                with self._faults.launching(lane.stream, kernel):
+                    call()
+                with self._faults.answering(lane.stream):
+                    lane.wait()
+
+
+class CupyModule:
+    """Compiled kernels of one source file.
+
+    Parameters
+    ----------
+    device : CupyDevice
+        Where they run.
+    module : cupy.RawModule
+        Compiled.
+    source : str
+        Name of the file.
+    """
+
+    def __init__(self, device: CupyDevice, module: Any, source: str) -> None:
+        self._device = device
+        self._module = module
+        self._source = source
+
+    def launch(
+        self,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        arguments: Sequence[Any],
+        shared_bytes: int = 0,
+    ) -> None:
+        """See `device.Module`; a refused launch raises DeviceError."""
+
+        def call() -> None:
+            function = self._module.get_function(kernel)
+            function(grid, block, tuple(arguments), shared_mem=shared_bytes)
+
+        doing = f"kernel {kernel} of {self._source}, grid {grid}, block {block}"
+        self._device.launch(kernel, doing, call)

@@ -1,1 +1,0 @@
-"""The devices that the CUDA engine computes on, and what may be wrong with them."""

@@ -1,0 +1,695 @@
+"""Bounds of stress times: how long the cells of an entry can have held '0' or '1' at most.
+
+A bound looks at residencies, not at writes, and at 32 bits, not at 2,048 cells. The same bit of
+all components of a register is often alike in all of them, so that the bounds are near the
+truth. Residencies are taken in order of time, in which they follow each other in memory, too.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.concurrency import Pool
+from mcage.engines.numba_engine.homes import (
+    LDS,
+    WHOLE_ENTRY,
+    Occupants,
+    begin_of,
+    block_of,
+    is_late,
+    residency_of,
+)
+from mcage.engines.numba_engine.jit import inlined, inner
+from mcage.engines.numba_engine.residencies import ALL_COMPONENTS, BITS, END, LAST
+from mcage.engines.numba_engine.simd import (
+    COMPONENTS,
+    add_row,
+    add_row_where,
+    add_where,
+    aligned_zeros,
+    prefetch,
+)
+
+BLOCKS = WHOLE_ENTRY
+"""Blocks of an entry for which there is room; where it has fewer, the others hold no record."""
+
+_VIEWS = BLOCKS + 1
+"""What an entry looks like to the cells of a record in each block, and to all other cells."""
+_SIDE_BY_SIDE = 64
+"""Residencies that all passes take before any pass goes on: they stay in the caches."""
+
+_LINE = 16
+"""Sums of 32 bits in a cache line."""
+_AHEAD = 16
+"""Residencies between that which is added and that whose bounds are loaded."""
+
+
+class Views(NamedTuple):
+    """Bounds of an instance's epoch, and the workspace of `bound_occupants`.
+
+    Attributes
+    ----------
+    at_most : T[entries, 64]
+        Of each entry, cycles of bit b at '1' in ``[:, b]``, at '0' in ``[:, 32 + b]``.
+    sums : T[4 * entries, 64]
+        Bounds of the cells of records, at ``[4 * entry + block]``; those of the other cells go to
+        `at_most` at once.
+    recorded : bool[entries]
+        Entries that hold records.
+    record_cycles : int64[4 * entries]
+        How long records are there.
+    next : int64[passes]
+        Occupant at which each pass is.
+    since, first : int64[passes * entries * 5]
+        Of each view, end of the latest occupant, -1 before; start of the first occupant.
+    held : uint64[passes * entries * 5]
+        What some component of it holds since then, numbered as `Residencies.facts`.
+    """
+
+    at_most: NDArray[np.unsignedinteger]
+    sums: NDArray[np.unsignedinteger]
+    recorded: NDArray[np.bool_]
+    record_cycles: NDArray[np.int64]
+    next: NDArray[np.int64]
+    since: NDArray[np.int64]
+    first: NDArray[np.int64]
+    held: NDArray[np.uint64]
+
+
+class Occupancy(NamedTuple):
+    """A residency while it lives in an entry.
+
+    Attributes
+    ----------
+    residency : int
+        Residency.
+    complete : bool
+        Whether it has lived there from its first write on; otherwise it began in the LDS.
+    start, end : int
+        Cycles.
+    """
+
+    residency: Any
+    complete: Any
+    start: Any
+    end: Any
+
+
+def new_views(entries: int, passes: int, cycles: Any) -> Any:
+    """Make views; `cycles` is an array of the type of sums of cycles."""
+    return Views(
+        aligned_zeros((entries, COMPONENTS), cycles.dtype),
+        aligned_zeros((entries * BLOCKS, COMPONENTS), cycles.dtype),
+        np.empty(entries, np.bool_),
+        np.empty(entries * BLOCKS, np.int64),
+        np.empty(passes, np.int64),
+        np.empty(passes * entries * _VIEWS, np.int64),
+        np.empty(passes * entries * _VIEWS, np.int64),
+        np.empty(passes * entries * _VIEWS, np.uint64),
+    )
+
+
+@inner
+def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None:
+    """Bound cells if released places are off and every residency has an entry to itself.
+
+    Parameters
+    ----------
+    residencies, kernel : Residencies, int
+        What runs.
+    homes : Homes
+        Homes of residencies, without those that began in the LDS, which stand in `arrivals` alone.
+    at_most : T[entries, 64]
+        Bounds, as in `Views`.
+    """
+    first, home = residencies.kernels.first_residency[kernel], homes.home
+    at_most[:] = 0
+    for in_kernel in range(residencies.kernels.first_residency[kernel + 1] - first):
+        _load(residencies.facts, residencies.at_most, first + in_kernel + _AHEAD)
+        for pass_ in range(home.shape[1]):
+            if home[in_kernel, pass_] >= 0:
+                entry = home[in_kernel, pass_] >> 3
+                add_row(at_most, entry, residencies.at_most, first + in_kernel)
+    if homes.tally.events[LDS]:
+        _bound_late(residencies, homes.arrivals, at_most)
+
+
+@inner
+def _bound_late(residencies: Any, arrivals: Any, at_most: Any) -> None:
+    """Bound cells of residencies that began in the LDS: nothing is known of what these show."""
+    cycle = residencies.writes.cycle
+    for pass_ in range(len(arrivals.arrived)):
+        for i in range(arrivals.arrived[pass_]):
+            occupant = arrivals.occupant[pass_, i]
+            if is_late(occupant):
+                residency = residency_of(residencies, occupant)
+                start = cycle[begin_of(residencies, occupant)]
+                lasts = np.int64(residencies.facts[residency, END]) - start
+                _add_where(at_most, arrivals.entry[pass_, i], ALL_COMPONENTS, lasts)
+
+
+@inner
+def bound_occupants(residencies: Any, kernel: int, arrivals: Any, views: Any) -> None:
+    """Bound cells under any placement.
+
+    The cells of a block's record see the occupants of the whole entry and the records in their
+    block, the others only the former: five views of an entry, each with a bound.
+    """
+    position, kernels = views.next, residencies.kernels
+    passes = len(arrivals.arrived)
+    _start(arrivals, views)
+    last = kernels.first_residency[kernel + 1]
+    for until in range(kernels.first_residency[kernel], last + _SIDE_BY_SIDE, _SIDE_BY_SIDE):
+        for pass_ in range(passes):
+            position[pass_] = _take(residencies, arrivals, pass_, position[pass_], until, views)
+    if residencies.rules.gated:
+        _add_records(views)
+    else:
+        _come_round(kernels.cycles[kernel], passes, views)
+    at_most, sums, recorded = views.at_most, views.sums, views.recorded
+    for entry in range(len(recorded)):
+        if recorded[entry]:
+            for block in range(BLOCKS):
+                for which in range(COMPONENTS):
+                    most = max(at_most[entry, which], sums[entry * BLOCKS + block, which])
+                    at_most[entry, which] = most
+
+
+@inner
+def _start(arrivals: Any, views: Any) -> None:
+    """Find out which entries hold records; nothing has happened yet."""
+    sums, recorded = views.sums, views.recorded
+    views.at_most[:] = 0
+    recorded[:] = False
+    views.record_cycles[:] = 0
+    views.next[:] = 0
+    views.since[:] = -1
+    views.held[:] = 0
+    for pass_ in range(len(arrivals.arrived)):
+        for i in range(arrivals.arrived[pass_]):
+            record = block_of(arrivals.occupant[pass_, i]) != WHOLE_ENTRY
+            recorded[arrivals.entry[pass_, i]] |= record
+    for entry in range(len(recorded)):
+        if recorded[entry]:
+            sums[entry * BLOCKS : (entry + 1) * BLOCKS] = 0
+
+
+@inner
+def _take(
+    residencies: Any, arrivals: Any, pass_: int, position: int, until: int, views: Any
+) -> int:
+    """Add the occupants of a pass up to the residency `until`; return the next position."""
+    end_of_pass, cycle = arrivals.arrived[pass_], residencies.writes.cycle
+    facts, at_most, sums, recorded = residencies.facts, views.at_most, views.sums, views.recorded
+    first_view = pass_ * len(recorded) * _VIEWS
+    while position < end_of_pass:
+        occupant, entry = arrivals.occupant[pass_, position], arrivals.entry[pass_, position]
+        residency, block = residency_of(residencies, occupant), block_of(occupant)
+        if residency >= until:
+            break
+        _load(facts, residencies.at_most, residency + _AHEAD)
+        view = first_view + entry * _VIEWS
+        start = cycle[begin_of(residencies, occupant)]
+        end = np.int64(facts[residency, END])
+        lives = Occupancy(residency, not is_late(occupant), start, end)
+        if block != WHOLE_ENTRY:
+            row = entry * BLOCKS + block
+            _add(residencies, lives, sums, row, views, view + block)
+            views.record_cycles[row] += end - start
+        else:
+            _add(residencies, lives, at_most, entry, views, view + WHOLE_ENTRY)
+            if recorded[entry]:
+                for other in range(BLOCKS):
+                    _add(residencies, lives, sums, entry * BLOCKS + other, views, view + other)
+        position += 1
+    return position
+
+
+@inlined
+def _load(facts: Any, at_most: Any, residency: int) -> None:
+    """Have what is known of a residency at hand soon."""
+    prefetch(facts, residency, 0)
+    for column in range(0, COMPONENTS, _LINE):
+        prefetch(at_most, residency, column)
+
+
+@inlined
+def _add(residencies: Any, lives: Any, sums: Any, row: int, views: Any, view: int) -> None:
+    """Add an occupancy to a view, and what the view held since the occupant before."""
+    since, held, first = views.since, views.held, views.first
+    residency, start, end = lives.residency, lives.start, lives.end
+    if residencies.rules.gated:
+        if lives.complete:
+            add_row(sums, row, residencies.at_most, residency)
+        else:
+            _add_where(sums, row, ALL_COMPONENTS, end - start)
+        return
+    gap = sums.dtype.type(start - since[view])
+    if lives.complete:
+        add_row_where(sums, row, residencies.at_most, residency, held[view], gap)
+    else:
+        add_where(sums, row, held[view], gap)
+        _add_where(sums, row, ALL_COMPONENTS, end - start)
+    first[view] = start if since[view] < 0 else first[view]
+    since[view] = end
+    held[view] = residencies.facts[residency, LAST]
+
+
+@inlined
+def _add_where(sums: Any, row: int, bits: np.uint64, cycles: Any) -> None:
+    add_where(sums, row, bits, sums.dtype.type(cycles))
+
+
+@inner
+def _come_round(cycles: int, passes: int, views: Any) -> None:
+    """Let what a view holds at the end of a pass stay until its first occupant in the next."""
+    since, held, first, entries = views.since, views.held, views.first, len(views.recorded)
+    for view in range(passes * entries * _VIEWS):
+        if since[view] >= 0:
+            left = first[view] + cycles - since[view]
+            entry, which = view // _VIEWS % entries, view % _VIEWS
+            if which == WHOLE_ENTRY:
+                _add_where(views.at_most, entry, held[view], left)
+            else:
+                _add_where(views.sums, entry * BLOCKS + which, held[view], left)
+
+
+@inner
+def _add_records(views: Any) -> None:
+    """Let a record power all of its block: its other cells are on with what they held before."""
+    at_most, record_cycles = views.at_most, views.record_cycles
+    for entry in range(len(views.recorded)):
+        if views.recorded[entry]:
+            longest = 0
+            for block in range(BLOCKS):
+                longest = max(longest, record_cycles[entry * BLOCKS + block])
+            for bit in range(BITS):
+                if at_most[entry, bit] or at_most[entry, BITS + bit]:
+                    at_most[entry, bit] += longest
+                    at_most[entry, BITS + bit] += longest
+
+
+# What every instance of a batch has been through, epoch by epoch.
+
+
+class EpochLog(NamedTuple):
+    """Epochs of the lives of instances; arrays [instances, epochs, ...].
+
+    Attributes
+    ----------
+    epochs : int64[instances]
+        Epochs so far.
+    kernel, scale : int64, float64
+        Kernel that ran, and the seconds that a cycle of all its passes stands for.
+    first : int32[..., entries * passes + 1]
+        As in `Occupants`.
+    begin : int64
+        Where the occupants of the epoch begin in `occupant`.
+    occupant : uint32[...]
+        Occupants of all epochs, epoch after epoch.
+    used : int64[1]
+        How many there are.
+    """
+
+    epochs: NDArray[np.int64]
+    kernel: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    first: NDArray[np.int32]
+    begin: NDArray[np.int64]
+    occupant: NDArray[np.uint32]
+    used: NDArray[np.int64]
+
+
+def new_epoch_log(
+    places: int, instances: int, epochs: int, occupant: NDArray[np.uint32]
+) -> EpochLog:
+    """Make space for so many epochs of every instance.
+
+    Parameters
+    ----------
+    places : int
+        Entries x passes.
+    instances, epochs : int
+        How many.
+    occupant : uint32[...]
+        Memory for occupants.
+    """
+    shape = (instances, epochs)
+    # Pages that are never touched take no memory.
+    return EpochLog(
+        np.zeros(instances, np.int64),
+        np.empty(shape, np.int64),
+        np.empty(shape),
+        np.empty((*shape, places + 1), np.int32),
+        np.empty(shape, np.int64),
+        occupant,
+        np.zeros(1, np.int64),
+    )
+
+
+def enlarged(
+    before: EpochLog, epochs: int, occupants: int, pool: Pool[NDArray[np.uint32]]
+) -> EpochLog:
+    """Return the log with space for so many epochs of every instance, and occupants more."""
+    instances, at_most = before.kernel.shape
+    used = int(before.used[0])
+    if epochs <= at_most and used + occupants <= len(before.occupant):
+        return before
+    places, occupant = before.first.shape[2] - 1, before.occupant
+    if used + occupants > len(occupant):
+        occupant = pool.take(2 * (used + occupants))
+        occupant[:used] = before.occupant[:used]
+        pool.give_back(before.occupant)
+    more = new_epoch_log(places, instances, max(2 * epochs, at_most), occupant)
+    more.epochs[:], more.used[:] = before.epochs, before.used
+    for name in ("kernel", "scale", "first", "begin"):
+        getattr(more, name)[:, :at_most] = getattr(before, name)
+    return more
+
+
+@inner
+def occupants_in(epoch_log: Any, instance: int, epoch: int) -> Any:
+    """Return the occupants of an instance in an epoch."""
+    begin = epoch_log.begin[instance, epoch]
+    return Occupants(
+        epoch_log.kernel[instance, epoch],
+        epoch_log.first[instance, epoch],
+        epoch_log.occupant[begin:],
+    )
+
+
+# Bits of entries that bounds leave open, of instances that run the same kernel.
+#
+# All of them are worked out in one pass through the residencies of the kernel: what a residency
+# shows is the same wherever it lives. That holds if released places are off, and every residency
+# has an entry to itself.
+
+SIDE_BY_SIDE = 16
+"""Instances that are worked on at a time."""
+
+_ROWS = 1 << 14
+"""Open bits of all these instances for which there is space. Others are looked at one by one."""
+
+BIT = np.uint64(1)
+
+IN_ROW = 4
+"""Tracked cells of an entry in a row."""
+
+AT_ONE, PLACE, POWERED, OPEN, ROW, MORE, MORE_END = 0, 4, 8, 9, 10, 11, 12
+"""Columns of `OpenBits.lines`."""
+_COLUMNS = 16
+
+
+class OpenBits(NamedTuple):
+    """Open bits of instances in their latest epochs; the instances are numbered from 0.
+
+    Attributes
+    ----------
+    bits : uint64[16, entries]
+        Set of the open bits of each entry.
+    first : int64[16, entries]
+        Row of `ones` of the first of them; the others follow.
+    used : int64[1]
+        Rows in use.
+    ones : T[rows, 64]
+        Cycles at '1' of the cells of an open bit.
+    lines : T[16 * entries, 16]
+        What is asked of an entry of an instance whenever a residency lives there, in one cache
+        line: cycles at '1' of its first four tracked cells from `AT_ONE` on, and from `PLACE` on
+        where each is, as in `CellList`; `POWERED`: cycles for which it is powered; `OPEN`, `ROW`:
+        its `bits` and `first`; `MORE`, `MORE_END`: rows of further tracked cells.
+    """
+
+    bits: NDArray[np.uint64]
+    first: NDArray[np.int64]
+    used: NDArray[np.int64]
+    ones: NDArray[np.unsignedinteger]
+    lines: NDArray[np.unsignedinteger]
+
+
+def new_open_bits(entries: int, cycles: Any) -> Any:
+    """Make space for open bits of slices of so many entries.
+
+    `cycles` is an array of the type of sums of cycles.
+    """
+    # Pages that are never touched take no memory.
+    return OpenBits(
+        np.zeros((SIDE_BY_SIDE, entries), np.uint64),
+        np.zeros((SIDE_BY_SIDE, entries), np.int64),
+        np.zeros(1, np.int64),
+        aligned_zeros((_ROWS, COMPONENTS), cycles.dtype),
+        aligned_zeros((SIDE_BY_SIDE * entries, _COLUMNS), cycles.dtype),
+    )
+
+
+def forget(open_bits: Any) -> None:
+    """Forget all open bits."""
+    open_bits.bits[:] = 0
+    open_bits.used[0] = 0
+
+
+@inner
+def add_open(open_bits: Any, place: int, entry: int, chosen: np.uint64) -> None:
+    """Add the chosen bits of an entry of an instance, unless there is no space for them."""
+    used, ones = open_bits.used[0], open_bits.ones
+    more = np.int64(0)
+    for bit in range(BITS):
+        more += np.int64(chosen >> np.uint64(bit) & BIT)
+    if used + more > len(ones):
+        return
+    open_bits.bits[place, entry] = chosen
+    open_bits.first[place, entry] = used
+    for row in range(used, used + more):
+        for component in range(COMPONENTS):
+            ones[row, component] = 0
+    open_bits.used[0] = used + more
+
+
+@inlined
+def powered_of(open_bits: Any, place: int, entry: int) -> Any:
+    """Cycles for which an entry is powered."""
+    return open_bits.lines[place * open_bits.bits.shape[1] + entry, POWERED]
+
+
+@inlined
+def take_over(open_bits: Any, place: int, entry: int, chosen: np.uint64, times: Any) -> None:
+    """Copy the times of the chosen bits of an entry, which are among the open ones."""
+    row, powered = open_bits.first[place, entry], powered_of(open_bits, place, entry)
+    for bit in range(BITS):
+        if open_bits.bits[place, entry] >> np.uint64(bit) & BIT:
+            if chosen >> np.uint64(bit) & BIT:
+                for component in range(COMPONENTS):
+                    times.ones[bit, component] = open_bits.ones[row, component]
+                    times.powered[bit, component] = powered
+            row += 1
+
+
+# What is known of the stress times of each instance: bounds for all cells, sums for some bits.
+
+_KEPT = 256
+"""Bits of entries whose cells are kept, for each instance of a batch on average."""
+
+
+class Cells(NamedTuple):
+    """Bounds of all cells of each instance, and seconds of those that have been worked out.
+
+    Attributes
+    ----------
+    bounds : float64[2, instances, entries, 32]
+        Seconds at '0' and at '1' that no cell with this bit of this entry exceeds.
+    before : float64[2, instances, entries, 32]
+        Bounds before the latest epoch.
+    kept : int32[instances, entries, 32]
+        Place at which the cells of the bit are kept, or -1.
+    used : int64[1]
+        How many bits are kept, of all instances together: some have ten times as many as others.
+    epochs : int64[places + 32]
+        Epochs that are in `seconds`. The last 32 places are for bits that find no other.
+    seconds : float64[places + 32, 2, 64]
+        Seconds at '0' and at '1'.
+    """
+
+    bounds: NDArray[np.float64]
+    before: NDArray[np.float64]
+    kept: NDArray[np.int32]
+    used: NDArray[np.int64]
+    epochs: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+
+
+class FaultFreeState(NamedTuple):
+    """What instances have been through before their first fault.
+
+    Attributes
+    ----------
+    seconds : float64[instances, kernels]
+        Time spent on each kernel.
+    period : int64[kernels]
+        Cycles of a whole replay.
+    at_zero, at_one : uint32 or int64[kernels, cells]
+        Cycles of it at '0' and at '1' on a slice without faults.
+    components : int
+        Components of an entry.
+    """
+
+    seconds: NDArray[np.float64]
+    period: NDArray[np.int64]
+    at_zero: NDArray[np.integer]
+    at_one: NDArray[np.integer]
+    components: int
+
+
+class Epoch(NamedTuple):
+    """An epoch of an instance.
+
+    Attributes
+    ----------
+    number : int
+        Epochs of the instance before it.
+    scale : float
+        Seconds that a cycle stands for.
+    """
+
+    number: Any
+    scale: Any
+
+
+def new_cells(entries: int, instances: int) -> Cells:
+    """Make space for the cells of so many instances, slices of so many entries."""
+    places = instances * _KEPT + BITS
+    return Cells(
+        np.empty((2, instances, entries, BITS)),
+        np.empty((2, instances, entries, BITS)),
+        np.empty((instances, entries, BITS), dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+        np.empty(places, dtype=np.int64),
+        np.empty((places, 2, COMPONENTS)),
+    )
+
+
+@inner
+def all_kept(cells: Any) -> bool:
+    """Whether all bits that have been worked out so far found a place."""
+    return bool(cells.used[0] < _places(cells))
+
+
+@inlined
+def place_without(cells: Any, bit: int) -> int:
+    """Place of a bit that found no other, until the next is worked out."""
+    return _places(cells) + bit
+
+
+@inlined
+def _places(cells: Any) -> int:
+    return len(cells.epochs) - BITS
+
+
+@inner
+def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
+    """Raise bounds by what an epoch has added at most: cycles T[entries, 64], see `Views`."""
+    bounds, before = cells.bounds, cells.before
+    for entry in range(bounds.shape[2]):
+        for bit in range(BITS):
+            before[0, instance, entry, bit] = bounds[0, instance, entry, bit]
+            before[1, instance, entry, bit] = bounds[1, instance, entry, bit]
+            bounds[1, instance, entry, bit] += np.int64(at_most[entry, bit]) * scale
+            bounds[0, instance, entry, bit] += np.int64(at_most[entry, BITS + bit]) * scale
+
+
+@inner
+def tighten(cells: Any, instance: int, epoch: Any, latest: Any, entry: int, bit: int) -> None:
+    """Bound a bit by what the latest epoch has really added, unless its cells are worked out.
+
+    `latest` are the times of the entry in the epoch.
+    """
+    kept = cells.kept[instance, entry, bit]
+    if kept >= 0 and cells.epochs[kept] >= epoch.number:
+        return
+    most_zeros, most_ones = np.int64(0), np.int64(0)
+    for component in range(COMPONENTS):
+        ones = np.int64(latest.ones[bit, component])
+        most_ones = max(most_ones, ones)
+        most_zeros = max(most_zeros, np.int64(latest.powered[bit, component]) - ones)
+    bounds, before, scale = cells.bounds, cells.before, epoch.scale
+    bounds[0, instance, entry, bit] = before[0, instance, entry, bit] + most_zeros * scale
+    bounds[1, instance, entry, bit] = before[1, instance, entry, bit] + most_ones * scale
+
+
+@inner
+def find_places(state: Any, cells: Any, instance: int, entry: int, chosen: np.uint64) -> int:
+    """Give every chosen bit a place; return the first epoch that is missing from any of them."""
+    first = 1 << 62
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            kept = cells.kept[instance, entry, bit]
+            if kept < 0:
+                kept = place_without(cells, bit)
+                if all_kept(cells):
+                    kept = cells.used[0]
+                    cells.used[0] += 1
+                cells.kept[instance, entry, bit] = kept
+                cells.epochs[kept] = 0
+                _start_cells(state, cells.seconds, instance, entry, bit, kept)
+            first = min(first, cells.epochs[kept])
+    return first
+
+
+@inner
+def _start_cells(state: Any, seconds: Any, instance: int, entry: int, bit: int, kept: int) -> None:
+    """Start from the time that the instance spent without faults."""
+    for component in range(COMPONENTS):
+        seconds[kept, 0, component] = 0.0
+        seconds[kept, 1, component] = 0.0
+    of_entry = state.components
+    for kernel in range(state.seconds.shape[1]):
+        spent = state.seconds[instance, kernel]
+        if spent:
+            period = np.float64(state.period[kernel])
+            for component in range(COMPONENTS):
+                within = component if component < of_entry else component % of_entry
+                cell = (entry * of_entry + within) * BITS + bit
+                zeros, ones = state.at_zero[kernel, cell], state.at_one[kernel, cell]
+                seconds[kept, 0, component] += spent * (np.float64(zeros) / period)
+                seconds[kept, 1, component] += spent * (np.float64(ones) / period)
+
+
+@inner
+def missing(cells: Any, instance: int, epoch: int, entry: int, chosen: np.uint64) -> np.uint64:
+    """Return the chosen bits of which an epoch is missing in what is kept."""
+    bits = np.uint64(0)
+    for bit in range(BITS):
+        kept = cells.kept[instance, entry, bit]
+        if chosen >> np.uint64(bit) & BIT and cells.epochs[kept] <= epoch:
+            bits |= BIT << np.uint64(bit)
+    return bits
+
+
+@inner
+def add_epoch(
+    cells: Any, instance: int, scale: float, times: Any, entry: int, chosen: np.uint64
+) -> None:
+    """Add what an epoch did to the chosen bits of an entry: its times, scaled."""
+    seconds = cells.seconds
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            kept = cells.kept[instance, entry, bit]
+            for component in range(COMPONENTS):
+                ones = np.int64(times.ones[bit, component])
+                zeros = np.int64(times.powered[bit, component]) - ones
+                seconds[kept, 0, component] += zeros * scale
+                seconds[kept, 1, component] += ones * scale
+
+
+@inner
+def settle(cells: Any, instance: int, epochs: int, entry: int, bit: int) -> None:
+    """Bound a bit whose cells are worked out up to an epoch: no bound is better than the truth."""
+    kept = cells.kept[instance, entry, bit]
+    cells.epochs[kept] = epochs
+    if kept >= _places(cells):
+        cells.kept[instance, entry, bit] = -1
+    for which in range(2):
+        most = 0.0
+        for component in range(COMPONENTS):
+            most = max(most, cells.seconds[kept, which, component])
+        cells.bounds[which, instance, entry, bit] = most

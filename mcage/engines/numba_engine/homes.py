@@ -1,0 +1,612 @@
+"""Homes of residencies on a fault map, by RRCD or GR-Guard; who has lived in which entry."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.jit import inlined, inner
+from mcage.engines.numba_engine.residencies import (
+    ACQUIRE_BLOCK,
+    ADVANCE,
+    BEGIN,
+    FREE,
+    KINDS,
+    RECORD,
+    Residencies,
+)
+from mcage.engines.numba_engine.simd import lowest_bit
+from mcage.geometry import ENTRY_COUNTS, MOST_BLOCKS
+
+# An occupant of an entry as a number of 32 bits: who lives there, from which write on, and where.
+#
+# Nearly every residency moves in with its first write; then the number holds the residency. One
+# that began in the LDS moves in with a later write; then the number holds that write, which knows
+# its residency. A batch keeps the occupants of all its epochs, so that their size decides on its
+# memory.
+
+_LATE = 0b1000
+_NUMBER = 4
+"""Bits before the number, which has 28: `residencies.MOST_WRITES`."""
+
+
+@inlined
+def packed(residency: int, block: int) -> int:
+    """Pack a residency that moves in with its first write; block 4 is the whole entry."""
+    return residency << _NUMBER | block
+
+
+@inlined
+def packed_late(write: int, block: int) -> int:
+    """Pack a residency that moves in with a later write of its own."""
+    return write << _NUMBER | _LATE | block
+
+
+@inlined
+def is_late(occupant: int) -> bool:
+    """Whether an occupant began in the LDS."""
+    return occupant & _LATE != 0
+
+
+@inlined
+def block_of(occupant: int) -> int:
+    """Block of an occupant, or 4 for the whole entry."""
+    return occupant & 0b111
+
+
+@inlined
+def residency_of(residencies: Any, occupant: Any) -> Any:
+    """Residency of an occupant."""
+    number = occupant >> _NUMBER
+    if is_late(occupant):
+        return np.int64(residencies.writes.residency[number])
+    return np.int64(number)
+
+
+@inlined
+def begin_of(residencies: Any, occupant: Any) -> Any:
+    """First write of an occupant."""
+    number = occupant >> _NUMBER
+    if is_late(occupant):
+        return np.int64(number)
+    return np.int64(residencies.facts[number, BEGIN])
+
+
+# The selectors of redirection as an event machine: a home for every residency of a pass.
+#
+# Toca-Diaz et al. (RRCD), section IV. Sets of entries are kept as maps of bits, so that a priority
+# encoder is a search for the lowest set bit. The passes of a replay do the same operations, each in
+# a state of its own, and are taken side by side: the processor has work while it waits for one of
+# them.
+
+WHOLE_ENTRY = MOST_BLOCKS
+"""A home is entry x 8 + block, or entry x 8 + 4 for the whole entry."""
+
+COUNTERS = 8
+REGULAR, TO_RELIABLE, _TO_FAULTY, LDS, LDS_READS, _PEAK, _ROW_CYCLES, _WAKEUPS = range(COUNTERS)
+SPILLED = -1
+_SETS = 3
+_SOUND_BLOCKS, _PART_FILLED, EMPTY_RELIABLE = range(_SETS)
+"""Sets of entries: faulty ones with a sound block that is free; reliable ones of which some block
+is free and some is not; reliable ones that are free."""
+_WORDS = ENTRY_COUNTS[-1] // 64
+"""Words for a set of entries, of which a slice may need fewer."""
+_ALL_64 = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_RELIABLE = 0b10000
+
+
+class Arrivals(NamedTuple):
+    """Residencies that found a home, in the order in which they did; arrays [passes, ...].
+
+    Attributes
+    ----------
+    occupant : uint32[passes, residencies]
+        The residency as an occupant of its entry (`packing.py`).
+    entry : uint16[passes, residencies]
+        The entry.
+    arrived : int64[passes]
+        How many they are.
+    in_entry : int64[entries * passes + 1]
+        How many of them lived in an entry, at ``[passes * entry + pass]``.
+    """
+
+    occupant: NDArray[np.uint32]
+    entry: NDArray[np.uint16]
+    arrived: NDArray[np.int64]
+    in_entry: NDArray[np.int64]
+
+
+class Tally(NamedTuple):
+    """What happens in a placement.
+
+    Attributes
+    ----------
+    events : int64[8]
+        Counters of all passes but that of the peak.
+    spilled, since, peak : int64[passes]
+        Rows that live in the LDS, since when, and the largest number of them so far.
+    """
+
+    events: NDArray[np.int64]
+    spilled: NDArray[np.int64]
+    since: NDArray[np.int64]
+    peak: NDArray[np.int64]
+
+
+class Homes(NamedTuple):
+    """Homes of the residencies of a kernel, and what leads to them.
+
+    Attributes
+    ----------
+    home : int16[residencies, passes]
+        Home of each residency in each pass; negative if it never found one.
+    arrivals, tally : Arrivals, Tally
+        Who found a home, and what happened.
+    sets : uint64[passes * 3 * 16]
+        Sets of entries.
+    free : uint8[passes * entries]
+        Free sound blocks of each entry, and whether the entry is reliable.
+    entries, all_blocks : int
+        Entries of the slice, and the set of all blocks of an entry.
+    """
+
+    home: NDArray[np.int16]
+    arrivals: Arrivals
+    tally: Tally
+    sets: NDArray[np.uint64]
+    free: NDArray[np.uint8]
+    entries: int
+    all_blocks: int
+
+
+def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
+    """Make space for the homes of up to so many residencies of a slice."""
+    return Homes(
+        np.empty((residencies, passes), np.int16),
+        Arrivals(
+            np.empty((passes, residencies), np.uint32),
+            np.empty((passes, residencies), np.uint16),
+            np.empty(passes, np.int64),
+            np.empty(slice_.entries * passes + 1, np.int64),
+        ),
+        Tally(
+            np.empty(COUNTERS, np.int64),
+            np.empty(passes, np.int64),
+            np.empty(passes, np.int64),
+            np.empty(passes, np.int64),
+        ),
+        np.empty(passes * _SETS * _WORDS, np.uint64),
+        np.empty(passes * slice_.entries, np.uint8),
+        slice_.entries,
+        slice_.all_blocks,
+    )
+
+
+@inner
+def with_home(homes: Any, home: Any) -> Any:
+    """Return the same memory with another `home`: int16[residencies, passes]."""
+    return Homes(
+        home,
+        homes.arrivals,
+        homes.tally,
+        homes.sets,
+        homes.free,
+        homes.entries,
+        homes.all_blocks,
+    )
+
+
+@inner
+def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
+    """Place the residencies of a kernel in every pass, and add up what happens.
+
+    Parameters
+    ----------
+    residencies : Residencies
+        A technique that redirects.
+    kernel : int
+        Number of the kernel.
+    fault_map : uint8[entries]
+        Fault map.
+    homes : Homes
+        Where the outcome goes.
+    counters : int64[8]
+        Counters of the instance, added to; of the peak the largest is kept.
+    """
+    start_passes(fault_map, homes)
+    home, arrivals, tally = homes.home, homes.arrivals, homes.tally
+    events, entries = homes.tally.events, homes.entries
+    starts, passes = residencies.selector_starts, len(homes.arrivals.arrived)
+    kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
+    cycle, reads_after, mask = writes.cycle, writes.reads_after, writes.mask
+    write_starts, ends, wakes = residencies.write_starts, residencies.end, residencies.wakes
+    in_blocks = residencies.rules.in_blocks
+    first_residency = kernels.first_residency[kernel]
+    rotations, spilled_anywhere, wakeups = 0, 0, 0
+    for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
+        kind = operations.code[i] & (KINDS - 1)
+        residency = index(operations.code[i] // KINDS)
+        in_kernel = index(residency - first_residency)
+        if kind == FREE:
+            for pass_ in range(passes):
+                old = home[in_kernel, pass_]
+                if old >= 0:
+                    _give_back(homes, pass_, old)
+                else:
+                    spill(tally, pass_, -1, ends[residency])
+                    spilled_anywhere -= 1
+        elif kind == ADVANCE:
+            rotations += 1
+        else:
+            write = index(write_starts[residency])
+            for pass_ in range(passes):
+                start = (starts[pass_] + rotations) & (entries - 1)
+                new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
+                home[in_kernel, pass_] = new
+                if new >= 0:
+                    move_in(arrivals, pass_, packed(residency, new & 7), new)
+                    wakeups += wakes[residency]
+                else:
+                    events[LDS] += 1
+                    events[LDS_READS] += reads_after[write]
+                    spill(tally, pass_, 1, cycle[write])
+                    spilled_anywhere += 1
+        if spilled_anywhere:
+            for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
+                write = index(operations.retries[retry])
+                residency = index(writes.residency[write])
+                in_kernel = index(residency - first_residency)
+                in_block = in_blocks and mask[write] == RECORD
+                for pass_ in range(passes):
+                    if home[in_kernel, pass_] >= 0:
+                        continue
+                    start = (starts[pass_] + rotations) & (entries - 1)
+                    new = _choose(homes, pass_, start, in_block)
+                    if new >= 0:
+                        home[in_kernel, pass_] = new
+                        move_in(arrivals, pass_, packed_late(write, new & 7), new)
+                        spill(tally, pass_, -1, cycle[write])
+                        spilled_anywhere -= 1
+                    else:
+                        events[LDS] += 1
+                        events[LDS_READS] += reads_after[write]
+    for entry in range(entries):
+        kind = _TO_FAULTY if fault_map[entry] else TO_RELIABLE
+        for pass_ in range(passes):
+            events[kind] += arrivals.in_entry[entry * passes + pass_]
+    redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
+    events[REGULAR] = passes * kernels.writes[kernel] - redirected
+    events[_WAKEUPS] = wakeups
+    hand_in(tally, counters)
+
+
+@inner
+def hand_in(tally: Any, counters: Any) -> None:
+    """Add the events of a placement to the counters of its instance."""
+    events, peak = tally.events, tally.peak
+    highest = counters[_PEAK]
+    for pass_ in range(len(peak)):
+        highest = max(highest, peak[pass_])
+    for counter in range(COUNTERS):
+        counters[counter] += events[counter]
+    counters[_PEAK] = highest
+
+
+@inlined
+def index(number: int) -> Any:
+    """Make a number an unsigned index, which needs no test for counting from the end."""
+    return np.uint32(number)
+
+
+@inner
+def start_passes(fault_map: Any, homes: Any) -> None:
+    """Begin with every entry empty."""
+    arrivals, tally = homes.arrivals, homes.tally
+    entries, all_blocks = homes.entries, homes.all_blocks
+    homes.sets[:] = 0
+    arrivals.in_entry[:] = 0
+    arrivals.arrived[:] = 0
+    tally.spilled[:] = 0
+    tally.since[:] = 0
+    tally.peak[:] = 0
+    tally.events[:] = 0
+    for pass_ in range(len(arrivals.arrived)):
+        for entry in range(entries):
+            usable = ~fault_map[entry] & all_blocks
+            if usable == all_blocks:
+                usable |= _RELIABLE
+            homes.free[pass_ * entries + entry] = usable
+            if usable:
+                include(homes.sets, _set_of(homes, pass_, usable), entry, True)
+
+
+@inlined
+def _set_of(homes: Any, pass_: int, free: int) -> int:
+    """The set that an entry with these free blocks belongs to."""
+    which = (_PART_FILLED + (free == _empty(homes))) if free & _RELIABLE else _SOUND_BLOCKS
+    return pass_ * _SETS + which
+
+
+@inlined
+def _empty(homes: Any) -> Any:
+    """Free blocks of a reliable entry that is empty."""
+    return _RELIABLE | homes.all_blocks
+
+
+@inlined
+def include(sets: Any, which: int, entry: int, member: bool) -> None:
+    """Put an entry into a set if it is to be a member."""
+    place = index(which * _WORDS + (entry >> 6))
+    sets[place] |= np.uint64(member) << np.uint64(entry & 63)
+
+
+@inlined
+def exclude(sets: Any, which: int, entry: int, no_member: bool) -> None:
+    """Take an entry out of a set if it is no member any more."""
+    place = index(which * _WORDS + (entry >> 6))
+    sets[place] &= ~(np.uint64(no_member) << np.uint64(entry & 63))
+
+
+@inlined
+def is_member(sets: Any, which: int, entry: int) -> bool:
+    """Whether an entry is in a set."""
+    word = sets[index(which * _WORDS + (entry >> 6))]
+    return bool(word >> np.uint64(entry & 63) & np.uint64(1))
+
+
+@inlined
+def first_member(homes: Any, which: int, start: int) -> Any:
+    """First member of a set of entries at or after `start`, wrapping; -1 if the set is empty."""
+    sets, words, word = homes.sets, homes.entries >> 6, start >> 6
+    members = sets[index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
+    if members:
+        return (word << 6) + lowest_bit(members)
+    for _ in range(words):
+        word = (word + 1) & (words - 1)
+        members = sets[index(which * _WORDS + word)]
+        if members:
+            return (word << 6) + lowest_bit(members)
+    return -1
+
+
+@inlined
+def _choose(homes: Any, pass_: int, start: int, in_block: bool) -> Any:
+    """Take the best free place from `start` on as a home, or `SPILLED` if there is none."""
+    sets, free, entries = homes.sets, homes.free, homes.entries
+    sound = pass_ * _SETS
+    part, empty = sound + _PART_FILLED, sound + EMPTY_RELIABLE
+    if not in_block:
+        entry = first_member(homes, empty, start)
+        if entry < 0:
+            return SPILLED
+        free[index(pass_ * entries + entry)] = _RELIABLE
+        exclude(sets, empty, entry, True)
+        return entry * 8 + WHOLE_ENTRY
+    entry = first_member(homes, sound, start)
+    if entry < 0:
+        entry = first_member(homes, part, start)
+    if entry < 0:
+        entry = first_member(homes, empty, start)
+    if entry < 0:
+        return SPILLED
+    blocks = free[index(pass_ * entries + entry)]
+    left = blocks & (blocks - 1)
+    free[index(pass_ * entries + entry)] = left
+    if left & _RELIABLE:
+        exclude(sets, empty, entry, True)
+        exclude(sets, part, entry, left == _RELIABLE)
+        include(sets, part, entry, left != _RELIABLE)
+    else:
+        exclude(sets, sound, entry, left == 0)
+    return entry * 8 + lowest_bit(np.uint64(blocks))
+
+
+@inlined
+def _give_back(homes: Any, pass_: int, home: int) -> None:
+    """Give back a home."""
+    sets, free, empty = homes.sets, homes.free, _empty(homes)
+    entry, block = (home >> 3) & (homes.entries - 1), home & 7
+    place = index(pass_ * homes.entries + entry)
+    if block == WHOLE_ENTRY:
+        free[place] = empty
+        include(sets, pass_ * _SETS + EMPTY_RELIABLE, entry, True)
+        return
+    left = free[place] | (1 << block)
+    free[place] = left
+    include(sets, _set_of(homes, pass_, left), entry, True)
+    exclude(sets, pass_ * _SETS + _PART_FILLED, entry, left == empty)
+
+
+@inlined
+def move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
+    """Let a residency become the occupant of its home."""
+    entry, last = home >> 3, index(arrivals.arrived[pass_])
+    arrivals.occupant[pass_, last] = occupant
+    arrivals.entry[pass_, last] = entry
+    arrivals.arrived[pass_] = last + 1
+    arrivals.in_entry[index(entry * len(arrivals.arrived) + pass_)] += 1
+
+
+@inlined
+def spill(tally: Any, pass_: int, more: int, now: int) -> None:
+    """Add a row to those that live in the LDS, or take a row from them."""
+    tally.events[_ROW_CYCLES] += tally.spilled[pass_] * (now - tally.since[pass_])
+    tally.since[pass_] = now
+    tally.spilled[pass_] += more
+    tally.peak[pass_] = max(tally.peak[pass_], tally.spilled[pass_])
+
+
+# GR-Guard as an event machine: every row has an entry of its own, and borrows another out of need.
+#
+# Toca-Diaz et al. (RRCD), section VI.B, after Tan et al. A residency is the life of a value: it
+# gives its home back with the last read. The entries that are reliable and hold no live value are
+# one set of bits; a home is always a whole entry.
+
+_ONLY = 0
+"""The pass: no selectors rotate."""
+
+
+@inner
+def borrow(
+    residencies: Any, rows: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
+) -> None:
+    """Place the lives of a kernel's values: parameters as for `redirect.place`.
+
+    `rows` are those of the residencies: int64[residencies].
+    """
+    start_passes(fault_map, homes)
+    home, arrivals, tally = homes.home, homes.arrivals, homes.tally
+    sets, events = homes.sets, homes.tally.events
+    kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
+    cycle, reads_after, write_starts = writes.cycle, writes.reads_after, residencies.write_starts
+    first_residency = kernels.first_residency[kernel]
+    spilled_now, borrowed = 0, 0
+    for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
+        kind = operations.code[i] & (KINDS - 1)
+        residency = index(operations.code[i] // KINDS)
+        in_kernel = index(residency - first_residency)
+        if kind == FREE:
+            old = home[in_kernel, _ONLY]
+            if old >= 0:
+                include(sets, EMPTY_RELIABLE, old >> 3, True)
+            else:
+                spill(tally, _ONLY, -1, residencies.end[residency])
+                spilled_now -= 1
+        else:
+            write = index(write_starts[residency])
+            new = _take(homes, rows[residency])
+            home[in_kernel, _ONLY] = new
+            if new >= 0:
+                move_in(arrivals, _ONLY, packed(residency, WHOLE_ENTRY), new)
+                borrowed += new >> 3 != rows[residency]
+            else:
+                events[LDS] += 1
+                events[LDS_READS] += reads_after[write]
+                spill(tally, _ONLY, 1, cycle[write])
+                spilled_now += 1
+        if spilled_now:
+            for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
+                write = index(operations.retries[retry])
+                residency = index(writes.residency[write])
+                in_kernel = index(residency - first_residency)
+                if home[in_kernel, _ONLY] >= 0:
+                    continue
+                new = _take(homes, rows[residency])
+                home[in_kernel, _ONLY] = new
+                if new >= 0:
+                    move_in(arrivals, _ONLY, packed_late(write, WHOLE_ENTRY), new)
+                    borrowed += new >> 3 != rows[residency]
+                    spill(tally, _ONLY, -1, cycle[write])
+                    spilled_now -= 1
+                else:
+                    events[LDS] += 1
+                    events[LDS_READS] += reads_after[write]
+    events[TO_RELIABLE] = borrowed
+    events[REGULAR] = kernels.writes[kernel] - borrowed - events[LDS]
+    hand_in(tally, counters)
+
+
+@inlined
+def _take(homes: Any, row: int) -> int:
+    """Take the entry of a row if it holds no live value, else the lowest that holds none."""
+    sets, entry = homes.sets, row
+    if not is_member(sets, EMPTY_RELIABLE, row):
+        entry = first_member(homes, EMPTY_RELIABLE, 0)
+    if entry < 0:
+        return SPILLED
+    exclude(sets, EMPTY_RELIABLE, entry, True)
+    return entry * 8 + WHOLE_ENTRY
+
+
+# Who lived in an entry: residencies sorted by entry and pass.
+
+
+class Occupants(NamedTuple):
+    """Residencies of a kernel as occupants of the entries of a slice.
+
+    Attributes
+    ----------
+    kernel : int
+        Number of the kernel.
+    first : int32[entries * passes + 1]
+        ``first[passes * e + p]`` is the first occupant of entry e in pass p; the others follow in
+        order of time.
+    occupant : uint32[occupants]
+        Occupants as `mcage.engines.numba_engine.homes` packs them.
+    """
+
+    kernel: int
+    first: NDArray[np.int32]
+    occupant: NDArray[np.uint32]
+
+
+def new_occupants(kernel: int, entries: int, passes: int, residencies: int) -> Any:
+    """Make space for up to so many residencies of a kernel in every pass."""
+    return Occupants(
+        kernel, np.empty(entries * passes + 1, np.int32), np.empty(passes * residencies, np.uint32)
+    )
+
+
+@inner
+def sort_occupants(arrivals: Any, fill: Any, occupants: Any) -> None:
+    """Sort the residencies that found a home. `fill` is a workspace, int64[entries * passes]."""
+    first, occupant_at, in_entry = occupants.first, occupants.occupant, arrivals.in_entry
+    passes, places = len(arrivals.arrived), len(in_entry) - 1
+    total = np.int64(0)
+    for place in range(places):
+        first[place] = total
+        fill[place] = total
+        total += in_entry[place]
+    first[places] = total
+    for pass_ in range(passes):
+        for i in range(arrivals.arrived[pass_]):
+            bucket = np.int64(arrivals.entry[pass_, i]) * passes + pass_
+            occupant_at[fill[bucket]] = arrivals.occupant[pass_, i]
+            fill[bucket] += 1
+
+
+@inner
+def has_records(occupants: Any, first: int, last: int) -> bool:
+    """Whether any of the occupants from the first to the last takes a block."""
+    occupant_at = occupants.occupant
+    for i in range(first, last):  # noqa: SIM110
+        if block_of(occupant_at[i]) != WHOLE_ENTRY:
+            return True
+    return False
+
+
+# Homes of residencies on a fault map: by the event machine that the technique asks for.
+
+
+@inner
+def find_homes(
+    residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
+) -> None:
+    """Place the residencies of a kernel: parameters as for `redirect.place`.
+
+    `owners` are those of `owners_of`; GR-Guard is compiled only where there are any.
+    """
+    if owners is None:
+        place(residencies, kernel, fault_map, homes, counters)
+    else:
+        borrow(residencies, owners, kernel, fault_map, homes, counters)
+
+
+@inner
+def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
+    """Give no home to residencies that began in the LDS; they are still among the arrivals."""
+    arrivals, first = homes.arrivals, residencies.kernels.first_residency[kernel]
+    if homes.tally.events[LDS] == 0:
+        return
+    for pass_ in range(len(arrivals.arrived)):
+        for i in range(arrivals.arrived[pass_]):
+            occupant = arrivals.occupant[pass_, i]
+            if is_late(occupant):
+                homes.home[residency_of(residencies, occupant) - first, pass_] = SPILLED
+
+
+def homes_on(residencies: Residencies, kernel: int) -> Homes:
+    """Make memory for the homes of an instance on a kernel."""
+    first, end = residencies.kernels.first_residency[kernel : kernel + 2].tolist()
+    homes: Homes = new_homes(residencies.slice_, len(residencies.selector_starts), end - first)
+    return homes

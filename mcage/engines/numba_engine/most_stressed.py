@@ -1,0 +1,370 @@
+"""The most stressed cell of an instance by branch and bound, without a look at every cell.
+
+For every bit of every entry a bound is known. Only where it exceeds what has been seen already are
+its cells worked out, from all epochs; what comes out is kept, and is their bound from then on.
+Within the latest epoch no cell exceeds the line between its bounds before and after.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.engines.numba_engine.bounds import (
+    BIT,
+    Cells,
+    Epoch,
+    EpochLog,
+    FaultFreeState,
+    OpenBits,
+    add_epoch,
+    add_open,
+    all_kept,
+    find_places,
+    missing,
+    occupants_in,
+    place_without,
+    settle,
+    take_over,
+    tighten,
+)
+from mcage.engines.numba_engine.cell_times import (
+    Events,
+    Times,
+    clear,
+    gathered_times,
+    only_whole,
+    whole_times,
+)
+from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.residencies import BITS, Residencies
+from mcage.engines.numba_engine.simd import COMPONENTS
+
+ALONE, OPEN_UP, FINISH = range(3)
+"""Steps of the search, see `look`."""
+
+_NOT_AMONG = -1
+"""Place of an instance of which no open bits have been worked out."""
+
+_ROUNDING = 1e-12
+"""Fraction of a bound by which it may fall short within an epoch by rounding alone."""
+
+_OUTWEIGHS = 1e-14
+"""Fraction of a bound that is more than the rounding errors of the few sums of a cell's time."""
+
+
+class CellWorkspace(NamedTuple):
+    """Memory in which cells of an instance are worked out.
+
+    Attributes
+    ----------
+    events : Events
+        Events of an entry.
+    times, latest : Times
+        Times of an entry in any epoch, and in the latest.
+    open_bits : OpenBits
+        Bits of the latest epoch that have been worked out for several instances at once.
+    most : float64[2]
+        Longest seconds at '0' and at '1' of any cell of an instance that has been seen so far.
+    """
+
+    events: Events
+    times: Times
+    latest: Times
+    open_bits: OpenBits
+    most: NDArray[np.float64]
+
+
+class Search(NamedTuple):
+    """What the search for the most stressed cell looks at, and where it puts what it finds.
+
+    Attributes
+    ----------
+    residencies, epoch_log, state : Residencies, EpochLog, FaultFreeState
+        What happened.
+    cells : Cells
+        What is known of cells, brought up to date.
+    longest : float64[2, instances]
+        Longest seconds at '0' and at '1' among all cells of each instance.
+    workspace : CellWorkspace
+        Memory to work in.
+    """
+
+    residencies: Residencies
+    epoch_log: EpochLog
+    state: FaultFreeState
+    cells: Cells
+    longest: NDArray[np.float64]
+    workspace: CellWorkspace
+
+
+class Moment(NamedTuple):
+    """A moment within the latest epoch of an instance, or its end.
+
+    Attributes
+    ----------
+    place : int
+        Number of the instance among those whose open bits have been worked out, or -1.
+    epochs : int
+        Epochs of the instance, the latest included.
+    scale, back : float
+        Seconds that a cycle of the epoch stands for; those of them to be taken back.
+    part : float
+        Part of the epoch that has passed; 1 at its end.
+    most : float64[2]
+        Longest seconds at '0' and at '1' of any cell seen so far.
+    """
+
+    place: int
+    epochs: Any
+    scale: Any
+    back: float
+    part: float
+    most: NDArray[np.float64]
+
+
+@compiled
+def look(
+    search: Search, instances: NDArray[np.int64], backs: NDArray[np.float64], step: int
+) -> None:
+    """Raise the longest seconds at '0' and at '1' of any cell of each instance.
+
+    Parameters
+    ----------
+    search : Search
+        What happened; bounds include the latest epoch.
+    instances : int64[m]
+        Instances, in the order in which their open bits are worked out together.
+    backs : float64[m]
+        Seconds to be taken back for each cycle of the latest epoch, fewer than were added.
+    step : int
+        `ALONE` looks wherever need be, instance by instance. `OPEN_UP` looks where a cell is likely
+        to be the most stressed one, and adds the bits that may be longer than it to those that are
+        worked out together; `FINISH`, after that, looks at these and wherever else need be.
+    """
+    cells, epoch_log, longest = search.cells, search.epoch_log, search.longest
+    most = search.workspace.most
+    for place in range(len(instances)):
+        instance = instances[place]
+        epochs = epoch_log.epochs[instance]
+        scale, back = epoch_log.scale[instance, epochs - 1], backs[place]
+        part = 1 - back / scale if back else 1.0
+        among = place if step == FINISH else _NOT_AMONG
+        moment = Moment(among, epochs, scale, back, part, most)
+        most[0], most[1] = longest[0, instance], longest[1, instance]
+        if step == FINISH:
+            _take_over(search, instance, moment)
+        else:
+            _look_where_likely(search, instance, moment)
+        for entry in range(cells.kept.shape[1]):
+            chosen = _exceeding(cells, instance, entry, moment)
+            if chosen and step == OPEN_UP:
+                add_open(search.workspace.open_bits, place, entry, chosen)
+            elif chosen:
+                _look(search, instance, entry, chosen, moment)
+        longest[0, instance], longest[1, instance] = most[0], most[1]
+
+
+@inner
+def _look_where_likely(search: Search, instance: int, moment: Moment) -> None:
+    """Look at the bits whose bounds promise most."""
+    for number in range(4):
+        which: int = number // 2
+        guess: Any = np.int64(-1)
+        if moment.part < 1.0:
+            if number % 2 == 0:
+                guess = _argmax_of_bounds(search.cells, which, instance, moment)
+        elif number % 2 == 0:
+            guess = _argmax_of_middles(search.cells.bounds, which, instance)
+        else:
+            guess = _argmax_before(search.cells.before, which, instance)
+        if guess >= 0:
+            entry, bit = guess // BITS, guess % BITS
+            if _bound_at(search.cells, which, instance, entry, bit, moment) > moment.most[which]:
+                _look(search, instance, entry, BIT << np.uint64(bit), moment)
+
+
+@inner
+def _argmax_of_middles(bounds: Any, which: int, instance: int) -> np.int64:
+    """Return the bit of an entry with the highest middle between its bound and the least time.
+
+    An entry is powered for about as long as its bit with the least sum of both bounds says, and
+    a cell that is not at one value is at the other. Bounds as in `Cells`.
+    """
+    best, highest, other = np.int64(0), -1.0, 1 - which
+    for entry in range(bounds.shape[2]):
+        powered = bounds[which, instance, entry, 0] + bounds[other, instance, entry, 0]
+        for bit in range(1, BITS):
+            both = bounds[which, instance, entry, bit] + bounds[other, instance, entry, bit]
+            powered = min(powered, both)
+        for bit in range(BITS):
+            twice = bounds[which, instance, entry, bit] + powered
+            twice -= bounds[other, instance, entry, bit]
+            if twice > highest:
+                best, highest = np.int64(entry * BITS + bit), twice
+    return best
+
+
+@inner
+def _argmax_before(before: Any, which: int, instance: int) -> np.int64:
+    """Return the bit of an entry with the highest bound before the epoch."""
+    best, highest = np.int64(0), -1.0
+    for entry in range(before.shape[2]):
+        for bit in range(BITS):
+            if before[which, instance, entry, bit] > highest:
+                best, highest = np.int64(entry * BITS + bit), before[which, instance, entry, bit]
+    return best
+
+
+@inner
+def _argmax_of_bounds(cells: Any, which: int, instance: int, moment: Any) -> np.int64:
+    """Return the bit of an entry with the highest bound at a moment within the epoch."""
+    best, highest = np.int64(0), -1.0
+    for entry in range(cells.kept.shape[1]):
+        for bit in range(BITS):
+            bound = _bound_at(cells, which, instance, entry, bit, moment)
+            if bound > highest:
+                best, highest = np.int64(entry * BITS + bit), bound
+    return best
+
+
+@inner
+def _take_over(search: Search, instance: int, moment: Moment) -> None:
+    """Bound bits that have been worked out together by what the epoch has really added."""
+    open_bits, latest = search.workspace.open_bits, search.workspace.latest
+    epoch = Epoch(moment.epochs - 1, moment.scale)
+    for entry in range(open_bits.bits.shape[1]):
+        chosen = open_bits.bits[moment.place, entry]
+        if chosen:
+            take_over(open_bits, moment.place, entry, chosen, latest)
+            _tighten(search.cells, instance, epoch, latest, entry, chosen)
+
+
+@inner
+def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, moment: Any) -> float:
+    """Seconds that no cell exceeds at a moment within the latest epoch.
+
+    A bound that is not the truth is the one before the epoch and the most cycles that any cell of
+    the bit gains in it: so many of these as are taken back leave what no cell exceeds, since a
+    cycle outweighs all rounding. Elsewhere there is the line between the bounds.
+    """
+    after: float = cells.bounds[which, instance, entry, bit]
+    if moment.part == 1.0:
+        return after
+    before: float = cells.before[which, instance, entry, bit]
+    kept, scale, back = cells.kept[instance, entry, bit], moment.scale, moment.back
+    is_truth = kept >= 0 and cells.epochs[kept] == moment.epochs
+    if not is_truth and all_kept(cells) and scale - back > _OUTWEIGHS * after:
+        gained = np.rint((after - before) / scale)
+        if before + gained * scale == after:
+            left: float = after - gained * back
+            return left
+    line: float = before + (after - before) * moment.part + after * _ROUNDING
+    return line
+
+
+@inner
+def _exceeding(cells: Any, instance: int, entry: int, moment: Any) -> np.uint64:
+    """Bits of an entry of which a cell may be the most stressed one."""
+    chosen = np.uint64(0)
+    at_zero, at_one = moment.most[0], moment.most[1]
+    for bit in range(BITS):
+        if (
+            _bound_at(cells, 0, instance, entry, bit, moment) > at_zero
+            or _bound_at(cells, 1, instance, entry, bit, moment) > at_one
+        ):
+            chosen |= BIT << np.uint64(bit)
+    return chosen
+
+
+@inner
+def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment) -> None:
+    """Look into the chosen bits of an entry: first the latest epoch, then, if need be, all."""
+    cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
+    number = epoch_log.epochs[instance] - 1
+    epoch = Epoch(number, epoch_log.scale[instance, number])
+    occupants = occupants_in(epoch_log, instance, number)
+    latest, open_bits = workspace.latest, workspace.open_bits
+    known = np.uint64(0)
+    if moment.place != _NOT_AMONG:
+        known = chosen & open_bits.bits[moment.place, entry]
+    unknown = chosen & ~known
+    _entry_times(search.residencies, occupants, entry, unknown, workspace.events, latest)
+    if known:
+        take_over(open_bits, moment.place, entry, known, latest)
+    _tighten(cells, instance, epoch, latest, entry, unknown)
+    chosen &= _exceeding(cells, instance, entry, moment)
+    if chosen:
+        _work_out(search, instance, entry, chosen)
+        _raise_most(cells, instance, latest, entry, chosen, moment)
+
+
+@inner
+def _raise_most(
+    cells: Any, instance: int, latest: Any, entry: int, chosen: np.uint64, moment: Any
+) -> None:
+    """Raise the longest seconds seen so far by the chosen bits, which are worked out."""
+    most, back = moment.most, moment.back
+    for bit in range(BITS):
+        if not chosen >> np.uint64(bit) & BIT:
+            continue
+        if moment.part == 1.0:
+            most[0] = max(most[0], cells.bounds[0, instance, entry, bit])
+            most[1] = max(most[1], cells.bounds[1, instance, entry, bit])
+            continue
+        kept = cells.kept[instance, entry, bit]
+        place = kept if kept >= 0 else place_without(cells, bit)
+        for component in range(COMPONENTS):
+            ones = np.int64(latest.ones[bit, component])
+            zeros = np.int64(latest.powered[bit, component]) - ones
+            zero_seconds = cells.seconds[place, 0, component]
+            one_seconds = cells.seconds[place, 1, component]
+            most[0] = max(most[0], zero_seconds - zeros * back)
+            most[1] = max(most[1], one_seconds - ones * back)
+
+
+@inner
+def _tighten(
+    cells: Any, instance: int, epoch: Any, latest: Any, entry: int, chosen: np.uint64
+) -> None:
+    """Bound the chosen bits of an entry by what the latest epoch has really added."""
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            tighten(cells, instance, epoch, latest, entry, bit)
+
+
+@inner
+def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64) -> None:
+    """Work out the cells of the chosen bits of an entry, whose latest times are known."""
+    cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
+    begin, epochs = find_places(search.state, cells, instance, entry, chosen), epoch_log.epochs
+    for epoch in range(begin, epochs[instance]):
+        scale = epoch_log.scale[instance, epoch]
+        bits = missing(cells, instance, epoch, entry, chosen)
+        if epoch < epochs[instance] - 1:
+            occupants = occupants_in(epoch_log, instance, epoch)
+            _entry_times(
+                search.residencies, occupants, entry, bits, workspace.events, workspace.times
+            )
+            add_epoch(cells, instance, scale, workspace.times, entry, bits)
+        else:
+            add_epoch(cells, instance, scale, workspace.latest, entry, bits)
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            settle(cells, instance, epochs[instance], entry, bit)
+
+
+@inner
+def _entry_times(
+    residencies: Any, occupants: Any, entry: int, chosen: np.uint64, events: Any, times: Any
+) -> None:
+    """Times of the cells of the chosen bits of an entry."""
+    passes = len(residencies.selector_starts)
+    first, last = occupants.first[entry * passes], occupants.first[(entry + 1) * passes]
+    clear(times, chosen)
+    if first == last:
+        return
+    if only_whole(residencies, occupants, entry):
+        whole_times(residencies, occupants, entry, chosen, times)
+    else:
+        gathered_times(residencies, occupants, entry, chosen, events, times)

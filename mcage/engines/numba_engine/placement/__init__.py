@@ -1,1 +1,0 @@
-"""Where registers live on a fault map, and which events follow."""

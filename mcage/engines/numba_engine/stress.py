@@ -1,0 +1,468 @@
+"""Stress times without a sum for every cell: what happened is kept, and looked at when it matters.
+
+Of an epoch the log keeps who lived where, and for each bit of each entry how long any cell can have
+held '0' or '1' at most. The most stressed cell is looked for where these bounds leave it open;
+tracked cells are summed up for themselves.
+"""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.concurrency import FreeList, Pool
+from mcage.engines.compiled_cells import CompiledSeconds
+from mcage.engines.numba_engine.bounds import (
+    SIDE_BY_SIDE,
+    Cells,
+    EpochLog,
+    FaultFreeState,
+    Views,
+    bound_homes,
+    bound_occupants,
+    enlarged,
+    forget,
+    new_cells,
+    new_epoch_log,
+    new_open_bits,
+    new_views,
+    occupants_in,
+    raise_bounds,
+)
+from mcage.engines.numba_engine.cell_times import new_events, new_times
+from mcage.engines.numba_engine.homes import (
+    COUNTERS,
+    LDS,
+    Homes,
+    find_homes,
+    leave_out_late,
+    new_homes,
+    sort_occupants,
+    with_home,
+)
+from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.most_stressed import (
+    ALONE,
+    FINISH,
+    OPEN_UP,
+    CellWorkspace,
+    Search,
+    look,
+)
+from mcage.engines.numba_engine.residencies import Residencies, each_by_itself, owners_of
+from mcage.engines.numba_engine.tracked_cells import (
+    CellList,
+    Progress,
+    TrackedGroups,
+    Tracking,
+    cells_of,
+    groups_of,
+    new_progress,
+    run_side_by_side,
+    run_together,
+)
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
+from mcage.geometry import SliceGeometry
+
+# Memory in which the instances of a thread, and of a batch, are worked on.
+
+
+class PlacementWorkspace(NamedTuple):
+    """Memory in which residencies are placed.
+
+    Attributes
+    ----------
+    homes : Homes
+        Homes of an instance.
+    fill : int64[entries * passes]
+        Where the next occupant of each entry goes.
+    counters : int64[16, 8]
+        Counters of instances that run the same kernel, which nobody asks for.
+    homes_of_several : int16[16, residencies, passes]
+        Homes of instances that run the same kernel.
+    spilled : bool[16]
+        Whether some residency of theirs had no home at first.
+    """
+
+    homes: Homes
+    fill: NDArray[np.int64]
+    counters: NDArray[np.int64]
+    homes_of_several: NDArray[np.int16]
+    spilled: NDArray[np.bool_]
+
+
+class Workspace(NamedTuple):
+    """Memory in which the instances of a thread are worked on.
+
+    Attributes
+    ----------
+    placement : PlacementWorkspace
+        For placing residencies.
+    views : Views
+        For bounding cells.
+    cells : CellWorkspace
+        For working cells out.
+    """
+
+    placement: PlacementWorkspace
+    views: Views
+    cells: CellWorkspace
+
+
+class BatchMemory(NamedTuple):
+    """Memory that a batch has until its last epoch, and leaves to the next.
+
+    Attributes
+    ----------
+    occupants : Pool of uint32[...]
+        For the occupants of an epoch log.
+    cells : Pool of Cells
+        For the cells of so many instances.
+    """
+
+    occupants: Pool[NDArray[np.uint32]]
+    cells: Pool[Cells]
+
+
+def new_batch_memory(entries: int) -> BatchMemory:
+    """Make memory for batches of slices of so many entries; there is none at first."""
+    return BatchMemory(
+        Pool(lambda occupants: np.empty(occupants, np.uint32), len),
+        Pool(partial(new_cells, entries), lambda cells: len(cells.kept)),
+    )
+
+
+def new_workspace(residencies: Residencies) -> Any:
+    """Make memory that is enough for any kernel."""
+    passes, kernels = len(residencies.selector_starts), residencies.kernels
+    write_starts, cycles = residencies.write_starts, residencies.at_most
+    entries = residencies.slice_.entries
+    most_residencies, most_writes = 0, 0
+    for kernel in range(len(kernels.cycles)):
+        first, last = kernels.first_residency[kernel], kernels.first_residency[kernel + 1]
+        most_residencies = max(most_residencies, last - first)
+        most_writes = max(most_writes, write_starts[last] - write_starts[first])
+    return Workspace(
+        PlacementWorkspace(
+            new_homes(residencies.slice_, passes, most_residencies),
+            np.empty(entries * passes, np.int64),
+            np.zeros((SIDE_BY_SIDE, COUNTERS), np.int64),
+            np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
+            np.empty(SIDE_BY_SIDE, np.bool_),
+        ),
+        new_views(entries, passes, cycles),
+        CellWorkspace(
+            new_events(passes * most_writes, passes, cycles),
+            new_times(cycles),
+            new_times(cycles),
+            new_open_bits(entries, cycles),
+            np.empty(2),
+        ),
+    )
+
+
+# The first step of an epoch, and all that counting takes: where everything lives.
+#
+# Counting asks for homes alone. It calls the same function, with no instances to log and bound: the
+# selectors of redirection are compiled once.
+
+
+class Batch(NamedTuple):
+    """What instances run in an epoch: all of them the same kernel.
+
+    Attributes
+    ----------
+    kernel : int
+        The kernel.
+    scale : float
+        Seconds that a cycle stands for.
+    instances : int64[m]
+        Instances.
+    fault_maps : uint8[n, entries]
+        Fault map of each; those beyond the instances are placed, and nothing else.
+    """
+
+    kernel: int
+    scale: float
+    instances: NDArray[np.int64]
+    fault_maps: NDArray[np.uint8]
+
+
+def count(
+    residencies: Residencies,
+    kernel: int,
+    fault_maps: NDArray[np.uint8],
+    homes: Homes,
+    counters: NDArray[np.int64],
+) -> None:
+    """Count the events of every instance on a kernel: uint8[n, entries], int64[n, 8].
+
+    `homes` are those of the last instance then.
+    """
+    entries, passes = residencies.slice_.entries, len(residencies.selector_starts)
+    nobody, narrow = np.zeros(0, np.int64), _without_durations(residencies)
+    place_and_bound(
+        narrow,
+        owners_of(residencies),
+        Batch(kernel, 1.0, nobody, fault_maps),
+        new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
+        new_cells(entries, 0),
+        PlacementWorkspace(homes, nobody, counters, homes.home[None, :0], np.zeros(0, np.bool_)),
+        new_views(entries, passes, narrow.at_most),
+        False,
+    )
+
+
+def _without_durations(residencies: Residencies) -> Residencies:
+    """Residencies of long traces as those of short ones, for which the selectors are compiled.
+
+    Where registers live depends on no duration, of which traces beyond 32 bits have wider ones.
+    """
+    writes, at_most = residencies.writes, residencies.at_most
+    if at_most.dtype == np.uint32:
+        return residencies
+    return residencies._replace(
+        writes=writes._replace(duration=_none_of(writes.duration)), at_most=_none_of(at_most)
+    )
+
+
+def _none_of(array: NDArray[np.integer]) -> NDArray[np.unsignedinteger]:
+    """An empty array of 32-bit numbers that is written to where the array is."""
+    empty = array[:0].astype(np.uint32)
+    empty.flags.writeable = array.flags.writeable
+    return empty
+
+
+@compiled
+def place_and_bound(
+    residencies: Residencies,
+    owners: NDArray[np.int64] | None,
+    batch: Batch,
+    epoch_log: EpochLog,
+    cells: Cells,
+    placement: PlacementWorkspace,
+    views: Views,
+    by_itself: bool,
+) -> None:
+    """Place the residencies of instances that run the same kernel, and bound their cells.
+
+    Writes into the log who lived where. `owners`: see `owners_of`. `by_itself`: whether each
+    residency is the same wherever it lives; then homes are kept for each instance.
+    """
+    kernel = batch.kernel
+    for place in range(len(batch.fault_maps)):
+        homes = placement.homes
+        if by_itself:
+            homes = with_home(homes, placement.homes_of_several[place])
+        counters = placement.counters[place]
+        find_homes(residencies, owners, kernel, batch.fault_maps[place], homes, counters)
+        if place >= len(batch.instances):
+            continue
+        instance = batch.instances[place]
+        _log(batch, instance, homes.arrivals, epoch_log, placement.fill)
+        if by_itself:
+            leave_out_late(residencies, kernel, homes)
+            placement.spilled[place] = homes.tally.events[LDS] > 0
+            bound_homes(residencies, kernel, homes, views.at_most)
+        else:
+            bound_occupants(residencies, kernel, homes.arrivals, views)
+        raise_bounds(cells, instance, views.at_most, batch.scale)
+
+
+@inner
+def _log(batch: Batch, instance: int, arrivals: Any, epoch_log: EpochLog, fill: Any) -> None:
+    """Begin the next epoch of an instance, and write down who lives where."""
+    epoch = epoch_log.epochs[instance]
+    epoch_log.epochs[instance] = epoch + 1
+    epoch_log.kernel[instance, epoch] = batch.kernel
+    epoch_log.scale[instance, epoch] = batch.scale
+    epoch_log.begin[instance, epoch] = epoch_log.used[0]
+    for pass_ in range(len(arrivals.arrived)):
+        epoch_log.used[0] += arrivals.arrived[pass_]
+    sort_occupants(arrivals, fill, occupants_in(epoch_log, instance, epoch))
+
+
+_EPOCHS, _EXPECTED = 8, 5
+"""Epochs of an instance for which there is space at first, and for the occupants of how many."""
+
+
+class FaultFreeStress(StressAccumulator):
+    """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles."""
+
+    tracked_seconds: CompiledSeconds
+
+    def _new_tracked_seconds(self) -> CompiledSeconds:
+        return CompiledSeconds(self._tracked, len(self._has_separate_times))
+
+    def _track_mixtures(
+        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
+    ) -> None:
+        self.tracked_seconds.add_duties(instances, kernel, self._duties, seconds)
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        raise NotImplementedError
+
+
+class NumbaStress(FaultFreeStress):
+    """Stress times of instances that may be redirected.
+
+    Parameters
+    ----------
+    residencies : Residencies
+        Those of the technique on every kernel.
+    workspaces, memory : FreeList, BatchMemory
+        Memory for threads, and for batches.
+    duties, tracked, instances
+        As for `StressAccumulator`.
+    """
+
+    def __init__(
+        self,
+        residencies: Residencies,
+        workspaces: FreeList[Workspace],
+        memory: BatchMemory,
+        duties: FaultFreeDuties,
+        tracked: TrackedCells,
+        instances: int,
+    ) -> None:
+        super().__init__(duties, tracked, instances)
+        self._residencies, self.workspaces, self._memory = residencies, workspaces, memory
+
+    @property
+    def _geometry(self) -> SliceGeometry:
+        return self._duties.replays[0].geometry
+
+    @cached_property
+    def _cells(self) -> Cells:
+        cells = self._memory.cells.take(len(self._has_separate_times))
+        cells.used[0] = 0
+        return cells
+
+    @cached_property
+    def _groups(self) -> TrackedGroups:
+        tracked, instances = self._tracked, len(self._has_separate_times)
+        if each_by_itself(self._residencies.rules):  # then nothing asks for groups
+            tracked, instances = TrackedCells(tracked.instance[:0], tracked.cell[:0]), 0
+        return groups_of(tracked, self._geometry, instances, self._residencies.rules.in_blocks)
+
+    @cached_property
+    def _list(self) -> CellList:
+        return cells_of(self._tracked, self._geometry, len(self._has_separate_times))
+
+    @cached_property
+    def _progress(self) -> Progress:
+        instances, passes = len(self._has_separate_times), len(self._residencies.selector_starts)
+        rows, groups = len(self._list.tracked), len(self._groups.block)
+        progress: Progress = new_progress(
+            rows, groups, self._geometry.entries, instances, passes, self._residencies.at_most
+        )
+        return progress
+
+    @cached_property
+    def _residencies_of_kernel(self) -> NDArray[np.int64]:
+        return np.diff(self._residencies.kernels.first_residency)
+
+    @cached_property
+    def _epoch_log(self) -> EpochLog:
+        passes, instances = len(self._residencies.selector_starts), len(self._has_separate_times)
+        occupants = passes * int(self._residencies_of_kernel.mean())
+        occupant = self._memory.occupants.take(_EXPECTED * instances * occupants)
+        places = self._geometry.entries * passes
+        return new_epoch_log(places, instances, _EPOCHS, occupant)
+
+    def __del__(self) -> None:
+        if "_epoch_log" in self.__dict__:
+            self._memory.occupants.give_back(self._epoch_log.occupant)
+        if "_cells" in self.__dict__:
+            self._memory.cells.give_back(self._cells)
+
+    def _begin(self, instances: NDArray[np.int64]) -> None:
+        tracked = self._tracked_of(instances)
+        instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
+        duties = (self._duties.at_zero, self._duties.at_one)
+        self._cells.bounds[:, instances] = 0
+        self._cells.kept[instances] = -1
+        for seconds, bounds, duty in zip(
+            self.tracked_seconds.now, self._cells.bounds, duties, strict=True
+        ):
+            seconds[tracked] = 0
+            for kernel in np.flatnonzero(self._mixture[instances].any(axis=0)).tolist():
+                spent = self._mixture[:, kernel]
+                bounds[instances] += spent[instances, None, None] * duty.most[kernel]
+                seconds[tracked] += spent[instance] * duty.at(kernel, cell)
+
+    def _run_each(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: float,
+    ) -> None:
+        occupants = int(self._residencies_of_kernel[kernel].sum())
+        occupants *= len(self._residencies.selector_starts)
+        epochs = int(self._epoch_log.epochs[instances].max()) + 1
+        self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
+        # Kernel after kernel: what all instances look at stays in the caches.
+        workspace = self.workspaces.take()
+        for number, runs_it in by_kernel(kernel):
+            of_kernel = np.flatnonzero(runs_it)
+            for begin in range(0, len(of_kernel), SIDE_BY_SIDE):
+                which = of_kernel[begin : begin + SIDE_BY_SIDE]
+                scale = seconds / self._periods[number]
+                batch = Batch(number, scale, instances[which], fault_maps[which])
+                for step in self.steps(batch, workspace):
+                    step()
+        self.workspaces.give_back(workspace)
+
+    def steps(self, batch: Batch, workspace: Workspace) -> list[Callable[[], None]]:
+        """Return what adds an epoch to instances that run the same kernel, step by step.
+
+        On no instances, each step compiles what it calls, whatever has been done before.
+        """
+        residencies, epoch_log, cells = self._residencies, self._epoch_log, workspace.cells
+        placement, by_itself = workspace.placement, each_by_itself(self._residencies.rules)
+        tracking = Tracking(self._groups, self._list, self._progress, self.tracked_seconds.now)
+        ran = residencies, epoch_log, batch.kernel, batch.instances
+        asked = self._search(workspace), batch.instances, np.zeros(len(batch.instances))
+        to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells, placement
+        place = partial(place_and_bound, *to_place, workspace.views, by_itself)
+        if not by_itself:
+            run = partial(run_side_by_side, *ran, tracking, cells.events)
+            return [place, partial(look, *asked, ALONE), run]
+        homes = placement.homes_of_several, placement.spilled
+        return [
+            place,
+            partial(forget, cells.open_bits),
+            partial(look, *asked, OPEN_UP),
+            partial(run_together, *ran, *homes, tracking, cells),
+            partial(look, *asked, FINISH),
+        ]
+
+    def _separate_longest_earlier(
+        self,
+        instances: NDArray[np.int64],
+        kernel: NDArray[np.int64],
+        fault_maps: NDArray[np.uint8],
+        seconds: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """See `StressAccumulator`; the log has the occupants, and no map is needed."""
+        workspace = self.workspaces.take()
+        search = self._search(workspace)._replace(longest=np.zeros_like(self.longest))
+        look(search, instances, seconds / self._periods[kernel], ALONE)
+        self.workspaces.give_back(workspace)
+        return search.longest[:, instances]
+
+    @cached_property
+    def _periods(self) -> NDArray[np.int64]:
+        return np.array([replay.period for replay in self._duties.replays])
+
+    def _search(self, workspace: Workspace) -> Search:
+        zeros, ones = self._duties.at_zero, self._duties.at_one
+        state = FaultFreeState(
+            self._mixture, zeros.period, zeros.cycles, ones.cycles, zeros.components
+        )
+        return Search(
+            self._residencies, self._epoch_log, state, self._cells, self.longest, workspace.cells
+        )

@@ -1,1 +1,0 @@
-"""Placement programs above all engines: passes until duties settle, and what instances learn."""
