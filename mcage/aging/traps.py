@@ -20,7 +20,7 @@ and a. Where a is large, the normal score of that probability is ``w + ln(a / L)
 Barndorff-Nielsen (1986) writes it, which has a closed form for this law. Elsewhere the exact sums
 are tabulated. Both together give the mean of a shift and a score within 0.002 eta, or within 0.07 %
 of the mean where this is more: for very lucky transistors, whose shifts are a small part of the
-mean (`tests/unit/aging/test_traps.py`).
+mean (`tests/unit/aging/test_cells.py`).
 """
 
 import math

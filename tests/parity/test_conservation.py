@@ -5,13 +5,30 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from engine_cases import COUNTED, WRITE_KINDS, fault_map_batch, seeded_fault_maps, with_full_masks
+from engine_cases import (
+    COUNTED,
+    NUMBA,
+    SMALL,
+    WRITE_KINDS,
+    cuda_engine,
+    fault_map_batch,
+    possible_redirections,
+    seeded_fault_maps,
+    with_full_masks,
+)
+from host_gpu.compiler import host_compiler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
+from mcage.engines.counts import COUNTERS, Counts, free_places, most_in_use, only_numbers_matter
 from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import residencies
+from mcage.engines.numba_engine.homes import homes_on
+from mcage.engines.numba_engine.residencies import ADVANCE, FREE, KINDS, RECORD, residencies_of
+from mcage.engines.numba_engine.stress import count
 from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
+from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES, Storage
@@ -159,7 +176,129 @@ def test_an_instance_does_not_depend_on_its_batch(engine, name):
             assert np.array_equal(alone.ones[0], together.ones[instance])
             assert np.array_equal(alone.powered[0], together.powered[instance])
             counters = engine.count(replay, fault_map)
-            for count in COUNTED:
-                assert getattr(counters, count)[0] == getattr(counted, count)[instance]
+            for counter in COUNTED:
+                assert getattr(counters, counter)[0] == getattr(counted, counter)[instance]
 
     check()
+
+
+# Events from the number of free places alone: the same as from the fault map itself.
+
+
+def scattered_maps(rng):
+    """Fault maps from almost clean to almost useless, each of them at several places."""
+    maps = []
+    for entries, blocks in ((2, 1), (20, 1), (90, 1), (90, 3), (180, 2), (250, 3), (250, 4)):
+        fault_map = np.zeros(256, dtype=np.uint8)
+        for entry in range(entries):
+            fault_map[entry] = sum(1 << block for block in rng.sample(range(4), blocks))
+        maps += [rng.sample(fault_map.tolist(), 256) for _ in range(3)]
+    return np.array(maps, dtype=np.uint8)
+
+
+def counted(replay, maps):
+    """What the event machine counts on every fault map: int64[n, 8]."""
+    counters = np.zeros((len(maps), COUNTERS), dtype=np.int64)
+    residencies = residencies_of((replay,))
+    count(residencies, 0, maps, homes_on(residencies, 0), counters)
+    return counters
+
+
+def columns(counters):
+    """Arrays of counters, side by side: int64[n, 8]."""
+    return np.stack([*vars(counters).values()][1:], axis=1)
+
+
+@pytest.mark.parametrize("name", possible_redirections())
+@pytest.mark.parametrize("seed", range(3))
+def test_where_free_places_are_makes_no_difference(name, seed):
+    """Several kernels in any order, what is known and what is not."""
+    rng, technique = random.Random(seed), possible_redirections()[name]
+    replays = [prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL)]
+    maps = scattered_maps(rng)
+    expected = np.stack([counted(replay, maps) for replay in replays])
+    asked = []
+
+    def count_unknown(replays, kernel, fault_maps):
+        asked.append(len(kernel))
+        each = [counted(replays[number], fault_maps) for number in range(len(replays))]
+        return np.stack(each)[kernel, np.arange(len(kernel))]
+
+    counts = Counts(count_unknown)
+    kernel = np.array([rng.randrange(2) for _ in maps])
+    for first, last in ((0, 9), (5, len(maps)), (0, len(maps))):
+        of_maps = counts.of(replays, kernel[first:last], maps[first:last])
+        assert of_maps.passes == replays[0].passes
+        assert np.array_equal(columns(of_maps), expected[kernel, np.arange(len(maps))][first:last])
+    if only_numbers_matter(technique):
+        assert len(asked) == 2  # nothing is unknown in the end, and all kernels are asked together
+        assert sum(asked) < len(maps)
+    empty = counts.of(replays, kernel[:0], maps[:0])
+    assert columns(empty).shape == (0, COUNTERS)
+
+
+def test_free_places_are_counted_in_words():
+    maps = np.random.default_rng(3).choice([0, 0, 0, *range(16)], size=(40, 256)).astype(np.uint8)
+    maps[0], maps[1] = 0, 15
+    reliable, sound = free_places(maps, 4)
+    blocks = np.unpackbits(maps[:, :, None], axis=2, count=4, bitorder="little")
+    assert np.array_equal(reliable, (maps == 0).sum(axis=1))
+    assert np.array_equal(sound, ((blocks == 0).sum(axis=2) * (maps != 0)).sum(axis=1))
+
+
+@pytest.mark.parametrize("name", possible_redirections())
+def test_places_in_use(name):
+    """The event machine's operations lead to the same numbers."""
+    technique = possible_redirections()[name]
+    for seed in range(5):
+        replay = prepare(random_trace(random.Random(seed), **SPILLING), technique)
+        residencies = residencies_of((replay,))
+        code = residencies.operations.code
+        code = code[code % KINDS != ADVANCE]
+        in_block = np.logical_or.reduceat(
+            residencies.writes.mask == RECORD, residencies.write_starts[:-1]
+        )
+        most = [
+            np.cumsum(np.where(code % KINDS == FREE, -1, 1) * chosen[code // KINDS]).max(initial=0)
+            for chosen in (np.ones_like(in_block), in_block & residencies.rules.in_blocks)
+        ]
+        assert list(most_in_use(replay.schedule)) == most
+
+
+@pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")
+def test_a_device_places_for_what_is_not_known_only():
+    rng, technique = random.Random(5), TECHNIQUES["rrcd"]
+    replays = tuple(prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL))
+    maps, cuda = scattered_maps(rng), cuda_engine()
+    kernel = np.arange(len(maps)) % 2
+    expected = columns(NUMBA.redirect_each(replays, kernel, maps))
+    assert np.array_equal(columns(cuda.redirect_each(replays, kernel, maps)), expected)
+    (device,) = cuda.devices
+    assert device.launches == 1
+    elsewhere = maps[:, ::-1].copy()  # other entries, as many of them
+    assert np.array_equal(columns(cuda.redirect_each(replays, kernel, elsewhere)), expected)
+    assert device.launches == 1
+
+
+def test_nothing_in_entries_needs_no_places():
+    """Few accesses: in some of these traces all writes go to the table, or there are none."""
+    few = {"window_sizes": (1, 1), "slots": (1, 1), "accesses": (0, 1), "generations": (1, 1)}
+    technique = TECHNIQUES["rrcd+rc+rar"]
+    replays = [prepare(random_trace(random.Random(i), **few), technique) for i in range(30)]
+    empty = [replay for replay in replays if not len(residencies_of((replay,)).end)]
+    assert empty
+    for replay in empty:
+        assert most_in_use(replay.schedule) == (0, 0)
+        no_use = np.full((1, 256), 15, dtype=np.uint8)
+        regular, *others = columns(NUMBA.redirect(replay, no_use))[0]
+        assert regular == replay.passes * replay.schedule.writes
+        assert not any(others)
+
+
+def test_traces_with_more_writes_than_an_occupant_can_name(monkeypatch):
+    replay = prepare(random_trace(random.Random(0), **SPILLING), TECHNIQUES["rrcd"])
+    writes = len(residencies_of((replay,)).writes.image)
+    monkeypatch.setattr(residencies, "MOST_WRITES", writes)
+    residencies_of((replay,))
+    with pytest.raises(UserError, match=f"have {2 * writes:,} register writes together"):
+        residencies_of((replay, replay))

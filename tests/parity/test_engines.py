@@ -6,7 +6,10 @@ host device, whose threads and blocks go in an order drawn from a seed.
 
 import dataclasses
 import functools
+import json
+import math
 import random
+from itertools import cycle, islice
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from engine_cases import (
     NUMBA,
     NUMPY,
     SMALL,
+    assert_replays_as_the_oracle,
     assert_same,
     assert_same_lives,
     cuda_engine,
@@ -25,20 +29,40 @@ from engine_cases import (
     possible_redirections,
     possible_techniques,
     random_replays,
+    rotation_comes_back,
     seeded_fault_maps,
     with_first_slots,
 )
+from geometries import DRAWN, on, random_geometry
 from host_gpu.compiler import host_compiler
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from trace_strategies import SPILLING, random_trace, traces
+from import_samples import NAMES, assert_same_events, expected, files_of, imported
+from multi2sim_text import multi2sim_files
+from oracle import consecutive_passes
+from rrcd_program import programmed
+from trace_strategies import (
+    SPILLING,
+    alloc,
+    fault_maps,
+    pattern,
+    random_fault_map,
+    random_trace,
+    release,
+    trace_of,
+    traces,
+    write,
+)
 
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells
-from mcage.geometry import GCN
+from mcage.geometry import GCN, NVIDIA
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
-from mcage.techniques import TECHNIQUES, Placement, Storage
-from mcage.traces import first_generations, validate_trace
+from mcage.studies.single_replay import replay
+from mcage.techniques import TECHNIQUES, Placement, Storage, technique
+from mcage.traces import first_generations, load_trace, validate_trace
 from mcage.traces.library import bundled_trace
 
 
@@ -143,8 +167,8 @@ def test_longer_excerpts(kernel, slots, generations):
     """Two kernels, few large windows, and sixteen slots; too much for kernels on the host."""
     trace = with_first_slots(first_generations(bundled_trace(kernel), generations), slots)
     validate_trace(trace)
-    for technique in TECHNIQUES.values():
-        assert_same([NUMBA], prepare(trace, technique), seeded_fault_maps(4)[:3])
+    for each in TECHNIQUES.values():
+        assert_same([NUMBA], prepare(trace, each), seeded_fault_maps(4)[:3])
 
 
 # ---- stress times ----------------------------------------------------------------------------
@@ -187,3 +211,268 @@ def test_longest_of_mixtures_agrees_to_the_last_bit():
             of_cells += seconds[number][:, None] * duty[number, : 64 * 64]
         for stress in stresses:
             assert np.array_equal(stress.longest, np.stack([of_cells.max(axis=1)] * 2))
+
+
+# The engines against the oracle, which plays one slice event by event.
+#
+# A replay stands for endless repetition. The oracle plays it pass by pass from every starting
+# offset of the rotating state, and the sums must be equal to the last cycle.
+
+ENGINES = (NumpyEngine(), NumbaEngine())
+LIMITS = st.sampled_from([64, None])
+SMALL_WINDOWS = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10)}
+LARGE_WINDOWS = {"window_sizes": (30, 70), "slots": (1, 3), "accesses": (0, 20)}
+
+
+@pytest.mark.parametrize("name", ["baseline", "rc", "wc"])
+def test_fixed_windows(name):
+    @given(trace=traces(**SMALL_WINDOWS), fault_map=fault_maps(), delta_limit=LIMITS)
+    @settings(max_examples=8, deadline=None)
+    def check(trace, fault_map, delta_limit):
+        assert_replays_as_the_oracle(trace, TECHNIQUES[name], delta_limit, fault_map)
+
+    check()
+
+
+@pytest.mark.parametrize("phases", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("name", ["rar", "rc+rar"])
+def test_rotating_windows(name, phases):
+    @given(trace=traces(**SMALL_WINDOWS, phases=phases), fault_map=fault_maps())
+    @settings(max_examples=6, deadline=None)
+    def check(trace, fault_map):
+        assume(rotation_comes_back(trace))
+        assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, fault_map)
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["rar", "rc+rar"])
+def test_rotating_windows_of_two_kernels_that_share_entries(name):
+    """Entries 3 and 4 are slot 1 of one kernel and slot 0 of the other, re-assigned less often."""
+    events = [alloc(0, 0, 3), release(40, 0), alloc(50, 0, 5)]
+    events += [write(50, 0, 0, 1), write(53, 0, 1, 6, lanes=3), release(55, 0)]
+    for window in range(4):
+        begin = 10 * window
+        events += [alloc(begin, 1, 3), write(begin, 1, window % 3, 1 << window, lanes=2 + window)]
+        events += [release(begin + 7, 1)]
+    trace = trace_of(events, cycles=64)
+    assert rotation_comes_back(trace)
+    assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, np.zeros(256, np.uint8))
+
+
+@given(trace=traces(**LARGE_WINDOWS, phases=(1, 1)), fault_map=fault_maps())
+@settings(max_examples=6, deadline=None)
+def test_windows_in_turn(trace, fault_map):
+    assert_replays_as_the_oracle(trace, TECHNIQUES["argo"], 64, fault_map)
+
+
+@pytest.mark.parametrize(("first", "second", "turns"), [(100, 40, 1), (60, 30, 3)])
+def test_windows_in_turn_of_two_kernels(first, second, turns):
+    """The second kernel goes on where the pointer is; lanes keep what the pass before left."""
+    events = []
+    for now, size in enumerate([first] * turns + [second]):
+        events += [alloc(now, 0, size), write(now, 0, 0, 5 + now, lanes=1 << now), release(now, 0)]
+    trace = trace_of(events)
+    assert_replays_as_the_oracle(trace, TECHNIQUES["argo"], 64, np.zeros(256, np.uint8))
+
+
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
+def test_redirection(name):
+    @given(trace=traces(**SMALL_WINDOWS), fault_map=fault_maps(), delta_limit=LIMITS)
+    @settings(max_examples=6, deadline=None)
+    def check(trace, fault_map, delta_limit):
+        assert_replays_as_the_oracle(trace, TECHNIQUES[name], delta_limit, fault_map)
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
+@pytest.mark.parametrize("seed", range(2))
+def test_redirection_of_many_rows(name, seed):
+    trace = random_trace(random.Random(seed), **SPILLING)
+    for fault_map in seeded_fault_maps(seed)[2:4]:
+        assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, fault_map)
+
+
+@pytest.mark.parametrize("name", possible_techniques())
+def test_every_combination_of_policies_agrees_with_the_oracle(name):
+    technique = possible_techniques()[name]
+    in_turn = technique.placement is Placement.ROUND_ROBIN
+    shape = LARGE_WINDOWS if in_turn else SMALL_WINDOWS
+    trace = random_trace(random.Random(7), **shape, phases=(1, 1))
+    assert_replays_as_the_oracle(trace, technique, 64, seeded_fault_maps(7)[3])
+
+
+# ---- brute force -----------------------------------------------------------------------------
+
+
+def rotating_trace(generations, size):
+    """One slot, windows one after the other: register 0 of each holds another number."""
+    events = []
+    for generation in range(generations):
+        now = 8 * generation
+        number = pattern(2**generation) + np.uint32(256) * (np.arange(64, dtype=np.uint32) ** 2)
+        events += [alloc(now, 0, size), write(now, 0, 0, number), release(now + 1 + generation, 0)]
+    return trace_of(events, cycles=8 * generations)
+
+
+def brute_force(trace, technique, passes):
+    """Sum of consecutive passes, after as many to forget power-on."""
+    outcomes = list(islice(consecutive_passes(trace, technique), 2 * passes))[passes:]
+    return sum(times.ones for times in outcomes), sum(times.powered for times in outcomes)
+
+
+@pytest.mark.parametrize("name", ["rar", "rc+rar", "argo"])
+@pytest.mark.parametrize(("generations", "offsets"), [(1, 4), (3, 4), (2, 5), (2, 4), (4, 4)])
+def test_consecutive_passes_reach_the_limit(name, generations, offsets):
+    """They do if and only if the windows of a pass and the offsets have no common factor."""
+    size = 256 // offsets if name == "argo" else offsets
+    trace = rotating_trace(generations, size)
+    ones, powered = brute_force(trace, name, offsets)
+    coprime = math.gcd(generations, offsets) == 1
+    for engine in ENGINES:
+        limit = engine.cell_times(prepare(trace, TECHNIQUES[name]), np.zeros((1, 256), np.uint8))
+        assert limit.period == offsets * trace.cycles
+        assert np.array_equal(limit.ones[0], ones) == coprime
+        if name != "rar":  # cells that hold a value are on all the time
+            assert np.array_equal(limit.powered[0], powered) == coprime
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_consecutive_passes_of_several_slots_reach_the_limit(seed):
+    """Five registers and one to four windows a slot: all counters go through all offsets."""
+    shape = {"window_sizes": (5, 5), "generations": (1, 4), "slots": (2, 3), "phases": (1, 1)}
+    trace = random_trace(random.Random(seed), **shape)
+    ones, powered = brute_force(trace, "rar", 5)
+    for engine in ENGINES:
+        limit = engine.cell_times(prepare(trace, TECHNIQUES["rar"]), np.zeros((1, 256), np.uint8))
+        assert np.array_equal(limit.ones[0], ones)
+        assert np.array_equal(limit.powered[0], powered)
+
+
+# Slices of other geometry than that of the papers: the engines against the oracle, and alike.
+
+ONE_PHASE = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10), "phases": (1, 1)}
+SEED = 7
+HEEDING = possible_fault_heeding_techniques()
+
+ON_DEVICES = [
+    ("redirect/block/unused/False", NVIDIA),
+    ("redirect/table/empty/True", NVIDIA),
+    ("redirect/plain/empty/True", DRAWN[2]),
+    ("redirect/block/unused/True", DRAWN[3]),
+    ("direct/inline/empty/False", NVIDIA),
+]
+"""Techniques and slices of which each program has something else to do."""
+
+
+def shape_for(technique, geometry):
+    """As small as can be. Where windows go round, each place is a pass: 16 to 32 of them."""
+    if technique.placement is Placement.ROUND_ROBIN:
+        return ONE_PHASE | {"window_sizes": (geometry.entries // 32, geometry.entries // 16)}
+    return ONE_PHASE
+
+
+@pytest.mark.parametrize("geometry", DRAWN, ids=lambda geometry: geometry.name)
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_the_oracle_agrees(name, geometry):
+    with on(geometry):
+        rng, technique = random.Random(f"{name} {geometry.name}"), TECHNIQUES[name]
+        trace = random_trace(rng, **shape_for(technique, geometry))
+        fault_map = random_fault_map(rng)
+        assert_replays_as_the_oracle(trace, technique, 64, fault_map)
+
+
+@pytest.mark.parametrize("name", possible_techniques())
+def test_engines_agree_on_drawn_geometries(name):
+    rng = random.Random(name)
+    with on(random_geometry(rng)):
+        trace = random_trace(rng, **(ONE_PHASE if name not in HEEDING else SPILLING))
+        replay = prepare(trace, possible_techniques()[name])
+        assert_same([NUMBA], replay, seeded_fault_maps(rng.getrandbits(32)))
+
+
+@pytest.mark.parametrize(("name", "geometry"), ON_DEVICES)
+def test_kernels_agree(name, geometry):
+    """The CUDA engine on the host's device: programs are compiled for each geometry."""
+    engine, rng = cuda_engine(), random.Random(name)
+    with on(geometry):
+        trace = random_trace(rng, **(SPILLING if name in HEEDING else ONE_PHASE))
+        replay = prepare(trace, possible_techniques()[name])
+        assert_same([engine], replay, seeded_fault_maps(rng.getrandbits(32)))
+        if name in HEEDING:
+            duties = duties_of(random_replays(HEEDING[name], seed=SEED))
+            assert_same_lives([engine], duties, 3)
+
+
+@pytest.mark.parametrize(("name", "geometry"), [*zip(HEEDING, cycle(DRAWN), strict=False)])
+def test_stress_in_other_geometries_agrees_to_the_last_bit(name, geometry):
+    with on(geometry):
+        duties = duties_of(random_replays(HEEDING[name], seed=SEED))
+        assert_same_lives([NUMBA], duties, 3)
+
+
+@pytest.mark.parametrize("geometry", DRAWN[:3], ids=lambda geometry: geometry.name)
+def test_a_program_takes_any_slice(geometry):
+    """RRCD as a program is RRCD there, too, on both engines that run programs."""
+    rng = random.Random(geometry.name)
+    with on(geometry):
+        trace, maps = random_trace(rng, **SPILLING), seeded_fault_maps(rng.getrandbits(32))
+        built_in = NUMBA.cell_times(prepare(trace, TECHNIQUES["rrcd+pg"]), maps)
+        for engine in (NUMPY, NUMBA):
+            program = engine.cell_times(prepare(trace, programmed("rrcd+pg")), maps)
+            assert np.array_equal(program.ones, built_in.ones)
+            assert np.array_equal(program.powered, built_in.powered)
+
+
+# Does a trace that goes through another tool's text replay to the same numbers?
+
+
+@pytest.fixture(scope="module")
+def recorded_and_imported(tmp_path_factory):
+    """A recorded trace, and the same from Multi2Sim's text and timing."""
+    folder = tmp_path_factory.mktemp("multi2sim")
+    recorded = bundled_trace("ScanLargeArrays")  # with two kernels
+    files = [folder / "run.txt", folder / "run.m2s"]
+    for file, text in zip(files, multi2sim_files(recorded), strict=True):
+        file.write_text(text)
+    ((name, _),) = imported(files, folder).slices
+    return recorded, load_trace(folder / name)
+
+
+def test_every_event_comes_back(recorded_and_imported):
+    recorded, again = recorded_and_imported
+    assert_same_events(again, recorded)
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_every_technique_replays_to_the_same_numbers(recorded_and_imported, name):
+    recorded, again = (replay(trace, technique(name)) for trace in recorded_and_imported)
+    again["trace"] = recorded["trace"]
+    assert json.dumps(again) == json.dumps(recorded)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """The first slice of a sample of each tool, in its geometry."""
+    of_tool = {name.split("/")[0]: name for name in NAMES if "windows" in expected(name)}
+    first = {}
+    for name in of_tool.values():
+        values = expected(name).get("values", "before")
+        folder = tmp_path_factory.mktemp("sample")
+        ((_, made), *_) = imported(files_of(name), folder, values=values).slices
+        first[name] = made.trace
+    assert {trace.geometry.components for trace in first.values()} == {32, 64}
+    return first
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_samples_of_every_tool_replay_under_every_technique(samples, name):
+    """On the compiled engine as in the reference."""
+    for sample, trace in samples.items():
+        reference, compiled = (
+            replay(trace, technique(name), engine=engine) for engine in (NUMPY, NUMBA)
+        )
+        assert json.dumps(compiled | {"engine": ""}) == json.dumps(reference | {"engine": ""}), (
+            sample
+        )

@@ -4,11 +4,19 @@ import json
 import re
 
 import pytest
+from import_samples import files_of
 from places import ROOT
 from trace_commands import run, run_badly
 from trace_strategies import alloc, release, trace_of, write
+from typer.testing import CliRunner
 
-from mcage.traces.library import KERNELS
+from mcage.cli.app import app
+from mcage.cli.main import main
+from mcage.results.reader import read_header
+from mcage.spec import SweepSpec
+from mcage.sweep.kernels import kernels_of
+from mcage.traces.library import KERNELS, PROFILES, ApproximateTraceWarning, open_trace
+from mcage.traces.recorded import recorded_trace
 from mcage.traces.storage import load_trace, save_trace
 
 
@@ -81,3 +89,162 @@ def test_example_of_the_format_page(tmp_path, monkeypatch, capsys):
     trace = load_trace("ramp.h5")
     assert (trace.windows, trace.writes, trace.reads, trace.cycles) == (4, 8, 4, 400)
     assert "0.5" in capsys.readouterr().out
+
+
+# ``mcage trace import`` as a user runs it, and what results say of approximate traces.
+
+TEXT = str(files_of("multi2sim/matrixtranspose-made")[0])
+"""Of which only the order is known."""
+
+
+def mcage(*arguments):
+    """Output of a command that must succeed."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refusal(monkeypatch, capsys, *arguments):
+    """Message of a command that must fail as the user's mistake."""
+    monkeypatch.setattr("sys.argv", ["mcage", *map(str, arguments)])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def imported(tmp_path):
+    mcage("trace", "import", TEXT, "--out", tmp_path / "traces")
+    return tmp_path / "traces" / "matrixtranspose-made.cu0.simd0.h5"
+
+
+def test_the_table_says_what_was_there_and_what_was_not(tmp_path):
+    text = mcage("trace", "import", TEXT, "--out", tmp_path)
+    for words in (
+        "approximate",
+        "time: only the order is known",
+        "contents: 3 writes were printed as floats",
+        "in the file",
+        "inferred",
+        "19.35% of 93 reads: 18 before any write",
+        "matrixtranspose-made.cu0.simd0.h5",
+    ):
+        assert words in text
+
+
+def test_json_has_the_facts_of_every_window_and_trace(tmp_path):
+    facts = json.loads(mcage("trace", "import", TEXT, "--out", tmp_path, "--json"))
+    assert facts["format"] == "multi2sim"
+    assert [window["wavefront"] for window in facts["windows"]] == [0, 40, 80]
+    assert facts["traces"][0]["windows"] == 3
+    assert set(facts["approximate"]) == {"time", "contents"}
+
+
+def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
+    text = mcage("trace", "show", imported)
+    assert re.search("^approximate: time +only the order is known", text, re.M)
+    assert re.search("^files +matrixtranspose-made.txt.zst *$", text, re.M)
+    assert re.search("^gaps: share +0.1935 *$", text, re.M)
+    assert not re.search("[][{}│┃]", text)
+
+
+def test_only_a_part_is_imported(tmp_path):
+    sample = str(files_of("gem5/matrixtranspose-all-flags")[0])
+    part = ("--slice", "cu0.simd1", "--cycles", "0:2000", "--ticks-per-cycle", 1000)
+    facts = json.loads(mcage("trace", "import", sample, "-o", tmp_path, "--json", *part))
+    (made,) = facts["traces"]
+    assert (made["slice"], made["windows"], made["cycles"]) == ("cu0.simd1", 3, 2001)
+    facts = json.loads(mcage("trace", "import", sample, "-o", tmp_path, "--json", "--windows", 2))
+    assert len(facts["windows"]) == 2
+
+
+def test_the_word_approximate_comes_through(imported, tmp_path):
+    caveat = "matrixtranspose-made cu0.simd0: approximate in contents, time"
+    with pytest.warns(ApproximateTraceWarning, match="is approximate in contents, time"):
+        assert open_trace(imported).caveat == "approximate in contents, time"
+    results = tmp_path / "r.h5"
+    sweep = ("sweep", "--engine", "numpy", "--kernel", imported, "--instances", 2)
+    sweep += ("--technique", "rrcd", "--environment", "nominal", "--scenario", "common")
+    with pytest.warns(ApproximateTraceWarning):
+        assert caveat in mcage(*sweep, "--out", results)
+    assert read_header(results).caveats == (caveat,)
+    assert caveat in mcage("show", results)
+
+
+def test_what_cannot_be_imported_is_refused(monkeypatch, capsys, tmp_path):
+    out = ("--out", tmp_path / "out")
+    (tmp_path / "notes.txt").write_text("hello\n")
+    for arguments, words in (
+        ((tmp_path / "notes.txt", *out), "its format is not recognised; give it with --format"),
+        ((tmp_path / "notes.txt", *out, "--format", "gem5"), "no register write"),
+        ((tmp_path / "notes.txt", *out, "--format", "vhdl"), "no format 'vhdl'; there are auto"),
+        ((tmp_path / "absent.txt", *out), "absent.txt: No such file"),
+        ((TEXT, *out, "--cycles", "5"), "--cycles '5': must be FROM:TO"),
+        ((TEXT, *out, "--slice", "cu7.simd3"), "no window lies in cu7.simd3"),
+        ((TEXT, TEXT, *out), "an import takes one ISA text"),
+        ((TEXT, *out, "--values", "during"), "must be before or after"),
+    ):
+        assert words in refusal(monkeypatch, capsys, "trace", "import", *arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_not_a_trace_is_not_replaced(monkeypatch, capsys, imported):
+    imported.write_text("precious")
+    message = refusal(monkeypatch, capsys, "trace", "import", TEXT, "--out", imported.parent)
+    assert "is not a trace, and is not replaced" in message
+    assert imported.read_text() == "precious"
+
+
+# ``mcage trace characterize|synthesize`` as a user runs them, and kernels of a narrower slice.
+
+
+def test_a_profile_and_a_trace_drawn_from_it(tmp_path):
+    profile, drawn = str(tmp_path / "my.json"), str(tmp_path / "drawn.h5")
+    assert profile in run("characterize", "MatrixT", "--out", profile)
+    assert json.loads(run("characterize", "MatrixT", "--json")) == json.loads(
+        (tmp_path / "my.json").read_text()
+    )
+    assert "write to next write cycles" in run("characterize", "MatrixT")
+    facts = json.loads(
+        run("synthesize", profile, "--seed", "2", "--windows", "40", "--out", drawn, "--json")
+    )
+    assert facts["windows"] == 40
+    assert facts["digest"] == open_trace(drawn).digest()
+    assert open_trace(drawn).caveat == "synthesized from MatrixTranspose"
+    assert "ok" in run("validate", drawn)
+
+
+def test_mistakes_of_users(tmp_path, monkeypatch, capsys):
+    out = str(tmp_path / "drawn.h5")
+    for arguments, message in (
+        (("nobody",), "no profile 'nobody'"),
+        (("DCT-32", "--windows", "3", "--cycles", "9"), "give one of them"),
+        (("MatrixT-32", "--windows", "99999999"), "at most 4000000 are drawn"),
+        (("MatrixT-32", "--cycles", "2147483647"), "writes; at most"),
+    ):
+        said = run_badly(monkeypatch, capsys, "synthesize", *arguments, "--out", out).err
+        assert message in said
+    (tmp_path / "text.json").write_text("text")
+    run_badly(monkeypatch, capsys, "characterize", "DCT", "--out", str(tmp_path / "text.json"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text.json"]
+
+
+def test_kernels_of_a_narrower_slice():
+    def kernels(**fields):
+        return kernels_of(SweepSpec.from_mapping(fields))
+
+    assert kernels() == KERNELS
+    assert kernels(registers={"geometry": "gcn"}) == KERNELS
+    assert kernels(registers={"geometry": "nvidia"}) == PROFILES
+    named = {"registers": {"geometry": "nvidia"}, "workload": {"kernels": ["my.h5"]}}
+    assert kernels(**named) == ("my.h5",)
+
+
+def test_a_profile_is_known_without_its_events():
+    trace = open_trace("Reduction-32")
+    for _ in range(2):  # made, then from the disk
+        known = recorded_trace("reduct-32", lambda whole: whole, "as it is")
+        assert known.digest() == trace.digest()
+        assert (known.cycles, known.geometry) == (trace.cycles, trace.geometry)
+        assert known.caveat == trace.caveat

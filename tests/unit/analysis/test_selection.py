@@ -3,13 +3,22 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
+from fake_campaign import campaign, compute
+from gpu_cases import gating
 from result_files import write
 from tables import each
 
 import mcage
+from mcage.campaign.run import run_campaign
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.comparison import compare
 from mcage.results import lazy_store
+from mcage.results.conform import conforming
+from mcage.results.writer import write_results
+from mcage.stats.paired import compare_means
 
 PARTS = ["technique", "environment", "scenario", "vdd_volts", "highest_vdd_volts"]
 LABELS = ["baseline nominal common 1 V", "rrcd nominal common 1 V", "rrcd dvfs common 0.8/0.419 V"]
@@ -221,3 +230,208 @@ def test_a_cube_reads_what_is_asked_for(results, monkeypatch):
     assert not read
     _ = life.values
     assert read == [("life_years", (1, slice(3, 5, 1)))]
+
+
+# Two cases die by die, in one dataset and in two.
+
+FIRST, SECOND = "rrcd dvfs", "rrcd nominal"
+
+
+@pytest.fixture(scope="module")
+def file_of(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+
+    def written(instances, **fields):
+        path = folder / f"{instances}-{len(list(folder.iterdir()))}.h5"
+        header = campaign(instances=instances, **fields)
+        write_results(path, header, [conforming(header, compute(0, instances), instances)])
+        return path
+
+    return written
+
+
+@pytest.fixture(scope="module")
+def pairs(file_of):
+    with mcage.open_results(file_of(60)) as results:
+        yield results
+
+
+def test_differences_are_those_of_the_comparison(pairs):
+    frame = pairs.mcage.paired(FIRST, SECOND).set_index("quantity")
+    expected = compare(pairs, FIRST, SECOND)
+    row, means = frame.loc["life_to_horizon_years"], expected.life_to_horizon_years
+    assert row["dies"] == 60
+    for name in ("first", "second", "difference", "ratio"):
+        estimate = getattr(means, name)
+        assert row[name] == estimate.value
+        assert row[f"{name}_lower"] == estimate.lower
+        assert row[f"{name}_upper"] == estimate.upper
+    assert row["variance_reduction"] == means.variance_reduction
+    assert frame.loc["spill_rate", "difference"] == expected.spill_rate.difference.value
+    lives = pairs.mcage.outliving(FIRST, SECOND)
+    assert lives["first"][0] == expected.outliving.first.value
+    assert lives["p_value"][0] == expected.outliving.p_value
+
+
+def test_datasets_of_two_files_are_compared_on_the_instances_that_both_have(pairs, file_of):
+    with mcage.open_results(file_of(40)) as other:
+        frame = pairs.mcage.paired(FIRST, SECOND, other.isel(instance=slice(10, None)))
+    years = compute(10, 40)["life_years"]
+    means = compare_means(years[2], years[1])
+    assert frame["dies"][0] == 30
+    assert frame["difference"][0] == pytest.approx(means.difference.value)
+    assert frame["difference_lower"][0] == pytest.approx(means.difference.lower)
+
+
+def test_the_same_case_of_two_files_may_be_compared(pairs, file_of):
+    with mcage.open_results(file_of(60)) as other:
+        assert pairs.mcage.paired(FIRST, FIRST, other)["difference"].tolist() == [0.0] * 7
+
+
+@each(
+    "fields, message",
+    [
+        ({"seed": 8}, "seeds 7 and 8: their dies differ"),
+        (
+            {"spec_toml": '[aging]\nmodel = "planar"\n'},
+            r"the specs differ in .*aging.model.*: allow=\['technique', 'aging.model'\]",
+        ),
+    ],
+)
+def test_what_is_not_of_the_same_dies_is_refused(pairs, file_of, fields, message):
+    with (
+        mcage.open_results(file_of(20, **fields)) as other,
+        pytest.raises(mcage.UserError, match=message),
+    ):
+        pairs.mcage.paired(FIRST, SECOND, other)
+
+
+def test_what_is_meant_to_differ_is_allowed(pairs, file_of):
+    with mcage.open_results(file_of(20, spec_toml='[aging]\nmodel = "planar"\n')) as other:
+        allowed = ["technique", "aging"]
+        assert pairs.mcage.paired(FIRST, FIRST, other, allowed)["dies"][0] == 20
+        with pytest.raises(mcage.UserError, match=r"allow=\['agin'\]: neither spec has such a key"):
+            pairs.mcage.outliving(FIRST, FIRST, other, ["agin"])
+
+
+@each(
+    "first, second, message",
+    [
+        (FIRST, "rrcd dvfs common", "are both 'rrcd dvfs common 0.8/0.419 V': two are needed"),
+        (FIRST, "rrcd", "case 'rrcd' may be"),
+        ("argo", FIRST, "no case 'argo'"),
+    ],
+)
+def test_cases_that_are_no_two(pairs, first, second, message):
+    with pytest.raises(mcage.UserError, match=message):
+        pairs.mcage.paired(first, second)
+
+
+def test_instances_that_nobody_shares(pairs):
+    first, second = (pairs.isel(instance=part) for part in ([1, 2], [3]))
+    with pytest.raises(mcage.UserError, match="no instance in common"):
+        first.mcage.paired(FIRST, SECOND, second)
+
+
+def test_policies_of_gpus_are_compared_in_all_that_depends_on_them(tmp_path):
+    study = gating(instances=4, policies=["default", "round-robin"]).study
+    with mcage.open_results(run_campaign(study, tmp_path / "g.h5")) as results:
+        frame = results.mcage.paired("default", "round-robin").set_index("quantity")
+        margins = results["margin_needed"].isel(age=-1).values
+        means = compare_means(margins[0], margins[1])
+        assert frame.loc["margin_needed", "difference"] == means.difference.value
+        assert "surroundings_kelvin" not in frame.index
+        assert results.mcage.outliving("default", "round-robin")["second"][0] == np.mean(
+            results["end_cause"].values[0] != 0
+        )
+
+
+# Lives as rows of a table of pandas.
+
+INSTANCES = 30
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results") / "r.h5"
+    write(path, (INSTANCES,))
+    with mcage.open_results(path) as results:
+        yield results
+
+
+def test_there_is_a_row_for_each_case_and_instance(lives):
+    frame = lives.mcage.to_pandas()
+    arrays = compute(0, INSTANCES)
+    assert len(frame) == 3 * INSTANCES
+    assert frame["case"].tolist() == lives["case"].values.repeat(INSTANCES).tolist()
+    assert frame["instance"].tolist() == [*range(INSTANCES)] * 3
+    assert frame["vdd_volts"].tolist() == lives["vdd_volts"].values.repeat(INSTANCES).tolist()
+    assert np.array_equal(frame["life_years"], arrays["life_years"].ravel())
+    assert np.allclose(frame["max_dvth_mv_T1"], arrays["max_dvth_mv"][..., 1].ravel())
+    assert np.array_equal(frame["write_share_lds"], arrays["write_share"][..., 3].ravel())
+    assert np.array_equal(frame["activity"], np.tile(arrays["activity"], 3))
+    assert np.array_equal(frame["workload_3"], np.tile(arrays["workload"][:, 3], 3))
+    assert frame["peak_spilled_rows"].dtype == np.int32
+    assert not [name for name in frame if name.startswith("epoch_")]
+
+
+def test_labels_and_flags_are_categories(lives):
+    frame = lives.mcage.to_pandas(["end_cause"])
+    assert frame["technique"].cat.categories.tolist() == ["baseline", "rrcd"]
+    names = {cause.name.lower() for cause in EndCause}
+    assert set(frame["end_cause"].cat.categories) == names
+    causes = compute(0, INSTANCES)["end_cause"].ravel()
+    assert [EndCause[name.upper()] for name in frame["end_cause"]] == causes.tolist()
+
+
+def test_moments_are_columns_where_they_are_asked_for(lives):
+    frame = lives.mcage.to_pandas("epoch_max_dvth_mv")
+    values = lives["epoch_max_dvth_mv"].values
+    names = [f"epoch_max_dvth_mv_{epoch}_{t}" for epoch in range(5) for t in ("T0", "T1")]
+    assert [name for name in frame if name.startswith("epoch")] == names
+    assert np.array_equal(
+        frame[names], values.reshape(3 * INSTANCES, 10).astype("float32"), equal_nan=True
+    )
+
+
+def test_a_single_case_has_its_rows(lives):
+    frame = lives.mcage.case("rrcd dvfs").mcage.to_pandas(["life_years"])
+    whole = lives.mcage.to_pandas(["life_years"])
+    expected = whole[whole["case"] == "rrcd dvfs common 0.8/0.419 V"].reset_index(drop=True)
+    for name in expected:
+        assert frame[name].tolist() == expected[name].tolist(), name
+
+
+def test_a_table_that_is_too_large_is_refused_with_numbers_and_remedies(lives):
+    size = lives.mcage.to_pandas().memory_usage(index=False, deep=False).sum()
+    with pytest.raises(mcage.UserError) as refused:
+        lives.mcage.to_pandas(most_bytes=10_000)
+    message = str(refused.value)
+    assert "90 rows (3 cases of 30 instances) of 33 columns" in message
+    assert "take 22.2 KiB, and most_bytes allows 9.8 KiB" in message
+    for remedy in ("variables=['life_years']", "iter_pandas()", "most_bytes="):
+        assert remedy in message
+    allowed = int(message.rpartition("=")[2])
+    assert size <= allowed <= 2 * size
+    assert len(lives.mcage.to_pandas(most_bytes=allowed)) == 90
+
+
+def test_parts_are_the_same_rows(lives):
+    parts = list(lives.mcage.iter_pandas(instances=8, variables=["life_years", "end_cause"]))
+    assert [len(part) for part in parts] == [24, 24, 24, 18]
+    whole = lives.mcage.to_pandas(["life_years", "end_cause"])
+    together = pd.concat(parts).sort_values(["case", "instance"], ignore_index=True)
+    pd.testing.assert_frame_equal(together, whole)
+
+
+@each(
+    "ask, message",
+    [
+        (lambda r: r.mcage.to_pandas(["life"]), "'life' is no variable of each instance"),
+        (lambda r: r.mcage.to_pandas(["dvth_histogram"]), "'dvth_histogram' is no variable of"),
+        (lambda r: list(r.mcage.iter_pandas(0)), "instances = 0: a part needs at least 1"),
+    ],
+)
+def test_what_makes_no_table_is_refused(lives, ask, message):
+    with pytest.raises(mcage.UserError, match=message):
+        ask(lives)

@@ -1,18 +1,33 @@
 """Does a campaign end in the same file however it was cut, stopped, damaged and continued?"""
 
 import fcntl
+import json
 import shutil
 from pathlib import Path
 
+import darts
 import fake_campaign
+import h5py
 import pytest
-from campaign_cases import CAMPAIGN, Computer, Listener, interrupt, refused
+from campaign_cases import CAMPAIGN, Computer, ExecutorOf, Listener, interrupt, refused
+from typer.testing import CliRunner
 
+from mcage.campaign import run
+from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import LOCK_NAME, shard_folder
 from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.study import Study
+from mcage.cli.app import app
 from mcage.errors import UserError
+from mcage.gpu.both.spec import BothSpec
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
+from mcage.results import writer
+from mcage.results.reader import read_header
+from mcage.results.writer import write_results
+from mcage.spec import SweepSpec
+from mcage.version import Code, running_code
 
 
 @pytest.mark.parametrize("shard_size", [1, 7, 1000])
@@ -180,3 +195,303 @@ def test_two_sweeps_at_once(tmp_path):
     with (folder / LOCK_NAME).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused(tmp_path / "r.h5", "another mcage is working on")
+
+
+# Does a finished file get more instances without computing those that it holds?
+
+FEW = fake_campaign.campaign(instances=8, spec_toml="instances = 8\n")
+MANY = fake_campaign.campaign(instances=20, spec_toml="instances = 20\n")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "r.h5"
+    return run_campaign(Study(MANY, fake_campaign.compute), out, 20).read_bytes()
+
+
+@pytest.fixture
+def few(tmp_path):
+    return run_campaign(Study(FEW, fake_campaign.compute), tmp_path / "r.h5", 20)
+
+
+def folder_of(out):
+    folder = shard_folder(out)
+    folder.mkdir()
+    (folder / LOCK_NAME).touch()
+    return folder
+
+
+def test_only_what_is_new_is_computed(few, whole):
+    computer, listener = Computer(), Listener()
+    assert run_campaign(Study(MANY, computer), few, 7, listener) == few
+    assert computer.ranges == [(8, 15), (15, 20)]
+    assert listener.begin == (20, 8)
+    assert listener.said[0] == f"continuing: 8 of 20 instances are in {few}"
+    assert few.read_bytes() == whole
+    assert list(few.parent.iterdir()) == [few]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 5])
+def test_chunk_by_chunk(chunk, few, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "INSTANCES_PER_CHUNK", chunk)
+    monkeypatch.setattr("mcage.campaign.sources.files.INSTANCES_PER_CHUNK", chunk)
+    whole = run_campaign(Study(MANY, fake_campaign.compute), tmp_path / "whole.h5", 20)
+    run_campaign(Study(MANY, fake_campaign.compute), few, 7)
+    assert few.read_bytes() == whole.read_bytes()
+
+
+def test_a_stopped_one_leaves_the_old_file_and_continues(few, whole):
+    old = few.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(Study(MANY, Computer(stop_after=2)), few, 3)
+    assert few.read_bytes() == old
+    computer, listener = Computer(), Listener()
+    run_campaign(Study(MANY, computer), few, 100, listener)
+    assert computer.ranges == [(14, 20)]
+    assert listener.said[0].endswith(f"are in {few} and {shard_folder(few)}")
+    assert few.read_bytes() == whole
+
+
+def test_killed_between_the_new_file_and_the_removal_of_its_shards(few, whole, monkeypatch):
+    monkeypatch.setattr(run, "remove_shards", lambda *_: None)
+    run_campaign(Study(MANY, fake_campaign.compute), few, 7)
+    monkeypatch.undo()
+    assert len(list(shard_folder(few).glob("*.h5"))) == 2
+    computer, listener = Computer(), Listener()
+    run_campaign(Study(MANY, computer), few, 7, listener)
+    assert computer.ranges == []
+    assert "nothing to compute" in listener.said[0]
+    assert few.read_bytes() == whole
+    assert list(few.parent.iterdir()) == [few]
+
+
+def test_leftover_shards_that_say_something_else_are_refused(few):
+    folder = folder_of(few)
+    arrays = fake_campaign.compute(3, 6)
+    arrays["spill_rate"] = arrays["spill_rate"] / 2
+    write_shard(folder, MANY, range(3, 6), arrays)
+    refused(few, r"r\.h5 and .* hold different spill_rate of the same instances .3-5.", MANY)
+
+
+def test_shards_that_overlap_the_file_are_refused(few):
+    folder = folder_of(few)
+    write_shard(folder, MANY, range(6, 11), fake_campaign.compute(6, 11))
+    refused(few, "overlap .instances 0-7 and 6-10", MANY)
+
+
+def test_fewer_instances_than_the_file_holds_are_refused(few, whole):
+    few.write_bytes(whole)
+    refused(few, r"holds instances up to 19, and this campaign ends with 8 of them: .* --out", FEW)
+
+
+def test_fewer_instances_than_the_shards_hold_are_refused(tmp_path):
+    out = tmp_path / "r.h5"
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(Study(MANY, Computer(stop_after=1)), out, 12)
+    refused(out, "holds instances up to 11, and this campaign ends with 8", FEW)
+
+
+def test_a_stopped_campaign_may_be_asked_for_more(tmp_path, whole):
+    out = tmp_path / "r.h5"
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(Study(FEW, Computer(stop_after=2)), out, 3)
+    computer = Computer()
+    run_campaign(Study(MANY, computer), out, 20)
+    assert computer.ranges == [(6, 20)]
+    assert out.read_bytes() == whole
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(few, monkeypatch):
+    other = fake_campaign.campaign(instances=3, spec_digest="fedcba98" * 8)
+    another = run_campaign(Study(other, fake_campaign.compute), few.with_name("other.h5"), 20)
+
+    def appear():
+        few.write_bytes(another.read_bytes())
+
+    def computing(first, last):
+        appear()
+        return fake_campaign.compute(first, last)
+
+    def writing(*arguments):
+        appear()
+        return write_results(*arguments)
+
+    old = few.read_bytes()
+    with pytest.raises(UserError, match="is not the file that was there before"):
+        run_campaign(Study(MANY, computing), few, 20)
+    assert few.read_bytes() == another.read_bytes()
+    few.write_bytes(old)
+    monkeypatch.setattr("mcage.campaign.merge.write_results", writing)
+    with pytest.raises(UserError, match="is not the file that was there before, and is not repl"):
+        run_campaign(Study(MANY, fake_campaign.compute), few, 20)
+    assert few.read_bytes() == another.read_bytes()
+
+
+def test_merging_adds_to_the_file_what_is_in_shards(few, whole):
+    folder = folder_of(few)
+    write_shard(folder, MANY, range(8, 20), fake_campaign.compute(8, 20))
+    assert merge(few) == few
+    assert few.read_bytes() == whole
+    assert list(few.parent.iterdir()) == [few]
+
+
+def test_a_study_of_a_user(tmp_path):
+    out = run_campaign(darts.pi_by_darts(40), tmp_path / "pi.h5", 25)
+    run_campaign(darts.pi_by_darts(60), out, 25)
+    whole = run_campaign(darts.pi_by_darts(60), tmp_path / "whole.h5", 25)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("kind", [SweepSpec, GatingSpec, HeterogeneitySpec, BothSpec])
+def test_the_digest_says_what_decides_an_instance(kind):
+    def digest(**fields):
+        return kind.from_mapping(fields).digest("more")
+
+    plain = digest()
+    assert digest(instances=77) == plain
+    assert digest(instances=77, stopping={"rel_ci": 0.05}) == plain
+    assert digest(seed=77) != plain
+    assert kind.from_mapping({}).digest("other") != plain
+
+
+def test_the_digest_of_both_levels_forgets_what_both_repeat():
+    given = {"gating": {"instances": 77}, "sweep": {"instances": 77}}
+    assert BothSpec.from_mapping({"instances": 77} | given).digest() == BothSpec().digest()
+
+
+# Do results of other code neither continue nor stand for a campaign, unless the user says so?
+
+OTHER = Code("0.1.0+gabcdef0", "0123456789abcdef")
+PLUG_IN = Code(running_code().version, running_code().digest, "my_techniques 0011223344556677")
+
+
+def by(*codes):
+    return fake_campaign.campaign(instances=20, codes=codes)
+
+
+def interrupted_by(code, out):
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(Study(by(code), Computer(2)), out, 3)
+
+
+@pytest.mark.parametrize("code", [OTHER, PLUG_IN])
+def test_shards_and_files_of_other_code_are_refused(code, tmp_path):
+    out = tmp_path / "r.h5"
+    interrupted_by(code, out)
+    words = r"was computed by other code \(.*digest.*\): use that mcage, .*--accept-other-code"
+    refused(out, words)
+    refused(out, code.plug_ins or "gabcdef0, digest 0123456789abcdef, not ")
+    run_campaign(Study(by(code), fake_campaign.compute), out, 5)
+    refused(out, words)
+
+
+def test_the_same_code_at_another_commit_continues(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    interrupted_by(Code("0.1.0+gabcdef0", running_code().digest), out)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5)
+    header = read_header(out)
+    assert [code.version for code in header.codes] == ["0.1.0+gabcdef0", running_code().version]
+    assert not header.accepted_other_code
+
+
+def test_one_code_is_one_code_however_often_it_was_interrupted(uninterrupted, tmp_path):
+    out = tmp_path / "r.h5"
+    interrupt(out)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5, accept_other_code=True)
+    assert out.read_bytes() == uninterrupted
+    with h5py.File(out) as file:
+        assert json.loads(file.attrs["codes"]) == [
+            {"version": running_code().version, "digest": running_code().digest, "plug_ins": ""}
+        ]
+        assert file.attrs["mcage_version"] == running_code().version
+        assert file.attrs["code_digest"] == running_code().digest
+        assert file.attrs["accepted_other_code"] == 0
+
+
+def test_other_code_is_continued_when_told_to_and_the_file_says_so(tmp_path):
+    out = tmp_path / "r.h5"
+    interrupted_by(OTHER, out)
+    computer, listener = Computer(), Listener()
+    run_campaign(Study(CAMPAIGN, computer), out, 7, listener, accept_other_code=True)
+    assert computer.ranges == [(6, 13), (13, 20)]
+    assert f"accepted: results of other code ({OTHER})" in listener.said
+    assert read_header(out).codes == (OTHER, running_code())
+    with h5py.File(out) as file:
+        assert file.attrs["accepted_other_code"] == 1
+        assert len(json.loads(file.attrs["codes"])) == 2
+    refused(out, "computed by other code")
+
+
+def test_a_finished_file_of_other_code_stands_when_told_to(tmp_path):
+    out = tmp_path / "r.h5"
+    run_campaign(Study(by(OTHER), fake_campaign.compute), out, 20)
+    before = out.read_bytes()
+    computer, listener = Computer(), Listener()
+    run_campaign(Study(CAMPAIGN, computer), out, 7, listener, accept_other_code=True)
+    assert computer.ranges == []
+    assert listener.said == [
+        f"{out} already holds this campaign, computed by other code ({OTHER}): nothing to compute"
+    ]
+    assert out.read_bytes() == before
+
+
+def test_shards_of_two_codes_are_merged_only_when_told_to(tmp_path):
+    out = tmp_path / "r.h5"
+    interrupted_by(OTHER, out)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(
+            Study(CAMPAIGN, Computer()),
+            out,
+            7,
+            None,
+            ExecutorOf(stopped_before_the_merge),
+            accept_other_code=True,
+        )
+    with pytest.raises(UserError, match=r"computed by other code .*--accept-other-code"):
+        merge(out)
+    assert not out.exists()
+    command = ["merge", str(out), "--accept-other-code"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert read_header(out).codes == (OTHER, running_code())
+    assert not shard_folder(out).exists()
+
+
+def test_shards_of_one_other_code_are_merged_and_keep_its_name(tmp_path):
+    out, whole = tmp_path / "r.h5", tmp_path / "whole.h5"
+    run_campaign(Study(by(OTHER), fake_campaign.compute), whole, 20)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(
+            Study(by(OTHER), Computer(2)), out, 10, executor=ExecutorOf(stopped_before_the_merge)
+        )
+    merge(out)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def stopped_before_the_merge(study, tasks):
+    for task in tasks:
+        task.run(study)
+    raise KeyboardInterrupt
+    yield
+
+
+@pytest.fixture(scope="module")
+def of_this_code(tmp_path_factory):
+    out = tmp_path_factory.mktemp("this") / "r.h5"
+    return run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 20)
+
+
+@pytest.fixture(scope="module")
+def of_other_code(tmp_path_factory):
+    out = tmp_path_factory.mktemp("other") / "r.h5"
+    return run_campaign(Study(by(OTHER), fake_campaign.compute), out, 20)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--causes"]])
+def test_show_names_the_code_of_a_file_unless_it_is_this_one(options, of_this_code, of_other_code):
+    assert (
+        "computed by" not in CliRunner().invoke(app, ["show", str(of_this_code), *options]).output
+    )
+    shown = CliRunner().invoke(app, ["show", str(of_other_code), *options])
+    note = f"computed by {OTHER}; this is {running_code()}"
+    assert note in shown.output.splitlines()
+    assert (note in shown.stdout) is (options != ["--json"])

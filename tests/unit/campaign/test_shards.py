@@ -1,6 +1,24 @@
 """Are ranges of instances named and counted as they should?"""
 
-from mcage.campaign.shards import in_words, unfinished
+from dataclasses import replace
+
+import darts
+import pytest
+from campaign_cases import Listener
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import each
+
+from mcage.campaign.executors import cutting as cutting_module
+from mcage.campaign.executors.cutting import GROWTH, SECONDS, Cutting, bytes_of_instance
+from mcage.campaign.executors.executor import MadeShard
+from mcage.campaign.merge import merge
+from mcage.campaign.part import Part, run_part
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shard_folder import locked, shard_folder
+from mcage.campaign.shards import in_words, shard_name, unfinished
+from mcage.campaign.study import ShardTask
+from mcage.errors import UserError
 
 
 def test_words_name_both_ends():
@@ -11,3 +29,213 @@ def test_words_name_both_ends():
 def test_shards_behind_the_last_instance_do_not_count():
     assert unfinished(5, [range(2), range(7, 9)]) == [range(2, 5)]
     assert unfinished(5, [range(2), range(2, 5), range(8, 9)]) == []
+
+
+# Are shards cut so that they take some seconds, and is every instance in exactly one?
+
+MANY = 10**6
+
+
+def study(instances=MANY, batch=1):
+    return replace(darts.pi_by_darts(instances), batch=batch)
+
+
+def played(cutting, missing, seconds):
+    """Shards of a campaign, each finished before the next is cut, after some seconds by size."""
+    shards = []
+    for shard in cutting.cut(missing):
+        shards.append(shard)
+        task = ShardTask(None, "", None, shard.start, shard.stop)
+        cutting.learn(MadeShard(task, seconds(len(shard))))
+    return shards
+
+
+@given(
+    instances=st.integers(1, 200),
+    size=st.one_of(st.none(), st.integers(1, 250)),
+    batch=st.integers(1, 40),
+    workers=st.integers(1, 5),
+    cuts=st.data(),
+)
+def test_every_instance_is_in_one_shard(instances, size, batch, workers, cuts):
+    borders = sorted(cuts.draw(st.sets(st.integers(0, instances), max_size=12)))
+    finished = [range(a, b) for a, b in zip(borders[::2], borders[1::2], strict=False)]
+    cutting = Cutting(study(instances, batch), workers, size)
+    planned = played(cutting, unfinished(instances, finished), lambda n: 1e-3 * n)
+    covered = sorted(i for part in [*finished, *planned] for i in part)
+    assert covered == list(range(instances))
+    assert all(0 < len(part) <= (size or instances) for part in planned)
+
+
+def test_the_first_is_a_batch_and_the_rest_take_some_seconds():
+    cutting = Cutting(study(batch=16), 1)
+    sizes = [len(shard) for shard in played(cutting, [range(MANY)], lambda n: 1e-3 * n)]
+    assert sizes[:3] == [16, 16 * GROWTH, 16 * GROWTH**2]
+    usual = round(SECONDS / 1e-3)
+    assert all(usual - 16 <= size <= usual for size in sizes[4:-1])
+    assert all(size % 16 == 0 for size in sizes[:-1])
+
+
+def test_time_to_compile_is_forgotten():
+    """The first shard takes a minute longer than its instances."""
+    cutting = Cutting(study(), 1)
+    begun = []
+    sizes = [
+        len(shard)
+        for shard in played(
+            cutting, [range(MANY)], lambda n: 1e-3 * n + (0 if begun else begun.append(n) or 60)
+        )
+    ]
+    assert sizes[:4] == [1, 1, GROWTH, GROWTH**2]
+
+
+def test_all_workers_have_something_to_do_at_the_end():
+    cutting = Cutting(study(40_000), 8)
+    sizes = [len(shard) for shard in played(cutting, [range(40_000)], lambda n: 1e-3 * n)]
+    assert max(sizes) <= 4000
+    assert sorted(sizes[-8:], reverse=True) == sizes[-8:]
+    assert sizes[-1] == 1
+    assert len(sizes) < 100
+
+
+def test_a_shard_fits_into_memory(monkeypatch):
+    monkeypatch.setattr(cutting_module, "MOST_BYTES", 8 * 100)
+    assert bytes_of_instance(study().header) == 8
+    cutting = Cutting(study(), 1)
+    assert max(map(len, played(cutting, [range(5000)], lambda n: 1e-9 * n))) == 100
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_clocks_that_stand_still_or_run_away(seconds):
+    shards = played(Cutting(study(), 3), [range(5000)], lambda _: seconds)
+    assert sum(map(len, shards)) == 5000
+
+
+# Do parts that are computed side by side make the file of one run, each instance once?
+
+INSTANCES = 60
+STUDY = darts.pi_by_darts(INSTANCES)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "pi.h5"
+    return run_campaign(STUDY, out, 25).read_bytes()
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 60])
+def test_parts_hold_each_instance_once(count):
+    parts = [Part(number + 1, count).of(INSTANCES) for number in range(count)]
+    assert [i for part in parts for i in part] == list(range(INSTANCES))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@each("text", ["", "3", "0/4", "5/4", "-1/4", "1/4/2", "a/b", "1 / 4", "²/4", "1/0", "1/4\n"])
+def test_what_is_no_part(text):
+    with pytest.raises(UserError, match=r"--part .*must be K/N"):
+        Part.parse(text)
+
+
+def test_parts_in_any_order_make_the_file_of_one_run(whole, tmp_path):
+    out = tmp_path / "pi.h5"
+    for number in (3, 1, 4, 2):
+        listener = Listener()
+        folder = run_part(STUDY, out, Part(number, 4), 4, listener)
+        assert (listener.begin, listener.advanced) == ((15, 0), 15)
+        assert "mcage merge" in listener.said[-1]
+        assert not out.exists()
+        if number != 2:
+            with pytest.raises(UserError, match="instances are missing"):
+                merge(out)
+    assert folder == shard_folder(out)
+    assert merge(out).read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_whole_campaign_takes_what_parts_have_left(whole, tmp_path):
+    out, listener = tmp_path / "pi.h5", Listener()
+    run_part(STUDY, out, Part(2, 3), 4)
+    run_campaign(STUDY, out, 50, listener)
+    assert listener.begin == (60, 20)
+    assert out.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_part_takes_what_others_have_left(whole, tmp_path):
+    out, listener = tmp_path / "pi.h5", Listener()
+    run_part(STUDY, out, Part(1, 2), 7)  # its shards end at 28 and 30
+    run_part(STUDY, out, Part(2, 3), 4, listener)  # 20 ... 39
+    assert listener.begin == (20, 10)
+    run_part(STUDY, out, Part(3, 3))
+    assert merge(out).read_bytes() == whole
+
+
+def test_a_finished_campaign_has_no_parts(whole, tmp_path):
+    out, listener = tmp_path / "pi.h5", Listener()
+    out.write_bytes(whole)
+    assert run_part(STUDY, out, Part(1, 3), progress=listener) == out
+    assert "nothing to compute" in listener.said[0]
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_finished_file_gets_more_instances_in_parts(whole, tmp_path):
+    out, more = tmp_path / "pi.h5", darts.pi_by_darts(100)
+    out.write_bytes(whole)
+    listener = Listener()
+    run_part(more, out, Part(1, 2), None, listener)
+    assert listener.begin == (50, 50)
+    run_part(more, out, Part(2, 2), None, listener)
+    assert listener.begin == (50, 10)
+    merge(out)
+    expected = run_campaign(more, tmp_path / "whole.h5")
+    assert out.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (Part(2, 4), "another mcage computes instances 15-29 in "),
+        (Part(1, 2), "another mcage computes instances 15-29 in .*, some of 0-29"),
+        (None, "another mcage is working on"),
+    ],
+)
+def test_the_same_instances_are_not_computed_twice(part, words, tmp_path):
+    out = tmp_path / "pi.h5"
+    with locked(shard_folder(out), range(15, 30)):
+        with pytest.raises(UserError, match=words):
+            run_part(STUDY, out, part) if part else run_campaign(STUDY, out)
+        run_part(STUDY, out, Part(1, 4))
+        with pytest.raises(UserError, match="another mcage is working on"):
+            merge(out)
+
+
+def test_no_part_beside_a_whole_campaign(tmp_path):
+    with (
+        locked(shard_folder(tmp_path / "pi.h5")),
+        pytest.raises(UserError, match="another mcage is working on"),
+    ):
+        run_part(STUDY, tmp_path / "pi.h5", Part(1, 4))
+
+
+def test_a_part_does_not_know_when_a_rule_ends_its_campaign(tmp_path):
+    with pytest.raises(UserError, match="--part 1/4: when a campaign may stop"):
+        run_part(darts.pi_by_darts(5000, rel_ci=0.01), tmp_path / "pi.h5", Part(1, 4))
+    assert not list(tmp_path.iterdir())
+
+
+def test_more_parts_than_instances(tmp_path):
+    with pytest.raises(UserError, match="--part 1/61: 60 instances make no 61 parts"):
+        run_part(STUDY, tmp_path / "pi.h5", Part(1, 61))
+
+
+def test_a_damaged_shard_of_another_part_is_no_business_of_this_one(whole, tmp_path):
+    out = tmp_path / "pi.h5"
+    folder = run_part(STUDY, out, Part(1, 2), 30)
+    victim = folder / shard_name(STUDY.header.spec_digest, range(30))
+    victim.write_bytes(victim.read_bytes()[:-100])
+    listener = Listener()
+    run_part(STUDY, out, Part(2, 2), None, listener)
+    assert not any("warning" in line for line in listener.said)
+    run_part(STUDY, out, Part(1, 2), None, listener)
+    assert sum("warning" in line for line in listener.said) == 1
+    assert merge(out).read_bytes() == whole

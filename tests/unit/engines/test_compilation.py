@@ -2,19 +2,29 @@
 
 import fcntl
 import os
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
+from tables import each
 
+from mcage.aging.additive_shift import AdditiveShift
+from mcage.aging.nbti import Facelift, Rates, nbti_model
+from mcage.aging.vmin import CellFailure
 from mcage.campaign.progress import Silent
-from mcage.engines.compiled_cells import _find_failing
+from mcage.compiled import LightDispatcher, compiled
+from mcage.engines.compiled_cells import CompiledSeconds, _find_failing, are_faulty, shifts
 from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
 from mcage.engines.numba_engine.most_stressed import look
+from mcage.engines.numba_engine.simd import LINE, aligned_join, aligned_zeros
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
+from mcage.engines.numpy_engine.cell_times import kinds_of_columns
+from mcage.engines.stress import CellSeconds, Moments, TrackedCells, TrackedSeconds
 from mcage.philox import _keep_below
 from mcage.spec import SweepSpec
 from mcage.sweep import compile_beside, run
@@ -194,3 +204,182 @@ def test_the_process_beside_ends_with_the_process_that_needs_it(monkeypatch):
         monkeypatch.setattr(os, "_exit", ended.append)
         compile_beside._end_with_parent()
     assert ended == [1]
+
+
+# Compiled shifts and failures of cells: those of the reference to the last bit.
+
+FAILURE = CellFailure(vmin_coefficient=0.7, lowest_vdd_volts=0.5)
+
+
+def shift_of(rng, count, alike):
+    """Instances that differ in all of their constants, in one of them, or in none."""
+    stress, diffusion, activity = 1e-11 * rng.uniform(1, 2, count), 1 + rng.random(count), 0.6
+    model = nbti_model("facelift", None)
+    if alike == "all":
+        return AdditiveShift(model, Rates(stress[0, ...], diffusion[0, ...]), np.array(1.0))
+    if alike == "most":
+        return AdditiveShift(model, Rates(stress, diffusion[0, ...]), np.array(activity))
+    return AdditiveShift(
+        model, Rates(stress, diffusion), rng.random(count), {"eta": stress / 3e-11}
+    )
+
+
+@each("alike", ["all", "most", "none"])
+@each("count", [0, 1, 2, 500])
+def test_compiled_shifts_are_those_of_the_reference(alike, count):
+    rng = np.random.default_rng(count)
+    shift = shift_of(rng, count, alike) if count else shift_of(rng, 1, "all")
+    age = 10.0 ** rng.uniform(0, 8, count)
+    busy = age * np.array([rng.choice([0, 0.3, 1 - 1e-14, 1], count), rng.random(count)])
+    expected = shift.dvth(busy, age)
+    assert np.array_equal(shifts(shift, busy, age), expected)
+    assert np.array_equal(shifts(shift, np.asfortranarray(busy), age), expected)
+    assert not count or expected.any()
+
+    seconds, moments = CellSeconds(0.4 * busy, busy), Moments(rng.random(count), age)
+    at_moment = shift.dvth(seconds.at(moments.part), age)
+    # Half of the cells fail, many of them by a last bit.
+    growth = rng.random(count) if alike == "none" else FAILURE.vmin_coefficient
+    failure = CellFailure(growth, FAILURE.lowest_vdd_volts)
+    last = np.nextafter(failure.lowest_vdd_volts, rng.choice([0.0, 1.0], count))
+    of_cell = last - failure.vmin_coefficient * at_moment.max(axis=0)
+    vmin = np.stack([of_cell, of_cell])
+    vmin[1, ::3] -= 0.01
+    faulty = are_faulty(shift, failure, vmin, seconds, moments)
+    assert np.array_equal(faulty, failure.are_faulty(vmin, at_moment))
+    assert count < 500 or 100 < faulty.sum() < 400
+
+
+class Forgetless(Facelift):
+    """Derived from the model that is compiled, with another formula."""
+
+    def dvth(self, stress, stressed, recovered):
+        return np.sqrt(np.sqrt(stress))
+
+
+def test_a_model_derived_from_facelift_has_its_own_formula():
+    rng, count = np.random.default_rng(1), 60
+    model = Forgetless(**vars(nbti_model("facelift", None)))
+    shift = AdditiveShift(model, Rates(np.array(1e-11), np.array(1.0)), np.array(0.7))
+    age = 10.0 ** rng.uniform(6, 8, count)
+    seconds, moments = rng.random((2, count)) * age, Moments(rng.random(count), age)
+    expected = shift.dvth(seconds, age)
+    assert np.array_equal(shifts(shift, seconds, age), expected)
+    at_moment = shift.dvth(moments.part * seconds, age)
+    middle = FAILURE.lowest_vdd_volts - FAILURE.vmin_coefficient * at_moment.mean()
+    vmin = np.full((2, count), middle)
+    of_cells = CellSeconds(np.zeros((2, count)), seconds)
+    faulty = are_faulty(shift, FAILURE, vmin, of_cells, moments)
+    assert np.array_equal(faulty, FAILURE.are_faulty(vmin, at_moment))
+    assert 0 < faulty.sum() < count
+
+    tracked = TrackedCells(np.tile(np.arange(count), 2), np.arange(2 * count), vmin, sampled=1)
+    everybody, found_by = np.arange(count), []
+    for kind in (TrackedSeconds, CompiledSeconds):
+        both = kind(tracked, count)
+        both.now[:] = np.tile(seconds, 2)
+        places, _ = both.failing(everybody, age, shift, FAILURE)
+        counts = both.histogram(everybody, moments, shift, 60)
+        found_by.append([*places, *counts.ravel()])
+    assert found_by[0] == found_by[1]
+
+
+# Tables of the Numba engine begin where a cache line does.
+
+
+@each("rows", [1, 3, 100_000])
+@each("kind", [np.uint32, np.int64])
+def test_arrays_are_zeros_that_begin_with_a_line(rows, kind):
+    array = aligned_zeros((rows, 16), kind)
+    assert array.ctypes.data % LINE == 0
+    assert array.flags.c_contiguous
+    assert (array.shape, array.dtype) == ((rows, 16), np.dtype(kind))
+    assert not array.any()
+
+
+def test_joined_arrays_are_aligned_too():
+    parts = [np.arange(6, dtype=np.uint64).reshape(3, 2), np.ones((1, 2), dtype=np.uint64)]
+    joined = aligned_join(parts)
+    assert np.array_equal(joined, np.concatenate(parts))
+    assert joined.dtype == np.uint64
+    assert joined.ctypes.data % LINE == 0
+
+
+# Does the reference engine tell apart cells that are overwritten or powered by other writes?
+
+
+@pytest.mark.parametrize("rows", [1, 8, 64, 65, 200])
+def test_columns_are_of_a_kind_where_all_rows_are_equal(rows):
+    """Also where rows beyond the first 64 alone differ."""
+    draw = np.random.default_rng(rows)
+    columns = draw.random((rows, 12))[:, draw.integers(12, size=300)] < 0.5
+    columns[-1] ^= draw.random(300) < 0.5
+    first, kind = kinds_of_columns(columns)
+    _, meant_first, meant = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    assert sorted(first) == sorted(meant_first)
+    assert np.array_equal(columns[:, first[kind]], columns)
+    assert len(set(zip(kind.tolist(), meant.ravel().tolist(), strict=True))) == len(first)
+
+
+# Compiled functions of the host.
+
+WARM = """
+import sys
+from mcage.engines.select import select_engine
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
+kernels, techniques = ["MatrixTranspose"], ["baseline", "rrcd", "rrcd+rc+rar"]
+mapping = {"instances": 1, "workload": {"kernels": kernels}, "techniques": techniques}
+sweep = Sweep(SweepSpec.from_mapping(mapping), select_engine("numba")[0])
+sweep.prepare()
+sweep.compute(0, 1)
+print(*(name for name in ("numba.np.arraymath", "scipy.linalg") if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize("has_a_place", [True, False])
+def test_a_function_is_compiled_with_and_without_a_place_for_its_code(monkeypatch, has_a_place):
+    def without_a_place(dispatcher):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    if not has_a_place:
+        monkeypatch.setattr(LightDispatcher, "enable_caching", without_a_place)
+
+    def twice(number):
+        return 2 * number
+
+    function = compiled(twice)
+    assert function(3) == 6
+    assert function.targetoptions["nogil"]
+    assert not function.targetoptions.get("fastmath")
+
+
+def test_arrays_lie_apart(monkeypatch):
+    """The compiler is told so: else each inner loop over several arrays begins with tests."""
+
+    def without_a_place(dispatcher):
+        raise RuntimeError
+
+    def add(left, right, sums):
+        for place in range(len(sums)):
+            sums[place] = left[place] + right[place]
+
+    monkeypatch.setattr(LightDispatcher, "enable_caching", without_a_place)
+    function, sums = compiled(add), np.zeros(3)
+    function(np.arange(3.0), np.arange(3.0), sums)
+    assert sums.tolist() == [0, 2, 4]
+    (code,) = function.inspect_llvm().values()
+    assert code.split("define")[1].split("{")[0].count("ptr noalias") > 5
+
+
+def test_what_is_compiled_is_used_without_what_compiles():
+    """The second run of a sweep loads neither all of Numba nor SciPy's linear algebra.
+
+    Where all has been compiled before, the first is such a run.
+    """
+    for _ in range(2):
+        ran = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True)
+        if ran.stdout == "\n":
+            break
+    assert ran.stdout.split() == [], ran.stderr
+    assert ran.returncode == 0, ran.stderr

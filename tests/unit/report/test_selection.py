@@ -1,10 +1,29 @@
 """Do conditions select what they say, and do those that select nothing say why?"""
 
+import ast
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from campaign_cases import CAMPAIGN
+from places import ROOT
 from tables import each
 
+import mcage
+from mcage.aging.nbti import MODEL_NAMES
 from mcage.errors import UserError
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.gating.study import Gating
+from mcage.report.pages import page_text, page_titles
+from mcage.report.references import AUTHORS, TITLE, mcage_bibtex, references, references_of
 from mcage.report.selection import Condition, places_where
+from mcage.report.spec_differences import keys_of, refuse_unmeant, spec_differences
+from mcage.report.whole_folder import CONTENTS, _digest, _new_folder, whole_folder
+from mcage.results.header import STUDIES
+from mcage.spec import SweepSpec
+from mcage.techniques import TECHNIQUES
 
 LINES = [
     {"technique": technique, "vdd": vdd}
@@ -54,3 +73,306 @@ def test_conditions_that_select_nothing_say_why(texts, words):
     with pytest.raises(UserError, match=words) as error:
         places(*texts)
     assert str(error.value).startswith(f"--where {texts[0]}")
+
+
+# Are differences of specs named with both values, and refused unless they are meant?
+
+FIRST = """
+instances = 10
+seed = 1
+techniques = ["rrcd"]
+[aging]
+model = "facelift"
+constants = {eta = 0.3}
+[life]
+horizon_years = 10.0
+epochs = 6
+"""
+
+
+def other(*changes):
+    text = FIRST
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    return text
+
+
+def test_cases_and_instances_are_no_differences():
+    same = other(("= 10\n", "= 20\n"), ("seed = 1", "seed = 2"), ('["rrcd"]', '["rc", "rar"]'))
+    assert spec_differences(FIRST, same) == []
+
+
+def test_differences_have_both_values():
+    second = other(('"facelift"', '"planar"'), ("{eta = 0.3}", "{A = 1}"), ("epochs = 6\n", ""))
+    assert [str(difference) for difference in spec_differences(FIRST, second)] == [
+        "aging.model ('facelift', 'planar')",
+        "aging.constants.eta (0.3, not given)",
+        "life.epochs (6, not given)",
+        "aging.constants.A (not given, 1)",
+    ]
+
+
+def test_a_spec_that_is_no_toml_is_refused():
+    with pytest.raises(UserError, match="is not TOML"):
+        spec_differences(FIRST, "seed = ")
+
+
+CHANGED = other(('"facelift"', '"planar"'), ("epochs = 6", "epochs = 7"))
+
+
+@each("allowed", [("aging.model", "life.epochs"), ("aging", "life")])
+def test_meant_differences_are_allowed(allowed):
+    refuse_unmeant(spec_differences(FIRST, CHANGED), allowed, keys_of(FIRST, CHANGED))
+
+
+@each(
+    ("second", "allowed", "words"),
+    [
+        (CHANGED, (), "compare: --allow aging.model --allow life.epochs$"),
+        (CHANGED, ("aging",), r"differ in life.epochs \(6, 7\); if this"),
+        (CHANGED, ("aging.mod", "life"), "--allow aging.mod: neither spec has such a key"),
+        (FIRST.replace("10.0", "5.0"), ("life",), r"life.horizon_years \(10.0, 5.0\): means up to"),
+    ],
+)
+def test_other_differences_are_refused(second, allowed, words):
+    with pytest.raises(UserError, match=words):
+        refuse_unmeant(spec_differences(FIRST, second), allowed, keys_of(FIRST, second))
+
+
+def keys(papers):
+    return {paper.key for paper in papers}
+
+
+def test_all_that_ships_rests_on_a_paper():
+    papers = references()
+    named = {name for paper in papers for name in paper.techniques}
+    assert named == set(TECHNIQUES)
+    kinds = {name.partition("-")[0] for name in MODEL_NAMES}
+    assert {name for paper in papers for name in paper.models} == kinds
+    assert {name for paper in papers for name in paper.studies} == set(STUDIES) - {"sweep"}
+
+
+def test_papers_of_the_citation_file_are_known_by_the_same_titles():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f'title: "{TITLE}"' in text
+    assert f'name: "{AUTHORS}"' in text
+    cited = [line.split('"')[1] for line in text.splitlines() if line.startswith("    title:")]
+    assert len(cited) == 4
+    assert set(cited) <= {paper.title for paper in references()}
+
+
+def header(**spec):
+    return replace(CAMPAIGN, spec_toml=SweepSpec(**spec).to_toml())
+
+
+def test_a_sweep_cites_its_techniques_and_its_model():
+    cited = keys(references_of(header(techniques=("gr-guard",), aging={"model": "bhardwaj"})))
+    assert cited == {
+        "toca-diaz-rrcd",
+        "tan-2016",
+        "chen-2014",
+        "bhardwaj-2006",
+        "sarangi-2008",
+        "schechter-2010",
+    }
+
+
+def test_variants_of_a_model_cite_what_the_model_cites():
+    cited = keys(references_of(header(techniques=("rc",), aging={"model": "finfet-common"})))
+    assert "zhang-2015" in cited
+    assert "tiwari-2008" not in cited
+
+
+def test_a_study_of_gpus_cites_neither_techniques_nor_error_correction():
+    cited = keys(references_of(Gating(GatingSpec()).header))
+    assert "chen-2014" in cited
+    assert "schechter-2010" not in cited
+
+
+def test_entries_are_bibtex():
+    for text in (mcage_bibtex(), *(paper.bibtex() for paper in references())):
+        assert text.count("{") == text.count("}")
+        assert text.startswith("@")
+    assert "None" not in "".join(paper.bibtex() for paper in references())
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_command(command, options):
+    """Text and JSON hold the same entries."""
+    code, out, err = command("cite", *options)
+    assert (code, err) == (0, "")
+    entries = [paper.bibtex() for paper in references()]
+    if options:
+        assert [paper["bibtex"] for paper in json.loads(out)["papers"]] == entries
+    else:
+        assert all(entry in out for entry in entries)
+
+
+# Pages that travel with the package, and messages that name them.
+
+PACKAGE = Path(mcage.__file__).parent
+NAMED = re.compile(r"`mcage docs ([\w-]+)`")
+
+
+def texts_and_notes(source):
+    """Texts that a module may print, and texts that only readers of the source see."""
+    nodes = list(ast.walk(ast.parse(source.read_text(encoding="utf-8"))))
+    notes = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    printed = [text.value for text in texts if id(text) not in notes]
+    return printed, [text.value for text in texts if id(text) in notes]
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return {path: texts_and_notes(path) for path in PACKAGE.rglob("*.py")}
+
+
+def test_messages_name_pages_that_every_installation_has(sources):
+    named = set()
+    for path, (printed, _) in sources.items():
+        for text in printed:
+            assert not re.search(r"docs/\w+\S*\.md", text), f"{path}: {text}"
+            named |= set(NAMED.findall(text))
+    assert named
+    assert named <= set(page_titles())
+
+
+def test_pages_that_docstrings_name_exist(sources):
+    named = {
+        page
+        for _, notes in sources.values()
+        for text in notes
+        for page in re.findall(r"docs/([\w-]+)\.md", text)
+    }
+    assert {"aging"} <= named <= set(page_titles())
+
+
+def test_list(command):
+    code, out, err = command("docs")
+    assert (code, err) == (0, "")
+    assert "aging" in out
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert len(out.splitlines()) == len(pages - {"changelog.md"})  # which only includes a file
+
+
+@pytest.mark.parametrize("name", ["aging", "docs/aging.md", "aging.md"])
+def test_page(command, name):
+    code, out, _ = command("docs", name)
+    assert code == 0
+    assert out == (ROOT / "docs" / "aging.md").read_text(encoding="utf-8")
+
+
+@each("name", ["tutorials/first-sweep", "first-sweep", "docs/tutorials/first-sweep.md"])
+def test_tutorials_are_shown_without_directions_to_the_site(name):
+    text = page_text(name)
+    assert text.startswith("# A first sweep\n")
+    assert "```python\nimport mcage\n" in text
+    for direction in ("code-cell", "mystnb", "remove-cell", "assert"):
+        assert direction not in text
+
+
+def test_what_pages_show_is_left_as_it_is():
+    for path in (ROOT / "docs").glob("*.md"):
+        if path.stem not in ("index", "changelog"):
+            assert page_text(path.stem) == path.read_text(encoding="utf-8"), path
+    assert "toctree" not in page_text("index")
+
+
+@each("name", ["", "..", "../README", "figures/lifetimes", "x" * 1000])
+def test_no_page(name):
+    with pytest.raises(UserError, match=r"there is no page .*; the pages are aging, "):
+        page_text(name)
+
+
+# Is the folder of a report there and whole, or not there, and is nothing else lost for it?
+
+
+def write(folder, **files):
+    with whole_folder(folder) as place:
+        (place / "part").mkdir()
+        for name, text in files.items():
+            (place / "part" / name).write_text(text)
+
+
+def files_in(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != CONTENTS
+    }
+
+
+def test_a_report_replaces_a_report_or_nothing(tmp_path):
+    (tmp_path / "r").mkdir()
+    write(tmp_path / "r", first="1", second="2")
+    assert files_in(tmp_path) == {"r/part/first": "1", "r/part/second": "2"}
+    write(tmp_path / "r", first="3")
+    assert files_in(tmp_path) == {"r/part/first": "3"}
+    (tmp_path / "link").symlink_to(tmp_path / "r")
+    write(tmp_path / "link", first="4")
+    assert (tmp_path / "link").is_symlink()
+    assert files_in(tmp_path / "r") == {"part/first": "4"}
+
+
+@each("name", ["notes.txt", "part/notes.txt", "part/link"])
+def test_what_is_not_of_the_report_stays(tmp_path_factory, name):
+    tmp_path = tmp_path_factory.mktemp("stays")
+    write(tmp_path / "r", first="1")
+    other = tmp_path / "r" / name
+    other.symlink_to("first") if name.endswith("link") else other.write_text("mine")
+    before = files_in(tmp_path)
+    with pytest.raises(UserError, match=f"holds {name}, which is not of a report"):
+        write(tmp_path / "r", first="2")
+    assert files_in(tmp_path) == before
+
+
+def test_what_appears_meanwhile_stays(tmp_path):
+    write(tmp_path / "r", first="1")
+    with pytest.raises(UserError, match="which is not of a report"), whole_folder(tmp_path / "r"):
+        (tmp_path / "r" / "late").write_text("mine")
+    assert files_in(tmp_path) == {"r/part/first": "1", "r/late": "mine"}
+
+
+def test_what_fails_leaves_the_old_report(tmp_path):
+    write(tmp_path / "r", first="1")
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "r"):
+        raise KeyboardInterrupt
+    with pytest.raises(UserError, match="cannot write"), whole_folder(tmp_path / "r"):
+        raise OSError(28, "No space left on device")
+    assert files_in(tmp_path) == {"r/part/first": "1"}
+
+
+def test_what_a_killed_process_left_is_removed_but_not_what_one_writes(tmp_path):
+    abandoned = tmp_path / f".mcage-{_digest(tmp_path / 'r')}-{'0' * 16}.report"
+    abandoned.mkdir()
+    (abandoned / "half").write_text("x")
+    in_work, _ = _new_folder(tmp_path / "r")  # which holds its lock
+    write(tmp_path / "r", first="1")
+    assert {path.name for path in tmp_path.iterdir()} == {"r", in_work.name}
+
+
+def test_refusals(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / CONTENTS).write_text('{"filetype": "another", "files": []}')
+    before = files_in(tmp_path)
+    for name, words in (
+        ("file", "a file of this name is there already"),
+        ("none/r", "there is no folder"),
+        ("claims", "holds contents.json"),
+        ("here", "is the current folder"),
+        (".", "is the current folder"),
+    ):
+        with pytest.raises(UserError, match=words):
+            write(tmp_path / name, first="1")
+    assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000])
+def test_names_that_no_folder_can_have(name, tmp_path):
+    with pytest.raises(UserError, match="cannot write"), whole_folder(tmp_path / name):
+        raise AssertionError

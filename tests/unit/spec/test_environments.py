@@ -9,7 +9,7 @@ import pytest
 from environment_cases import points
 from life_cases import MODEL, YEAR, lived, steady_trace
 from places import ROOT
-from sweep_cases import small_sweep
+from sweep_cases import SMALL_KERNELS, small_spec, small_sweep
 from tables import each
 from typer.testing import CliRunner
 
@@ -18,8 +18,14 @@ from mcage.aging.nbti import Transistors
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.cli.app import app
 from mcage.distributions import Distribution
+from mcage.engines.select import select_engine
 from mcage.errors import UserError
+from mcage.random import stream
 from mcage.spec import SweepSpec
+from mcage.spec.workload_mix import canonical_mix, draw_kernels
+from mcage.sweep.kernels import kernels_of_periods
+from mcage.sweep.study import Sweep
+from mcage.sweep.unused_keys import refuse_unused
 
 PAGE = ROOT / "docs" / "aging.md"
 (PHONE,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -281,3 +287,238 @@ def test_the_offset_is_added_to_the_temperature_of_each_instance():
     assert MODEL.rates(conditions, Transistors(temperature_kelvin=kelvin)).stress == pytest.approx(
         MODEL.rates(plain, Transistors(temperature_kelvin=kelvin - 10)).stress, rel=1e-14
     )
+
+
+# Workload mixes: how often each kernel runs, and for whom.
+
+KERNELS = ("a", "b", "c")
+MANY = np.arange(3000)
+
+
+def drawn(mix, periods=4, instances=MANY, seed=1):
+    return draw_kernels(canonical_mix(mix), seed, instances, KERNELS, periods)
+
+
+def shares(kernels):
+    return np.bincount(kernels.ravel(), minlength=3) / kernels.size
+
+
+def test_uniform_is_what_sweeps_have_always_drawn():
+    plain = small_spec()
+    assert plain.workload.mix == "uniform"
+    drawn_before = [
+        stream(5, "workload", instance).integers(3, size=3).tolist() for instance in range(9)
+    ]
+    assert kernels_of_periods(plain, np.arange(9)).tolist() == drawn_before
+    assert shares(drawn("uniform")) == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_weights_are_chances_in_any_order_and_scale():
+    kernels = drawn({"b": 1, "c": 7, "a": 2})
+    assert shares(kernels) == pytest.approx([0.2, 0.1, 0.7], abs=0.02)
+    assert np.array_equal(kernels, drawn("weights(a: 4, b: 2, c: 14)"))
+
+
+def test_one_kernel_for_life():
+    kernels = drawn("one")
+    assert (kernels == kernels[:, :1]).all()
+    assert shares(kernels) == pytest.approx(1 / 3, abs=0.04)
+    assert np.array_equal(kernels[:, :1], drawn("uniform", periods=1))
+
+
+def test_instances_with_a_taste_of_their_own():
+    """Periods of an instance agree with chance (alpha + 1) / (3 alpha + 1), by Polya's urn."""
+    for alpha in (0.1, 1.0, 50.0):
+        kernels = drawn(f"dirichlet({alpha})")
+        assert shares(kernels) == pytest.approx(1 / 3, abs=0.04)
+        agree = np.mean(kernels[:, 0] == kernels[:, 1])
+        assert agree == pytest.approx((alpha + 1) / (3 * alpha + 1), abs=0.04)
+
+
+@pytest.mark.parametrize("mix", ["uniform", "one", "dirichlet(0.5)", {"a": 1, "b": 2, "c": 3}])
+def test_an_instance_does_not_depend_on_the_others(mix):
+    several = np.array([17, 4, 2999])
+    assert np.array_equal(drawn(mix, instances=several), drawn(mix)[several])
+    assert not np.array_equal(drawn(mix, seed=2), drawn(mix))
+
+
+@each(
+    ("mix", "words"),
+    [
+        ("", "must be uniform, one"),
+        ("two", "must be uniform, one"),
+        ("one(3)", "must be uniform, one"),
+        ("dirichlet", "must be uniform, one"),
+        ("weights", "must be uniform, one"),
+        (3, "must be uniform, one"),
+        ("dirichlet(0)", "alpha = 0 must be 0.01 ... 1000"),
+        ("dirichlet(inf)", "alpha = inf"),
+        ("dirichlet(nan)", "alpha = nan"),
+        ("dirichlet(a)", "'a' is no number"),
+        ("weights(a)", "each kernel once, with its weight"),
+        ("weights(a: 1, a: 2)", "each kernel once"),
+        ("weights(a: 0)", "weight 0.0 of a must be a number above 0"),
+        ({"a": -1}, "weight -1 of a"),
+        ({"a": True}, "weight True of a"),
+        ({"a": "1"}, "weight '1' of a"),
+        ({}, "needs a weight"),
+    ],
+)
+def test_what_is_no_mix(mix, words):
+    with pytest.raises(UserError, match=r"^my.toml: workload.mix = ") as refused:
+        SweepSpec.from_mapping({"workload": {"mix": mix}}, "my.toml")
+    assert words in str(refused.value)
+
+
+def test_weights_and_kernels_name_each_other():
+    first, second, third = SMALL_KERNELS
+    kernels = {"kernels": [first, second], "periods": 1}
+    for mix, words in [
+        ({first: 1, second: 1, third: 1}, f"'{third}' is no kernel of this sweep"),
+        ({first: 1}, f"no weight for '{second}'"),
+    ]:
+        with pytest.raises(UserError, match=words):
+            small_sweep(workload={**kernels, "mix": mix})
+    twice = {"kernels": [second, first, second]}
+    for mix in ("uniform", {first: 1, second: 1}):
+        with pytest.raises(UserError, match=f"workload.kernels: names '{second}' twice"):
+            small_sweep(workload={**kernels, **twice, "mix": mix})
+    weighted = small_spec(workload={**kernels, "mix": {first: 9, second: 1}})
+    assert shares(kernels_of_periods(weighted, MANY))[0] == pytest.approx(0.9, abs=0.02)
+    assert SweepSpec.from_mapping({}).workload.mix == "uniform"
+
+
+def test_periods_of_some_years():
+    def periods(**workload):
+        life = {"epochs": 40, "horizon_years": 8}
+        return SweepSpec.from_mapping({"workload": workload, "life": life}, "my.toml").workload
+
+    assert periods(period_years=1).periods == 8
+    assert periods(period_years=0.4) == periods(periods=20)
+    assert SweepSpec.from_mapping({"workload": {"period_years": 5}}).workload.periods == 2
+    for workload, words in [
+        ({"period_years": 3}, "workload.period_years = 3 must divide life.horizon_years = 8"),
+        ({"period_years": 16}, "must divide"),
+        ({"period_years": 0}, "workload.period_years = 0 must be a number above 0"),
+        ({"period_years": "1"}, "must be a number above 0"),
+        ({"period_years": 1, "periods": 8}, "give one of them"),
+    ]:
+        with pytest.raises(UserError, match=r"^my.toml: ") as refused:
+            periods(**workload)
+        assert words in str(refused.value)
+
+
+# Joint draws of constants: what a table of them says, and how a bad one is refused.
+
+GOOD = "life.temperature_kelvin, aging.constants.eta\n340,0.3\n350.0,3.5e-1\n"
+
+BAD_FILES = {
+    "": "draws.csv: there is no row",
+    "\n1,2\n0.3,0.4\n": "draws.csv: '1' is no constant that can be drawn",
+    "aging.constants.eta\n": "draws.csv: there is no row",
+    "aging.eta\n1\n": "draws.csv: 'aging.eta' is no constant that can be drawn",
+    "aging.constants.\n1\n": "draws.csv: 'aging.constants.' is no constant",
+    "aging.model\n1\n": "draws.csv: aging.model cannot be drawn: instances",
+    "aging.constants.time_exponent\n1\n": "time_exponent cannot be drawn: the exponent",
+    "life.activity,life.activity\n1,1\n": "line 1: the column 'life.activity' stands there twice",
+    "life.activity\n1\nmuch\n": "draws.csv: line 3: life.activity = 'much' must be a finite number",
+    "life.activity\nnan\n": "line 2: life.activity = 'nan' must be a finite number",
+    "life.activity\n1\n\n1_0\n": "line 4: life.activity = '1_0' must be a finite number",
+    "life.activity\n1,2\n": "line 2: 2 values, but 1 columns",
+    "life.vmin_coefficient\n1e-320\n": "vmin_coefficient = '1e-320' must be a finite number",
+    "life.activity\n1\n1.5\n": "line 3: life.activity = 1.5: must stay within 0.001 ... 1 of",
+    "life.vmin_coefficient\n-1\n": "line 2: life.vmin_coefficient = -1.0: input should be greater",
+    "life.temperature_kelvin\n80\n": "line 2: life.temperature_kelvin = 80.0: must stay within 200",
+    '"life.activity\n1\n': "draws.csv: line 1: no CSV (unexpected end of data)",
+    "aging.vt0_volts,aging.constants.vt0_volts\n0.3,0.3\n": "give one of them",
+    "life.activity\n" + "1\n" * 10_001: "line 10002: more than 10,000 rows",
+}
+
+BAD_MODELS = {
+    "aging.constants.eta\n0.3\n1.5\n": "line 3: aging.constants.eta = 1.5: must be 0 ... 1",
+    "aging.constants.xi1\n0.3\n": "line 2: aging.constants.xi1: NBTI model 'facelift' has no such",
+    "faults.mu_volts\n0.14\n0.5\n": r"draws.csv: line 3: vdd = 0.\d+ V: every entry of a slice",
+    "faults.sigma_random_volts\n-1\n": "line 2: scenario 'common': sigma_random_volts = -1",
+    "aging.constants.vt0_volts\n1.0\n": "must exceed|must stay below|threshold",
+}
+
+BAD_SPECS = (
+    (
+        {"life": {"temperature_kelvin": 340.0}},
+        "life.temperature_kelvin is drawn, and the spec",
+    ),
+    ({"aging": {"constants": {"eta": 0.3}}}, "aging.constants.eta is drawn, and the spec gives it"),
+    ({"life": {"temperature_swing_kelvin": 120.0}}, "they add up to 460 ... 470 K"),
+)
+
+
+@pytest.fixture
+def file_of(tmp_path):
+    """Makes the file draws.csv of a text."""
+
+    def write(text):
+        path = tmp_path / "draws.csv"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_values_count_and_not_the_file(file_of, tmp_path):
+    first = SweepSpec.from_mapping({"draws": file_of(GOOD)})
+    assert first.draws.columns == {
+        "life.temperature_kelvin": (340, 350),
+        "aging.constants.eta": (0.3, 0.35),
+    }
+    other = tmp_path / "other.csv"
+    other.write_bytes(
+        b"\xef\xbb\xbfaging.constants.eta,life.temperature_kelvin\r\n.3,340\r\n.35,350"
+    )
+    assert SweepSpec.from_mapping({"draws": str(other)}).digest() == first.digest()
+    assert "draws.csv" not in first.to_toml()
+    assert first.digest() != SweepSpec().digest()
+    changed = SweepSpec.from_mapping({"draws": file_of(GOOD.replace("0.3", "0.31"))})
+    assert changed.digest() != first.digest()
+
+
+@pytest.mark.parametrize("text", BAD_FILES)
+def test_bad_files_are_refused(file_of, text):
+    with pytest.raises(UserError, match=re.escape(BAD_FILES[text])) as refused:
+        SweepSpec.from_mapping({"draws": file_of(text)})
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", BAD_MODELS)
+def test_constants_that_the_model_refuses(file_of, text):
+    spec = SweepSpec.from_mapping({"draws": file_of(text), "techniques": ["baseline"]})
+    with pytest.raises(UserError, match=BAD_MODELS[text]):
+        Sweep(spec, *select_engine("numpy"))
+
+
+@pytest.mark.parametrize(("fields", "message"), BAD_SPECS)
+def test_a_spec_that_contradicts_its_draws(file_of, fields, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        SweepSpec.from_mapping(fields | {"draws": file_of(GOOD)})
+
+
+def test_a_spec_without_a_file():
+    ragged = {"columns": {"life.activity": [1.0], "aging.shift_factor": [1.0, 2.0]}}
+    for columns, message in (
+        (ragged, "columns of 1 and of 2 values"),
+        ({"columns": {}}, "at least 1 item"),
+        ({"columns": {"faults": [1.0]}}, "'faults' is no constant"),
+        ("nowhere.csv", "nowhere.csv: cannot read the table"),
+        ({"columns": {"life.activity": [0.5, 2.0]}}, "draws.columns: row 1: life.activity = 2.0"),
+        (
+            {"columns": {"life.activity": [0.5, 2.0]}, "sources": ["draws.csv: line 2"]},
+            "draws.columns: row 1: life.activity = 2.0",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            SweepSpec.from_mapping({"draws": columns})
+
+
+def test_a_constant_that_nothing_uses(file_of):
+    fields = {"draws": file_of("life.vmin_coefficient\n0.5\n"), "faults": {"mode": "table"}}
+    with pytest.raises(UserError, match=r"life\.vmin_coefficient = 'drawn': faults of mode"):
+        refuse_unused(SweepSpec.from_mapping(fields))

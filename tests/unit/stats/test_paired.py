@@ -2,12 +2,18 @@
 
 import math
 
+import check_draws_coverage as script
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import f_oneway, t, ttest_ind
 from tables import each
 
-from mcage.stats.paired import compare_means, outliving, ratio_of_means
+from mcage.stats.estimates import mean
+from mcage.stats.nested import FEWEST_DRAWS, mean_by_draw, quantile_by_draw, share_of_constants
+from mcage.stats.paired import compare_apart, compare_means, outliving, ratio_of_means
+from mcage.stats.precision import mean_precision, quantile_precision
+from mcage.stats.survival import enclosing_ranks, life_quantile
 
 NAN = math.nan
 
@@ -87,3 +93,216 @@ def test_a_loss_before_the_other_death_decides_nothing():
     assert comparison.unknown.value == 1.0
     assert math.isnan(comparison.first_of_decided.value)
     assert comparison.p_value == 1.0
+
+
+# Means of independent samples: do their intervals cover, and do they agree with SciPy?
+
+
+def test_the_difference_is_welchs():
+    generator = np.random.default_rng(3)
+    first, second = generator.normal(3, 1, 40), generator.normal(2, 5, 15)
+    means = compare_apart(np.append(first, np.nan), second)
+    expected = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    assert (means.first_dies, means.second_dies) == (40, 15)
+    assert means.difference.lower == pytest.approx(expected.low)
+    assert means.difference.upper == pytest.approx(expected.high)
+
+
+def test_ratios_are_covered_as_promised():
+    generator = np.random.default_rng(4)
+    covered = 0
+    for _ in range(400):
+        means = compare_apart(generator.normal(6, 2, 30), generator.normal(3, 1, 60))
+        covered += means.ratio.lower <= 2 <= means.ratio.upper
+    assert 0.92 < covered / 400 < 0.98
+
+
+def test_equal_numbers_and_single_ones():
+    same = compare_apart(np.full(5, 0.1 + 0.2), np.full(7, 0.3))
+    assert tuple(vars(same.difference).values()) == (0.0, 0.0, 0.0)
+    single = compare_apart(np.array([2.0]), np.array([1.0, 3.0]))
+    assert single.difference.value == 0
+    assert math.isnan(single.difference.lower)
+    assert single.ratio.value == 1
+    assert math.isnan(compare_apart(np.array([math.nan]), np.array([1.0])).difference.value)
+
+
+# Instances within draws of constants: intervals of the lot, bands of the constants.
+
+DRAWS = 60
+
+
+def nested(between, within, slices=8, seed=3):
+    """Values of slices of each draw, in any order, and the draws."""
+    rng = np.random.default_rng(seed)
+    row = rng.permutation(np.repeat(np.arange(DRAWS), slices))
+    return between * rng.normal(size=DRAWS)[row] + within * rng.normal(size=row.size), row
+
+
+def test_without_a_lot_the_band_is_of_the_draws_themselves():
+    values, row = nested(1.0, 0.0)
+    of_draws = np.array([values[row == each][0] for each in range(DRAWS)])
+    mean = mean_by_draw(values, row)
+    assert mean.lot.lower == pytest.approx(mean.lot.upper, abs=1e-12)
+    ends = np.quantile(of_draws, [0.025, 0.5, 0.975], method="weibull")
+    assert [mean.band.lower, mean.band.value, mean.band.upper] == pytest.approx(ends)
+    lives = np.exp(values)
+    median = quantile_by_draw(lives, lives < 3.0, row)
+    assert median.lot.lower == median.lot.value == median.lot.upper
+    first, last = np.sort(np.exp(of_draws))[[1, -2]]
+    assert median.band.lower <= first
+    assert median.band.upper == (last if last < 3.0 else math.inf)
+    assert share_of_constants(values, row).value == 1
+
+
+def test_a_lot_alone_has_the_interval_within_draws_and_a_narrow_band():
+    values, row = nested(0.0, 1.0)
+    mean, count = mean_by_draw(values, row), values.size
+    within = sum(values[row == each].var() * 8 for each in range(DRAWS)) / (count - DRAWS)
+    half = t.ppf(0.975, count - DRAWS) * math.sqrt(within / count)
+    assert mean.lot.value == pytest.approx(values.mean())
+    assert mean.lot.upper - mean.lot.value == pytest.approx(half)
+    of_draws = [values[row == each].mean() for each in range(DRAWS)]
+    assert mean.band.upper - mean.band.lower < 0.7 * np.ptp(of_draws)
+    share = share_of_constants(values, row)
+    assert share.lower == 0
+    assert share.value < share.upper < 0.15
+
+
+def test_the_share_is_that_of_the_ratio_of_mean_squares():
+    values, row = nested(1.0, 1.0)
+    ratio = f_oneway(*(values[row == each] for each in range(DRAWS))).statistic
+    share = share_of_constants(values, row)
+    assert share.value == pytest.approx((ratio - 1) / (ratio - 1 + 8))
+    assert 0.3 < share.lower < share.value < share.upper < 0.7
+    without = np.array(
+        [
+            f_oneway(*(values[row == e] for e in range(DRAWS) if e != left)).statistic
+            for left in range(DRAWS)
+        ]
+    )
+    pseudo = DRAWS * np.log(ratio) - (DRAWS - 1) * np.log(without)
+    bound = np.exp(pseudo.mean() + t.ppf(0.975, DRAWS - 1) * pseudo.std(ddof=1) / DRAWS**0.5) - 1
+    assert share.upper == pytest.approx(bound / (bound + 8))
+
+
+def test_values_that_are_missing_do_not_count():
+    values, row = nested(1.0, 1.0)
+    more = np.concatenate([values, np.full(9, np.nan)]), np.concatenate([row, np.arange(9)])
+    assert mean_by_draw(*more) == mean_by_draw(values, row)
+    nothing = mean_by_draw(np.full(4, np.nan), np.arange(4))
+    assert math.isnan(nothing.lot.value)
+    assert math.isnan(nothing.band.lower)
+
+
+def test_what_cannot_be_told_is_not_told():
+    values, row = nested(1.0, 1.0)
+    few = row < FEWEST_DRAWS - 1
+    lives = np.exp(values)
+    for estimate in (
+        mean_by_draw(values[few], row[few]),
+        quantile_by_draw(lives[few], lives[few] < 9, row[few]),
+    ):
+        assert math.isfinite(estimate.lot.lower)
+        assert math.isnan(estimate.band.lower)
+    first = np.unique(row, return_index=True)[1]
+    single = quantile_by_draw(lives[first], lives[first] < 9, row[first])
+    assert math.isnan(single.lot.lower)
+    assert math.isnan(mean_by_draw(values[first], row[first]).band.upper)
+    assert math.isnan(share_of_constants(values[first], row[first]).value)
+    beyond = quantile_by_draw(np.full(row.size, 10.0), np.zeros(row.size, bool), row)
+    assert beyond.lot.value == beyond.lot.upper == beyond.band.lower == math.inf
+
+
+def test_intervals_and_bands_hold_about_as_often_as_promised(monkeypatch):
+    """And an interval that is too narrow is seen."""
+    toy = script.Toy(60, 8, 0.3, 0.5)
+    for name, share in script.covered(toy, 60, np.random.default_rng(1)).items():
+        assert 0.85 < share <= 1, name
+    monkeypatch.setattr(script, "mean_by_draw", lambda *given: mean_by_draw(*given, 0.5))
+    narrow = script.covered(toy, 60, np.random.default_rng(1))
+    assert max(narrow[f"life to horizon, {of}"] for of in ("lot", "constants")) < 0.75
+    assert not script.is_right(toy, "life to horizon, lot", narrow["life to horizon, lot"])
+
+
+# Is a quantity known only if its interval would be narrow wherever in it the truth lies?
+
+HORIZON_YEARS = 10.0
+
+
+def precision(years, share=0.5):
+    years = np.asarray(years, float)
+    return quantile_precision(years, years < HORIZON_YEARS, share)
+
+
+def by_hand(years, share):
+    """The definition in words: around every rank of the interval, the same ranks down and up."""
+    ordered = sorted(life if life < HORIZON_YEARS else math.inf for life in years)
+    middle = math.ceil(round(share * len(ordered), 6))
+    lower, upper = enclosing_ranks(len(ordered), share)
+    worst = 0.0
+    for rank in range(lower, upper + 1):
+        low, high = rank - (middle - lower), rank + (upper - middle)
+        here, low, high = (ordered[place - 1] for place in (rank, low, high))
+        if low != high:
+            distance = max(high - here, here - low) if here < math.inf else math.inf
+            worst = max(worst, distance / here if here and distance < math.inf else math.inf)
+    return worst
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+@pytest.mark.parametrize("count", [200, 501])
+def test_quantiles_by_hand(share, count):
+    draw = np.random.default_rng(count)
+    for years in (
+        2 + 9 * draw.random(count),
+        np.round(10 * draw.random(count)),  # atoms, some at zero
+        6 * draw.weibull(2.0, count),
+    ):
+        result = precision(np.minimum(years, HORIZON_YEARS), share)
+        assert result.relative == pytest.approx(by_hand(years, share), rel=1e-12)
+        assert result.estimate == life_quantile(years, years < HORIZON_YEARS, share)
+
+
+def test_a_quantile_is_no_better_known_than_its_interval_says():
+    years = 3 + 5 * np.random.default_rng(4).random(1000)
+    result = precision(years)
+    estimate = result.estimate
+    distance = max(estimate.upper - estimate.value, estimate.value - estimate.lower)
+    assert distance / estimate.value <= result.relative < 2 * distance / estimate.value
+
+
+def test_an_estimate_in_the_wrong_atom_is_not_known():
+    """Of 1,000 lives 535 end at 6, 460 at 4, few between: the interval is [6, 6] by luck."""
+    years = np.repeat([4.0, 5.0, 6.0], [460, 5, 535])
+    result = precision(years)
+    assert (result.estimate.lower, result.estimate.upper) == (6.0, 6.0)
+    assert result.relative >= 0.2
+    assert precision(np.repeat([4.0, 5.0, 6.0], [400, 5, 595])).relative == 0.0
+
+
+def test_what_cannot_become_tighter():
+    beyond = precision(np.repeat([4.0, 10.0], [400, 600]))
+    assert beyond.estimate.value == math.inf
+    assert beyond.relative == 0.0
+    assert precision(np.zeros(600)).relative == 0.0
+    apart_by_rounding = 3.0 + 1e-9 * np.random.default_rng(1).random(600)
+    assert precision(apart_by_rounding).relative == 0.0
+
+
+def test_what_has_no_relative_precision():
+    assert precision(np.repeat([4.0, 10.0], [490, 510])).relative == math.inf  # reaches beyond
+    assert precision(np.repeat([4.0, 10.0], [510, 490])).relative == math.inf
+    assert precision(np.repeat([0.0, 4.0], [510, 490])).relative == math.inf  # zero, and not
+    assert precision(np.linspace(1, 2, 30), 0.1).relative == math.inf  # too few for a lower bound
+    assert mean_precision(np.array([2.0, np.nan])).relative == math.inf
+    assert mean_precision(np.array([2.0, -2.0])).relative == math.inf
+
+
+def test_means():
+    values = np.append(5 + np.random.default_rng(2).random(600), np.nan)
+    result = mean_precision(values)
+    assert result.estimate == mean(values)
+    assert result.relative == pytest.approx((result.estimate.upper / result.estimate.value) - 1)
+    assert mean_precision(np.full(600, np.nan)).relative == 0.0
+    assert mean_precision(np.full(600, 0.3)).relative == 0.0

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from tables import each
 
-from mcage.stats.survival import enclosing_ranks, kaplan_meier, life_quantile
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.stats.chips import chip_lives
+from mcage.stats.competing_risks import cumulative_incidence
+from mcage.stats.estimates import Estimate, mean, proportion
+from mcage.stats.rates import HOURS_PER_YEAR, failure_rate, fit_of_share, in_ppm
+from mcage.stats.survival import CaseLives, enclosing_ranks, kaplan_meier, life_quantile
+from mcage.variation.die import die_of
 
 LIVES = st.lists(st.tuples(st.integers(1, 8), st.booleans()), min_size=1, max_size=40)
 
@@ -136,3 +145,282 @@ def test_the_median_is_covered_as_often_as_promised():
     exact = stats.binom.cdf(upper - 1, 101, 0.5) - stats.binom.cdf(lower - 1, 101, 0.5)
     assert 0.95 <= exact < 0.96
     assert abs(covered / trials - exact) < 4 * math.sqrt(exact * (1 - exact) / trials)
+
+
+# Are competing causes kept apart, and do they add up?
+
+LIVES_WITH_CAUSES = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40
+)
+AGES = np.arange(-1.0, 8.0)
+
+
+def arrays(lives):
+    years, cause = np.array(lives).T
+    return years.astype(float), cause
+
+
+def test_competing_risks_by_hand():
+    # At 1: 5 at risk, one dies of A. At 2: 4 at risk, one of B, one lost. At 3: 2, one of A.
+    years, cause = arrays([(1, 1), (2, 2), (2, 0), (3, 1), (9, 0)])
+    of_a = cumulative_incidence(years, cause > 0, cause == 1, AGES)
+    of_b = cumulative_incidence(years, cause > 0, cause == 2, AGES)
+    after_3 = 1 / 5 + 4 / 5 * 3 / 4 * 1 / 2
+    np.testing.assert_allclose(of_a.share, [0, 0, 1 / 5, 1 / 5, *[after_3] * 5])
+    np.testing.assert_allclose(of_b.share, [0, 0, 0, *[4 / 5 / 4] * 6])
+
+
+def test_the_dead_on_arrival_count_at_age_zero():
+    curve = cumulative_incidence(
+        *(np.array(a) for a in ([0.0, 0, 5], [True] * 3, [True] * 3)), AGES
+    )
+    assert curve.share[AGES == 0] == pytest.approx(2 / 3)
+    assert curve.share[AGES < 0] == 0
+
+
+@given(lives=LIVES_WITH_CAUSES)
+def test_causes_and_survivors_add_up_to_one(lives):
+    years, cause = arrays(lives)
+    total = sum(
+        cumulative_incidence(years, cause > 0, cause == number, AGES).share for number in (1, 2, 3)
+    )
+    curve = kaplan_meier(years, cause > 0)
+    steps = np.searchsorted(curve.years, AGES, side="right")
+    survival = np.concatenate([[1.0], curve.survival])[steps]
+    np.testing.assert_allclose(total + survival, 1.0, atol=1e-12)
+    all_causes = cumulative_incidence(years, cause > 0, cause > 0, AGES)
+    np.testing.assert_allclose(all_causes.share, 1 - survival, atol=1e-12)
+
+
+@given(lives=LIVES_WITH_CAUSES)
+def test_without_losses_the_band_is_that_of_a_plain_share(lives):
+    years, cause = arrays(lives)
+    years = np.where(cause == 0, 7.0, years)
+    curve = cumulative_incidence(years, cause > 0, cause == 1, AGES)
+    for place, age in enumerate(AGES):
+        dead = proportion(int(np.count_nonzero((cause == 1) & (years <= age))), years.size)
+        assert curve.share[place] == pytest.approx(dead.value)
+        assert curve.lower[place] == pytest.approx(dead.lower, abs=1e-9)
+        assert curve.upper[place] == pytest.approx(dead.upper, abs=1e-9)
+
+
+@given(lives=LIVES_WITH_CAUSES)
+def test_the_band_encloses_the_share(lives):
+    years, cause = arrays(lives)
+    curve = cumulative_incidence(years, cause > 0, cause == 1, AGES)
+    assert (curve.lower <= curve.share + 1e-12).all()
+    assert (curve.share <= curve.upper + 1e-12).all()
+    assert (curve.lower >= 0).all()
+    assert (curve.upper <= 1).all()
+
+
+def test_who_is_lost_before_any_death_says_less():
+    """Five of ten lost before age 1, then nobody dead: as if five had been watched."""
+    years = np.array([0.5] * 5 + [9.0] * 5)
+    nobody = np.zeros(10, bool)
+    curve = cumulative_incidence(years, nobody, nobody, np.array([0.4, 1.0]))
+    assert curve.upper == pytest.approx([proportion(0, 10).upper, proportion(0, 5).upper])
+
+
+def test_where_a_cause_has_ended_all_lives_nothing_is_uncertain():
+    """However the shares of many ages have been rounded on the way."""
+    for count in range(2, 60):
+        years = np.arange(1.0, count + 1)
+        dead = np.ones(count, dtype=bool)
+        curve = cumulative_incidence(years, dead, dead, years[-1:] + 1)
+        assert (curve.share[0], curve.upper[0]) == (1.0, 1.0)
+        assert curve.lower[0] > 1 - 4 / (count + 4)
+
+
+# Are estimates and their intervals those of hand calculation, of SciPy, and of their promise?
+
+
+def test_wilson_by_hand_and_by_scipy():
+    estimate = proportion(0, 10)
+    assert estimate.value == 0.0
+    assert estimate.lower == 0.0
+    assert estimate.upper == pytest.approx(0.2775, abs=5e-5)
+    for successes, count in ((0, 1), (1, 1), (3, 10), (999, 10_000)):
+        interval = stats.binomtest(successes, count).proportion_ci(method="wilson")
+        estimate = proportion(successes, count)
+        assert estimate.lower == pytest.approx(interval.low, abs=1e-12)
+        assert estimate.upper == pytest.approx(interval.high, abs=1e-12)
+
+
+def test_none_and_all_are_exact():
+    for count in range(1, 500):
+        assert proportion(0, count).lower == 0.0
+        assert proportion(count, count).upper == 1.0
+
+
+def test_mean_by_hand():
+    # Mean 2, standard deviation 1, t(2 degrees, 97.5 %) = 4.3027.
+    estimate = mean(np.array([1.0, 2.0, 3.0]))
+    assert estimate.value == 2.0
+    assert estimate.upper - estimate.value == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert estimate.value - estimate.lower == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+
+
+def test_mean_of_single_precision_does_not_lose_its_interval():
+    values = np.full(1_000_000, 60.0, np.float32)
+    values[::2] += np.float32(1e-3)
+    estimate = mean(values)
+    assert estimate.value == pytest.approx(60.0005, abs=1e-6)
+    assert estimate.upper - estimate.lower == pytest.approx(2 * 1.96 * 5e-4 / 1e3, rel=1e-2)
+
+
+def test_mean_of_one_and_of_none():
+    assert mean(np.array([3.0, np.nan])).value == 3.0
+    assert math.isnan(mean(np.array([3.0])).lower)
+    assert math.isnan(mean(np.array([np.nan])).value)
+
+
+# Lives of chips out of those of their slices.
+
+ALIVE, DELAY, ENTRY, HOME, _ = EndCause
+
+# Chips of three: deaths in every order, a censored slice, two deaths at one age, all alive; and
+# two slices more.
+YEARS = np.array([5, 3, 4, 10, 2, 9, 1, 1, 7, 10, 10, 10, 0, 0], float)
+CAUSE = np.array(
+    [
+        *(DELAY, ENTRY, HOME),
+        *(ALIVE, HOME, DELAY),
+        *(HOME, DELAY, ENTRY),
+        *(ALIVE, ALIVE, ALIVE),
+        *(ENTRY, ENTRY),
+    ],
+    np.int8,
+)
+SLICES = CaseLives("rrcd", YEARS, CAUSE != ALIVE, CAUSE, horizon_years=10.0)
+
+
+@pytest.mark.parametrize(
+    ("spare_slices", "years", "causes"),
+    [
+        (0, [3, 2, 1, 10], [ENTRY, HOME, HOME, ALIVE]),
+        (1, [4, 9, 1, 10], [HOME, DELAY, DELAY, ALIVE]),
+        (2, [5, 10, 7, 10], [DELAY, ALIVE, ENTRY, ALIVE]),
+    ],
+)
+def test_chips_by_hand(spare_slices: int, years: list[float], causes: list[EndCause]) -> None:
+    chips = chip_lives(SLICES, 3, spare_slices)
+    assert chips.years.tolist() == years
+    assert chips.cause.tolist() == causes
+    assert (chips.label, chips.horizon_years) == ("rrcd", 10.0)
+
+
+def test_a_chip_of_one_slice_is_that_slice() -> None:
+    chips = chip_lives(SLICES, 1)
+    np.testing.assert_array_equal(chips.years, YEARS)
+    np.testing.assert_array_equal(chips.cause, CAUSE)
+
+
+def test_a_death_at_the_horizon_comes_before_survival() -> None:
+    slices = CaseLives(
+        "", np.array([10.0, 10.0]), np.array([False, True]), np.array([ALIVE, DELAY]), 10.0
+    )
+    assert chip_lives(slices, 2).cause.tolist() == [DELAY]
+    assert chip_lives(slices, 2, 1).cause.tolist() == [ALIVE]
+
+
+def test_chips_are_dies() -> None:
+    """Slices that the fault model puts on one die, and no others, decide the life of a chip."""
+    dies = die_of(np.arange(120), 40)
+    for die in range(3):
+        years = np.where(dies == die, 1.0, 10.0)
+        died = dies == die
+        slices = CaseLives("", years, died, np.where(died, DELAY, ALIVE), 10.0)
+        assert (chip_lives(slices, 40).years == 1.0).tolist() == [die == d for d in range(3)]
+
+
+@pytest.mark.parametrize(("slices_per_chip", "spare_slices"), [(1, 0), (8, 0), (8, 3), (8, 7)])
+def test_distribution_of_the_order_statistic(slices_per_chip: int, spare_slices: int) -> None:
+    """Of independent uniform lives, the k-th of n is beta-distributed; p > 1e-5, fixed seed."""
+    years = np.random.default_rng(3).random(8000)
+    slices = CaseLives("", years, np.ones(8000, bool), np.full(8000, DELAY), 1.0)
+    chips = chip_lives(slices, slices_per_chip, spare_slices)
+    expected = stats.beta(spare_slices + 1, slices_per_chip - spare_slices)
+    assert stats.kstest(chips.years, expected.cdf).pvalue > 1e-5
+
+
+def test_statistics_of_slices_serve_chips() -> None:
+    chips = chip_lives(SLICES, 3, 1)
+    curve = kaplan_meier(chips.years, chips.died)
+    assert curve.years.tolist() == [1, 4, 9]
+    np.testing.assert_allclose(curve.survival, [0.75, 0.5, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("slices_per_chip", "spare_slices", "message"),
+    [
+        (0, 0, "slices_per_chip = 0, expected 1 or more"),
+        (3, 3, r"spare_slices = 3, expected 0 \.\.\. 2 of the 3 slices"),
+        (3, -1, "spare_slices = -1, expected"),
+        (15, 0, "14 slices make no chip of 15: run a sweep of more instances"),
+    ],
+)
+def test_numbers_that_make_no_chip(slices_per_chip: int, spare_slices: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        chip_lives(SLICES, slices_per_chip, spare_slices)
+
+
+def test_unknown_order_of_deaths() -> None:
+    lost = replace(SLICES, years=np.where(np.arange(14) == 3, 4.0, YEARS))
+    with pytest.raises(ValueError, match="every censored life to outlast every death"):
+        chip_lives(lost, 3)
+
+
+# Failures in a million and failure rates: what they are made of, and what they do not claim.
+
+
+def lives(years, horizon=10.0):
+    years = np.minimum(np.asarray(years, float), horizon)
+    died = years < horizon
+    return CaseLives("case", years, died, died.astype(np.int8), horizon)
+
+
+def test_a_year_has_the_hours_of_all_years():
+    assert HOURS_PER_YEAR * 3600 == SECONDS_PER_YEAR
+
+
+def test_a_case_by_hand():
+    rate = failure_rate(lives([0.0, 0.0, 1.0, 2.0, 2.5, 9.0, 20, 20, 20, 20]), 2.0)
+    assert rate.failed_ppm.value == 400_000
+    assert rate.dead_on_arrival_ppm.value == 200_000
+    share = proportion(2, 8)
+    assert rate.mean_rate_fit.value == pytest.approx(-math.log(6 / 8) * 1e9 / (2 * 8760))
+    assert rate.mean_rate_fit.upper == pytest.approx(-math.log(1 - share.upper) * 1e9 / (2 * 8760))
+    assert rate.failed_ppm.lower == pytest.approx(1e6 * proportion(4, 10).lower)
+
+
+def test_the_rate_of_exponential_lives_is_theirs_at_any_age():
+    drawn = np.random.default_rng(5).exponential(20.0, 40_000)
+    for age in (0.5, 2.0, 10.0):
+        rate = failure_rate(lives(drawn, 10.5), age, 0.9999).mean_rate_fit
+        assert rate.lower < 1e9 / (20.0 * 8760) < rate.upper
+
+
+def test_nobody_and_everybody():
+    nobody = failure_rate(lives([20.0] * 50), 10.0)
+    assert nobody.failed_ppm.value == nobody.mean_rate_fit.value == nobody.mean_rate_fit.lower == 0
+    assert nobody.mean_rate_fit.upper > 0
+    everybody = failure_rate(lives([1.0] * 50), 5.0).mean_rate_fit
+    assert math.isnan(everybody.value)
+    assert math.isnan(everybody.upper)
+    assert everybody.lower > 0
+    never = failure_rate(lives([0.0] * 50), 5.0)
+    assert never.failed_ppm.value == 1e6
+    assert math.isnan(never.mean_rate_fit.lower)
+
+
+def test_ages_outside_are_refused():
+    for age in (0.0, -1.0, 10.5, math.nan):
+        with pytest.raises(ValueError, match="within the simulated time"):
+            failure_rate(lives([1.0, 2.0]), age)
+
+
+def test_small_shares_lose_no_digits():
+    share = Estimate(1e-12, 1e-13, 1e-11)
+    assert in_ppm(share) == Estimate(*(pytest.approx(v) for v in (1e-6, 1e-7, 1e-5)))
+    assert fit_of_share(share, 1.0).value == pytest.approx(1e-3 / 8760, rel=1e-9)

@@ -1,6 +1,11 @@
 """Idle time in which a slice holds: against the oracle, and by hand."""
 
+import dataclasses
+import sys
+import warnings
+from contextlib import suppress
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import oracle
@@ -8,16 +13,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
-from trace_strategies import ALL_LANES, alloc, pattern, release, trace_of, traces, write
+from trace_strategies import ALL_LANES, alloc, pattern, read, release, trace_of, traces, write
 
+from mcage.cli.main import main
 from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.parity import excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
+from mcage.spec import SweepSpec
+from mcage.spec.sections import Workload
 from mcage.techniques import TECHNIQUES
-from mcage.traces import validate_trace
-from mcage.traces.transforms import held_while_idle
+from mcage.traces import ALLOC, KERNELS, RELEASE, Trace, open_trace, save_trace, validate_trace
+from mcage.traces.library import PaddedTraceWarning, uses_lower_half_only
+from mcage.traces.model import WRITE
+from mcage.traces.transforms import (
+    RELEASES,
+    held_while_idle,
+    release_cycles,
+    released,
+    released_with_wavefronts,
+    wavefront_ends,
+)
 
 ENGINE = NumpyEngine()
 FULL = np.full(64, 2**32 - 1, dtype=np.uint32)
@@ -128,3 +146,192 @@ def test_a_pass_beyond_what_a_trace_may_last():
         UserError, match=r"'by hand': its 1073741824 cycles at an activity of 0\.25"
     ):
         held_while_idle(long, 0.25)
+
+
+# Windows released with their wavefronts instead of their work-groups.
+
+
+def work_groups() -> Trace:
+    """Two work-groups of two wavefronts, one after the other, in slots 0 and 1."""
+    events = []
+    for begin in (0, 40):
+        for slot, busy in ((0, 10), (1, 25)):
+            events += [
+                alloc(begin, slot, 2),
+                write(begin + 2, slot, 1, 7),
+                read(begin + busy, slot, 1),
+                release(begin + 30, slot),
+            ]
+    trace = trace_of(events, 80)
+    return replace(trace, alloc_work_group=np.array([0, 0, 1, 1], dtype=np.uint32))
+
+
+def test_a_wavefront_ends_as_long_after_its_last_access_as_the_last_of_its_group():
+    trace = work_groups()
+    assert wavefront_ends(trace).tolist() == [15, 30, 55, 70]
+    assert release_cycles(released_with_wavefronts(trace)).tolist() == [15, 30, 55, 70]
+
+
+def test_the_work_groups_of_two_launches_are_different_ones():
+    trace = work_groups()
+    launches = replace(
+        trace,
+        alloc_work_group=np.zeros(4, dtype=np.uint32),
+        alloc_launch=np.array([0, 0, 1, 1], dtype=np.uint32),
+    )
+    assert wavefront_ends(launches).tolist() == [15, 30, 55, 70]
+
+
+def test_a_wavefront_alone_in_its_group_ends_when_it_was_released():
+    trace = work_groups()
+    alone = replace(trace, alloc_work_group=np.arange(4, dtype=np.uint32))
+    assert wavefront_ends(alone).tolist() == [30, 30, 70, 70]
+
+
+def test_windows_that_were_not_released_together_stay_as_recorded():
+    """A recorder that frees a window with its wavefront has told when it ends."""
+    trace = work_groups()
+    earlier = trace.cycle.copy()
+    earlier[(trace.kind == RELEASE) & (trace.slot == 0) & (trace.cycle == 30)] = 20
+    by_wavefront = replace(trace, cycle=earlier)
+    assert wavefront_ends(by_wavefront).tolist() == [20, 30, 55, 70]
+
+
+def test_by_wavefront_unless_told_otherwise():
+    trace = work_groups()
+    for changed, ends in (
+        (released(trace), [15, 30, 55, 70]),
+        (released(trace, "wavefront"), [15, 30, 55, 70]),
+        (released(trace, "work-group"), [30, 30, 70, 70]),
+    ):
+        assert release_cycles(changed).tolist() == ends
+    assert SweepSpec().workload.release == "wavefront"
+    assert set(RELEASES) == set(get_args(Workload.model_fields["release"].annotation))
+
+
+@given(traces())
+def test_only_releases_move_and_only_forward(trace):
+    changed = released_with_wavefronts(trace)
+    validate_trace(changed)
+    assert changed.cycles == trace.cycles
+    assert (release_cycles(changed) <= release_cycles(trace)).all()
+    for name in ("cycle", "kind", "slot", "reg", "exec_mask", "value"):
+        before = getattr(trace, name)[trace.kind != RELEASE]
+        assert np.array_equal(getattr(changed, name)[changed.kind != RELEASE], before)
+    assert (changed.kind[changed.alloc_event] == ALLOC).all()
+
+
+@given(traces())
+def test_twice_is_as_good_as_once(trace):
+    once = released_with_wavefronts(trace)
+    assert release_cycles(released_with_wavefronts(once)).tolist() == release_cycles(once).tolist()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_recorded_windows_are_released_with_their_work_groups(name):
+    """What `wavefront_ends` rests on: the last wavefront of a group ends when all are released."""
+    trace = open_trace(name)
+    given_back, ends = release_cycles(trace), wavefront_ends(trace)
+    group = np.stack([trace.alloc_launch, trace.alloc_kernel, trace.alloc_work_group])
+    _, number = np.unique(group, axis=1, return_inverse=True)
+    for one in np.unique(number):
+        mine = number.reshape(-1) == one
+        assert len(np.unique(given_back[mine])) == 1
+        assert ends[mine].max() == given_back[mine][0]
+    validate_trace(released_with_wavefronts(trace))
+
+
+def test_blackscholes_gives_back_a_third_of_its_time():
+    """results/open-differences.md: windows outlive their wavefronts by a third of their lives."""
+    trace = open_trace("BlackScholes")
+    begin = trace.cycle[trace.alloc_event]
+    lives = (wavefront_ends(trace) - begin).sum() / (release_cycles(trace) - begin).sum()
+    assert lives == pytest.approx(2 / 3, abs=0.03)
+
+
+# Is a trace of narrower warps, padded to 64 lanes, accepted with a word, and no other?
+
+LOWER = np.uint64(0xFFFF_FFFF)
+EVERY = ~np.uint64(0)
+
+
+def padded(trace, masks="lower"):
+    """The same kernels as warps of 32 lanes; masks tell so, or are full."""
+    writes = trace.kind == WRITE
+    lower = np.where((trace.exec_mask & LOWER) == 0, LOWER, trace.exec_mask & LOWER)
+    mask = lower if masks == "lower" else EVERY
+    contents = trace.values.copy()
+    contents[:, 32:] = 0
+    values, row = np.unique(contents, axis=0, return_inverse=True)
+    value = np.where(writes, row.reshape(-1)[trace.value], -1).astype(np.int32)
+    return dataclasses.replace(
+        trace,
+        name="padded",
+        exec_mask=np.where(writes, mask, 0).astype(np.uint64),
+        value=value,
+        values=values,
+    )
+
+
+@pytest.fixture(scope="module", params=["lower", "full"])
+def file(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("padded") / "padded.h5"
+    save_trace(padded(excerpt(), request.param), path)
+    return path
+
+
+def test_no_bundled_kernel_looks_padded():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PaddedTraceWarning)
+        assert not any(uses_lower_half_only(open_trace(name)) for name in KERNELS)
+
+
+def test_a_padded_trace_is_opened_with_a_warning(file):
+    with pytest.warns(PaddedTraceWarning, match="'padded' writes the lower 32 of 64 lanes only"):
+        trace = open_trace(file)
+    share = prepare(trace, TECHNIQUES["rc"]).schedule.compressed.mean()
+    assert share < 0.5 * prepare(excerpt(), TECHNIQUES["rc"]).schedule.compressed.mean()
+
+
+def test_one_write_to_an_upper_lane_is_enough():
+    trace = padded(excerpt())
+    first = np.flatnonzero(trace.kind == WRITE)[0]
+    trace.exec_mask[first] |= np.uint64(1 << 63)
+    assert uses_lower_half_only(trace)  # still without a value there
+    trace.values[trace.value[first], 63] = 1
+    assert not uses_lower_half_only(trace)
+
+
+def test_a_trace_of_zeros_is_no_padded_one():
+    trace = excerpt()
+    assert not uses_lower_half_only(
+        dataclasses.replace(trace, values=np.zeros_like(trace.values), exec_mask=trace.exec_mask)
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "trace show FILE",
+        "trace validate FILE",
+        "replay FILE --technique rc --engine numpy",
+        "sweep --kernel FILE --technique baseline --environment nominal --instances 2 "
+        "--engine numpy --out OUT",
+        "rare --kernel FILE --technique baseline --instances 2 --engine numpy",
+        "sensitivity --kernel FILE --technique baseline --instances 2 --engine numpy "
+        "--parameter guardband",
+    ],
+)
+def test_commands_warn_in_one_line(command, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "padded.h5"
+    save_trace(padded(excerpt()), file)
+    words = [{"FILE": str(file), "OUT": str(tmp_path / "r.h5")}.get(w, w) for w in command.split()]
+    monkeypatch.setattr(sys, "argv", ["mcage", *words])
+    with warnings.catch_warnings(), suppress(SystemExit):
+        warnings.simplefilter("default")
+        main()
+    errors = capsys.readouterr().err.splitlines()
+    warned = [line for line in errors if line.startswith("warning: trace 'padded' writes")]
+    assert len(warned) == 1, errors
+    assert warned[0].endswith("a trace file may have 32 lanes itself, with values of 32 columns")
+    assert sum("lanes only" in line for line in errors) == 1

@@ -1,0 +1,434 @@
+"""The table of options: one row sets one key, with the default that the spec has."""
+
+import inspect
+import os
+import subprocess
+import sys
+import tomllib
+from unittest import mock
+
+import pytest
+import typer.main
+from tables import each
+from typer.testing import CliRunner
+
+from mcage.cli import rare, sensitivity
+from mcage.cli.app import app
+from mcage.cli.commands import GroupedCommand
+from mcage.cli.set_option import parse_set
+from mcage.cli.spec_arguments import SpecOptions
+from mcage.cli.spec_options import COMPARED, RUN, SPEC_OPTIONS
+from mcage.errors import UserError
+from mcage.spec import SweepSpec
+from mcage.spec.sections import Stopping
+
+PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
+OF_NONE = {
+    "registers.geometry": None,
+    "registers.lds_rows": None,
+    "vdd_volts": [],
+    "workload.kernels": [],
+    "workload.period_years": None,
+    "life.spill_limit": None,
+    "aging.vt0_volts": None,
+    "aging.constants": None,
+    "draws": None,
+    "costs.tables": None,
+    "faults.arrays": None,
+    "faults.mu_volts": None,
+    "faults.sigma_die_volts": None,
+    "faults.sigma_systematic_volts": None,
+    "faults.sigma_random_volts": None,
+    "faults.phi": None,
+    "faults.tolerance": None,
+    "stopping.rel_ci": None,
+}
+"""Keys whose default the table tells in words."""
+
+
+def default_of(key):
+    section, dot, name = key.rpartition(".")
+    fields = SweepSpec().model_dump(mode="json") | {"stopping": {"of": Stopping(rel_ci=0.1).of}}
+    return (fields[section] if dot else fields).get(name)
+
+
+def in_words(value):
+    if isinstance(value, bool):
+        return "--spread-blocks" if value else "--keep-blocks"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+@each("row", SPEC_OPTIONS)
+def test_the_default_of_a_row_is_that_of_the_spec(row):
+    if row.key in OF_NONE:
+        assert default_of(row.key) == OF_NONE[row.key]
+    else:
+        assert row.default == in_words(default_of(row.key))
+
+
+def test_each_row_sets_a_key_of_its_own():
+    for part in ("flag", "key", "name"):
+        assert len({getattr(row, part) for row in SPEC_OPTIONS}) == len(SPEC_OPTIONS)
+
+
+@each("row", SPEC_OPTIONS)
+def test_a_help_text_is_a_sentence_or_a_noun_phrase(row):
+    assert row.help[0].isupper()
+    assert row.help.endswith(".")
+
+
+def options_of(command):
+    """Flags of a command, by panel."""
+    panels = {}
+    for parameter in typer.main.get_command(app).commands[command].params:
+        if parameter.param_type_name == "option":
+            panels.setdefault(parameter.rich_help_panel, []).extend(parameter.opts)
+    return panels
+
+
+def test_the_panels_of_a_sweep_and_the_ten_options_that_come_first():
+    panels = options_of("sweep")
+    assert tuple(panels) == PANELS
+    assert panels[COMPARED] == [
+        *("--technique", "--environment", "--scenario", "--vdd", "--kernel"),
+        *("--nbti", "--horizon", "--instances", "--seed", "--set"),
+    ]
+    assert {"--out", "--engine", "--devices"} < set(panels[RUN])
+
+
+@pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
+def test_every_command_draws_every_row(command):
+    given = {flag for flags in options_of(command).values() for flag in flags}
+    for row in SPEC_OPTIONS:
+        if command == "sweep" or not row.only_sweeps:
+            assert row.flag in given
+
+
+@pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
+def test_help_at_eighty_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    lines = CliRunner().invoke(app, [command, "--help"]).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if "…" in line]
+    helps = [line[35:].strip(" │") for line in lines if line.startswith("│ --")]
+    assert sum(map(len, helps)) / len(helps) > 25  # columns of a word or two cannot be read
+    assert sum(line.startswith("╭─ Options") for line in lines) == 0, "--help stands with the run"
+
+
+def test_commands_of_one_case_are_of_the_same_case():
+    for key in ("environments", "scenarios"):
+        assert rare.DEFAULTS[key] == sensitivity.DEFAULTS[key]
+    assert rare.DEFAULTS["environments"] == ["dvfs"]
+
+
+@pytest.mark.parametrize("module", [rare, sensitivity])
+def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(module):
+    options = SpecOptions("any", module.DEFAULTS, single_case=True)
+    parameters = {parameter.name: parameter for parameter in options.parameters()}
+    assert all(parameter.default is None for parameter in parameters.values())
+    assert all(
+        parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values()
+    )
+    values = dict.fromkeys(parameters) | {"technique": "wc", "vdd": 0.5, "kernel": ["DCT"]}
+    spec = options.gathered(values).spec()
+    assert (spec.techniques, spec.vdd_volts, spec.workload.kernels) == (("wc",), (0.5,), ("DCT",))
+    assert spec.environments == tuple(module.DEFAULTS["environments"])
+    assert spec.instances == module.DEFAULTS["instances"]
+
+
+# ``--set KEY=VALUE``: sets any key, and is refused by name where it cannot be meant.
+
+POINTS = """
+environments = ["phone"]
+[[operating_points.phone]]
+vdd_volts = 0.9
+share = 0.25
+[[operating_points.phone]]
+vdd_volts = "scenario"
+"""
+
+
+@each(
+    ("text", "path", "value"),
+    [
+        ("seed=3", ("seed",), 3),
+        ("life.epochs = 9", ("life", "epochs"), 9),
+        ("faults.mu_volts=0.31", ("faults", "mu_volts"), 0.31),
+        ("faults.spread_blocks=true", ("faults", "spread_blocks"), True),
+        ("aging.model=planar", ("aging", "model"), "planar"),
+        ("aging.model=my.models:OWN", ("aging", "model"), "my.models:OWN"),
+        ("costs.technology=28nm", ("costs", "technology"), "28nm"),
+        ("workload.mix=dirichlet(2)", ("workload", "mix"), "dirichlet(2)"),
+        ("life.activity=uniform(0.5, 1)", ("life", "activity"), "uniform(0.5, 1)"),
+        ('workload.kernels=["DCT", "Reduction"]', ("workload", "kernels"), ["DCT", "Reduction"]),
+        ("stopping={rel_ci = 0.1}", ("stopping",), {"rel_ci": 0.1}),
+        ("aging.constants.eta=0.3", ("aging", "constants", "eta"), 0.3),
+        ('workload.mix."a.b"=2', ("workload", "mix", "a.b"), 2),
+        ('workload.kernels=["a=b"]', ("workload", "kernels"), ["a=b"]),
+        ("operating_points.phone.0.share=0.5", ("operating_points", "phone", "0", "share"), 0.5),
+    ],
+)
+def test_keys_and_values(text, path, value):
+    assert parse_set(text) == (path, value)
+
+
+@each(
+    ("text", "word"),
+    [
+        ("seed", "KEY=VALUE is needed"),
+        ("=3", "KEY=VALUE is needed"),
+        ("seed=", "KEY=VALUE is needed"),
+        ("", "KEY=VALUE is needed"),
+        ("life epochs=3", "KEY=VALUE is needed"),
+        ("life..epochs=3", "KEY=VALUE is needed"),
+        ("life.\nepochs=3", "KEY=VALUE is needed"),
+        ("a" * 5000 + "=3", "KEY=VALUE is needed"),
+        (".".join("a" * 200) + "=3", "KEY=VALUE is needed"),
+        ("environments=[nominal, dvfs]", "not a TOML value"),
+        ("workload.mix={a", "not a TOML value"),
+        ('aging.model="facelift', "not a TOML value"),
+        ("seed=[1]\nlife=2", "one KEY=VALUE is needed"),
+        ("seed=" + "[" * 5000 + "]" * 5000, "nested too deep"),
+        ("seed=" + "9" * 400, "2**64"),
+        ("life.epochs=nan", "must be a finite number"),
+    ],
+)
+def test_what_is_no_key_and_value(text, word):
+    with pytest.raises(UserError) as caught:
+        parse_set(text)
+    assert str(caught.value).startswith("--set ")
+    assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def shown(*arguments):
+    """The spec of a command line as plain values."""
+    with mock.patch("mcage.cli.sweep._check"):
+        result = CliRunner().invoke(app, ["sweep", *arguments, "--show-spec"])
+    if result.exception is not None:
+        raise result.exception
+    return tomllib.loads(result.stdout)
+
+
+def test_a_key_with_and_without_an_option(tmp_path):
+    assert shown("--set", "life.epochs=9")["life"]["epochs"] == 9
+    assert shown("--set", "stopping={rel_ci = 0.1}")["stopping"]["rel_ci"] == 0.1
+    assert shown("--set", "aging.constants.eta=0.3")["aging"]["constants"] == {"eta": 0.3}
+    both = shown("--set", "life.epochs=9", "--set", "faults.mode=table", "--seed", "5")
+    assert (both["life"]["epochs"], both["faults"]["mode"], both["seed"]) == (9, "table", 5)
+    path = tmp_path / "phone.toml"
+    path.write_text(POINTS)
+    in_file = shown(str(path))
+    changed = shown(str(path), "--set", "operating_points.phone.0.share=0.5")
+    in_file["operating_points"]["phone"][0]["share"] = 0.5
+    assert changed == in_file
+
+
+def test_an_environment_from_the_command_line_alone():
+    points = 'operating_points.low=[{vdd_volts = 0.7, share = 0.5}, {vdd_volts = "scenario"}]'
+    spec = shown("--set", points, "--environment", "low")
+    assert spec["operating_points"]["low"][0] == {
+        "vdd_volts": 0.7,
+        "share": 0.5,
+        "temperature_offset_kelvin": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "life.epochs=0"], ["sweep: life.epochs = 0: input should be"]),
+        (["--set", "faults.mode=drawn"], ["faults.mode = 'drawn'"]),
+        (["--set", "environments=dvfs"], ["environments = 'dvfs'"]),
+        (["--set", "life.epoch=9"], ["unknown key 'life.epoch'", "is life.epochs meant?"]),
+        (["--set", "lif.epochs=9"], ["unknown key 'lif'", "is life meant?"]),
+        (["--set", "environment=dvfs"], ["unknown key 'environment'", "environments = [...]"]),
+        (["--set", "environments.x.y=9"], ["places 0 ... 0, not x"]),
+        (["--set", "life.epochs.x=9", "--set", "seed=1"], ["life.epochs = {'x': 9}"]),
+        (["--set", "seed.x=9", "--seed", "1"], ["--seed and --set seed.x=9", "both set seed"]),
+        (["--set", "operating_points.phone.2.share=1"], ["operating_points.phone has places 0"]),
+        (["--set", "operating_points.phone.x.share=1"], ["places 0 ... 1, not x"]),
+        (["--set", "environments.7=dvfs"], ["environments has places 0 ... 0, not 7"]),
+        (["--epochs", "9", "--set", "life.epochs=9"], ["--epochs", "both set life.epochs"]),
+        (["--set", "life.epochs=9", "--set", "life.epochs=8"], ["both set life.epochs"]),
+        (["--set", "life={epochs = 9}", "--horizon", "4"], ["--horizon and --set", "both set"]),
+        (["--constant", "eta=1", "--set", "aging.constants.xi1=1"], ["both set aging.constants"]),
+    ],
+)
+def test_what_is_refused(arguments, words, tmp_path):
+    path = tmp_path / "phone.toml"
+    path.write_text(POINTS)
+    about_file = any("phone" in word or "environments." in word for word in arguments)
+    file = [str(path)] if about_file else []
+    with pytest.raises(UserError) as caught:
+        shown(*file, *arguments)
+    message = str(caught.value)
+    assert all(word in message for word in words), message
+    assert "\n" not in message
+
+
+def test_a_message_about_a_file_and_a_setting_names_both(tmp_path):
+    path = tmp_path / "phone.toml"
+    path.write_text(POINTS)
+    with pytest.raises(UserError, match=r"phone\.toml and --set: life\.epochs = 0"):
+        shown(str(path), "--set", "life.epochs=0")
+
+
+@pytest.mark.parametrize("command", ["rare", "sensitivity"])
+def test_commands_of_one_case_take_it_too(command):
+    result = CliRunner().invoke(app, [command, "--set", "life.epoch=9"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception).startswith(f"{command}: unknown key 'life.epoch'")
+
+
+# What all commands have in common: options that are taken once, and the two lengths of help.
+
+
+def commands_of(command):
+    """All commands below one."""
+    for child in getattr(command, "commands", {}).values():
+        yield from commands_of(child)
+    if not hasattr(command, "commands"):
+        yield command
+
+
+COMMANDS = list(commands_of(typer.main.get_command(app)))
+
+
+@each("made", COMMANDS)
+def test_every_command_refuses_what_is_given_twice(made):
+    assert isinstance(made, GroupedCommand)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rare --age 1 --technique rrcd --age 3", "--age takes one value, but 1 and 3 are given"),
+        ("rare --age=1 --json --age=1", "--age takes one value, but 1 and 1 are given"),
+        ("sweep --seed 1 --seed 2 --seed 3", "--seed takes one value, but 1 and 2 and 3 are given"),
+        ("sweep --out a.h5 --out b.h5", "--out takes one value, but a.h5 and b.h5 are given"),
+        ("trace import log --out a -o b", "--out takes one value, but a and b are given"),
+        ("gpu gating --spare-sms 1 --spare-sms 2", "--spare-sms takes one value, but 1 and 2 are"),
+        (
+            "sweep --spread-blocks --show-spec --keep-blocks",
+            "--spread-blocks and --keep-blocks contradict each other: give one of them",
+        ),
+    ],
+)
+def test_an_option_with_one_value_is_not_given_twice(command, line, words):
+    code, out, error = command(*line.split())
+    assert code == 2
+    assert not out
+    assert words in error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "trace list --json --json",
+        "--debug nbti --debug --model planar --debug --constant xi1=0.9 --constant vt0_volts=0.3",
+    ],
+)
+def test_flags_and_options_with_several_values_are_given_as_often_as_one_likes(command, line):
+    code, out, error = command(*line.split())
+    assert (code, error) == (0, "")
+    assert out
+
+
+def test_what_is_not_understood_names_the_help_of_its_command(command):
+    for line in ("rare --vdd", "gpu gating --seed", "rare --vdd-volts 0.5", "sweep --seed x"):
+        code, out, error = command(*line.split())
+        assert (code, out) == (2, "")
+        words = line.split(" --")[0]
+        assert error.endswith(f"The options are listed by: mcage {words} --help\n")
+    assert "--vdd)" in command("rare", "--vdd-volts", "0.5")[2], "a near name is proposed"
+
+
+def printed_lines(*line):
+    return CliRunner().invoke(app, [*line]).output.splitlines()
+
+
+@pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
+def test_the_help_shows_what_matters_and_help_all_the_rest(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    usual, all_ = printed_lines(command, "--help"), printed_lines(command, "--help-all")
+    assert len(usual) <= 120 < len(all_)
+    (made,) = (each for each in COMMANDS if each.name == command)
+    flags = {made_of.opts[0] for made_of in made.params if made_of.opts[0].startswith("--")}
+    listed = {line.split()[1] for line in all_ if line.startswith("│ --")}
+    assert {flag[:30] for flag in flags} <= {flag.partition("/")[0] for flag in listed}
+    assert printed_lines(command, "--help") == usual, "what is hidden is hidden again"
+
+
+def test_the_options_of_a_sweep_that_the_help_shows():
+    (sweep,) = (each for each in COMMANDS if each.name == "sweep")
+    flags = [p for p in sweep.params if p.param_type_name == "option" and not p.hidden]
+    assert 30 <= len(flags) <= 36
+
+
+# Does Ctrl-C end a command quietly while it still imports what it needs?
+
+HEAVY = {"typing", "typer", "numpy", "threading", "pathlib", "contextlib", "importlib"}
+
+CHILDREN = """
+import os, runpy, signal, sys
+
+def child(start, moment):
+    \"\"\"Exit code of a child that Ctrl-C reaches at this import, counted from that of Typer.\"\"\"
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    imports = []
+
+    def interrupt(event, arguments):
+        if event == "import" and (imports or arguments[0] == "typer"):
+            imports.append(arguments[0])
+            if len(imports) == moment:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    sys.addaudithook(interrupt)
+    sys.argv = ["mcage", "techniques"]
+    sys.stdout = open(os.devnull, "w")
+    start()
+
+def as_script():
+    from mcage.cli.main import main
+    main()
+
+def as_module():
+    runpy.run_module("mcage", run_name="__main__")
+
+print(*(child(as_script, moment) for moment in (1, 5, 25, 125, 300)), child(as_module, 50))
+"""
+
+
+def test_ctrl_c_while_commands_are_imported():
+    line = [sys.executable, "-c", CHILDREN]
+    ran = subprocess.run(line, capture_output=True, text=True, env=searched_here())
+    assert ran.stdout.split() == ["130"] * 6, ran.stderr
+    assert set(ran.stderr.splitlines()) <= {
+        "interrupted: stopping (Ctrl-C once more stops at once)"
+    }
+
+
+def test_the_entry_point_imports_nothing_that_takes_time():
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "import mcage.cli.main\n"
+        "print(*{*sys.modules} - before)"
+    )
+    line = [sys.executable, "-S", "-c", program]
+    ran = subprocess.run(line, capture_output=True, text=True, env=searched_here(), check=True)
+    assert "mcage.cli.main" in ran.stdout.split()
+    assert not HEAVY & set(ran.stdout.split())
+
+
+def searched_here():
+    """Environment of a process that finds modules where this one does."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,0 +1,305 @@
+"""Layouts of windows: arrays of one kind for all traces."""
+
+import gc
+import types
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_traces import small_trace
+from tables import each
+from trace_strategies import ALL_LANES, alloc, release, trace_of, write
+
+from mcage.errors import UserError
+from mcage.geometry import GCN
+from mcage.lifetime.degradation.duty_tree import Slices
+from mcage.lifetime.degradation.worst_cell import worst_cells
+from mcage.replays import most_stressed
+from mcage.replays.most_stressed import (
+    BLOCK,
+    TOGETHER,
+    Skyline,
+    duty_cycles,
+    longest_total,
+    skyline_cells,
+)
+from mcage.replays.prepare import prepare
+from mcage.replays.schedule import make_schedule, writes_of
+from mcage.techniques import TECHNIQUES
+
+
+@each("name", ["baseline", "rar", "argo"])
+@each("size", [1, 3])
+def test_arrays_are_writable_whatever_the_size_of_windows(name, size):
+    """Numba takes those that are not for another type, and would compile the engine again."""
+    trace = trace_of([alloc(0, 0, size), write(1, 0, 0, 5), release(9, 0)])
+    layout = prepare(trace, TECHNIQUES[name]).layout
+    for array in (layout.base, layout.rotation, layout.step, layout.orbits):
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
+
+
+# Writes of a trace: worked out once for all techniques, and only for as long as the trace is.
+
+
+def test_schedules_of_all_techniques_share_them():
+    trace = small_trace()
+    schedules = [make_schedule(trace, TECHNIQUES[name], 64) for name in ("wc", "rrcd+rc+rar")]
+    for name in ("cycle", "window", "row", "first", "reads_after"):
+        assert len({id(getattr(schedule, name)) for schedule in schedules}) == 1
+
+
+def test_they_go_with_the_trace():
+    trace = small_trace()
+    writes = weakref.ref(writes_of(trace))
+    assert writes_of(trace) is writes()
+    del trace
+    gc.collect()
+    assert writes() is None
+
+
+def test_of_a_few_events_by_hand():
+    """Register 1 of the first window is written whole, then register 0 in its last lane."""
+    writes = writes_of(small_trace())
+    assert writes.cycle.tolist() == [1, 1]
+    assert writes.end_cycle.tolist() == [3, 3]
+    assert writes.reg.tolist() == [1, 0]
+    assert writes.row.tolist() == [1, 0]
+    assert writes.by_register.tolist() == [1, 0]
+    assert writes.first.all()
+    assert writes.divergent.tolist() == [False, True]
+    assert np.array_equal(writes.lanes, np.array([ALL_LANES, 1 << 63], np.uint64))
+    assert writes.reads_after.tolist() == [1, 0]
+
+
+# The longest stressed cell of a mixture of kernels: the skyline must never lack the winner.
+
+DUTIES = ("beta", "few values", "zero", "one cell", "all alike", "tiny differences", "close")
+
+
+def random_duty(rng, kernels, cells):
+    """Duty cycles [kernels, cells], each kernel of a kind of its own, or all of one kind."""
+    duty = np.zeros((kernels, cells))
+    kinds = rng.choice(DUTIES, kernels)
+    if rng.random() < 0.5:
+        kinds[:] = kinds[0]
+    for row, kind in zip(duty, kinds, strict=True):
+        match kind:
+            case "beta":
+                row[:] = rng.beta(0.2, 0.8, cells)
+            case "few values":
+                row[:] = rng.choice([0, 0.25, 1 / 3, 1], cells)
+            case "one cell":
+                row[rng.integers(cells)] = rng.random()
+            case "all alike":
+                row[:] = rng.random()
+            case "close":
+                row[:] = 0.7 + 1e-3 * rng.random(cells)
+            case "tiny differences":
+                row[:] = 0.7 + rng.integers(0, 3, cells) * 2.0**-53
+    return duty
+
+
+def random_seconds(rng, instances, kernels):
+    seconds = rng.uniform(0, 3e8, (instances, kernels))
+    seconds[rng.random(seconds.shape) < 0.3] = 0
+    return seconds
+
+
+def cells_kept(duty):
+    """Cells of the skyline of duty cycles, which are cycles of replays that take one."""
+    return skyline_cells(duty, np.ones(len(duty), dtype=np.int64))
+
+
+def skyline_of(duty):
+    cells = cells_kept(duty)
+    return Skyline.of(cells, duty[:, cells])
+
+
+def totals(mixture, duty):
+    """Sum over kernels of each cell, in the order of kernels."""
+    total = np.zeros(duty.shape[1])
+    for spent, of_kernel in zip(mixture, duty, strict=True):
+        total += spent * of_kernel
+    return total
+
+
+def brute_force(seconds, duty):
+    return np.array([totals(mixture, duty).max() for mixture in seconds])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kernels=st.integers(1, 5),
+    cells=st.integers(1, 6 * BLOCK),
+    instances=st.integers(0, 4),
+)
+def test_it_is_the_maximum_over_all_cells_to_the_last_bit(seed, kernels, cells, instances):
+    rng = np.random.default_rng(seed)
+    duty = random_duty(rng, kernels, cells)
+    seconds = random_seconds(rng, instances, kernels)
+    skyline = skyline_of(duty)
+    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
+
+
+@pytest.mark.parametrize("kernels", [1, 10, 70])
+def test_many_cells_and_many_kernels(kernels):
+    """More cells than are compared without a look, and more kernels than a signature has bits."""
+    rng = np.random.default_rng(4)
+    duty = rng.beta(0.2, 0.8, (kernels, 1 << 13))
+    seconds = random_seconds(rng, 20, kernels)
+    skyline = skyline_of(duty)
+    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
+    assert kernels > 1 or len(skyline.cell) == BLOCK
+
+
+def test_nothing_has_run_yet():
+    skyline = skyline_of(np.random.default_rng(1).random((3, 256)))
+    assert longest_total(np.zeros((2, 3)), skyline).tolist() == [0, 0]
+
+
+def test_what_is_left_are_the_cells_that_no_other_exceeds():
+    duty = np.random.default_rng(2).choice([0, 0.25, 0.5, 0.75, 1], (3, 500))
+    kept = cells_kept(duty)
+    others = duty.T[:, None]
+    exceeded = ((others >= duty.T) & (others != duty.T).any(axis=2, keepdims=True)).all(axis=2)
+    unrivalled = {tuple(cell) for cell in duty.T[~exceeded.any(axis=0)]}
+    assert len(kept) == len(unrivalled)
+    assert {tuple(duty[:, cell]) for cell in kept} == unrivalled
+
+
+def test_with_fewer_comparisons_more_cells_stay_and_the_maximum_is_the_same(monkeypatch):
+    duty = np.random.default_rng(2).random((4, 3000))
+    exact = cells_kept(duty)
+    monkeypatch.setattr(most_stressed, "_filter", filter_comparing(TOGETHER))
+    more = cells_kept(duty)
+    assert set(exact) < set(more)
+    seconds = random_seconds(np.random.default_rng(3), 20, 4)
+    skyline = Skyline.of(more, duty[:, more])
+    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_the_same_whether_cells_are_first_compared_with_those_of_their_bit(monkeypatch, seed):
+    """Many equal sums, of which the first of the first bit stays."""
+    rng = np.random.default_rng(seed)
+    duty = random_duty(rng, 3, 2000)
+    at_once = cells_kept(duty)
+    monkeypatch.setattr(most_stressed, "COMPARED", 0)
+    monkeypatch.setattr(most_stressed, "_beside_the_largest", lambda *_: np.arange(2000))
+    assert np.array_equal(at_once, cells_kept(duty))
+
+
+def filter_comparing(most):
+    """The filter as Python, which compares with fewer cells."""
+    python = most_stressed._filter.py_func
+    return types.FunctionType(python.__code__, python.__globals__ | {"COMPARED": most})
+
+
+def test_a_skyline_is_whole_blocks_with_their_largest_duties():
+    duty = random_duty(np.random.default_rng(5), 4, 1000)
+    skyline = skyline_of(duty)
+    assert len(skyline.cell) % BLOCK == 0
+    assert np.array_equal(skyline.duty, duty[:, skyline.cell])
+    assert np.array_equal(skyline.largest, skyline.duty.reshape(4, -1, BLOCK).max(axis=2))
+
+
+def test_like_cells_stand_side_by_side():
+    """Otherwise every bound is the largest of all, and every cell is looked at."""
+    duty = np.random.default_rng(2).beta(0.2, 0.8, (3, 1 << 12))
+    bits = skyline_of(duty).cell % 32
+    assert np.all(np.diff(bits) >= 0)
+
+
+def test_duty_cycles_are_quotients_of_cycles():
+    rng, period = np.random.default_rng(7), np.array([97, 1 << 31])
+    cycles = (rng.random((2, GCN.cells)) * period[:, None]).astype(np.uint32)
+    duties, quotients = duty_cycles(cycles, period, 64), cycles / period[:, None]
+    kernel, cell = rng.integers(0, 2, 50), rng.integers(0, GCN.cells, 50)
+    assert np.array_equal(duties.at(kernel, cell), quotients[kernel, cell])
+    assert np.array_equal(duties.of_kernel(1), quotients[1])
+    assert np.array_equal(duties.most, quotients.reshape(2, 256, 64, 32).max(axis=2))
+    assert np.array_equal(duties.skyline.duty, quotients[:, duties.skyline.cell])
+
+
+# The search for the worst cell, on trees small enough to look at every cell.
+
+
+class Listed(Slices):
+    """Slices whose duties are given: float64[slices, epochs, cells], cells in reverse order."""
+
+    def __init__(self, duties, roots, branches):
+        self.roots, self.branches = roots, branches
+        self.duties = np.asarray(duties, dtype=float)
+        in_order = self.duties[..., ::-1]
+        self.levels = []
+        for level in range(len(branches)):
+            below = int(np.prod(branches[level:]))
+            self.levels.append(in_order.reshape(*in_order.shape[:2], -1, below).max(axis=3))
+        self.asked = 0
+
+    def largest(self, level, epoch, index, group):
+        return self.levels[level][index, epoch, group]
+
+    def duty(self, epoch, index, cell):
+        self.asked += len(cell)
+        return self.duties[index, epoch, cell]
+
+    def cell(self, place):
+        return self.duties.shape[2] - 1 - place
+
+
+def search(slices, measure, known=None):
+    """Worst cells by a measure of the duties float64[epochs, m] and the slice of each."""
+    count, epochs, _ = slices.duties.shape
+
+    def shift_of(index, duty):
+        return measure(np.stack([duty(one, slice(None)) for one in range(epochs)]), index)
+
+    known = np.zeros((count, 1), dtype=np.int64) if known is None else known
+    return worst_cells(slices, shift_of, known)
+
+
+def weighted(duties, index):
+    """Grows with every duty, the most with that of the epoch that has the slice's number."""
+    weights = 1.0 + 5.0 * (np.arange(len(duties))[:, None] == index % len(duties))
+    return (weights * np.sqrt(duties)).sum(axis=0)
+
+
+@each("seed", range(20))
+@each(("roots", "branches"), [(4, (8, 8)), (1, (64,)), (16, (2, 2, 4))])
+def test_no_cell_is_worse(seed, roots, branches):
+    """Each of five slices finds the maximum over its cells; ties and full duties included."""
+    rng = np.random.default_rng(seed)
+    cells = roots * int(np.prod(branches))
+    duties = rng.choice([0.0, 0.2, 0.999, 1.0, *rng.random(20)], (5, 3, cells))
+    slices = Listed(duties, roots, branches)
+    worst, cell = search(slices, weighted)
+    index = np.repeat(np.arange(5), cells)
+    every = weighted(duties.transpose(1, 0, 2).reshape(3, -1), index).reshape(5, cells)
+    assert np.array_equal(worst, every.max(axis=1))
+    assert np.array_equal(every[np.arange(5), cell], worst)
+
+
+def test_what_is_known_saves_looking():
+    """Like cells stand together: few groups are opened, fewer if the worst cell is known."""
+    duties = np.sort(np.random.default_rng(1).random((1, 1, 4096)))
+    new, known = (Listed(duties, 64, (8, 8)) for _ in range(2))
+    assert search(new, weighted)[1] == [4095]
+    assert new.asked <= 1 + 2 * 8
+    assert search(known, weighted, np.array([[4095]]))[1] == [4095]
+    assert known.asked == 1 + 8, "the known cell and where the groups lead"
+
+
+def test_measures_that_break_their_word_are_found_out():
+    slices = Listed([[[0.9, 0.2, 0.9, 0.3]]], 2, (2,))
+    for measure, message in [
+        (lambda duties, _: 1 - duties.sum(axis=0), "stressed less in every epoch the larger"),
+        (lambda duties, _: -duties.sum(axis=0), "negative or no numbers"),
+        (lambda duties, _: duties.sum(axis=0) / 0 * 0, "negative or no numbers"),
+    ]:
+        with np.errstate(all="ignore"), pytest.raises(UserError, match=message):
+            search(slices, measure)

@@ -1,0 +1,233 @@
+"""Do survival figures show the lives in a file, and say what they do not show?"""
+
+from itertools import combinations
+
+import fake_campaign
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from tables import each
+from typer.testing import CliRunner
+
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
+from mcage.cli.app import app
+from mcage.errors import UserError
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.cases import Named, Setting
+from mcage.report.figures.figure import FINENESS, Series
+from mcage.report.figures.sheet import Sheet
+from mcage.report.figures.style import LOOKS, looks_of
+from mcage.report.figures.survival import curve_of, draw, draw_survival_of_file, panel_of
+from mcage.report.figures.survival import figure_of as what_panels_share
+from mcage.stats.survival import CaseLives
+from mcage.techniques.catalogue import TECHNIQUES
+
+NOMINAL = Setting("nominal", "common", "1 V")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "r.h5"
+    return run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), out, 50)
+
+
+def case(technique, *years, horizon=10.0, setting=NOMINAL):
+    died = np.array(years) < horizon
+    cause = np.where(died, EndCause.DELAY, EndCause.CENSORED)
+    lives = CaseLives("case", np.array(years, dtype=float), died, cause, horizon)
+    return Named(f"{technique} {setting.title}", technique, setting, curve_of(lives))
+
+
+def drawn(*cases):
+    axes = Figure().subplots()
+    looks = looks_of(case.technique for case in cases)
+    series = what_panels_share(cases).draw_on(axes, panel_of("", cases), looks, "lives")
+    return axes, series
+
+
+def figure_of(*cases, width_mm=180.0):
+    (page,) = draw(cases, Sheet.of(fake_campaign.CAMPAIGN, width_mm))
+    return page
+
+
+def test_a_curve_by_hand():
+    axes, (series,) = drawn(case("rrcd", 0, 2, 2, 10))
+    line, _ = axes.get_lines()
+    assert line.get_drawstyle() == "steps-post"
+    assert to_hex(line.get_color()).upper() == LOOKS["rrcd"].colour
+    for years, alive in (line.get_data(), (series.x, series.y)):
+        assert years.tolist() == [0, 0, 2, 10]
+        assert alive.tolist() == [100, 75, 25, 25]
+    assert (series.case, series.label, series.kind) == ("rrcd nominal 1 V, common", "rrcd", "step")
+
+
+def test_who_never_dies_stays_at_all_slices():
+    _, (series,) = drawn(case("rrcd", 10, 10))
+    assert (series.x.tolist(), series.y.tolist()) == ([0, 10], [100, 100])
+
+
+def test_many_deaths_leave_the_curve_as_it_is_and_take_no_more_memory():
+    years = np.sort(np.random.default_rng(1).exponential(5.0, 200_000)).clip(max=10.0)
+    curve = case("rrcd", *years).numbers
+    assert 5_000 < curve.years.size < 30_000
+    ages = np.linspace(0, 10, 999)[1:-1]
+    alive = curve.alive[np.searchsorted(curve.years, ages, side="right") - 1]
+    exact = 1 - np.searchsorted(years, ages, side="right") / years.size
+    assert np.abs(alive - exact).max() < 2e-4
+
+
+def test_numbers_at_risk_stand_below():
+    page = figure_of(case("rrcd", 0, 1, 2, 3, 10, 10))
+    texts = [text.get_text() for text in page.panels[0].axes.texts]
+    row = texts.index("rrcd")
+    assert texts[row + 1 : row + 7] == ["6", "4", "2", "2", "2", "2"], "at 0, 2, ... 10 years"
+
+
+def test_who_never_works_is_named_and_not_drawn():
+    page = figure_of(case("baseline", *[0] * 100), case("rrcd", 1, 10))
+    (panel,) = page.panels
+    assert [series.label for series in panel.series] == ["rrcd"]
+    note = "not drawn, 100 % dead on arrival: baseline"
+    assert note in [text.get_text() for text in panel.axes.texts]
+    assert "smallest for baseline (0 years)" in page.alt
+
+
+def test_curves_that_coincide_are_named_and_share_their_line():
+    cases = case("rrcd", 1, 4), case("wc", 2, 4), case("baseline", 4, 1)
+    page = figure_of(*cases)
+    (panel,) = page.panels
+    assert "same curve: rrcd = baseline" in [text.get_text() for text in panel.axes.texts]
+    first, second = (
+        next(line for line in panel.axes.get_lines() if line.get_gid() == series.gid)
+        for series in panel.series
+        if series.label != "wc"
+    )
+    assert first._unscaled_dash_pattern == (0.0, (4.0, 4.0))
+    assert second._unscaled_dash_pattern == (4.0, (4.0, 4.0)), "in the gaps of the first"
+
+
+def test_the_alternative_text_says_who_lives_longest():
+    page = figure_of(case("rrcd", 1, 10), case("wc", 2, 4), case("rc", 3, 3))
+    assert page.alt == (
+        "nominal 1 V, common: the mean life up to 10 years is smallest for wc and rc (3 years) and "
+        "largest for rrcd (5.5 years)."
+    )
+
+
+def test_many_settings_take_several_pages():
+    settings = [Setting("dvfs", "common", f"0.8/0.{number} V") for number in range(40, 47)]
+    cases = [case("rrcd", 1, 10, setting=setting) for setting in settings]
+    pages = list(draw(cases, Sheet.of(fake_campaign.CAMPAIGN, 85.0)))
+    assert [page.name for page in pages] == [f"survival-{n}" for n in range(1, len(pages) + 1)]
+    assert [panel.title for page in pages for panel in page.panels] == [
+        setting.title for setting in settings
+    ]
+    assert all(page.figure.get_figheight() * 25.4 < 250 for page in pages)
+    gids = [series.gid for page in pages for panel in page.panels for series in panel.series]
+    assert len(set(gids)) == len(gids)
+
+
+def test_the_suffix_chooses_the_format(results, tmp_path):
+    for suffix, begins in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
+        path = tmp_path / f"lives.{suffix}"
+        draw_survival_of_file(results, path)
+        assert path.read_bytes().startswith(begins)
+    once = path.read_bytes()
+    draw_survival_of_file(results, path)
+    assert path.read_bytes() == once, "the same file from the same results"
+
+
+@each(
+    ("name", "message"),
+    [
+        ("lives.gif", "its name must end in .png, .pdf or .svg"),
+        ("lives", "its name must end in .png, .pdf or .svg"),
+        ("nowhere/lives.png", "there is no folder"),
+    ],
+)
+def test_a_figure_that_cannot_be_written_is_refused(results, tmp_path, name, message):
+    with pytest.raises(UserError, match=message):
+        draw_survival_of_file(results, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_draws_and_prints(results, tmp_path):
+    path = tmp_path / "lives.png"
+    shown = CliRunner().invoke(app, ["show", str(results), "--figure", str(path)])
+    assert shown.exit_code == 0
+    assert "median life" in shown.stdout
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_chips_have_no_figure(results, tmp_path):
+    options = ["--figure", str(tmp_path / "lives.png"), "--slices-per-chip", "2"]
+    with pytest.raises(UserError, match="not of chips"):
+        CliRunner().invoke(app, ["show", str(results), *options], catch_exceptions=False)
+
+
+# Are techniques told apart in grey, and do curves keep their shape when points are left out?
+
+
+def test_techniques_differ_in_line_or_marker_whatever_the_user_adds():
+    assert set(LOOKS) == set(TECHNIQUES)
+    looks = looks_of([*TECHNIQUES, *(f"module:T{number}" for number in range(150))])
+    assert all(a.in_grey != b.in_grey for a, b in combinations(looks.values(), 2))
+    few = looks_of(["module:A", "rrcd", "module:B"])
+    assert few["rrcd"] == LOOKS["rrcd"]
+    for name in ("module:A", "module:B"):
+        assert few[name].in_grey not in {look.in_grey for look in LOOKS.values()}
+    assert few["module:A"].marker != few["module:B"].marker
+    assert few["module:A"].dashes != few["module:B"].dashes
+
+
+def as_seen(colour):
+    """Lightness and colour in CIELAB as people with and without colour blindness see them.
+
+    Of Machado, Oliveira and Fernandes, IEEE TVCG 2009: none, protanopia, deuteranopia.
+    """
+    linear = np.array([((c + 0.055) / 1.055) ** 2.4 if c > 0.04045 else c / 12.92 for c in colour])
+    blind = [
+        np.eye(3),
+        [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
+        [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
+    ]
+    to_xyz = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]]
+    x, y, z = np.cbrt(np.clip(np.array(to_xyz) @ (np.array(blind) @ linear).T, 1e-4, 1))
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+def test_a_technique_of_a_user_looks_like_no_other_of_the_figure():
+    of_user = [f"module:T{number}" for number in range(4)]
+    for shipped in ([*TECHNIQUES], ["baseline", "rrcd"]):
+        looks = looks_of([*shipped, *of_user])
+        for name in of_user:
+            others = [look for other, look in looks.items() if other != name]
+            assert looks[name].marker not in [other.marker for other in others]
+            ours = as_seen(to_rgb(looks[name].colour))
+            for other in others:
+                difference = np.linalg.norm(ours - as_seen(to_rgb(other.colour)), axis=-1)
+                assert difference.min() > 15, (name, other)
+    beside_few = looks_of(["baseline", "rrcd", "module:T0"])["module:T0"]
+    assert beside_few == looks_of([*TECHNIQUES, "module:T0"])["module:T0"]
+
+
+def test_a_label_leaves_the_look_of_a_technique():
+    looks = looks_of({"RRCD (theirs)": "rrcd", "rrcd": "module:MINE"})
+    assert looks["RRCD (theirs)"] == LOOKS["rrcd"]
+    assert looks["rrcd"] not in LOOKS.values()
+
+
+def test_thinning_leaves_out_what_nobody_sees():
+    x = np.linspace(0, 10, 20_001)
+    y = 100 * np.exp(-x)
+    lower = np.where(x < 9, 0.9 * y, np.nan)
+    whole = Series("a", "a", "", x, y, "step", lower, 1.1 * y)
+    seen = whole.thinned()
+    assert 200 < seen.x.size < 800
+    assert {0.0, 10.0} <= set(seen.x)
+    held = seen.y[np.searchsorted(seen.x, x, side="right") - 1]
+    assert np.abs(held - y).max() <= 100 * FINENESS
+    assert np.isnan(seen.lower).sum() == np.isnan(seen.lower[seen.x >= 9]).sum() >= 1
+    assert whole.x.size == 20_001

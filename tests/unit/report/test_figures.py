@@ -1,0 +1,651 @@
+"""Do the figures of sweeps show what the file holds, and say what they cannot show?"""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import darts
+import fake_campaign
+import numpy as np
+import pytest
+import xarray as xr
+from gpu_cases import gating
+from sweep_cases import small_spec
+
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import Study
+from mcage.engines.interface import fault_free_maps
+from mcage.gpu.both.variables import VARIABLES as BOTH
+from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
+from mcage.gpu.heterogeneity.study import Heterogeneity
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.cases import savings_of_all
+from mcage.report.figures import energy, shifts
+from mcage.report.figures.catalogue import figures_of, replayed_figures
+from mcage.report.figures.energy import pareto
+from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
+from mcage.report.figures.other_studies import any_study, both
+from mcage.report.figures.sheet import Sheet
+from mcage.report.figures.style import WIDTHS_MM
+from mcage.report.figures.writes import RATES
+from mcage.results.header import Code
+from mcage.results.reader import open_results, read_header
+from mcage.sweep.header import CaseName
+from mcage.sweep.run import run_sweep
+from mcage.version import running_code
+
+CASES = (
+    CaseName("baseline nominal common 1 V", "baseline", "nominal", "common", 1.0, 1.0),
+    CaseName("a:T nominal common 1 V", "a:T", "nominal", "common", 1.0, 1.0),
+    CaseName("b:T nominal common 1 V", "b:T", "nominal", "common", 1.0, 1.0),
+)
+"""Three techniques in a setting, two of them of a user."""
+
+CAVEAT = "lanes are approximate"
+
+
+def with_dead_slices(first, last):
+    """Lives of the fake campaign, of which the first technique never works."""
+    arrays = fake_campaign.compute(first, last)
+    arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
+    arrays["dvth_histogram"][0] = 0
+    of_works = ("max_dvth_mv", "longest_duty", "write_share", "spill_rate", "delay_increase")
+    of_works += ("slowdown", "power_mw", "energy_saving", "conventional_power_mw")
+    of_works += ("energy_saving_nominal", "wakeups_per_write", "movs_per_write")
+    of_epochs = ("epoch_max_dvth_mv", "epoch_faulty_entries", "epoch_peak_spilled_rows")
+    for name in (*of_works, "mispredictions_per_write", *of_epochs):
+        arrays[name][0] = np.nan
+    arrays["peak_spilled_rows"][0] = 0
+    arrays["spill_rate"][2] = 0.0
+    arrays["energy_saving_nominal"][1:] = np.array([0.2, 0.1])[:, None]
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "r.h5"
+    campaign = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
+    run_campaign(Study(campaign, with_dead_slices), out, 50)
+    with open_results(out) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def drawn(results):
+    header = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
+    return {figure.name: figure for figure in figures_of(header, results, WIDTHS_MM[1])}
+
+
+def series_of(figure, label, panel=0):
+    (series,) = (series for series in figure.panels[panel].series if series.label == label)
+    return series
+
+
+def test_figures_of_a_sweep(drawn):
+    figures = {name for name, figure in drawn.items() if isinstance(figure, ReportFigure)}
+    assert figures == {
+        *("survival", "causes", "dvth-cells", "dvth-worst", "dvth-age", "spills", "writes"),
+        "energy-life",
+    }
+    absent = {name: figure for name, figure in drawn.items() if isinstance(figure, AbsentFigure)}
+    assert set(absent) == {"duty-bits", "duty-registers", "fault-maps"}
+    assert all(figure.reason.endswith(".") for figure in absent.values())
+
+
+def words_below(figure):
+    """What stands below the axes, legend or not, in a line."""
+    label = figure.get_supxlabel()
+    titles = [legend.get_title().get_text() for legend in figure.legends]
+    return " ".join(" ".join([label, *titles]).split())
+
+
+def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
+    gids = []
+    for figure in drawn.values():
+        if isinstance(figure, AbsentFigure):
+            continue
+        assert figure.caption.startswith("100 instances per case. ")
+        assert CAVEAT in figure.caption
+        assert CAVEAT in words_below(figure.figure)
+        assert "100 instances per case" in figure.figure._suptitle.get_text().replace("\n", " ")
+        assert "nan" not in figure.alt
+        assert len(figure.alt) > 40
+        width_mm = figure.figure.get_figwidth() * 25.4
+        assert width_mm == pytest.approx(180.0)
+        for panel in figure.panels:
+            assert panel.x_label
+            artists = {artist.get_gid() for artist in panel.axes.get_children()}
+            for series in panel.series:
+                assert series.gid in artists
+                assert series.case in [case.label for case in CASES]
+                assert re.fullmatch("[a-z0-9-]+", series.gid)
+                gids.append(series.gid)
+    assert len(set(gids)) == len(gids)
+
+
+def test_causes_are_shares_of_all_slices(drawn, results):
+    figure = drawn["causes"]
+    assert [panel.title for panel in figure.panels] == [
+        "nominal 1 V, common: faulty entry",
+        "nominal 1 V, common: delay",
+    ]
+    dead = series_of(figure, "a:T", panel=1)
+    lives = results["life_years"].values[1]
+    for years in (0.5, 3.0, 9.99):
+        at = np.searchsorted(dead.x, years, side="right") - 1
+        assert dead.y[at] == pytest.approx(100 * np.mean(lives <= dead.x[at]))
+        assert dead.lower[at] <= dead.y[at] <= dead.upper[at]
+    assert series_of(figure, "baseline").y.tolist() == [100.0] * 121
+    assert "ends none of: a:T and b:T" in [t.get_text() for t in figure.panels[0].axes.texts]
+
+
+def test_shifts_of_cells_and_slices(drawn, results):
+    histogram = results["dvth_histogram"].values[1]
+    for number, transistor in enumerate(("T0", "T1")):
+        shares = series_of(drawn["dvth-cells"], f"a:T {transistor}").y
+        assert np.allclose(shares, 100 * histogram[number] / histogram[number].sum())
+    worst = results["max_dvth_mv"].values[1].max(axis=1)
+    shares = series_of(drawn["dvth-worst"], "a:T")
+    counts = [np.sum((worst >= left) & (worst < left + 1)) for left in shares.x - 0.5]
+    assert np.allclose(shares.y, 100 * np.array(counts) / worst.size)
+    texts = [text.get_text() for text in drawn["dvth-worst"].panels[0].axes.texts]
+    assert "no slice works" in texts
+    assert f"{np.median(worst):.3g}" in texts
+
+
+def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
+    worst = results["epoch_max_dvth_mv"].values[1].max(axis=-1)
+    lives = results["life_years"].values[1]
+    series = series_of(drawn["dvth-age"], "a:T")
+    alive = [lives >= end for end in (2, 4, 6, 8, 10)]
+    of_living = [
+        np.quantile(mv[lived], [0.05, 0.5, 0.95]) for mv, lived in zip(worst.T, alive, strict=True)
+    ]
+    at = np.searchsorted(series.x, [0, 2, 4, 6, 8, 10])
+    for part, of_ends in zip(
+        (series.lower, series.y, series.upper), np.transpose(of_living), strict=True
+    ):
+        assert part[at].tolist() == pytest.approx([0, *of_ends])
+    texts = [text.get_text() for text in drawn["dvth-age"].panels[0].axes.texts]
+    row = texts.index("a:T")
+    assert texts[row + 1 : row + 6] == [str(np.count_nonzero(lived)) for lived in alive]
+
+
+def all_dead_at_three(first, last):
+    """Lives whose shifts grow with the fourth root of time, to 60 mV at three years."""
+    arrays = fake_campaign.compute(first, last)
+    arrays["life_years"][...], arrays["end_cause"][...] = 3.0, EndCause.DELAY
+    mv = np.array([60 * (2 / 3) ** 0.25, 60.0, np.nan, np.nan, np.nan])
+    arrays["epoch_max_dvth_mv"][...] = mv[:, None]
+    return arrays
+
+
+def test_shifts_follow_their_law_between_epochs_and_end_with_the_lives(tmp_path):
+    study = Study(fake_campaign.campaign(cases=CASES, instances=5), all_dead_at_three)
+    with open_results(run_campaign(study, tmp_path / "r.h5", 50)) as results:
+        numbers = shifts.numbers_of(results.isel(case=0))
+        other = results.assign_attrs(spec='[aging]\nmodel = "my:MODEL"\n')
+        unknown = shifts.numbers_of(other.isel(case=0))
+    assert numbers.ages[-1] == 3.0
+    assert numbers.ages[numbers.known].tolist() == [0, 2, 3]
+    assert numbers.living.tolist() == [5, 0, 0, 0, 0]
+    assert numbers.by_age[1] == pytest.approx(60 * (numbers.ages / 3) ** 0.25)
+    assert "power 4" in numbers.growth
+    assert "facelift" in numbers.growth
+    # Nothing is known of a user's model: straight lines, and words that say so.
+    straight = np.interp(unknown.ages, [0, 2, 3], [0, 60 * (2 / 3) ** 0.25, 60])
+    assert unknown.by_age[1] == pytest.approx(straight)
+    assert "straight" in unknown.growth
+    assert "my:MODEL" in unknown.growth
+
+
+def test_spills_and_kinds_of_writes(drawn, results):
+    figure = drawn["spills"]
+    rates = results["spill_rate"].values[1]
+    series = series_of(figure, "a:T")
+    low, high = figure.panels[0].axes.get_xlim()
+    assert high == pytest.approx(100 * RATES[np.searchsorted(RATES, rates.max())])
+    assert series.x[0] <= low
+    assert series.x[-1] == pytest.approx(high)
+    assert np.allclose(series.y, [100 * np.mean(100 * rates > rate) for rate in series.x])
+    texts = [text.get_text() for text in figure.panels[0].axes.texts]
+    assert "no slice spills: b:T\nno slice works: baseline" in texts
+    shares = results["write_share"].values[1]
+    spilled = series_of(drawn["writes"], "a:T: spilled to the LDS")
+    assert spilled.x == pytest.approx(100 * shares[:, 3].mean())
+    assert spilled.x_lower < spilled.x < spilled.x_upper
+    bars = drawn["writes"].panels[0].axes.patches
+    assert len({bar.get_hatch() for bar in bars}) == 4, "told apart in grey"
+
+
+def test_energy_and_life(drawn, results):
+    figure = drawn["energy-life"]
+    (panel,) = figure.panels
+    points = {series.label.split(",")[0]: series for series in panel.series}
+    assert set(points) == {"a:T", "b:T"}
+    assert points["a:T"].x == pytest.approx(20.0)
+    assert points["a:T"].y == pytest.approx(results["life_years"].values[1].mean())
+    assert "not drawn at 1 V, nearly all slices dead on arrival: baseline" in [
+        text.get_text().replace("\n", " ") for text in panel.axes.texts
+    ]
+
+
+VOLTAGES = (0.44, 0.39, 0.42, 0.40, 0.45, 0.43)
+"""Low voltages of cases, in no order."""
+
+SAVES = (0.30, 0.42, 0.32, 0.40, 0.25, 0.31)
+"""What slices that work save at each of them: more at 0.39 V, where few work, than at 0.44 V."""
+
+
+def at_voltages(first, last):
+    """Lives of which the more are dead on arrival the lower the voltage is."""
+    arrays = fake_campaign.compute(first, last)
+    for name, array in arrays.items():
+        if array.shape[:1] == (len(CASES),):
+            arrays[name] = np.repeat(array[:1], len(VOLTAGES), axis=0)
+    ids = np.arange(first, last)
+    for place, (volts, saving) in enumerate(zip(VOLTAGES, SAVES, strict=True)):
+        dead = ids < round(1000 * (0.44 - volts))  # 50 of 100 at 0.39 V
+        arrays["life_years"][place] = np.where(dead, 0.0, fake_campaign.HORIZON_YEARS)
+        arrays["end_cause"][place] = np.where(dead, EndCause.NO_HOME, EndCause.CENSORED)
+        arrays["energy_saving_nominal"][place] = np.where(dead, np.nan, saving)
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def of_voltages(tmp_path_factory):
+    out = tmp_path_factory.mktemp("voltages") / "r.h5"
+    cases = (
+        CaseName(f"rrcd dvfs common 0.8/{volts:g} V", "rrcd", "dvfs", "common", volts, 0.8)
+        for volts in VOLTAGES
+    )
+    header = fake_campaign.campaign(cases=tuple(cases))
+    run_campaign(Study(header, at_voltages), out, 50)
+    with open_results(out) as opened:
+        figures = figures_of(header, opened, WIDTHS_MM[0])
+        yield {figure.name: figure for figure in figures}
+
+
+def test_slices_dead_on_arrival_save_nothing(of_voltages):
+    """Else a voltage at which hardly a slice works would look best."""
+    (panel,) = of_voltages["energy-life"].panels
+    saved = [float(series.x[0]) for series in panel.series]
+    works = [min(1, 1 - 10 * (0.44 - volts)) for volts in VOLTAGES]
+    assert np.allclose(saved, 100 * np.array(SAVES) * works)
+    (front,) = [line for line in panel.axes.lines if line.get_drawstyle() == "steps-pre"]
+    assert front.get_xdata().tolist() == [30.0]
+
+
+@pytest.mark.parametrize(
+    ("of_works", "of_all"),
+    [([0.2, 0.4], [0, 0.2, 0.4]), ([0.2, np.nan], [np.nan] * 3), ([np.nan] * 2, [np.nan] * 3)],
+)
+def test_savings_of_all_slices_are_known_or_none_is(of_works, of_all):
+    variables = {"life_years": [0.0, 5.0, 9.0], "energy_saving_nominal": [np.nan, *of_works]}
+    case = xr.Dataset({name: ("instance", values) for name, values in variables.items()})
+    np.testing.assert_array_equal(savings_of_all(case), of_all)
+
+
+def test_points_are_joined_by_voltage_and_labels_lie_apart(of_voltages):
+    (axes,) = (panel.axes for panel in of_voltages["energy-life"].panels)
+    joined = max(axes.lines, key=lambda line: line.get_xdata().size).get_xdata()
+    assert np.allclose(joined, [21, 24, 25.6, 27.9, 30, 25])
+    for place in range(4):  # as many as there is room for, and two more
+        energy._label_front(axes, 20.0, 5.0, f"0.4{place} V")
+    for place in range(2):
+        energy._label_front(axes, 20.0, 5.0, f"0.5{place} V")
+    energy.part_labels(axes)
+    of_front = [text for text in axes.texts if text.get_label() == energy.FRONT]
+    boxes = [text.get_window_extent() for text in of_front if text.get_visible()]
+    assert len(boxes) == len(of_front) - 2
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_lives_and_savings_against_the_voltage(of_voltages, drawn):
+    figure = of_voltages["vdd"]
+    lives, savings = figure.panels
+    (works, new), (saved,) = lives.series, savings.series
+    for series in (works, new, saved):
+        assert series.x.tolist() == sorted(VOLTAGES)
+    assert works.y == pytest.approx([50, 60, 80, 90, 100, 100])
+    assert new.y == pytest.approx(works.y)  # whoever works when new reaches the horizon here
+    assert saved.y == pytest.approx([21, 24, 25.6, 27.9, 30, 25])
+    assert (works.lower < works.y).all()
+    assert "dvfs, common: most energy is saved by rrcd at 0.44 V (30 %)." in figure.alt
+    assert "vdd" not in drawn, "one voltage is no axis"
+
+
+def test_no_energy_is_drawn_where_any_is_unknown(tmp_path):
+    """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
+    cases = tuple(
+        CaseName(f"rrcd dvfs {scenario} {volts:g} V", "rrcd", "dvfs", scenario, volts, volts)
+        for scenario in ("clustered", "common")
+        for volts in (0.40, 0.44)
+    )
+
+    def compute(first, last):
+        arrays = fake_campaign.compute(first, last)
+        for name, array in arrays.items():
+            if array.shape[:1] == (len(CASES),):
+                arrays[name] = np.repeat(array[:1], len(cases), axis=0)
+        arrays["energy_saving_nominal"][...] = np.nan
+        arrays["life_years"][:2], arrays["end_cause"][:2] = 0.0, EndCause.NO_HOME
+        return arrays
+
+    header = fake_campaign.campaign(cases=cases)
+    run_campaign(Study(header, compute), tmp_path / "r.h5", 50)
+    with open_results(tmp_path / "r.h5") as opened:
+        (figure,) = (f for f in figures_of(header, opened, WIDTHS_MM[0]) if f.name == "vdd")
+    titles = [(panel.title, panel.y_label) for panel in figure.panels]
+    assert titles == [
+        (f"dvfs, {s}", "slices that work (% of all)") for s in ("clustered", "common")
+    ]
+    assert "energy" not in figure.alt
+
+
+def test_the_front_holds_what_nothing_else_exceeds():
+    class Case:
+        def __init__(self, saving, years):
+            self.numbers = self
+            self.saving, self.years = Value(saving), Value(years)
+
+    class Value:
+        def __init__(self, value):
+            self.value = value
+
+    cases = [Case(1, 9), Case(2, 5), Case(3, 7), Case(4, 7), Case(0, 9), Case(5, 1)]
+    front = [(case.saving.value, case.years.value) for case in pareto(cases)]
+    assert front == [(1, 9), (4, 7), (5, 1)]
+
+
+def nobody_works(first, last):
+    arrays = with_dead_slices(first, last)
+    for array in arrays.values():
+        if array.shape[:1] == (len(CASES),):
+            array[1:] = array[:1]
+    return arrays
+
+
+def all_live_on(first, last):
+    arrays = fake_campaign.compute(first, last)
+    arrays["life_years"][...], arrays["end_cause"][...] = fake_campaign.HORIZON_YEARS, 0
+    arrays["spill_rate"][...] = 0.0
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("compute", "absent"),
+    [
+        (
+            nobody_works,
+            {"survival", "dvth-cells", "dvth-worst", "dvth-age", "spills", "writes", "energy-life"},
+        ),
+        (all_live_on, {"causes", "spills"}),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(compute, absent, tmp_path):
+    campaign = fake_campaign.campaign(cases=CASES, instances=1)
+    path = run_campaign(Study(campaign, compute), tmp_path / "r.h5", 50)
+    with open_results(path) as results:
+        figures = list(figures_of(read_header(path), results, WIDTHS_MM[0]))
+    reasons = {f.name: f.reason for f in figures if isinstance(f, AbsentFigure)}
+    assert set(reasons) == absent | {"duty-bits", "duty-registers", "fault-maps"}
+
+
+def test_fonts_of_a_pdf_are_true_type(drawn, tmp_path):
+    path = tmp_path / "writes.pdf"
+    save(drawn["writes"].figure, path)
+    content = path.read_bytes()
+    assert b"/CIDFontType2" in content or b"/TrueType" in content
+    assert b"/Type3" not in content
+
+
+# ---- what is replayed and drawn again ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    spec = small_spec(instances=2, techniques=["baseline", "rrcd"])
+    out = tmp_path_factory.mktemp("swept") / "r.h5"
+    return run_sweep(spec, out, "numba")
+
+
+def replayed(header, path):
+    with open_results(path) as results:
+        figures = replayed_figures(header, results, Sheet.of(header, WIDTHS_MM[0]))
+        return {figure.name: figure for figure in figures}
+
+
+def test_duty_cycles_are_those_of_the_kernels(swept):
+    from mcage.report.recorded_spec import plan_of
+
+    header = read_header(swept)
+    figures = replayed(header, swept)
+    plan = plan_of(header)
+    of_bits, of_entries = [], []
+    for replay in plan.fault_free["rrcd"].replays:
+        times = plan.engine.cell_times(replay, fault_free_maps())
+        zeros, ones = (part[0].reshape(256, 64, 32) for part in (times.zeros, times.ones))
+        duty, used = zeros / np.max(times.period), (zeros > 0) | (ones > 0)
+        of_bits.append([duty[:, :, bit][used[:, :, bit]].mean() for bit in range(32)])
+        of_entries.append(duty.max(axis=(1, 2)))
+    bits = series_of(figures["duty-bits"], "rrcd")
+    assert np.allclose(bits.y[:-1], 100 * np.mean(of_bits, axis=0))
+    entries = series_of(figures["duty-registers"], "rrcd")
+    mean = 100 * np.mean(of_entries, axis=0)
+    assert np.allclose(entries.y[:-1][mean > 0], mean[mean > 0])
+    assert np.isnan(entries.y[-1]), "no kernel of these uses the last register"
+    assert figures["duty-bits"].panels[0].title == "'0' (stresses T0)"
+    assert figures["duty-bits"].caption.startswith("3 kernels, replayed without faults. ")
+
+
+def test_a_fault_map_is_that_of_an_instance(swept):
+    figure = replayed(read_header(swept), swept)["fault-maps"]
+    (panel,) = figure.panels
+    assert panel.title == "common, 0.419 V"
+    drawn = sum(series.x.size for series in panel.series)
+    with open_results(swept) as results:
+        low = results.sel(case="rrcd dvfs common 0.8/0.419 V")
+        entries = int(low["faulty_entries_start"].values[0])
+    bits, faulty = re.search(r"([\d,]+) faulty bits, (\d+) of 256", figure.alt).groups()
+    assert int(bits.replace(",", "")) == drawn > 0
+    assert int(faulty) == entries
+    assert "No bit is faulty at: common, 1 V." in figure.caption
+
+
+def test_what_other_code_has_computed_is_replayed_with_a_warning(swept):
+    header = read_header(swept)
+    here = running_code()
+    other = replace(header, codes=(Code(here.version, "0" * len(here.digest), ""),))
+    theirs, ours = replayed(other, swept), replayed(header, swept)
+    assert theirs.keys() == ours.keys()
+    for name, figure in theirs.items():
+        assert "WARNING: replayed by other code" in figure.caption
+        assert "digest 0000" in figure.caption
+        assert "WARNING" not in ours[name].caption
+
+
+def test_user_defined_code_and_other_traces_are_not_replayed(swept):
+    header = read_header(swept)
+    foreign = replace(header, spec_toml=header.spec_toml.replace('"rrcd"', '"os:path"'))
+    traces = replace(header, spec_digest="0" * 64)
+    for changed, reason in (
+        (foreign, "user-defined code, os:path"),
+        (traces, "its traces, techniques or model are others"),
+    ):
+        for figure in replayed(changed, swept).values():
+            assert isinstance(figure, AbsentFigure)
+            assert reason in figure.reason
+
+
+def test_a_sheet_knows_its_columns():
+    assert [Sheet(180.0, "").columns(panels) for panels in (1, 2, 3, 4, 7)] == [1, 2, 3, 2, 3]
+    assert Sheet(85.0, "").columns(4) == 1
+
+
+def test_a_figure_of_a_column_is_at_most_twice_as_high_as_wide():
+    pages = [len(part) for _, _, part in Sheet(WIDTHS_MM[0], "").pages("a", range(6), 60.0)]
+    assert pages == [2, 2, 2]
+    figure, _ = Sheet(WIDTHS_MM[0], "").grid(2, 60.0)
+    assert figure.get_figheight() < 2 * figure.get_figwidth()
+
+
+def test_caveats_and_legend_do_not_lie_on_each_other():
+    from matplotlib.lines import Line2D
+
+    sheet = Sheet(WIDTHS_MM[0], "2 instances", ("CAVEAT: " + "an approximate trace " * 12,))
+    figure, _ = sheet.grid(1, 60.0)
+    sheet.finish(figure, "Lives", {"rrcd": Line2D([], []), "baseline": Line2D([], [])})
+    (legend,) = figure.legends
+    texts = [text for text in (*legend.get_texts(), legend.get_title()) if text.get_text()]
+    boxes = [text.get_window_extent() for text in texts]
+    assert len(boxes) == 3
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    lowest = figure.axes[0].get_tightbbox().y0
+    assert all(box.y0 >= 0 and box.y1 <= lowest for box in boxes)
+
+
+# Do figures of whole GPUs and of a study of a user show what their files hold?
+
+SHEET = Sheet(180.0, "8 GPUs")
+POLICIES, TECHNIQUES, AGES = ("default", "round-robin"), ("baseline", "rrcd"), (1.0, 5.0, 10.0)
+
+
+def drawn_of(path):
+    with open_results(path) as results:
+        figures = list(figures_of(read_header(path), results, 180.0))
+        return {figure.name: figure for figure in figures}, results.load()
+
+
+def series_by_label(panel):
+    return {series.label: series for series in panel.series}
+
+
+def test_gating(tmp_path):
+    study = gating(policies=["default", "round-robin"]).study
+    figures, results = drawn_of(run_campaign(study, tmp_path / "r.h5", 100))
+    assert list(figures) == ["margin-age", "dvth-age", "retired-age", "survival", "costs"]
+    assert isinstance(figures["retired-age"], AbsentFigure)
+    margins = results["margin_needed"].sel(policy="round-robin").transpose("instance", "age").values
+    series = series_by_label(figures["margin-age"].panels[0])["round-robin"]
+    assert np.allclose(series.y, 100 * np.median(margins, axis=0))
+    assert np.allclose(series.lower, 100 * np.quantile(margins, 0.05, axis=0))
+    assert series.case == "round-robin"
+    assert "smallest for round-robin" in figures["margin-age"].alt
+    assert "12 GPUs" in figures["margin-age"].caption
+    alive = series_by_label(figures["survival"].panels[0])["default"]
+    lives = results["life_years"].sel(policy="default").values
+    assert alive.y[np.searchsorted(alive.x, 6.0, side="right") - 1] == pytest.approx(
+        100 * np.mean(lives > 6.0)
+    )
+    power = series_by_label(figures["costs"].panels[1])["default"]
+    assert power.x == pytest.approx(np.median(results["sm_power_w"].sel(policy="default")))
+
+
+def test_a_study_without_figures_of_its_own_has_a_curve_for_each_label():
+    results = results_of_both()
+    variables = {variable.name: variable for variable in BOTH}
+    header = SimpleNamespace(variables=(variables["life_years"], variables["end_cause"]))
+    lives, causes = any_study.draw(header, results, SHEET)
+    (panel,) = lives.panels
+    assert panel.x_label == "life (year)"
+    assert list(series_by_label(panel)) == [
+        f"{policy} {technique}" for policy in POLICIES for technique in TECHNIQUES
+    ]
+    curve = series_by_label(panel)["default baseline"]
+    ages = results["life_years"].values[0, 0]
+    assert np.allclose(curve.y[1:], [100 * np.mean(ages <= x) for x in curve.x[1:]])
+    assert [panel.title for panel in causes.panels] == list(series_by_label(lives.panels[0]))
+    shares = series_by_label(causes.panels[0])
+    assert (shares["cell_delay"].x, shares["censored"].x) == (100.0, 0.0)
+
+
+def test_heterogeneity(tmp_path):
+    study = Heterogeneity(HeterogeneitySpec.from_mapping({"instances": 40})).study
+    figures, results = drawn_of(run_campaign(study, tmp_path / "r.h5", 100))
+    assert list(figures) == ["efficiency", "delays", "break-even", "order"]
+    (panel,) = figures["efficiency"].panels
+    proposal = results["efficiency"].isel(reading=0, design=1)
+    series = series_by_label(panel)[str(proposal["design"].item())]
+    for x, y in zip(series.x[1:], series.y[1:], strict=True):
+        assert y == pytest.approx(100 * np.mean(proposal.values <= x))
+    rows = series_by_label(figures["order"].panels[0])
+    assert rows["all draws"].x == pytest.approx(100 * results["order_holds"].values.mean())
+
+
+def results_of_both():
+    """Numbers that no GPU has: the second policy and the second technique each halve shifts."""
+    dims, sizes = ("policy", "technique", "instance", "age"), (2, 2, 8, 3)
+    factor = np.array([[1.0, 0.5], [0.5, 0.25]])[:, :, None, None]
+    gpus = np.arange(1.0, 9.0)[:, None] + np.array(AGES)
+    shifts = np.broadcast_to(factor * gpus, sizes)
+    lives = np.minimum(10.0, 4.0 / factor[..., 0] * (1 + np.arange(8) / 100))
+    return xr.Dataset(
+        {
+            "max_dvth_mv": (dims, shifts),
+            "cell_margin": (dims, shifts / 100),
+            "logic_margin": (("policy", "instance", "age"), shifts[:, 0] / 50),
+            "logic_dvth_mv": (("policy", "instance", "age"), shifts[:, 0]),
+            "mean_share": (("policy", "instance"), np.full((2, 8), 0.5)),
+            "longest_duty": (dims[:3], np.full(sizes[:3], 0.25)),
+            "life_years": (dims[:3], lives),
+            "cell_life_years": (dims[:3], lives),
+            "fault_life_years": (dims[:3], np.full(sizes[:3], 10.0)),
+            "logic_life_years": (("policy", "instance"), lives[:, 0]),
+            "end_cause": (
+                dims[:3],
+                np.where(lives < 10, 2, 0).astype(np.int8),
+                {"flag_values": [0, 1, 2], "flag_meanings": "censored logic_delay cell_delay"},
+            ),
+        },
+        {"policy": list(POLICIES), "technique": list(TECHNIQUES), "age": list(AGES)},
+    )
+
+
+def test_both_levels():
+    figures = {figure.name: figure for figure in both.draw(results_of_both(), SHEET)}
+    assert list(figures) == ["margin-age", "dvth-age", "survival", "causes", "saved", "stress"]
+    cells, logic = figures["margin-age"].panels
+    assert series_by_label(cells)["default, baseline"].y.tolist() == pytest.approx([5.5, 9.5, 14.5])
+    assert series_by_label(cells)["round-robin, rrcd"].case == "round-robin rrcd"
+    same = "same curve: default, baseline = default, rrcd"
+    assert same in logic.axes.texts[0].get_text().replace("\n", " ")
+    saved = series_by_label(figures["saved"].panels[0])
+    assert {name: float(series.x[0]) for name, series in saved.items()} == pytest.approx(
+        {"default, rrcd": 50.0, "round-robin, baseline": 50.0, "round-robin, rrcd": 75.0}
+    )
+    looks = {
+        (series.label, artist.get_color(), artist.get_marker())
+        for figure in (figures["saved"], figures["margin-age"])
+        for panel in figure.panels
+        for series in panel.series
+        for artist in panel.axes.get_lines()
+        if artist.get_gid() in (f"{series.gid}-marks", series.gid) and artist.get_marker() != "None"
+    }
+    assert len(looks) == 4, "a pair looks the same in all figures"
+    assert [panel.title for panel in figures["causes"].panels] == ["cell delay"]
+    assert figures["survival"].panels[0].title == "GPU, any cause"
+    dead = series_by_label(figures["causes"].panels[0])
+    assert dead["default, baseline"].y[-1] == 100
+    assert "round-robin, rrcd" not in dead
+
+
+def test_a_study_of_a_user(tmp_path):
+    figures, results = drawn_of(run_campaign(darts.pi_by_darts(30), tmp_path / "r.h5", 100))
+    assert list(figures) == ["variable-1-pi", "variable-2-hits"]
+    (panel,) = figures["variable-1-pi"].panels
+    (series,) = panel.series
+    assert panel.x_label == "estimate of pi"
+    values = results["pi"].values
+    assert all(after >= before for before, after in pairwise(series.y))
+    for x, y in zip(series.x[1:], series.y[1:], strict=True):
+        assert y == pytest.approx(100 * np.mean(values <= x))
+    assert (
+        f"median {np.quantile(values, 0.5, method='inverted_cdf'):.4g}"
+        in figures["variable-1-pi"].alt
+    )
+    hits = series_by_label(figures["variable-2-hits"].panels[0])
+    assert {name: float(row.x[0]) for name, row in hits.items()} == dict(
+        zip(("I", "II", "III", "IV"), map(float, results["hits"].values), strict=True)
+    )

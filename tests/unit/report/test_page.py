@@ -1,0 +1,192 @@
+"""Do the sentences of a page say what the lives say?"""
+
+import re
+import tomllib
+
+import fake_campaign
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from places import ROOT
+from sweep_cases import small_spec
+
+from mcage.lifetime.end_cause import EndCause
+from mcage.report.figures.figure import Panel, ReportFigure, Series
+from mcage.report.page.assumptions import assumptions_of
+from mcage.report.page.dark import BACKGROUND, LEAST_CONTRAST, contrast, dark_colours
+from mcage.report.page.numbers import GRID
+from mcage.report.page.svg import _path, page_figure
+from mcage.report.page.words import _killers, _longest, in_a_row
+from mcage.stats.paired import compare_means
+from mcage.stats.survival import CaseLives
+from mcage.stats.wording import plus_minus
+
+HORIZON = 10.0
+
+
+def lives(years, cause=EndCause.DELAY):
+    years = np.minimum(np.asarray(years, float), HORIZON)
+    died = years < HORIZON
+    causes = np.where(died, cause, EndCause.CENSORED)
+    return CaseLives("case", years, died, causes, HORIZON)
+
+
+@pytest.fixture
+def dies():
+    return np.random.default_rng(3).uniform(2, 8, 200)
+
+
+def test_names():
+    assert in_a_row(["a"]) == "a"
+    assert in_a_row(["a", "b", "c"]) == "a, b and c"
+
+
+def test_the_longest_is_ahead_on_the_same_dies(dies):
+    """The gain is a year on each die, though dies differ by more."""
+    said = _longest({"worse": lives(dies), "better": lives(dies + 1)})
+    mean = plus_minus(compare_means(dies + 1, dies).first)
+    assert said == (
+        f"better lives {mean} years on average up to the horizon of 10 years (restricted mean), "
+        "the longest of all, 1 ±0 years longer than worse on the same dies."
+    )
+
+
+def test_techniques_that_dies_do_not_tell_apart_are_named(dies):
+    jitter = np.random.default_rng(4).normal(0, 1, dies.size)
+    jitter -= jitter.mean() + 1e-6
+    cases = {
+        "best": lives(dies),
+        "same": lives(dies.copy()),
+        "near": lives(dies + jitter),
+        "far": lives(dies - 1),
+    }
+    said = _longest(cases)
+    assert "as does same, die by die, and which these dies do not tell apart from near; " in said
+    assert said.endswith("1 ±0 years longer than far on the same dies.")
+
+
+def test_all_or_none_reach_the_horizon(dies):
+    forever = lives(np.full(5, 12.0))
+    never = lives(np.zeros(5), EndCause.FAULTY_ENTRY)
+    assert _longest({"a": never, "b": never}) == "no slice works under any technique."
+    said = _longest({"a": forever, "b": never, "c": forever})
+    assert said == "all slices of a and c reach the horizon of 10 years."
+    assert _longest({"a": forever}) == "all slices of a reach the horizon of 10 years."
+
+
+def test_what_becomes_of_most_slices():
+    two_of_three = lives([1, 2, 12], EndCause.NO_HOME)
+    all_dead = lives([0, 0, 0], EndCause.NO_HOME)
+    said = _killers({"a": two_of_three, "b": all_dead, "c": lives([11, 12, 3])})
+    assert said == (
+        "Most slices die because a register finds no home with a and b (66.7 % to 100 %); reach "
+        "the horizon with c (66.7 %)."
+    )
+
+
+# Does a page call only that published which is?
+
+
+def test_constants_of_costs_are_said_to_be_what_their_status_says():
+    """Some constants of each technology are printed nowhere, and the page has to say so."""
+    costs = tomllib.loads((ROOT / "mcage" / "data" / "costs.toml").read_text())
+    statuses = {constant["status"] for constant in costs["28nm"]["lds"].values()}
+    assert statuses == {"assumed"}
+    assert costs["unhidden_fraction"]["wakeup"]["status"] == "reconstructed"
+    header = fake_campaign.campaign(instances=2, spec_toml=small_spec().to_toml())
+    said = dict(assumptions_of(header))["Costs"]
+    assert "constants of 28nm. " in said
+    assert "of the LDS, of the destination buffer and of units of the other technology are" in said
+    assert said.endswith("is fitted to published means or assumed.")
+    mine = small_spec(costs={"tables": costs, "technology": "32nm"}).to_toml()
+    header = fake_campaign.campaign(instances=2, spec_toml=mine)
+    assert dict(assumptions_of(header))["Costs"] == (
+        "Energy and slowdown with user-defined constants of 32nm (33 printed, 2 reconstructed, "
+        "23 assumed)."
+    )
+
+
+# Is the markup of a page's figures short and still the same drawing, and are its numbers those?
+
+pytestmark = pytest.mark.filterwarnings("ignore:Glyph 27")
+
+LABEL = "<b>&'\"\x1b"
+
+
+def figure_of(x, y, scale="linear"):
+    figure = Figure(figsize=(4, 3))
+    axes = figure.subplots()
+    axes.step(x, y, where="post", color="#0072B2", gid="curve-1", label=LABEL)
+    axes.set(xscale=scale, xlim=(x[0], x[-1]), ylim=(0, 100), title=LABEL)
+    axes.legend()
+    series = Series("curve-1", LABEL, "case", x, y, "step", y - 1, None)
+    panel = Panel(axes, LABEL, "age (years)", "alive (%)", (series,))
+    return ReportFigure("name", "title", "caption", f"what {LABEL} shows", figure, (panel,))
+
+
+def points_of(path):
+    """Points of a path of absolute M and L, and relative l, h and v."""
+    at, points = np.zeros(2), []
+    for command, numbers in re.findall(r"([MLlhv])([^MLlhvz]*)", path):
+        values = np.array([float(number) for number in numbers.split()])
+        if command in "ML":
+            at = values
+        else:
+            at = at + {"h": [*values, 0], "v": [0, *values]}.get(command, values)
+        points.append(at)
+    return np.array(points)
+
+
+def test_a_long_path_becomes_short_and_stays_where_it_was():
+    x = np.repeat(np.linspace(0, 300, 400), 2)[1:]
+    y = np.repeat(np.cumsum(np.random.default_rng(1).exponential(0.5, 400)), 2)[:-1]
+    long = "M " + " L ".join(f"{a:.6f} {b:.6f} \n" for a, b in zip(x, y, strict=True))
+    short = _path(long)
+    assert len(short) < len(long) / 3
+    points = points_of(short)
+    for a, b in zip(x[::7], y[::7], strict=True):  # near the way from point to point
+        begin, end = points[:-1], points[1:]
+        way = end - begin
+        share = ((np.array([a, b]) - begin) * way).sum(1) / np.maximum((way**2).sum(1), 1e-12)
+        nearest = begin + np.clip(share, 0, 1)[:, None] * way
+        assert np.hypot(*(nearest - [a, b]).T).min() < 0.11
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_numbers_are_those_of_the_curve(scale):
+    x = np.geomspace(0.01, 10, 900)
+    y = np.linspace(100, 5, 900)
+    figure = page_figure(figure_of(x, y, scale), "f7")
+    (panel,) = figure.panels
+    (series,) = panel["series"]
+    ages = np.array(panel["ages"])
+    assert ages.size == GRID + 1
+    known = [y[np.searchsorted(x, age * (1 + 1e-3), side="right") - 1] for age in ages]
+    np.testing.assert_allclose(series["y"], known, atol=1.0 if scale == "linear" else 0.3)
+    np.testing.assert_allclose(np.array(series["y"]) - series["lower"], 1, atol=0.06)
+    assert "upper" not in series
+    assert panel["x"].get("log", False) == (scale == "log")
+    left, top, right, bottom = panel["box"]
+    assert 0 < left < right < 4 * 72
+    assert 0 < top < bottom < 3 * 72
+
+
+def test_markup_is_safe_small_and_takes_colours_from_the_page():
+    x = np.linspace(0, 10, 30)
+    figure = page_figure(figure_of(x, 100 - 3 * x), "f7")
+    assert "<b>" not in figure.svg
+    assert "&lt;b&gt;" in figure.svg
+    assert 'id="f7-curve-1"' in figure.svg
+    assert 'data-legend="&lt;b&gt;' in figure.svg
+    assert "0072b2" in figure.colours
+    assert any("var(--c-0072b2,#0072b2)" in rule for rule in figure.styles.values())
+    assert not re.search(r"<g>|<style|<metadata|font-family|http", figure.svg)
+    assert figure.svg.startswith("<svg")
+
+
+def test_dark_colours_can_be_told_from_a_dark_page():
+    colours = ["000000", "ffffff", "0072b2", "332288", "e69f00", "666666"]
+    dark = dark_colours(colours)
+    assert set(dark) == {"0072b2", "332288", "666666"}
+    assert all(contrast(colour, BACKGROUND) >= LEAST_CONTRAST for colour in dark.values())
+    assert contrast("000000", "ffffff") == pytest.approx(21)

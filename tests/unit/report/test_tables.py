@@ -1,0 +1,540 @@
+"""Does a table keep what it is made of, whatever the width, the order and the form?"""
+
+import csv
+import functools
+import io
+import json
+import math
+import re
+
+import fake_campaign
+import numpy as np
+import pytest
+import tomli_w
+import xarray as xr
+from typer.testing import CliRunner
+
+from mcage.campaign.merge import merge
+from mcage.campaign.run import run_campaign
+from mcage.campaign.shards import write_shard
+from mcage.campaign.study import Study
+from mcage.cli.app import app
+from mcage.errors import UserError
+from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
+from mcage.report.tables.chips import (
+    ChipSummary,
+    summarize_chips,
+    summarize_chips_of_file,
+    table_of,
+)
+from mcage.report.tables.draws import summarize_draws
+from mcage.report.tables.draws import table_of as draws_table
+from mcage.report.tables.gpu.both import summarize
+from mcage.report.tables.gpu.both import table_of as both_table
+from mcage.report.tables.table import (
+    ResultTable,
+    ages,
+    csv_of,
+    estimates,
+    names,
+    numbers,
+    remarks,
+    sorted_by,
+)
+from mcage.report.tables.terminal import print_table
+from mcage.results.conform import conforming
+from mcage.results.reader import open_results
+from mcage.results.writer import write_results
+from mcage.stats.estimates import Estimate
+from mcage.stats.wording import plain, plus_minus
+
+NAN, INF = math.nan, math.inf
+LIVES = [Estimate(1234.5, 1200.25, 1250.75), Estimate(INF, 9.5, INF), Estimate(NAN, NAN, NAN)]
+SHIFTS = [Estimate(0.01234567, 0.01234, 0.01235), None, Estimate(-5.0, -6.0, -4.0)]
+
+
+def table(**fields):
+    columns = (
+        names("technique", "technique", ["a+very+long+name", "b", "c"]),
+        names(
+            "environment",
+            "environment",
+            ["dvfs 0.8/0.4 V", "nominal 1 V", "nominal 1 V"],
+            groups=True,
+        ),
+        numbers("worked", "", [3, 2, 1]),
+        ages("life_years", "life\n[years]", LIVES, [2000.0, 10.0, 10.0], primary=True),
+        estimates("shift_mv", "shift\n[mV]", SHIFTS, plus_minus, primary=True),
+        estimates("rate", "rate of\nspills", SHIFTS, plus_minus),
+        remarks("lives end by", ["no home 99.9 %", "", "delay 1 %"]),
+    )
+    return ResultTable("3 cases", "what they mean", columns, **fields)
+
+
+def printed(shown, width, **options):
+    stream = io.StringIO()
+    print_table(shown, PlainConsole(file=stream, width=width), **options)
+    return stream.getvalue()
+
+
+NUMBERS = re.compile(r"[-\d.]*\d")
+
+
+def test_no_width_cuts_a_number_or_hides_a_column_in_silence():
+    whole = printed(table(), 200)
+    known = set(NUMBERS.findall(whole))
+    for width in range(10, 140):
+        text = printed(table(), width)
+        assert "…" not in text
+        cut = set(NUMBERS.findall(text)) - known
+        assert not cut, (width, cut)
+        assert ("[1200.25," in text) == ("1234.50 [1200.25, 1250.75]" in text), width
+        for column in (of for of in table().shown if not of.groups):
+            assert set(column.heading.split()) <= set(re.split(r"[\s,.:]+", text)), (width, column)
+        if width >= 50:  # below, each line is a list, which the terminal wraps
+            assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    assert printed(table(), 30, wide=True) == whole
+
+
+def test_narrow_tables_say_environments_once_and_wide_ones_in_a_column():
+    narrow, wide = printed(table(), 70), printed(table(), 200)
+    assert narrow.count("nominal 1 V") == 1
+    assert wide.count("nominal 1 V") == 2
+    assert (
+        "Too wide for this terminal: rate of spills, lives end by. mcage show --wide"
+        in " ".join(narrow.split())
+    )
+    assert "Too wide" not in wide
+
+
+def test_pipes_have_room_for_any_name():
+    files = names("file", "file", ["x" * 2000, "y", "z"])
+    text = printed(ResultTable("", "", (files, *table().columns)), WIDTH_WITHOUT_TERMINAL)
+    assert f"{'x' * 2000}  a+very+long+name" in text
+    assert "Too wide" not in text
+
+
+def test_what_is_below_is_printed_below():
+    other = ResultTable("other title", "other words", (names("x", "x", ["y"]),))
+    lines = [line.strip() for line in printed(table(below=(other,)), 200).splitlines()]
+    assert lines.index("what they mean") < lines.index("other title") < lines.index("y")
+
+
+def test_csv_is_for_machines():
+    lines = list(csv.DictReader(io.StringIO(csv_of(table()))))
+    assert [line["technique"] for line in lines] == ["a+very+long+name", "b", "c"]
+    first, second, third = lines
+    assert (first["life_years"], first["life_years_lower"]) == ("1234.5", "1200.25")
+    assert float(second["life_years"]) == INF
+    assert float(second["life_years_lower"]) == 9.5
+    assert third["life_years"] == third["life_years_upper"] == ""
+    assert float(first["shift_mv"]) == 0.01234567, "not rounded as for people"
+    assert second["shift_mv"] == second["shift_mv_lower"] == ""
+    assert first["worked"] == "3"
+    assert "worked_lower" not in first
+    assert not [key for key in first if "end" in key and "vironment" not in key]
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "＝"])
+def test_no_name_in_csv_is_a_formula_of_a_spreadsheet(begin):
+    cells = [f"{begin}cmd|' /C calc'!A0", "-0.5", "+1e-3", "-inf", "rc+rar", "a=b"]
+    (_, first, *others) = csv.reader(
+        io.StringIO(csv_of(ResultTable("", "", (names("x", "x", cells),))))
+    )
+    assert first[0][0] in "'\\"
+    assert first[0].endswith("cmd|' /C calc'!A0")
+    assert [line[0] for line in others] == cells[1:]
+
+
+def test_lines_are_sorted_with_the_unknown_last():
+    def order(key):
+        return [cell.text for cell in sorted_by(table(), key).columns[0].cells]
+
+    assert order("life_years") == ["a+very+long+name", "b", "c"]
+    assert order("-life") == ["b", "a+very+long+name", "c"]
+    assert order("shift_mv") == ["c", "a+very+long+name", "b"]
+    assert order("-technique") == ["c", "b", "a+very+long+name"]
+    for key, words in (("x", "no such columns; they are technique"), ("", "several such columns")):
+        with pytest.raises(UserError, match=words):
+            sorted_by(table(), key)
+
+
+def test_a_column_is_found_by_any_name_of_its_quantity():
+    rmst = estimates("life_to_horizon_years", "RMST\n[years]", SHIFTS, plus_minus)
+    shown = ResultTable("", "", (names("case", "case", ["a", "b", "c"]), rmst))
+    for key in ("rmst", "mean_life", "life_to_horizon"):
+        assert [cell.text for cell in sorted_by(shown, key).columns[0].cells] == ["c", "a", "b"]
+
+
+def test_tables_that_contradict_themselves_are_refused():
+    column = names("x", "x", ["y"])
+    with pytest.raises(ValueError, match="keys of their own"):
+        ResultTable("", "", (column, column))
+    with pytest.raises(ValueError, match="equally many"):
+        ResultTable("", "", (column, names("z", "z", [])))
+
+
+# Do several files of one case each show and compare as one file of all cases?
+
+INSTANCES = 30
+CASES = fake_campaign.CAMPAIGN.cases
+BASELINE, RRCD, DVFS = range(3)
+
+
+def arrays_of(places, instances):
+    """What the fake campaign computes for some of its cases."""
+    whole = fake_campaign.compute(0, instances)
+    axes = {
+        v.name: v.dims.index("case") for v in fake_campaign.CAMPAIGN.variables if "case" in v.dims
+    }
+    return {
+        name: np.take(array, places, axes[name]) if name in axes else array
+        for name, array in whole.items()
+    }
+
+
+def write(path, places, instances=INSTANCES, **fields):
+    cases = tuple(CASES[place] for place in places)
+    header = fake_campaign.campaign(cases=cases, instances=instances, **fields)
+    write_results(path, header, [conforming(header, arrays_of(places, instances), instances)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    all_of_them = write(folder / "all.h5", [BASELINE, RRCD, DVFS])
+    parts = [write(folder / f"{place}.h5", [place]) for place in range(3)]
+    return all_of_them, *parts
+
+
+def show(*arguments):
+    return CliRunner().invoke(app, ["show", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_a_table_of_all_cases(files):
+    whole, *parts = files
+    expected = json.loads(show(whole, "--json").stdout)
+    several = json.loads(show(*parts, "--json").stdout)
+    assert [case.pop("file") for case in several] == [str(path) for path in parts]
+    assert several == expected
+
+
+def test_the_table_names_the_files(files, monkeypatch):
+    monkeypatch.chdir(files[0].parent)
+    monkeypatch.setenv("COLUMNS", "300")
+    printed = show("0.h5", "1.h5", "2.h5").stdout
+    rows = [line.split()[:3] for line in printed.splitlines() if ".h5 " in line]
+    assert rows == [
+        ["0.h5", "baseline", "nominal"],
+        ["1.h5", "rrcd", "nominal"],
+        ["2.h5", "rrcd", "dvfs"],
+    ]
+    causes = show("0.h5", "1.h5", "--causes").stdout.splitlines()
+    for file, label in (("0.h5", "baseline nominal"), ("1.h5", "rrcd nominal")):
+        assert any(line.startswith(f"{file}, {label}") for line in causes)
+    assert "30 instances per case, horizon 10 years" in printed
+
+
+@pytest.mark.parametrize(
+    "names", [("baseline", "rrcd dvfs"), ("{0}", "{2}"), ("rrcd n", "{2} rrcd")]
+)
+def test_a_comparison(names, files):
+    whole, *parts = files
+    places = [0 if "base" in names[0] or "{0}" in names[0] else 1, 2]
+    labels = [CASES[place].label for place in places]
+    expected = json.loads(show(whole, "--json", "--compare", *labels).stdout)
+    given = [name.format(*parts) for name in names]
+    assert json.loads(show(*parts, "--json", "--compare", *given).stdout) == expected
+
+
+def test_cases_of_the_same_label_are_named_by_their_files(files, tmp_path):
+    here = files[2]
+    there = write(tmp_path / "there.h5", [RRCD])
+    label = CASES[RRCD].label
+    compared = json.loads(show(here, there, "--json", "--compare", here, there).stdout)
+    assert (compared["first"], compared["second"]) == (f"{label} of {here}", f"{label} of {there}")
+    assert compared["life_to_horizon_years"]["difference"]["value"] == 0
+    with pytest.raises(UserError, match=r"case 'rrcd' may be .*2\.h5|1\.h5.*: give more of"):
+        show(here, there, "--compare", "rrcd", there)
+
+
+def test_only_dies_of_both_are_compared(files, tmp_path):
+    """More instances in a file, and a partial file: by their ids."""
+    other = fake_campaign.campaign(cases=(CASES[DVFS],), instances=40)
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for first, last in ((3, 10), (20, 40)):
+        arrays = {
+            name: array[first:last] if name in fake_campaign.OF_INSTANCES else array
+            for name, array in arrays_of([DVFS], 40).items()
+        }
+        for variable in other.variables:
+            if variable.dims[:2] == ("case", "instance"):
+                arrays[variable.name] = arrays[variable.name][:, first:last]
+        write_shard(folder, other, range(first, last), arrays)
+    partial = merge(tmp_path / "partial.h5", [folder], partial=True)
+    compared = json.loads(show(files[1], partial, "--json", "--compare", "baseline", "rrcd").stdout)
+    ids = [*range(3, 10), *range(20, 30)]
+    assert compared["instances"] == len(ids)
+    years = fake_campaign.compute(0, 30)["life_years"]
+    difference = years[BASELINE, ids].mean() - years[DVFS, ids].mean()
+    assert compared["life_to_horizon_years"]["difference"]["value"] == pytest.approx(difference)
+    shown = show(files[1], partial)
+    assert f"{partial}: PARTIAL: 13 of 40 instances are missing (0-2, 10-19)" in shown.output
+    assert "27 to 30 instances per case" in shown.output
+
+
+def refused(match, *arguments):
+    with pytest.raises(UserError, match=match):
+        show(*arguments)
+
+
+def test_what_cannot_be_put_together_is_refused(files, tmp_path):
+    _, baseline, rrcd, _ = files
+    seeded = write(tmp_path / "seed.h5", [RRCD], seed=8)
+    refused(r"seed 7 and .* seed 8", baseline, seeded, "--compare", "baseline", "rrcd")
+    edges = tuple(2 * edge for edge in fake_campaign.CAMPAIGN.epoch_edges_years)
+    longer = write(tmp_path / "longer.h5", [RRCD], epoch_edges_years=edges)
+    refused("have different epochs", baseline, longer, "--compare", "baseline", "rrcd")
+    refused(r"--figure is for one file: leave out .*1\.h5", baseline, rrcd, "--figure", "x.png")
+    refused("two are needed", baseline, rrcd, "--compare", "rrcd", "rrcd")
+    refused("no case 'x'", baseline, rrcd, "--compare", "rrcd", "x")
+
+
+def test_files_of_other_studies(tmp_path):
+    import darts
+
+    pi, more = (
+        run_campaign(darts.pi_by_darts(count), tmp_path / f"{count}.h5", 50) for count in (20, 40)
+    )
+    listed = json.loads(show(pi, more, "--json").stdout)
+    assert [(row["file"], row["instances"]) for row in listed] == [(str(pi), 20), (str(more), 40)]
+    printed = show(pi, more, "--csv").stdout.splitlines()
+    assert [line.split(",")[0] for line in printed] == ["file", str(pi), str(more)]
+    sweep = run_campaign(
+        Study(fake_campaign.campaign(instances=6), fake_campaign.compute), tmp_path / "s.h5", 9
+    )
+    refused("holds another study than", pi, sweep)
+
+
+# The table of chips, and what a table of slices says of shared dies.
+
+
+@pytest.fixture(scope="module")
+def file_of(tmp_path_factory):
+    """The results file of 50 instances under some faults, which is written once."""
+
+    @functools.cache
+    def written(**faults):
+        campaign = fake_campaign.campaign(instances=50, spec_toml=tomli_w.dumps({"faults": faults}))
+        out = tmp_path_factory.mktemp("chips") / "r.h5"
+        return run_campaign(Study(campaign, fake_campaign.compute), out, 20)
+
+    return written
+
+
+def test_summaries_follow_the_arrays(file_of) -> None:
+    summaries = summarize_chips_of_file(file_of(), 8, 2)
+    arrays = fake_campaign.compute(0, 50)
+    assert [s.label for s in summaries] == [case.label for case in fake_campaign.CAMPAIGN.cases]
+    for index, case in enumerate(summaries):
+        assert (case.chips, case.slices_left_out, case.horizon_years) == (6, 2, 10.0)
+        third = np.sort(arrays["life_years"][index][:48].reshape(6, 8), axis=1)[:, 2]
+        assert case.median_life_years.value == np.sort(third)[2]
+        alive = (third == 10.0).mean()
+        assert case.censored_share.value == alive
+        assert case.end_cause_share["delay"].value == pytest.approx(1 - alive)
+        assert plain(case)["slices_left_out"] == 2
+
+
+def test_by_default_chips_are_those_of_the_sweep(file_of) -> None:
+    with open_results(file_of(slices_per_chip=10, sigma_die_volts=0.01)) as results:
+        for given in (None, 10):
+            assert summarize_chips(results, given)[0].chips == 5
+        with pytest.raises(UserError, match=r"= 5, but dies differ and 10 slices shared each"):
+            summarize_chips(results, 5)
+
+
+@pytest.mark.parametrize("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.0}])
+def test_where_dies_are_alike_any_slices_make_a_chip(file_of, faults) -> None:
+    path = file_of(**faults)
+    assert summarize_chips_of_file(path, 25)[0].chips == 2
+    assert summarize_chips_of_file(path)[0].chips == 50 // faults.get("slices_per_chip", 1)
+
+
+def test_errors_name_the_file(file_of) -> None:
+    path = file_of()
+    with pytest.raises(UserError, match=rf"^{path}: 50 slices make no chip of 60"):
+        summarize_chips_of_file(path, 60)
+
+
+def test_table(file_of) -> None:
+    summaries: list[ChipSummary] = summarize_chips_of_file(file_of(), 8, 1)
+    stream = io.StringIO()
+    print_table(table_of(summaries), PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
+    lines = [line.strip() for line in stream.getvalue().splitlines()]
+    assert " ".join(lines[:2]) == (
+        "6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out; horizon 10 years"
+    )
+    assert stream.getvalue().count("[years]") == 2
+    row = next(line for line in lines if line.startswith("rrcd dvfs"))
+    assert f"{summaries[2].median_life_years.value:.2f} [" in row
+    assert "delay" in row
+    assert "left out" not in table_of(summarize_chips_of_file(file_of(), 10)).title
+
+
+# ---- command line ------------------------------------------------------------------------------
+
+
+def shown(*arguments):
+    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+
+
+def test_the_command_shows_chips(file_of) -> None:
+    path = file_of()
+    chips = json.loads(shown(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
+    assert chips == json.loads(json.dumps(plain(summarize_chips_of_file(path, 8, 2))))
+    assert "6 chips of 8 slices, 0 to spare" in shown(path, "--slices-per-chip", 8).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--spare-slices", 2], "only chips have spare slices"),
+        (["--slices-per-chip", 8, "--fit"], "give one of them"),
+        (["--slices-per-chip", 8, "--spare-slices", 8], "spare_slices = 8"),
+        (["--slices-per-chip", 0], "slices_per_chip = 0"),
+    ],
+)
+def test_options_that_make_no_table_of_chips(file_of, options, message) -> None:
+    assert message in str(shown(file_of(), *options).exception)
+
+
+@pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd n"]])
+def test_tables_of_slices_say_that_they_share_dies(file_of, option) -> None:
+    dependent = shown(file_of(slices_per_chip=10, sigma_die_volts=0.01), *option)
+    last = dependent.stdout.splitlines()[-1]
+    assert last.startswith("WARNING: 10 slices share each die")
+    assert last.endswith("--slices-per-chip 10")
+
+
+@pytest.mark.parametrize(
+    "faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.01}, {"slices_per_chip": 1}]
+)
+def test_independent_slices_need_no_warning(file_of, faults) -> None:
+    assert "WARNING" not in shown(file_of(**faults)).output
+
+
+def test_a_warning_is_no_part_of_json_nor_of_the_table_of_chips(file_of) -> None:
+    path = file_of(slices_per_chip=10, sigma_die_volts=0.01)
+    result = shown(path, "--json")
+    assert len(json.loads(result.stdout)) == 3
+    assert "WARNING" in result.stderr
+    assert "WARNING" not in shown(path, "--slices-per-chip", 10).output
+
+
+# The table of what the lot and what the constants make uncertain.
+
+HORIZON = 10.0
+
+
+def results_of(draws, slices):
+    """A case whose lives follow from the constants, but for a tenth; the lives of few end late."""
+    row = np.tile(np.arange(draws), slices)
+    years = 2.0 + 8.5 * row / draws + 0.1 * np.random.default_rng(1).normal(size=row.size)
+    died = years < HORIZON
+    return xr.Dataset(
+        {
+            "draw": ("instance", row),
+            "life_years": (("case", "instance"), [np.minimum(years, HORIZON)]),
+            "end_cause": (("case", "instance"), [died.astype(np.int8)]),
+            "max_dvth_mv": (
+                ("case", "instance", "transistor"),
+                [np.stack([10.0 * years, 5 * years], axis=1)],
+            ),
+        },
+        {"case": ["rrcd"], "epoch_end_years": ("epoch", [1.0, HORIZON])},
+    )
+
+
+def printed_draws(results):
+    out = io.StringIO()
+    print_table(draws_table(summarize_draws(results)), PlainConsole(file=out, width=200))
+    return out.getvalue()
+
+
+def test_lot_and_constants_stand_side_by_side():
+    (case,) = summarize_draws(results_of(50, 6))
+    assert (case.instances, case.draws) == (300, 50)
+    median = case.median_life_years
+    assert 6 < median.lot.lower < median.lot.value < median.lot.upper < 6.5
+    assert 2 < median.band.lower < 2.5
+    assert median.band.upper == math.inf
+    assert case.share_of_life.lower > 0.9
+    assert case.max_dvth_mv.lot.value > 60
+    text = printed_draws(results_of(50, 6))
+    assert "50 draws of constants, 6 slices of each" in text
+    assert "to > 10 " in text
+    assert "fewer than" not in text
+
+
+def test_what_is_missing_is_said():
+    few, single = printed_draws(results_of(20, 5)), printed_draws(results_of(50, 1))
+    assert "fewer than 39 draws give no band" in few
+    assert "cannot be told apart without two slices of a draw" in single
+    assert " – " in few
+    with pytest.raises(UserError, match="no joint draws of constants"):
+        summarize_draws(results_of(5, 5).drop_vars("draw"))
+
+
+# The table of both levels: of which GPUs it speaks where register files fail for faults.
+
+GPU_SHIFTS = np.array([[[80.0, 82.0, 90.0], [40.0, 40.0, 40.0]], [[60.0, 61.5, 70.0], [30.0] * 3]])
+"""Largest shift of three GPUs under two policies and two techniques, mV."""
+
+
+def results(failed=()):
+    """Results of three GPUs; each of ``failed`` is a place of `SHIFTS` that has failed."""
+    shifts = GPU_SHIFTS.copy()
+    for place in failed:
+        shifts[place] = np.nan
+    both, sms = ("policy", "technique", "instance"), ("policy", "instance")
+    years = np.full(GPU_SHIFTS.shape, 10.0)
+    return xr.Dataset(
+        {
+            "max_dvth_mv": ((*both, "age"), shifts[..., None]),
+            "cell_margin": ((*both, "age"), shifts[..., None] / 500.0),
+            "logic_margin": ((*sms, "age"), np.full((2, 3, 1), 0.1)),
+            "mean_share": (sms, np.ones((2, 3))),
+            "logic_life_years": (sms, np.full((2, 3), 10.0)),
+            **{name: (both, years) for name in ("cell_life_years", "fault_life_years")},
+            "life_years": (both, years),
+            "end_cause": (both, np.zeros(GPU_SHIFTS.shape, np.int8)),
+        },
+        {"policy": ["default", "turns"], "technique": ["none", "some"], "age": [10.0]},
+    )
+
+
+def column(table, key):
+    (found,) = (each for each in table.columns if each.key == key)
+    return found
+
+
+def test_where_all_last_nothing_is_said_of_it():
+    table = both_table(summarize(results()))
+    assert [cell.value for cell in column(table, "lasting").cells] == [3, 3, 3, 3]
+    assert not column(table, "lasting").heading
+    assert "last" not in table.caption
+
+
+def test_where_register_files_fail_the_table_says_of_how_many_it_speaks():
+    table = both_table(summarize(results([(0, 0, 2), (1, 1, 0)])))
+    assert column(table, "lasting").heading == "files last\n[GPUs]"
+    assert [cell.value for cell in column(table, "lasting").cells] == [2, 3, 3, 2]
+    assert "of the GPUs whose register files last" in table.caption
+    shifts = [cell.value for cell in column(table, "max_dvth_mv").cells]
+    assert shifts == pytest.approx([81.0, 40.0, GPU_SHIFTS[1, 0].mean(), 30.0])
+    saved = [cell.value for cell in column(table, "saved").cells]
+    assert saved[1] == pytest.approx(1 - (40 / 80 + 40 / 82) / 2)
+    assert saved[3] == pytest.approx(1 - 30 / 82)

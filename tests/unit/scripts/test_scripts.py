@@ -1,0 +1,111 @@
+"""Scripts take from mcage what mcage has."""
+
+import ast
+import re
+import tomllib
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from check_oldest_versions import EXTRAS, oldest_versions
+from half_cell import SHARES, HalfCell, Widths
+from margins import margin
+from places import ROOT
+from scipy.optimize import brentq
+from tables import each
+from weak_cells import sigmas
+
+SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
+
+
+@each("script", SCRIPTS)
+def test_names_that_scripts_import(script):
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mcage":
+            module = import_module(node.module)
+            for name in (alias.name for alias in node.names):
+                assert hasattr(module, name) or find_spec(f"{node.module}.{name}"), name
+
+
+# The check of the oldest versions installs what pyproject.toml declares.
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_each_dependency_of_users_has_an_oldest_version():
+    oldest = dict(constraint.split("==") for constraint in oldest_versions(PROJECT))
+    extras = PROJECT["optional-dependencies"]
+    declared = [*PROJECT["dependencies"], *(text for name in EXTRAS for text in extras[name])]
+    assert list(oldest) == [re.match(r"[\w.-]+", text)[0] for text in declared]
+    users = {name for name in extras if name not in {"docs", "test", "dev"}}
+    assert users - set(EXTRAS) == {"cuda12", "cuda13"}, "CuPy is not installed without a GPU"
+    for name, bound in oldest.items():
+        numbers = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (version(name), bound))
+        here, least = numbers
+        assert here >= least, name
+
+
+def test_below_these_files_differ_and_help_is_too_wide():
+    oldest = oldest_versions(PROJECT)
+    assert "h5py==3.15" in oldest
+    assert "typer==0.26" in oldest
+
+
+@pytest.mark.parametrize("text", ["numpy", "numpy>=1,<2", "numpy==1.26"])
+def test_other_bounds_are_refused(text):
+    with pytest.raises(SystemExit, match="a lower bound is needed"):
+        oldest_versions(PROJECT | {"dependencies": [text]})
+
+
+# Margins of cells from curves: ideal inverters, whose squares are known.
+
+WIDTH = 0.03
+
+
+def output(vin, at, low=0.0, high=1.0):
+    """Output of an inverter at 1 V that switches at an input, from one level to another."""
+    return low + (high - low) / (1 + np.exp(np.clip((vin - at) / WIDTH, -200, 200)))
+
+
+def step(at, low=0.0, high=1.0):
+    return output(SHARES, at, low, high)
+
+
+def largest_square(at_qb, at_q, low=0.0):
+    """Side of the largest square in the lobe of '0': from a corner on each of the two curves."""
+
+    def side(qb):
+        q = output(qb, at_q, low)
+        return brentq(lambda s: output(q + s, at_qb) - (qb + s), -1, 1)
+
+    return max(map(side, np.linspace(0.3, 1, 800)))
+
+
+@pytest.mark.parametrize("kind", ["read", "hold"])
+@pytest.mark.parametrize(("at_qb", "low"), [(0.3, 0.0), (0.5, 0.0), (0.5, 0.2)])
+def test_the_margin_is_the_side_of_the_largest_square(kind, at_qb, low):
+    square = largest_square(at_qb, 0.5, low)
+    assert 0.15 < square < 0.45
+    assert margin(kind, 1.0, step(at_qb), step(0.5, low)) == pytest.approx(square, abs=1e-3)
+
+
+def test_a_node_that_rises_beyond_the_trip_point_is_lost():
+    assert not margin("read", 1.0, step(0.4), step(0.5, low=0.45)) > 0
+
+
+def test_a_cell_is_written_if_the_other_value_cannot_stay():
+    # The bit line holds Q below the trip point of QB's inverter, or it does not.
+    assert margin("write", 1.0, step(0.5), step(0.5, high=0.3)) > 0.1
+    assert margin("write", 1.0, step(0.5), step(0.5, high=0.8)) < -0.1
+
+
+def test_a_shift_weakens_also_a_pmos():
+    lines = HalfCell(0.5, 1.0, 1.0, 0.02, 0.03, -0.01).lines("7", Widths(70, 90, 150))
+    assert "Mp7 o7 i7 d7 d7 pmos l=45n w=70n delvto=-0.02" in lines
+    assert "Mn7 o7 i7 0 0 nmos l=45n w=150n delvto=0.03" in lines
+    assert "Ma7 b7 w7 o7 0 nmos l=45n w=90n delvto=-0.01" in lines
+    assert sigmas(Widths(), 2.0) == pytest.approx(
+        [0.0356, 0.0356, 0.0243, 0.0243, 0.0314, 0.0314], abs=1e-4
+    )

@@ -1,0 +1,236 @@
+"""Numbers by their places are those that NumPy draws one after the other."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from tables import each
+
+from mcage.concurrency import Pool
+from mcage.distributions import Distribution
+from mcage.philox import distinct_below, first_numbers_below, integers_below, numbers_at
+from mcage.random import stream, stream_key, successive_streams, variation_keys, variation_stream
+
+INSTANCES = np.array([0, 3, 7, 2**62])
+KEYS = np.tile(stream_key(7, "test"), (len(INSTANCES), 1))
+
+
+def drawn(count):
+    return np.stack([stream(7, "test", int(instance)).random(count) for instance in INSTANCES])
+
+
+def test_numbers_at_places():
+    expected = drawn(50_000)
+    rng = np.random.default_rng(1)
+    rows, places = rng.integers(len(INSTANCES), size=999), rng.integers(50_000, size=999)
+    assert (numbers_at(KEYS, INSTANCES, rows, places) == expected[rows, places]).all()
+
+
+@pytest.mark.parametrize("largest", [0.02, 1.0])
+def test_first_numbers_below_bounds(largest):
+    """Each row of bounds stands for three rows of numbers; few and nearly all of them are kept."""
+    expected = drawn(4 * 3 * 8).reshape(len(INSTANCES), 12, 8)
+    bounds = np.random.default_rng(2).uniform(0, largest, (len(INSTANCES), 4, 8))
+    bounds[0, 0, 0] = expected[0, 1, 0]  # a number that equals its bound is kept
+    below = expected <= np.repeat(bounds, 3, axis=1)
+    rows, places, numbers = first_numbers_below(KEYS, INSTANCES, bounds, 96)
+    assert (np.stack([rows, places]) == np.nonzero(below.reshape(len(INSTANCES), -1))).all()
+    assert (numbers == expected[below]).all()
+    assert 0 < len(rows) < expected.size
+
+
+def test_many_numbers_below_bounds():
+    """All of them are kept: there is space for that."""
+    instances = np.arange(40)
+    keys = np.tile(stream_key(7, "test"), (40, 1))
+    rows, _, _ = first_numbers_below(keys, instances, np.full((40, 1, 8), 1.0), 4096)
+    assert (np.bincount(rows) == 4096).all()
+
+
+MANY = np.append(np.arange(60), 2**40)
+"""Instances of which, below some bounds, NumPy draws an integer of about half again."""
+
+
+@pytest.mark.parametrize("bound", [1, 3, 10, 2**20, 2**31 + 5, 2**32 - 1])
+@pytest.mark.parametrize("count", [1, 7, 8])
+def test_integers_below_a_bound(bound, count):
+    drawn = integers_below(bound, KEYS[0], MANY, count)
+    for instance, numbers in zip(MANY.tolist(), drawn, strict=True):
+        expected = stream(7, "test", instance).integers(bound, size=count)
+        assert numbers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("bound", "count"), [(2**19, 128), (2600, 128), (9000, 128), (300, 128)])
+def test_distinct_integers_below_a_bound(bound, count):
+    """Of few, most instances draw one twice; of very few, NumPy does not begin in this way."""
+    drawn = distinct_below(bound, KEYS[0], MANY, count)
+    for instance, numbers in zip(MANY.tolist(), drawn, strict=True):
+        of_instance = stream(7, "test", instance)
+        expected = of_instance.choice(bound, count, replace=False, shuffle=False)
+        assert numbers.tolist() == expected.tolist()
+
+
+def test_nothing_is_drawn_for_nobody():
+    assert integers_below(5, KEYS[0], MANY[:0], 3).shape == (0, 3)
+    assert distinct_below(500, KEYS[0], MANY[:0], 3).shape == (0, 3)
+
+
+def test_streams_in_turn_are_those_by_themselves():
+    keys = variation_keys(5, "cells", np.array([0, 2, 0]))
+    for generator, instance, attempt in zip(
+        successive_streams(keys, [4, 5, 2**40]), [4, 5, 2**40], [0, 2, 0], strict=True
+    ):
+        alone = variation_stream(5, "cells", instance, attempt)
+        assert (generator.random(5) == alone.random(5)).all()
+        drawn = generator.integers(9, size=3, dtype=np.uint32), generator.standard_normal(7)
+        assert (drawn[0] == alone.integers(9, size=3, dtype=np.uint32)).all()
+        assert (drawn[1] == alone.standard_normal(7)).all()
+
+
+# Distributions: what each text stands for, what it draws, and texts that stand for none.
+
+numbers = st.floats(-1e3, 1e3).map(lambda value: round(value, 6))
+widths = st.floats(1e-3, 1e3).map(lambda value: round(value, 6))
+uniforms = st.floats(0, 1, exclude_max=True)
+
+
+@st.composite
+def distributions(draw):
+    """Texts of all forms."""
+    low, width = draw(numbers), draw(widths)
+    match draw(st.sampled_from(("number", "constant", "uniform", "normal", "bounded", "discrete"))):
+        case "number":
+            return low
+        case "constant":
+            return f"constant({low})"
+        case "uniform":
+            return f"uniform({low}, {low + width})"
+        case "normal":
+            return f" normal( {low},{width} ) "
+        case "bounded":
+            below, above = draw(widths), draw(widths)
+            return f"normal({low}, {width}, {low - below}, {low + above})"
+        case _:
+            values = draw(st.lists(numbers, min_size=1, max_size=5, unique=True))
+            weights = draw(st.lists(st.integers(1, 9), min_size=len(values), max_size=len(values)))
+            pairs = zip(values, weights, strict=True)
+            return f"discrete({', '.join(f'{v}: {w / sum(weights)}' for v, w in pairs)})"
+
+
+@given(distributions(), uniforms, uniforms)
+def test_draws_rise_within_the_bounds(text, first, other):
+    distribution = Distribution.of(text)
+    low, high = distribution.bounds
+    least, most = distribution.at(min(first, other)), distribution.at(max(first, other))
+    assert low <= least <= most <= high
+    assert distribution.at(0.0) >= low
+
+
+@given(distributions(), uniforms)
+def test_its_text_stands_for_it(text, uniform):
+    distribution = Distribution.of(text)
+    again = Distribution.of(str(distribution))
+    assert again.at(uniform) == distribution.at(uniform)
+    assert (again.bounds, str(again)) == (distribution.bounds, str(distribution))
+
+
+RANKS = (np.arange(20_000) + 0.5) / 20_000
+
+
+def values_at_ranks(text):
+    return np.array([Distribution.of(text).at(rank) for rank in RANKS])
+
+
+def test_constants():
+    for text in (353, 353.0, "constant(353)", "discrete(353: 1)"):
+        assert set(values_at_ranks(text)) == {353.0}
+    assert Distribution.of(353).is_constant
+
+
+def test_uniform():
+    assert values_at_ranks("uniform(340, 360)") == pytest.approx(340 + 20 * RANKS)
+
+
+def test_normal_laws_are_truncated_at_four_deviations():
+    distribution, values = stats.truncnorm(-4, 4, 353, 5), values_at_ranks("normal(353, 5)")
+    assert values == pytest.approx(distribution.ppf(RANKS), abs=1e-9)
+    assert Distribution.of("normal(353, 5)").bounds == (333, 373)
+    assert values.std() == pytest.approx(5, rel=2e-3)
+
+
+def test_normal_laws_within_bounds_of_their_own():
+    distribution = stats.truncnorm(-1, 0.2, 353, 5)
+    assert values_at_ranks("normal(353, 5, 348, 354)") == pytest.approx(
+        distribution.ppf(RANKS), abs=1e-9
+    )
+
+
+def test_discrete_laws_have_their_shares():
+    values = values_at_ranks("discrete(360: 0.7, 340: 0.1, 350: 0.2)")
+    shares = {value: np.mean(values == value) for value in set(values)}
+    assert shares == pytest.approx({340: 0.1, 350: 0.2, 360: 0.7})
+
+
+def test_shares_that_round_below_one_miss_no_draw():
+    distribution = Distribution.of(f"discrete({', '.join(f'{n}: 0.1' for n in range(10))})")
+    assert distribution.at(math.nextafter(1, 0)) == 9
+
+
+@each(
+    ("text", "words"),
+    [
+        ("", "must be a number"),
+        ("353", "must be a number"),
+        ("353 K", "must be a number"),
+        ("normal", "must be a number"),
+        ("normal(353, 5", "must be a number"),
+        ("Normal(353, 5)", "must be a number"),
+        ("weibull(1, 2)", "'weibull' is no distribution"),
+        ("normal()", "2 or 4 numbers, not 1"),
+        ("normal(353)", "2 or 4 numbers, not 1"),
+        ("normal(353, 5, 340)", "2 or 4 numbers, not 3"),
+        ("normal(353, 0)", "sigma > 0"),
+        ("normal(353, -5)", "sigma > 0"),
+        ("normal(353, 5, 360, 370)", "the mean between them"),
+        ("normal(353, 5, 353, 353)", "lowest < highest"),
+        ("normal(353, five)", "'five' is no number"),
+        ("normal(353, inf)", "inf is no finite number"),
+        ("uniform(340, 340)", "a < b"),
+        ("uniform(340; 350)", "takes 2 numbers, not 1"),
+        ("uniform(nan, 340)", "nan is no finite number"),
+        ("constant(1, 2)", "takes 1 number, not 2"),
+        ("discrete(340)", "a share for every value"),
+        ("discrete(340: 0.5, 340: 0.5)", "one value twice"),
+        ("discrete(340: 0.5, 350: 0.6)", "sum to 1, not to 1.1"),
+        ("discrete(340: -0.5, 350: 1.5)", "shares above 0"),
+        (math.nan, "no finite number"),
+        (math.inf, "no finite number"),
+    ],
+)
+def test_texts_that_stand_for_no_law(text, words):
+    with pytest.raises(ValueError, match=words):
+        Distribution.of(text)
+
+
+# Memory that threads use again.
+
+
+def test_a_pool_gives_memory_again_that_is_large_enough():
+    made = []
+
+    def make(size):
+        made.append(size)
+        return [0] * size
+
+    pool = Pool(make, len)
+    small = pool.take(3)
+    other = pool.take(3)
+    assert small is not other, "both are in use"
+    pool.give_back(small)
+    assert pool.take(2) is small
+    pool.give_back(small)
+    assert len(pool.take(5)) == 5
+    assert made == [3, 3, 5]

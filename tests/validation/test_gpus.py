@@ -1,0 +1,494 @@
+"""The papers on whole GPUs: committed figures, and what mcage computes for the printed values."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from gpu_cases import gating
+from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
+
+from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
+from mcage.engines.select import select_engine
+from mcage.gpu.both.combination import BothEnd
+from mcage.gpu.both.register_files import with_slower_period
+from mcage.gpu.both.spec import BothSpec
+from mcage.gpu.both.study import Both
+from mcage.gpu.gating.demand import row_sum
+from mcage.gpu.gating.policies import policy
+from mcage.gpu.gating.rounds import ROUND_SECONDS, Rounds
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.gating.study import Gating
+from mcage.gpu.heterogeneity.benchmarks import benchmarks, printed_means
+from mcage.gpu.heterogeneity.designs import nbti_efficiency
+from mcage.gpu.heterogeneity.parts import parts
+from mcage.gpu.heterogeneity.scheduler import ipc_overhead
+from mcage.gpu.nominal.benchmarks import benchmark_rows
+from mcage.gpu.nominal.both import combined_cases
+from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
+from mcage.studies.reproduction.gpu.by_age import LAUNCHES, LONG_TERM, launch_by_launch
+from mcage.studies.reproduction.gpu.chen_2014 import history, kernels, mitigation_percent
+from mcage.studies.reproduction.gpu.plots import PLOTS, ages
+from mcage.studies.reproduction.published import GPU_PAPERS, MEAN, published_figures
+from mcage.studies.reproduction.table import (
+    GPU_METRICS,
+    as_json,
+    in_counts,
+    reproduce_gpus,
+    verdict,
+)
+from mcage.sweep.kernels import kernels_of_periods
+from mcage.variation.fault_maps import NewSlices
+
+CHECK = (
+    ("PATH 1000", 4, 53.58),
+    ("VAD 5000", 5, 53.58),
+    ("PATH 2000", 7, 53.58),
+    ("VAD 10000", 7, 53.58),
+    ("VAD 30000", 9, 47.90),
+    ("VAD 50000", 9, 47.90),
+    ("PATH 3000", 10, 47.90),
+    ("PATH 4000", 12, 44.26),
+    ("PATH 5000", 15, 27.11),
+)
+"""Active SMs, and the mitigation in % that an independent program computes."""
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return reproduce_gpus()
+
+
+def value(rows, metric, kernel, way=None, **others):
+    (row,) = (
+        row
+        for row in rows
+        if (row.figure.metric, row.figure.kernel) == (metric, kernel)
+        and all(getattr(row.figure, key) == others[key] for key in others)
+    )
+    return next(iter(row.measured.values())).value if way is None else row.measured[way].value
+
+
+def same(now, then):
+    if isinstance(then, dict):
+        assert list(now) == list(then)
+        for key in then:
+            same(now[key], then[key])
+    elif isinstance(then, list):
+        for pair in zip(now, then, strict=True):
+            same(*pair)
+    elif isinstance(then, float):
+        assert now == pytest.approx(then, rel=1e-9, abs=1e-9)
+    else:
+        assert now == then
+
+
+def test_the_table_is_what_mcage_computes(rows):
+    same(as_json(rows), json.loads((RESULTS / TABLE).read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
+def test_a_figure_shows_what_mcage_computes(plot):
+    with (RESULTS / f"{plot.name}.csv").open(encoding="utf-8", newline="") as file:
+        then = list(csv.DictReader(file))
+    for now, old in zip(plot.table(), then, strict=True):
+        assert list(now) == list(old)
+        for key, number in now.items():
+            if isinstance(number, float):
+                assert number == pytest.approx(float(old[key]), rel=1e-5, abs=1e-9)
+            else:
+                assert ("" if number is None else str(number)) == old[key]
+    assert (RESULTS / f"{plot.name}.png").is_file()
+
+
+def test_the_page_has_the_tables(rows):
+    page = LINES.read_text(encoding="utf-8")
+    assert page == with_tables(page, rows, ages())
+
+
+def test_what_is_asked_for_is_computed_or_explained(rows):
+    for paper in GPU_PAPERS:
+        assert {f.metric for f in published_figures(paper)} >= set(GPU_METRICS[paper])
+    assert [row.figure for row in rows if not row.agrees_always and not row.why] == []
+    assert {row.figure.metric for row in rows if verdict(row) == "no answer"} == {
+        *("optimal_sms", "analysis_time", "slowdown", "fastest_sms", "ipc_loss"),
+        "nbti_efficiency",
+    }
+    counted = "57 lines: 36 agree, 2 agree under some readings or times only, 9 do not agree, "
+    assert in_counts(rows) == f"{counted}10 cannot be answered."
+
+
+def test_lu(rows):
+    assert value(rows, "largest_dvth", "LU", technique="default") == pytest.approx(6.780, abs=1e-3)
+    assert value(rows, "largest_dvth", "LU", technique="least-shift") == pytest.approx(
+        3.779, abs=1e-3
+    )
+
+
+def test_mean_and_range_of_fourteen_kernels(rows):
+    assert value(rows, "mitigation", MEAN) == pytest.approx(36.3, abs=0.05)
+    assert value(rows, "mitigation", "smallest") == pytest.approx(27.1, abs=0.05)
+    assert value(rows, "mitigation", "largest") == pytest.approx(53.6, abs=0.05)
+    assert value(rows, "sm_power_saving", MEAN) == pytest.approx(20.1, abs=0.05)
+
+
+@pytest.mark.parametrize(("name", "active", "mitigation"), CHECK)
+def test_mitigation_by_problem_size(rows, name, active, mitigation):
+    assert kernels("chen-2014-sizes")[name].sms == active
+    assert value(rows, "mitigation", name, "equal times") == pytest.approx(mitigation, abs=0.01)
+
+
+def test_printed_times_matter_in_print(rows):
+    """A shorter launch ages SMs less: by the sixth root of the time."""
+    left = 1 - mitigation_percent(4) / 100
+    assert value(rows, "mitigation", "PATH 1000", "printed times") == pytest.approx(
+        100 * (1 - left * 0.804 ** (1 / 6)), abs=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("active", "by_rounds"),
+    [(15, (27.1, 50.3, 65.7)), (12, (44.3, 62.0, 73.7)), (8, (53.6, 68.4, 78.1))],
+)
+def test_the_same_rule_saves_more_after_more_rounds(active, by_rounds):
+    computed = 100 * launch_by_launch([active], (100, 1_000, 10_000))[:, 0]
+    assert computed == pytest.approx(by_rounds, abs=0.05)
+
+
+def test_a_counter_does_what_the_rule_of_the_paper_does():
+    for active in (15, 11, 7):
+        sequence = history(active, 150)
+        gated = sequence.dvth_volts(policy("least-shift")).max()
+        always = sequence.dvth_volts(policy("default")).max()
+        (turns,) = launch_by_launch([active], (150,))[0]
+        assert turns == pytest.approx(1 - gated / always, rel=1e-9)
+
+
+def test_ages_and_models():
+    by_place = {(row["model"], row["age"]): row for row in ages()}
+    launches = by_place[LAUNCHES, "36 s"]
+    assert [launches[f"{n} SMs"] for n in (15, 12, 8)] == pytest.approx(
+        [74.9, 80.8, 84.0], abs=0.05
+    )
+    for age in ("36 ms", "10 years"):
+        numbers = [by_place["facelift", age][f"{n} SMs"] for n in (15, 12, 8)]
+        assert numbers == pytest.approx([16.2, 34.5, 51.1], abs=0.05)
+    # The long-term form: shifts that are 0.4 % too large after 100 rounds, 28 % after 100,000.
+    for age, excess in (("36 ms", 0.004), ("36 s", 0.28)):
+        shifts = [100 - by_place[model, age]["15 SMs"] for model in (LONG_TERM, LAUNCHES)]
+        assert shifts[0] / shifts[1] - 1 == pytest.approx(excess, abs=0.01)
+
+
+def test_what_ships_of_the_benchmarks_is_what_is_compared():
+    """Printed results stand in two files: with the benchmarks, and with all printed values."""
+    printed = {
+        (figure.metric, figure.scenario, figure.kernel): figure.low
+        for figure in published_figures("004")
+        if figure.technique == "two-stage+planar-tags"
+    }
+    shipped = {name: benchmark.printed for name, benchmark in benchmarks().items()}
+    shipped[MEAN] = printed_means()
+    for name, results in shipped.items():
+        for quantity, number in results.items():
+            metric, scenario, factor = {
+                "two_stage_delay": ("delay_increase", "scheduler", 100),
+                "l2_delay": ("delay_increase", "L2", 100),
+                "temperature_drop": ("temperature_drop", "scheduler", 1),
+            }[quantity]
+            assert printed[metric, scenario, name] == pytest.approx(factor * number)
+
+
+# SM gating beside what Chen et al. print, and beside an independent prototype.
+
+MEDIANS = {
+    "default": {"facelift": 17.7, "bhardwaj": 16.1},
+    "round-robin": {"facelift": 11.2, "bhardwaj": 4.0},
+    "least-shift": {"facelift": 11.5, "bhardwaj": 14.1},
+    "most-slack": {"facelift": 6.1, "bhardwaj": 6.8},
+    "coolest-first": {"facelift": 12.3, "bhardwaj": 13.7},
+}
+"""Delay margin needed after ten years, %: 2,000 dies of a prototype that shares no code."""
+
+
+def margins_of(gpus, **fields):
+    """Delay margin needed after ten years, %, by policy."""
+    fields.setdefault("policies", list(MEDIANS))
+    fields.setdefault("sensors", {}).setdefault("interval_days", 7.0)
+    study = gating(**fields)
+    population = study.population(np.arange(gpus))
+    return {
+        name: 100 * study.lives.run(chosen, population).margin_needed[:, -1]
+        for name, chosen in study.policies.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def margins():
+    return margins_of(500)
+
+
+@pytest.mark.parametrize("name", MEDIANS)
+def test_the_median_margin_is_that_of_the_prototype(margins, name):
+    assert np.median(margins[name]) == pytest.approx(MEDIANS[name]["facelift"], abs=0.3)
+
+
+def test_medians_under_bhardwaj_are_those_of_the_prototype():
+    for name, values in margins_of(150, aging={"model": "bhardwaj"}).items():
+        assert np.median(values) == pytest.approx(MEDIANS[name]["bhardwaj"], abs=0.3), name
+
+
+def test_least_shift_loses_to_a_counter_on_dies_that_differ(margins):
+    lost = margins["least-shift"] - margins["round-robin"]
+    assert lost.mean() == pytest.approx(0.31, abs=0.05)
+
+
+def test_noise_costs_most_slack_and_helps_least_shift(margins):
+    noisy = margins_of(500, policies=["most-slack", "least-shift"], sensors={"noise_mv": 5.0})
+    assert np.median(noisy["most-slack"]) - np.median(margins["most-slack"]) == pytest.approx(
+        0.9, abs=0.3
+    )
+    assert (noisy["least-shift"] - margins["least-shift"]).mean() < 0
+
+
+def test_fourteen_kernels_by_their_published_counts():
+    counts = [kernel.sms for kernel in gating().kernels]
+    mitigations = []
+    for count in counts:
+        history = Rounds(
+            nbti_model("bhardwaj-unscaled"),
+            np.full(100, count),
+            ROUND_SECONDS,
+            1.0,
+            Transistors(temperature_kelvin=353.15),
+            16,
+        )
+        shifts = [history.dvth_volts(policy(name)).max() for name in ("least-shift", "default")]
+        mitigations.append(100 * (1 - shifts[0] / shifts[1]))
+    assert len(counts) == 14
+    assert min(mitigations) == pytest.approx(27.1, abs=0.05)
+    assert max(mitigations) == pytest.approx(53.6, abs=0.05)
+    assert np.mean(mitigations) == pytest.approx(36.3, abs=0.05)
+    assert 31 < np.mean(mitigations) < 37
+
+
+# Heterogeneous structures beside what Zhang et al. print.
+
+
+@pytest.fixture(scope="module")
+def measured_benchmarks():
+    return {row["benchmark"]: row for row in benchmark_rows(parts())}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "activity", "combined", "thermal"),
+    [("NN", 2.10, 1.76, 2.01), ("Backprop", 4.14, 3.60, 2.79), ("mean", 2.37, 2.02, 2.04)],
+)
+def test_schedulers_under_each_reading(measured_benchmarks, benchmark, activity, combined, thermal):
+    row = measured_benchmarks[benchmark]
+    numbers = [row[f"{reading}_pct"] for reading in ("activity", "combined", "thermal")]
+    assert numbers == pytest.approx([activity, combined, thermal], abs=0.005)
+
+
+def test_the_mean_under_activity_is_the_printed_mean(measured_benchmarks):
+    assert measured_benchmarks["mean"]["activity_pct"] == pytest.approx(
+        measured_benchmarks["mean"]["printed_pct"], abs=0.05
+    )
+
+
+def test_temperature_drops(measured_benchmarks):
+    assert measured_benchmarks["NN"]["drop_K"] == pytest.approx(14.6, abs=0.05)
+    assert measured_benchmarks["Backprop"]["drop_K"] == pytest.approx(11.5, abs=0.05)
+
+
+def test_the_cache(measured_benchmarks):
+    assert measured_benchmarks["LPS"]["l2_pct"] == pytest.approx(2.62, abs=0.005)
+    assert measured_benchmarks["Gaussian"]["l2_pct"] == pytest.approx(2.95, abs=0.005)
+
+
+def test_filter_rates_are_those_of_table_4(measured_benchmarks):
+    rates = np.array(
+        [row["filter_rate"] for name, row in measured_benchmarks.items() if name != "mean"]
+    )
+    assert (len(rates), rates.mean()) == (10, pytest.approx(0.9138, abs=1e-4))
+    assert np.median(rates) == pytest.approx(0.9400, abs=1e-4)
+
+
+def test_projected_ipc():
+    assert ipc_overhead([41.7, 8.53]) == pytest.approx([0.0240, 0.1172], abs=5e-5)
+
+
+def test_what_the_printed_efficiencies_ask_for():
+    """Aging part by the printed means, and the D^3 P, or P, that is left to be explained."""
+    baseline = nbti_efficiency(1, 0.141, 1)
+    proposal, copies = (nbti_efficiency(1, delay, 1) / baseline for delay in (0.028, 0.0755))
+    assert proposal == pytest.approx(0.731, abs=5e-4)
+    assert 0.891 / proposal == pytest.approx(1.218, abs=1e-3)
+    assert copies == pytest.approx(0.8375, abs=5e-4)
+    assert 1.011 / copies == pytest.approx(1.207, abs=1e-3)
+
+
+# Gating and a protection technique together: less than the product of their savings.
+
+NOMINAL = {
+    "slices_per_sm": 1,
+    "gating": {
+        "variation": {"sigma_systematic_mv": 0.0},
+        "temperature": {"model": "fixed"},
+    },
+    "sweep": {"workload": {"kernels": ["MatrixTranspose"], "periods": 1}},
+}
+TABLE_2 = 0.7991
+"""Mean of the SMs that Table 2 of Chen et al. gives to its kernels, over 16."""
+
+
+def study(engine="numba", **fields):
+    given = {key: fields.pop(key, {}) for key in ("gating", "sweep")}
+    merged = {key: NOMINAL[key] | given[key] for key in given}
+    return Both(BothSpec.from_mapping(NOMINAL | merged | fields), *select_engine(engine))
+
+
+def test_both_levels_of_nominal_sms(tmp_path):
+    """Facelift, a duty of 0.42 under RC+RAR: 30.5 % and 55.8 %, both 60.6 %, not 69.3 %."""
+    path = tmp_path / "cases.csv"
+    path.write_text("active_share,duty\n0.799,0.42\n")
+    (row,) = combined_cases(path, nbti_model("facelift"))
+    saved = [row[f"saved_pct_{level}"] for level in ("gating", "registers", "both")]
+    assert saved == pytest.approx([30.5, 55.8, 60.6], abs=0.05)
+    assert row["independent_pct"] == pytest.approx(69.3, abs=0.05)
+
+
+def test_both_levels_by_replay():
+    """The same GPU by simulation: each level, and their product as the duty of the worst cell."""
+    both = study(instances=1)
+    arrays = both.compute(0, 1)
+    share = arrays["mean_share"][:, 0]
+    assert share == pytest.approx([1.0, TABLE_2], abs=1e-4)
+    duty = arrays["longest_duty"][..., 0]
+    assert duty[1] == pytest.approx(share[1] * duty[0], rel=1e-12)
+    model = both.plan.nbti
+    rates = model.rates(both.gating.lives.environment)
+    seconds = 10 * SECONDS_PER_YEAR
+    shift = model.dvth_of(model.advance(model.initial_state(duty.shape), rates, duty, seconds))
+    assert arrays["max_dvth_mv"][..., 0, -1] == pytest.approx(1e3 * shift, rel=1e-7)
+    left = shift / shift[0, 0]
+    assert left[1, 1] > left[1, 0] * left[0, 1] * 1.1  # sub-multiplicative
+    assert left[1, 1] < min(left[1, 0], left[0, 1])
+    # Logic is under stress as long as its SM is on.
+    always = model.dvth_of(model.advance(model.initial_state((2,)), rates, share, seconds))
+    assert arrays["logic_dvth_mv"][:, 0, -1] == pytest.approx(1e3 * always, rel=1e-7)
+
+
+def test_a_slice_lives_as_in_a_sweep():
+    """Delay lives and fault lives are those of the simulator of slices, with the same clock."""
+    sweep = {
+        "techniques": ["baseline", "rrcd"],
+        "environments": ["dvfs"],
+        "workload": {
+            "kernels": ["MatrixTranspose", "ScanLargeArrays"],
+            "periods": 3,
+            "generations": 2,
+        },
+        "life": {"epochs": 5},
+    }
+    gating = {"policies": ["default"], "life": {"delay_guardband": 0.03}}
+    both = study(instances=1, sweep=sweep, gating=gating)
+    plan = both.plan
+    population = both.gating.population(np.arange(1))
+    lives = both.gating.lives.run(both.gating.policies["default"], population)
+    arrays = both.compute(0, 1)
+    ids = np.arange(16)
+    kernels = np.repeat(plan_kernels(plan), 16, axis=0)
+    constants = both.register_files.constants(
+        plan.cases[0], ids, population.vt0_volts, lives.of_sms
+    )
+    for place, case in enumerate(plan.cases):
+        tail = case.faults.sample(plan.spec.seed, ids, case.conditions.floor_volts)
+        new = NewSlices.at(case.conditions.environment.lowest_vdd_volts, tail)
+        batch = SliceBatch(kernels, new, np.zeros((16, 1), np.int64), constants)
+        fault_free = plan.fault_free[case.case.technique]
+        end = simulate_lifetimes(case.conditions, plan.engine, fault_free, batch).end
+        first = end.seconds.argmin()
+        years = end.seconds[first] / SECONDS_PER_YEAR
+        life = min(arrays[name][0, place, 0] for name in ("cell_life_years", "fault_life_years"))
+        assert life == pytest.approx(years, rel=0.02), case.case.technique
+
+
+def plan_kernels(plan):
+    return kernels_of_periods(plan.spec, np.arange(1))[:, list(plan.spec.period_of_epoch)]
+
+
+def test_a_gpu_does_not_depend_on_its_batch():
+    """Any range of GPUs gives the same GPUs, under faults, sensors and variation."""
+    fields = {
+        "instances": 4,
+        "gating": {
+            "policies": ["default", "most-slack"],
+            "sensors": {"noise_mv": 2.0, "interval_days": 90.0},
+            "variation": {},
+            "temperature": {},
+            "life": {"spare_sms": 1},
+        },
+        "sweep": {
+            "techniques": ["rrcd"],
+            "environments": ["dvfs"],
+            "workload": {"kernels": ["MatrixTranspose"], "generations": 2},
+        },
+    }
+    both = study(**fields)
+    whole, part = both.compute(0, 4), both.compute(3, 4)
+    for variable in both.header.variables:
+        last = np.take(whole[variable.name], [3], axis=variable.instance_axis)
+        assert np.array_equal(last, part[variable.name], equal_nan=last.dtype.kind == "f")
+
+
+def test_a_gpu_whose_registers_cannot_be_used_is_dead_on_arrival():
+    """At a low voltage, all slices have faulty cells, and the baseline cannot move a register."""
+    both = study(instances=1, sweep={"techniques": ["baseline"], "environments": ["dvfs"]})
+    arrays = both.compute(0, 1)
+    assert (arrays["life_years"] == 0).all()
+    assert (arrays["end_cause"] == BothEnd.FAULTY_ENTRY).all()
+    assert np.isnan(arrays["cell_margin"]).all()
+    assert (arrays["logic_life_years"] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["round-robin", "least-shift", "most-slack", "fixed"])
+def test_mean_shares_tell_the_stress_of_a_life(name):
+    """What register files are given of an SM, its mean share and temperature, ages it as far."""
+    spec = GatingSpec.from_mapping({"policies": [name], "sensors": {"interval_days": 30.0}})
+    gating = Gating(spec)
+    population = gating.population(np.arange(8))
+    lives = gating.lives.run(gating.policies[name], population)
+    history = lives.of_sms
+    model, environment = gating.nbti, gating.lives.environment
+    rates = model.rates(environment, Transistors(population.vt0_volts, history.kelvin))
+    seconds = 10 * SECONDS_PER_YEAR
+    new = model.initial_state(history.kelvin.shape)
+    shift = model.dvth_of(model.advance(new, rates, history.on_share, seconds))
+    assert shift.max(axis=0) == pytest.approx(lives.max_dvth_volts[:, -1], rel=2e-3)
+    assert row_sum(history.on_share) / 16 == pytest.approx(TABLE_2, abs=1e-4)
+
+
+def test_engines_agree():
+    """The reference engine gives the same GPU to the last bit."""
+    fields = {"instances": 1, "gating": {"variation": {}, "temperature": {}}}
+    kernels = {"kernels": ["MatrixTranspose", "ScanLargeArrays"], "periods": 2, "generations": 1}
+    fields["sweep"] = {"workload": kernels, "life": {"epochs": 3}}
+    ours, reference = (study(engine, **fields).compute(0, 1) for engine in ("numba", "numpy"))
+    for name, array in ours.items():
+        assert np.array_equal(array, reference[name], equal_nan=array.dtype.kind == "f"), name
+
+
+def test_a_slow_period_reaches_the_cells():
+    """Under `bhardwaj`, a policy that changes SMs weekly gives cells a period of a week."""
+    sensors = {"interval_days": 7.0, "reassign": "reading"}
+    gating = {"policies": ["round-robin"], "aging": {"model": "bhardwaj"}, "sensors": sensors}
+    kernels = {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}
+    sweep = {"techniques": ["baseline"], "workload": kernels, "life": {"epochs": 2}}
+    both = study(instances=1, gating=gating, sweep=sweep)
+    arrays = both.compute(0, 1)
+    model = with_slower_period(both.plan.nbti, 7 * 86_400.0)
+    rates = model.rates(both.gating.lives.environment)
+    duty = arrays["longest_duty"][0, 0]
+    new = model.initial_state(duty.shape)
+    shift = model.dvth_of(model.advance(new, rates, duty, 10 * SECONDS_PER_YEAR))
+    assert arrays["max_dvth_mv"][0, 0, :, -1] == pytest.approx(1e3 * shift, rel=1e-6)
