@@ -25,7 +25,7 @@ from mcage.cli import (
     sweep,
     trace,
 )
-from mcage.cli.commands import GroupedCommand, UsageError, with_options
+from mcage.cli.commands import UsageError, add_command
 from mcage.cli.gpu import app as gpu_app
 from mcage.cli.process import checked_output, ending_on_signals
 from mcage.errors import UserError
@@ -87,7 +87,7 @@ for command in (
     reference.docs,
     reference.cite,
 ):
-    app.command(cls=GroupedCommand)(with_options(command))
+    add_command(app, command)
 app.add_typer(trace.app, name="trace")
 app.add_typer(gpu_app, name="gpu")
 

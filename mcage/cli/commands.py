@@ -9,7 +9,6 @@ from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hint
 import typer
 from typer.core import TyperCommand
 
-from mcage.cli.spec_options import RUN
 from mcage.errors import UserError
 from mcage.plain_text import shown
 
@@ -17,8 +16,32 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Of a command line that no command understands; Typer has no public name for it."""
 
 
+RUN = "Run"
+"""Panel of the options that say where and how something is computed."""
+
+
 class GroupedCommand(TyperCommand):
-    """A command whose help has ``--help`` among the options of the run, if there are such."""
+    """A command that makes its options when they are first needed.
+
+    Those that set keys of a spec are read from the spec, whose import takes time. The help has
+    ``--help`` among the options of the run, if there are such.
+    """
+
+    _made: Any = None
+
+    @property
+    def params(self) -> list[Any]:
+        """Arguments and options."""
+        if self._made is None:
+            alone = typer.Typer(add_completion=False)
+            alone.command()(with_options(vars(self.callback)["command"]))
+            self._made = typer.main.get_command(alone)
+            self.callback = self._made.callback
+        return self._made.params  # type: ignore[no-any-return]
+
+    @params.setter
+    def params(self, _: Any) -> None:
+        """Take no parameters from Typer, which has looked at a function without."""
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option ``--help``."""
@@ -132,6 +155,16 @@ class _Fields:
 
     def gathered(self, values: Mapping[str, Any]) -> Any:
         return self._record(**values)
+
+
+def add_command(app: typer.Typer, command: Command, name: str | None = None) -> None:
+    """Add a function as `with_options` takes it; Typer sees one without parameters until then."""
+
+    def run() -> None: ...
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    vars(run)["command"] = command
+    app.command(name, cls=GroupedCommand)(run)
 
 
 def with_options(command: Command) -> Command:

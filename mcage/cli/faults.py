@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.spec_options import spec_option
+from mcage.cli.spec_options import KeyOptions
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mcage.variation.vmin_tail import TailCells
 
 
-# Options of ``mcage faults``: the fault model, and which maps of it are looked at.
-
 MAX_ID = 2**63 - 1
 """Largest seed and largest instance id."""
 
@@ -35,74 +33,30 @@ MODEL, SAMPLE, FIT = "Fault model", "Fault maps", "Fit to counts"
 """Panels of the help."""
 
 
-def _help_of(flag: str) -> str:
-    """Help of an option that sweeps have, too."""
-    row = spec_option(flag)
-    return f"{row.help} Default: {row.default}."
+MODEL_KEYS = {
+    "scenarios": "",
+    "vdd_volts": "",
+    "faults.mode": "--mode MODE",
+    "faults.spread_blocks": "--spread-blocks",
+    "faults.mu_volts": "",
+    "faults.sigma_die_volts": "",
+    "faults.sigma_systematic_volts": "",
+    "faults.sigma_random_volts": "",
+    "faults.phi": "",
+    "faults.arrays": "",
+    "faults.tolerance": "",
+    "registers.geometry": "",
+}
+"""Keys of a sweep that decide a fault model, and their usage where it is another here."""
+
+GivenKeys = list[tuple[str, Any, str]]
+"""Keys of a sweep with their values, and the options that were given for them."""
 
 
 @dataclass(frozen=True)
-class ModelOptions:
-    """Where the faults come from."""
+class MapOptions:
+    """Which maps are looked at."""
 
-    scenario: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Process variation: common, clustered, dispersed or measured.",
-            rich_help_panel=MODEL,
-        ),
-    ] = "common"
-    vdd: Annotated[
-        float | None,
-        typer.Option(
-            metavar="VOLTS",
-            help="Supply voltage in V. Default: the scenario's own.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None
-    mode: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE",
-            help="Fault model. varius: the spatial model, at any Vdd; varius-selected: only its "
-            "maps that are close to the published table; table: classes of entries drawn from that "
-            "table; table-exact: exactly its fractions in every map.",
-            rich_help_panel=MODEL,
-        ),
-    ] = "varius"
-    spread_blocks: Annotated[
-        bool,
-        typer.Option(
-            "--spread-blocks",
-            help="Let n >= 2 faulty bits cost n blocks, or all that there are.",
-            rich_help_panel=MODEL,
-        ),
-    ] = False
-    mu: Annotated[
-        float | None,
-        typer.Option(metavar="VOLTS", help=_help_of("--mu"), rich_help_panel=MODEL),
-    ] = None
-    sigma_die: Annotated[
-        float | None,
-        typer.Option(metavar="VOLTS", help=_help_of("--sigma-die"), rich_help_panel=MODEL),
-    ] = None
-    sigma_systematic: Annotated[
-        float | None,
-        typer.Option(metavar="VOLTS", help=_help_of("--sigma-systematic"), rich_help_panel=MODEL),
-    ] = None
-    sigma_random: Annotated[
-        float | None,
-        typer.Option(metavar="VOLTS", help=_help_of("--sigma-random"), rich_help_panel=MODEL),
-    ] = None
-    phi: Annotated[
-        float | None,
-        typer.Option(metavar="SIDES", help=_help_of("--phi"), rich_help_panel=MODEL),
-    ] = None
-    arrays: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help=_help_of("--arrays"), rich_help_panel=MODEL),
-    ] = None
     slices_per_chip: Annotated[
         int,
         typer.Option(
@@ -113,50 +67,6 @@ class ModelOptions:
             rich_help_panel=MODEL,
         ),
     ] = 1
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            metavar="FRACTION",
-            help="Largest deviation of a class of entries from the published table, for "
-            "varius-selected. Default: 0.05.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None
-
-    geometry: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32.",
-            rich_help_panel=MODEL,
-        ),
-    ] = "gcn"
-
-    def model(self) -> "FaultModel":
-        """Fault model that the options describe."""
-        from mcage.geometry import preset
-        from mcage.variation.fault_models import fault_model
-
-        return fault_model(
-            self.scenario,
-            self.mode,
-            spread_blocks=self.spread_blocks,
-            slices_per_chip=self.slices_per_chip,
-            tolerance=self.tolerance,
-            geometry=preset(self.geometry),
-            arrays=self.arrays,
-            mu_volts=self.mu,
-            sigma_die_volts=self.sigma_die,
-            sigma_systematic_volts=self.sigma_systematic,
-            sigma_random_volts=self.sigma_random,
-            phi=self.phi,
-        )
-
-
-@dataclass(frozen=True)
-class MapOptions:
-    """Which maps are looked at."""
-
     seed: Annotated[
         int,
         typer.Option(
@@ -206,7 +116,7 @@ NAMES = {
 
 
 def fit_counts(
-    path: str, left_out: list[float], options: ModelOptions, which: MapOptions, as_json: bool
+    path: str, left_out: list[float], options: GivenKeys, which: MapOptions, as_json: bool
 ) -> None:
     """Fit the constants to the counts of a file, and print them.
 
@@ -221,21 +131,23 @@ def fit_counts(
     _refuse_others(options, which)
     counts = shipped_counts() if path == SHIPPED else read_counts(Path(path))
     fitted = fit_vmin(counts, tuple(left_out), seed=which.seed)
-    usage = _usage(counts, fitted, preset(options.geometry))
+    usage = _usage(counts, fitted, preset(_fields(options).get("registers.geometry", "gcn")))
     if as_json:
         typer.echo(json.dumps(_fit_facts(counts, fitted) | usage))
     else:
         _print_fit(counts, fitted, usage)
 
 
-def _refuse_others(options: ModelOptions, which: MapOptions) -> None:
+def _refuse_others(options: GivenKeys, which: MapOptions) -> None:
     """Refuse options of a map: a fit draws none."""
-    plain = vars(ModelOptions()) | vars(MapOptions())
-    for key, value in (vars(options) | vars(which)).items():
-        if key not in ("geometry", "seed") and value != plain[key]:
-            raise UserError(
-                f"--{key.replace('_', '-')}: a fit draws no map and has no use for it; leave it out"
-            )
+    flags = [flag for key, _, flag in options if key != "registers.geometry"]
+    flags += [
+        f"--{key.replace('_', '-')}"
+        for key, value in vars(which).items()
+        if key != "seed" and value != getattr(MapOptions, key)
+    ]
+    if flags:
+        raise UserError(f"{flags[0]}: a fit draws no map and has no use for it; leave it out")
 
 
 def _usage(
@@ -461,7 +373,24 @@ class _SampledMap:
 
 
 def faults(
-    options: ModelOptions,
+    options: Annotated[
+        GivenKeys,
+        KeyOptions(
+            MODEL_KEYS,
+            MODEL,
+            {
+                "vdd_volts": "Supply voltage in V. Default: the scenario's own.",
+                "faults.mode": "Fault model. varius: the spatial model, at any Vdd; "
+                "varius-selected: only its maps that are close to the published table; table: "
+                "classes of entries drawn from that table; table-exact: exactly its fractions in "
+                "every map. Default: varius.",
+                "faults.spread_blocks": "Let n >= 2 faulty bits cost n blocks, or all that there "
+                "are.",
+                "registers.geometry": "Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of "
+                "32. Default: gcn.",
+            },
+        ),
+    ],
     which: MapOptions,
     png: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File to draw the map into, .png.")
@@ -497,12 +426,14 @@ def faults(
         return
     if leave_out:
         raise UserError(f"--leave-out {leave_out[0]:g}: give the counts with --fit")
-    model = options.model()
-    vdd_volts = model.scenario.vdd_volts if options.vdd is None else options.vdd
+    fields = _fields(options)
+    scenario = fields.get("scenarios", "common")
+    model = _model(scenario, fields, which)
+    vdd_volts = fields.get("vdd_volts", model.scenario.vdd_volts)
     model.check_vdd(vdd_volts)
     if png is not None:
         make_ready(png, kind_of_name(png, [".png"]))
-    sampled = _sampled(model, options, which, vdd_volts)
+    sampled = _sampled(model, scenario, which, vdd_volts)
     rows = _rows(model, which.seed, which.maps, vdd_volts)
     if as_json:
         typer.echo(json.dumps(sampled.facts | _lists(sampled, rows)))
@@ -515,9 +446,27 @@ def faults(
         _draw(png, model, which, sampled)
 
 
-def _sampled(
-    model: "FaultModel", options: ModelOptions, which: MapOptions, vdd_volts: float
-) -> _SampledMap:
+def _fields(options: GivenKeys) -> dict[str, Any]:
+    return {key: value for key, value, _ in options}
+
+
+def _model(name: str, fields: dict[str, Any], which: MapOptions) -> "FaultModel":
+    from mcage.geometry import preset
+    from mcage.variation.fault_models import fault_model
+
+    return fault_model(
+        name,
+        geometry=preset(fields.get("registers.geometry", "gcn")),
+        slices_per_chip=which.slices_per_chip,
+        **{
+            key.removeprefix("faults."): value
+            for key, value in fields.items()
+            if key.startswith("faults.")
+        },
+    )
+
+
+def _sampled(model: "FaultModel", name: str, which: MapOptions, vdd_volts: float) -> _SampledMap:
     """Sample the map of the instance."""
     import numpy as np
 
@@ -529,14 +478,14 @@ def _sampled(
     faulty = cells.vmin_volts > vdd_volts
     attempts, die = model.attempts(seed, instances), model.dies(instances)
     facts: dict[str, Any] = {
-        "scenario": options.scenario,
-        "mode": options.mode,
+        "scenario": name,
+        "mode": model.mode,
         "vdd_volts": vdd_volts,
-        "spread_blocks": options.spread_blocks,
+        "spread_blocks": model.spread_blocks,
         "seed": seed,
         "instance": which.instance,
         "maps": which.maps,
-        "slices_per_chip": options.slices_per_chip,
+        "slices_per_chip": which.slices_per_chip,
         "die": int(die[0]),
         "faulty_entries_of_die": _faulty_entries(model, seed, int(die[0]), vdd_volts),
     }
@@ -551,12 +500,12 @@ def _sampled(
             "arrays": str(scenario.arrays) if scenario.arrays else None,
             "die_shift_volts": float(sample_die(scenario, seed, die)[0]),
         }
-    if options.mode == "varius-selected":
+    if model.mode == "varius-selected":
         facts |= {"tolerance": model.tolerance, "rejected_before": int(attempts[0])}
     return _SampledMap(
         cells=cells,
         bits=faulty_bits(cells, faulty)[0],
-        blocks=fault_map(cells, faulty, options.spread_blocks)[0],
+        blocks=fault_map(cells, faulty, model.spread_blocks)[0],
         facts=facts,
     )
 

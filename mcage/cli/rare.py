@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcage.cli.run_options import Engine, Json, ProgressKind
-from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import CASE, ONE_CASE
+from mcage.cli.spec_options import CASE, ONE_CASE, SpecArguments, SpecOptions
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:

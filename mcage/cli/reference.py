@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.spec_option import named_numbers
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
@@ -174,6 +173,8 @@ def nbti(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show threshold shift and delay of a transistor under each NBTI model, or the constants."""
+    from mcage.spec.keys import named_numbers
+
     constants = named_numbers("--constant", constant) if constant else None
     if constants and (list_ or not model):
         raise UserError("--constant: name the one --model that it is for, without --list")

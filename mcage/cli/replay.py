@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mcage.cli.run_options import RELEASE, Engine, Json, Release
-from mcage.cli.spec_options import RUN
+from mcage.cli.commands import RUN
+from mcage.cli.run_options import Engine, Json, Release
+from mcage.cli.spec_options import KeyOptions
 
 
 @dataclass(frozen=True)
@@ -23,28 +24,13 @@ class ReplayOptions:
             "Default: no faults.",
         ),
     ] = None
-    release: Release = RELEASE
+    release: Release = "wavefront"
     delta_limit: Annotated[
         str,
         typer.Option(
             metavar="N", help="Largest delta of a compressible value, a power of two, or none."
         ),
     ] = "64"
-    technology: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one "
-            "of --costs. Default: 28nm.",
-        ),
-    ] = None
-    costs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file of constants of energy and slowdown. Default: those of the papers.",
-        ),
-    ] = None
     vdd: Annotated[
         float | None,
         typer.Option(
@@ -65,6 +51,9 @@ def replay(
         ),
     ],
     options: ReplayOptions,
+    costs: Annotated[
+        list[tuple[str, Any, str]], KeyOptions({"costs.technology": "", "costs.tables": ""})
+    ],
     engine: Engine = "auto",
     devices: Annotated[
         str | None,
@@ -87,16 +76,15 @@ def replay(
     limit = parse_delta_limit(options.delta_limit)
     selected, _ = select_engine(engine, parse_devices(devices))
     opened = open_trace(trace)
-    costs = {"technology": options.technology, "tables": options.costs}
-    costs = {key: given for key, given in costs.items() if given is not None}
     maps = load_fault_maps(options.fault_map, opened.geometry) if options.fault_map else None
+    tables = {key.removeprefix("costs."): value for key, value, _ in costs}
     report = report_of(
         opened,
         named_technique(technique),
         maps,
         limit,
         selected,
-        SweepSpec.from_mapping({"costs": costs}, "replay").costs,
+        SweepSpec.from_mapping({"costs": tables}, "replay").costs,
         options.vdd,
         options.release,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mcage.cli.run_options import RELEASE, Engine, Release
+from mcage.cli.run_options import Engine, Release
 
 
 def reproduce(
@@ -19,7 +19,7 @@ def reproduce(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    release: Release = RELEASE,
+    release: Release = "wavefront",
     engine: Engine = "auto",
     out: Annotated[
         Path | None,

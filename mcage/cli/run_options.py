@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.spec_options import RUN, spec_option
+from mcage.cli.commands import RUN
 from mcage.errors import UserError
 from mcage.plain_text import visible
 
@@ -76,7 +76,10 @@ AcceptOtherCode = Annotated[
 
 Release = Annotated[
     str,
-    typer.Option(metavar=spec_option("--release").metavar, help=spec_option("--release").help),
+    typer.Option(
+        metavar="WHEN",
+        help="When a register window is freed: at the end of its wavefront or of its work-group.",
+    ),
 ]
 
 Labels = Annotated[
@@ -88,8 +91,6 @@ Labels = Annotated[
         "and JSON keep its name. May be given several times.",
     ),
 ]
-
-RELEASE = spec_option("--release").default
 
 
 @dataclass(frozen=True)

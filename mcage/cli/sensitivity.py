@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mcage.cli.commands import RUN
 from mcage.cli.run_options import Engine, Json, ProgressKind
-from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import ONE_CASE, RUN
+from mcage.cli.spec_options import ONE_CASE, SpecArguments, SpecOptions
 
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec

@@ -1,432 +1,409 @@
-"""Table of the options that set a key of a spec: `sweep`, `rare` and `sensitivity` draw from it.
+"""From the command line to a spec: a TOML file, the options of its keys, and ``--set``.
 
-A new option is one row. Keys without an option are set by ``--set KEY=VALUE``.
+What options there are, the fields of the spec say: `mcage.spec.keys`.
 """
 
-from mcage.cli.spec_option import (
-    SpecOption,
-    constants,
-    grouped,
-    number_or_distribution,
-    whole_number_or_word,
-)
+import inspect
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
-COMPARED = "What to compare"
+import typer
+
+from mcage.cli.commands import RUN, all_shown
+from mcage.errors import UserError
+from mcage.plain_text import one_line, shortened
+
+if TYPE_CHECKING:
+    from mcage.spec.keys import Key
+    from mcage.spec.study_spec import StudySpec
+
 CASE = "Case"
-"""Panel in place of `COMPARED` where a command looks at one case."""
+"""Panel of the keys to compare where a command looks at one case."""
 
 ONE_CASE = {"environments": ["dvfs"], "scenarios": ["common"]}
 """Defaults of the commands that look at one case."""
 
-WORKLOAD = "Workload"
-LIFE = "Life"
-AGING = "Aging"
-FAULTS = "Faults"
-REGISTERS = "Registers"
-RUN = "Run"
+_LONGEST_KEY = 500
 
 
-SPEC_OPTIONS: tuple[SpecOption, ...] = (
-    *grouped(
-        COMPARED,
-        SpecOption(
-            "--technique NAME",
-            "techniques",
-            str,
-            "Protection technique, as `mcage techniques` lists them, or a user-defined one as "
-            "module:NAME.",
-            "baseline, rc+rar, rrcd, rrcd+rc+rar",
-            repeats=True,
-            is_axis=True,
-        ),
-        SpecOption(
-            "--environment NAME",
-            "environments",
-            str,
-            "Operating points of a life: nominal, undervolted, dvfs, or a name that SPEC defines.",
-            "nominal, dvfs",
-            repeats=True,
-            is_axis=True,
-        ),
-        SpecOption(
-            "--scenario NAME",
-            "scenarios",
-            str,
-            "Process variation: common, clustered, dispersed or measured.",
-            "common",
-            repeats=True,
-            is_axis=True,
-        ),
-        SpecOption(
-            "--vdd VOLTS",
-            "vdd_volts",
-            float,
-            "Low supply voltage in V.",
-            "the scenario's own",
-            repeats=True,
-            is_axis=True,
-        ),
-        SpecOption(
-            "--kernel NAME",
-            "workload.kernels",
-            str,
-            "Bundled kernel, as `mcage trace list` lists them, or a trace file.",
-            "all bundled kernels",
-            repeats=True,
-        ),
-        SpecOption(
-            "--nbti NAME",
-            "aging.model",
-            str,
-            "NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME.",
-            "facelift",
-        ),
-        SpecOption(
-            "--horizon YEARS", "life.horizon_years", float, "Simulated time in years.", "10"
-        ),
-        SpecOption(
-            "--instances N",
-            "instances",
-            int,
-            "Number of sampled lives of a slice in every case.",
-            "10000",
-        ),
-        SpecOption("--seed N", "seed", int, "Seed of all random streams.", "1"),
-    ),
-    *grouped(
-        WORKLOAD,
-        SpecOption(
-            "--periods N",
-            "workload.periods",
-            int,
-            "Number of equal periods of a life; every instance draws a kernel for each.",
-            "5",
-        ),
-        SpecOption(
-            "--period-years YEARS",
-            "workload.period_years",
-            float,
-            "Length of a period in years, instead of --periods.",
-            "a fifth of the horizon",
-            seldom=True,
-        ),
-        SpecOption(
-            "--mix MIX",
-            "workload.mix",
-            str,
-            "How kernels are drawn: uniform, one (for life), dirichlet(alpha), or "
-            "weights(kernel: weight, ...).",
-            "uniform",
-        ),
-        SpecOption(
-            "--generations N",
-            "workload.generations",
-            int,
-            "Number of windows of each slot after which traces are cut; 0: whole traces.",
-            "0",
-        ),
-        SpecOption(
-            "--release WHEN",
-            "workload.release",
-            str,
-            "When a register window is freed: at the end of its wavefront or of its work-group.",
-            "wavefront",
-            seldom=True,
-        ),
-    ),
-    *grouped(
-        LIFE,
-        SpecOption(
-            "--epochs N",
-            "life.epochs",
-            int,
-            "Number of epochs, in each of which the fault map is fixed.",
-            "6",
-        ),
-        SpecOption(
-            "--guardband FRACTION",
-            "life.delay_guardband",
-            float,
-            "Relative delay increase that ends a life.",
-            "0.139",
-        ),
-        SpecOption(
-            "--spill-limit FRACTION",
-            "life.spill_limit",
-            float,
-            "Fraction of a kernel's register writes to the LDS above which a life ends.",
-            "no limit",
-        ),
-        SpecOption(
-            "--temperature KELVIN",
-            "life.temperature_kelvin",
-            str,
-            'Temperature in K: a number, or a distribution such as "normal(353, 5)".',
-            "353.15",
-            read=number_or_distribution,
-        ),
-        SpecOption(
-            "--temperature-swing KELVIN",
-            "life.temperature_swing_kelvin",
-            str,
-            'Temperature offset drawn for each epoch, in K: a distribution such as "normal(0, 5)".',
-            "0",
-            read=number_or_distribution,
-            seldom=True,
-        ),
-        SpecOption(
-            "--activity FRACTION",
-            "life.activity",
-            str,
-            "Fraction of the time in which slices are busy: a number or a distribution.",
-            "1",
-            read=number_or_distribution,
-            seldom=True,
-        ),
-        SpecOption(
-            "--idle STATE",
-            "life.idle",
-            str,
-            "State of the cells while the slice is idle: gated (off) or held (on).",
-            "gated",
-            seldom=True,
-        ),
-    ),
-    *grouped(
-        AGING,
-        SpecOption(
-            "--vt0 VOLTS",
-            "aging.vt0_volts",
-            str,
-            "Unaged threshold voltage in V: a number or a distribution.",
-            "the model's own",
-            read=number_or_distribution,
-            seldom=True,
-        ),
-        SpecOption(
-            "--shift-factor FACTOR",
-            "aging.shift_factor",
-            str,
-            "Factor on threshold shifts: a number or a distribution.",
-            "1",
-            read=number_or_distribution,
-            seldom=True,
-        ),
-        SpecOption(
-            "--nbti-spread ETA",
-            "aging.nbti_spread_mv",
-            float,
-            "Mean shift by a charged trap in mV: equally stressed transistors shift differently.",
-            "0",
-        ),
-        SpecOption(
-            "--delay-path PATH",
-            "life.delay_path",
-            str,
-            'Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)".',
-            "word",
-            seldom=True,
-        ),
-        SpecOption(
-            "--constant NAME=VALUE",
-            "aging.constants",
-            str,
-            "Constant of the NBTI model, such as eta=0.3.",
-            "the model's own",
-            repeats=True,
-            read=constants,
-        ),
-        SpecOption(
-            "--constants FILE",
-            "draws",
-            str,
-            "CSV file of joint draws of constants, such as a column aging.constants.eta: each "
-            "instance has a row of it.",
-            "no draws",
-            seldom=True,
-        ),
-        SpecOption(
-            "--pbti RATIO",
-            "aging.pbti",
-            str,
-            "Shifts of pull-down transistors (PBTI), as a ratio to those of a PMOS under the same "
-            "stress, or an NBTI model by its name.",
-            "0",
-            read=number_or_distribution,
-        ),
-        SpecOption(
-            "--vmin-model NAME",
-            "aging.vmin_model",
-            str,
-            "How Vmin grows: with the larger shift of a cell, or by margins for reading, writing "
-            "and holding (margins, margins-low, margins-high).",
-            "larger",
-        ),
-        SpecOption(
-            "--vmin-coefficient FACTOR",
-            "life.vmin_coefficient",
-            float,
-            "Growth of a cell's Vmin per threshold shift, in V/V.",
-            "1",
-            seldom=True,
-        ),
-    ),
-    *grouped(
-        FAULTS,
-        SpecOption(
-            "--fault-mode MODE",
-            "faults.mode",
-            str,
-            "Fault model: varius, varius-selected, table or table-exact.",
-            "varius",
-            seldom=True,
-        ),
-        SpecOption(
-            "--spread-blocks/--keep-blocks",
-            "faults.spread_blocks",
-            bool,
-            "Whether the faulty bits of an entry are spread over as many of its blocks.",
-            "--keep-blocks",
-            seldom=True,
-        ),
-        SpecOption(
-            "--slices-per-chip N",
-            "faults.slices_per_chip",
-            int,
-            "Number of successive instances that share a die.",
-            "1",
-        ),
-        SpecOption(
-            "--mu VOLTS",
-            "faults.mu_volts",
-            float,
-            "Middle of the distribution of Vmin in V.",
-            "the scenario's",
-        ),
-        SpecOption(
-            "--sigma-die VOLTS",
-            "faults.sigma_die_volts",
-            float,
-            "Standard deviation of Vmin from die to die, in V.",
-            "the scenario's",
-            seldom=True,
-        ),
-        SpecOption(
-            "--sigma-systematic VOLTS",
-            "faults.sigma_systematic_volts",
-            float,
-            "Standard deviation of the part of Vmin that is correlated within a slice, in V.",
-            "the scenario's",
-            seldom=True,
-        ),
-        SpecOption(
-            "--sigma-random VOLTS",
-            "faults.sigma_random_volts",
-            float,
-            "Standard deviation of Vmin from cell to cell, in V.",
-            "the scenario's",
-            seldom=True,
-        ),
-        SpecOption(
-            "--phi SIDES",
-            "faults.phi",
-            float,
-            "Range of the spatial correlation of a smooth field, in sides of the slice.",
-            "the scenario's",
-            seldom=True,
-        ),
-        SpecOption(
-            "--arrays SIZE",
-            "faults.arrays",
-            str,
-            "Size of the arrays that deviate as wholes, ENTRIESxBITS, or none: a smooth field.",
-            "the scenario's",
-            seldom=True,
-        ),
-        SpecOption(
-            "--tolerance FRACTION",
-            "faults.tolerance",
-            float,
-            "Largest deviation of a map of varius-selected from the published table.",
-            "0.05",
-            seldom=True,
-        ),
-    ),
-    *grouped(
-        REGISTERS,
-        SpecOption(
-            "--geometry NAME",
-            "registers.geometry",
-            str,
-            "Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32.",
-            "that of the traces",
-        ),
-        SpecOption(
-            "--delta-limit N",
-            "registers.delta_limit",
-            str,
-            "Largest delta of a compressible value, a power of two, or none.",
-            "64",
-            read=whole_number_or_word,
-        ),
-        SpecOption(
-            "--lds-rows N",
-            "registers.lds_rows",
-            int,
-            "Number of registers that the spill partition of the LDS holds for one slice.",
-            "8 KiB, 32 registers of 64 lanes",
-            seldom=True,
-        ),
-        SpecOption(
-            "--selector-offsets N",
-            "registers.selector_offsets",
-            int,
-            "Number of starting entries over which rotating selectors are averaged.",
-            "8",
-            seldom=True,
-        ),
-        SpecOption(
-            "--technology NAME",
-            "costs.technology",
-            str,
-            "Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one of "
-            "--costs.",
-            "28nm",
-            seldom=True,
-        ),
-        SpecOption(
-            "--costs FILE",
-            "costs.tables",
-            str,
-            "TOML file of constants of energy and slowdown.",
-            "those of the papers",
-            seldom=True,
-        ),
-    ),
-    *grouped(
-        RUN,
-        SpecOption(
-            "--rel-ci FRACTION",
-            "stopping.rel_ci",
-            float,
-            "Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a "
-            "sweep ends before --instances.",
-            "compute all instances",
-            only_sweeps=True,
-        ),
-        SpecOption(
-            "--of QUANTITY",
-            "stopping.of",
-            str,
-            "Quantity that --rel-ci looks at: median_life, b10_life, rmst (mean life up to the "
-            "horizon), max_dvth or spill_rate.",
-            "median_life",
-            only_sweeps=True,
-        ),
-    ),
-)
+@dataclass(frozen=True)
+class SpecArguments:
+    """What a command line says of the spec.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command, for error messages.
+    defaults : mapping
+        Top-level keys in which the command differs from a study of the spec.
+    file : Path or None
+        TOML file; options override it.
+    values : sequence of (str, object, str)
+        Key, value and flag of the options that were given.
+    settings : tuple of str
+        Each KEY=VALUE.
+    kind : type
+        Class of the spec.
+    """
+
+    command: str
+    defaults: Mapping[str, Any]
+    file: Path | None
+    values: Sequence[tuple[str, Any, str]]
+    settings: tuple[str, ...]
+    kind: "type[StudySpec]"
+
+    def spec(self) -> Any:
+        """Spec of the defaults of the command, over them the file, over both the options.
+
+        Raises
+        ------
+        UserError
+            As `StudySpec.from_toml`; or two options set the same key.
+        """
+        source = str(self.file) if self.file else self.command
+        fields = deepcopy(dict(self.defaults)) | (_read(self.file) if self.file else {})
+        changes = [(tuple(key.split(".")), value, flag) for key, value, flag in self.values]
+        changes += [(*parse_set(text), f"--set {text}") for text in self.settings]
+        _check_distinct([(path, option) for path, _, option in changes])
+        for path, value, _ in changes:
+            _put(fields, path, value, source)
+        if self.file and self.settings:
+            source = f"{source} and --set"
+        return self.kind.from_mapping(fields, source)
 
 
-def spec_option(flag: str) -> SpecOption:
-    """Row of an option, by its flag."""
-    return next(row for row in SPEC_OPTIONS if row.flag == flag)
+@dataclass(frozen=True, eq=False)
+class SpecOptions:
+    """Options of a command that takes a spec; the meta data of ``Annotated[SpecArguments, ...]``.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command.
+    defaults : mapping
+        Top-level keys in which the command differs from a study of the spec.
+    single_case : bool
+        Whether the command looks at one case: its technique, environment, scenario and low Vdd
+        are given once each, and there is no stopping rule.
+    help : mapping
+        Texts in place of those of the keys, the default included, by flag.
+    example : str
+        KEY=VALUE that the help gives as an example.
+    kind : str
+        Module and name of the class of the spec, which is imported when the options are needed.
+    """
+
+    command: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    single_case: bool = False
+    help: Mapping[str, str] = field(default_factory=dict)
+    example: str = "faults.mu_volts=0.14"
+    kind: str = "mcage.spec:SweepSpec"
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the argument SPEC, the options of the keys, ``--set`` and ``--help-all``."""
+        from mcage.spec.keys import COMPARED
+
+        keys = self._keys()
+        compared = [self._parameter(key) for key in keys if key.panel == COMPARED]
+        others = [self._parameter(key) for key in keys if key.panel != COMPARED]
+        settings = Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                metavar="KEY=VALUE",
+                help=f"Any key of the spec, such as {self.example}; VALUE as in TOML, words "
+                "without quotation marks. May be repeated.",
+                rich_help_panel=CASE if self.single_case else COMPARED,
+            ),
+        ]
+        set_, help_all = _keyword("set_", settings), _keyword("help_all", _HelpAll)
+        return [_keyword("spec", _File), *compared, set_, *others, help_all]
+
+    def gathered(self, values: Mapping[str, Any]) -> SpecArguments:
+        """Return the values of the options that were given."""
+        return SpecArguments(
+            command=self.command,
+            defaults=self.defaults,
+            file=values["spec"],
+            values=[
+                (key.name, key.read(value), key.flag)
+                for key in self._keys()
+                if (value := values[key.parameter]) not in (None, [])
+            ],
+            settings=tuple(values["set_"] or ()),
+            kind=self._class,
+        )
+
+    @property
+    def _class(self) -> "type[StudySpec]":
+        module, _, name = self.kind.partition(":")
+        kind: type[StudySpec] = getattr(import_module(module), name)
+        return kind
+
+    def _keys(self) -> "list[Key]":
+        keys = self._class.options()
+        if not self.single_case:
+            return keys
+        return [
+            replace(key, once=key.option.is_axis)
+            for key in keys
+            if not key.name.startswith("stopping.")
+        ]
+
+    def _parameter(self, key: "Key") -> inspect.Parameter:
+        from mcage.spec.keys import COMPARED
+
+        said = f"{key.help}{' May be repeated.' if key.repeats else ''} Default: "
+        option = typer.Option(
+            key.flags,
+            metavar=key.metavar,
+            help=self.help.get(key.flag, f"{said}{key.default_text(self.defaults.get(key.name))}."),
+            rich_help_panel=CASE if self.single_case and key.panel == COMPARED else key.panel,
+            hidden=key.option.seldom,
+        )
+        kind: Any = GenericAlias(list, (key.type,)) if key.repeats else key.type
+        return _keyword(key.parameter, Annotated[kind | None, option])
+
+
+@dataclass(frozen=True, eq=False)
+class KeyOptions:
+    """Options for some keys of a sweep in another command; gives key, value and flag of each.
+
+    Parameters
+    ----------
+    keys : mapping
+        Usage by key; where it is empty, that of the sweep. Lists become single values.
+    panel : str, optional
+        Panel of the help.
+    help : mapping
+        Texts in place of those of the keys, the default included, by key.
+    """
+
+    keys: Mapping[str, str]
+    panel: str | None = None
+    help: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the options."""
+        return [
+            _keyword(
+                key.parameter,
+                Annotated[
+                    key.type | None,
+                    typer.Option(
+                        key.flags,
+                        metavar=key.metavar,
+                        help=self.help.get(key.name, f"{key.help} Default: {key.default_text()}."),
+                        rich_help_panel=self.panel,
+                    ),
+                ],
+            )
+            for key in self._keys()
+        ]
+
+    def gathered(self, values: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
+        """Return what was given."""
+        return [
+            (key.name, key.read(value), key.flag)
+            for key in self._keys()
+            if (value := values[key.parameter]) is not None
+        ]
+
+    def _keys(self) -> "list[Key]":
+        from mcage.spec import SweepSpec
+
+        keys = {key.name: key for key in SweepSpec.options()}
+        return [
+            replace(
+                key := keys[name],
+                types=key.types - {tuple},
+                option=replace(key.option, usage=usage or key.option.usage),
+            )
+            for name, usage in self.keys.items()
+        ]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Plain values of a spec: of a TOML file, or as a results file or a shard folder records it."""
+    from mcage.campaign.sources.recorded import recorded_campaign
+    from mcage.spec.toml_files import parse_toml, read_toml
+
+    recorded = recorded_campaign(path)
+    return parse_toml(recorded.spec_toml) if recorded else read_toml(path)
+
+
+_File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="SPEC",
+        help="TOML file of the spec, or a results file or shard folder that records one; options "
+        "override it.",
+    ),
+]
+
+
+def _show_all(context: typer.Context, asked: bool | None) -> None:
+    """Print the help with the options that are otherwise hidden."""
+    if not asked:
+        return
+    with all_shown(context.command):
+        typer.echo(context.get_help())
+    raise typer.Exit
+
+
+_HelpAll = Annotated[
+    bool | None,
+    typer.Option(
+        "--help-all",
+        is_eager=True,
+        callback=_show_all,
+        help="Show all options, also those that are seldom needed.",
+        rich_help_panel=RUN,
+    ),
+]
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+    """Parameter that is None unless it is given."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+
+
+def parse_set(text: str) -> tuple[tuple[str, ...], Any]:
+    """Read one KEY=VALUE.
+
+    Parameters
+    ----------
+    text : str
+        The key as in the TOML file of a spec, with dots between tables; the value as in TOML, or a
+        word without quotation marks.
+
+    Returns
+    -------
+    path : tuple of str
+        Parts of the key.
+    value : object
+        Plain value; a text where it is no TOML.
+
+    Raises
+    ------
+    UserError
+        If the text has another form.
+    """
+    key, equals, value = (part.strip() for part in text.partition("="))
+    path = _path_of(key)
+    if not (equals and value and path):
+        raise UserError(
+            f"--set {one_line(text)}: KEY=VALUE is needed, such as faults.mu_volts=0.14"
+        )
+    return path, _value_of(text, value)
+
+
+def _path_of(key: str) -> tuple[str, ...]:
+    """Parts of a key as TOML reads it; empty if it is no key."""
+    from mcage.spec.toml_files import parse_toml
+
+    path: list[str] = []
+    if len(key) > _LONGEST_KEY or "\n" in key:
+        return ()
+    try:
+        fields = parse_toml(f"{key} = 0")
+    except ValueError:
+        return ()
+    while fields:
+        (name,) = fields
+        path.append(name)
+        fields = fields[name]
+    return tuple(path)
+
+
+def _value_of(text: str, value: str) -> Any:
+    from mcage.spec.toml_files import NotPlainError, parse_toml
+
+    is_structured = value.startswith(("[", "{", '"', "'"))
+    if "\n" in value and not is_structured:
+        return value
+    try:
+        fields = parse_toml(f"value = {value}")
+    except NotPlainError as error:
+        raise UserError(f"--set {one_line(text)}: {error}") from error
+    except ValueError as error:
+        if is_structured:
+            raise UserError(f"--set {one_line(text)}: not a TOML value ({error})") from error
+        return value
+    if list(fields) != ["value"]:
+        raise UserError(f"--set {one_line(text)}: one KEY=VALUE is needed")
+    return fields["value"]
+
+
+def _check_distinct(given: Sequence[tuple[tuple[str, ...], str]]) -> None:
+    """Refuse two options for the same key, or for a table and a key of it.
+
+    Parameters
+    ----------
+    given : sequence of (tuple of str, str)
+        For each option the key that it sets, and the option as the user gave it.
+
+    Raises
+    ------
+    UserError
+        One line that names both.
+    """
+    for number, (path, option) in enumerate(given):
+        for other_path, other in given[:number]:
+            table = min(path, other_path, key=len)
+            if path[: len(table)] == other_path[: len(table)]:
+                raise UserError(
+                    f"{one_line(other)} and {one_line(option)} both set "
+                    f"{one_line('.'.join(table))}: give one of them"
+                )
+
+
+def _put(fields: dict[str, Any], path: Sequence[str], value: Any, source: str) -> None:
+    """Put a value into nested tables and lists, and make the tables that are missing.
+
+    Parameters
+    ----------
+    fields : dict
+        Plain values of a spec, which are changed.
+    path : sequence of str
+        Parts of the key; a number counts the places of a list from 0.
+    value : object
+        Plain value.
+    source : str
+        Where the fields come from, for error messages.
+
+    Raises
+    ------
+    UserError
+        If a part of the key stands for something else than a table or a list.
+    """
+    holder: Any = fields
+    for length, name in enumerate(path[:-1], 1):
+        if isinstance(holder, dict):
+            holder = holder.setdefault(name, {})
+        else:
+            holder = holder[_place(holder, path[:length], source)]
+        if not isinstance(holder, dict | list):
+            key = one_line(".".join(path[:length]))
+            raise UserError(f"{source}: {key} = {shortened(holder)}: must be a table")
+    if isinstance(holder, list):
+        holder[_place(holder, path, source)] = value
+    else:
+        holder[path[-1]] = value
+
+
+def _place(holder: list[Any], path: Sequence[str], source: str) -> int:
+    """Place of a list that the last part of a key names."""
+    *table, name = path
+    if name.isdecimal() and len(name) < 10 and int(name) < len(holder):
+        return int(name)
+    places = f"places 0 ... {len(holder) - 1}" if holder else "no places"
+    raise UserError(f"{source}: {one_line('.'.join(table))} has {places}, not {one_line(name)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mcage.cli.commands import RUN
 from mcage.cli.run_options import (
     Devices,
     Engine,
@@ -16,8 +17,7 @@ from mcage.cli.run_options import (
     chosen_executor,
     computed,
 )
-from mcage.cli.spec_arguments import SpecArguments, SpecOptions
-from mcage.cli.spec_options import RUN
+from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
 from mcage.plain_text import visible, visible_lines
 
@@ -65,10 +65,9 @@ def _check(spec: "SweepSpec", run: SweepRunOptions) -> None:
     """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
     from mcage.engines.select import parse_devices, select_engine
     from mcage.sweep.study import Sweep
-    from mcage.sweep.unused_keys import refuse_unused
 
     check_run(run)
-    refuse_unused(spec)
+    spec.refuse_unused()
     _ = Sweep(spec, *select_engine(run.engine, parse_devices(run.devices))).header
 
 
@@ -112,9 +111,8 @@ def _computed(spec: "SweepSpec", run: SweepRunOptions) -> Path | None:
     from mcage.campaign.shard_folder import BESIDE
     from mcage.engines.select import parse_devices
     from mcage.files.destination import place_of
-    from mcage.sweep.unused_keys import refuse_unused
 
-    refuse_unused(spec)
+    spec.refuse_unused()
     place_of(run.out, BESIDE)
     devices, progress = parse_devices(run.devices), progress_on_stderr(run.progress)
     with chosen_executor(run, progress, run.engine in ("auto", "cuda"), devices) as executor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.commands import GroupedCommand, with_options
+from mcage.cli.commands import add_command
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 
@@ -274,15 +274,9 @@ def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tu
     return lines
 
 
-app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
-app.command("import", cls=GroupedCommand)(with_options(import_command))
-app.command("characterize", cls=GroupedCommand)(characterize_command)
-app.command("synthesize", cls=GroupedCommand)(synthesize_command)
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
-@app.command("list", cls=GroupedCommand)
 def list_traces(as_json: AsJson = False) -> None:
     """List the bundled traces."""
     from mcage.report.console import console, plain_table
@@ -327,7 +321,6 @@ def list_traces(as_json: AsJson = False) -> None:
     console().print(table)
 
 
-@app.command("show", cls=GroupedCommand)
 def show_trace(
     trace: Annotated[str, typer.Argument(help="Name of a bundled trace, or a trace file.")],
     as_json: AsJson = False,
@@ -346,7 +339,6 @@ def show_trace(
         _print_summary(numbers, opened.source)
 
 
-@app.command("validate", cls=GroupedCommand)
 def validate_traces(
     files: Annotated[list[Path], typer.Argument(help="Trace files.", metavar="FILE...")],
 ) -> None:
@@ -395,3 +387,12 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
         shares.add_row(f"Warped-Compression: {size} bytes", f"{100 * share:.1f}")
     terminal = console()
     terminal.print(table, "", shares)
+
+
+app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
+add_command(app, import_command, "import")
+add_command(app, characterize_command, "characterize")
+add_command(app, synthesize_command, "synthesize")
+add_command(app, list_traces, "list")
+add_command(app, show_trace, "show")
+add_command(app, validate_traces, "validate")

@@ -9,16 +9,22 @@ from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.results.header import StoppingRule
 from mcage.results.variable import Variable
+from mcage.spec.keys import Option
 from mcage.spec.sections import Name, Section
+
+MeanOf = Annotated[Name, Option("--of VARIABLE")]
+"""Name of the variable whose mean is looked at."""
 
 
 class MeanStopping(Section):
     """When a campaign may end before its last instance."""
 
-    rel_ci: Annotated[float, Field(gt=0, lt=1)]
-    """Largest half-width of the 95 % interval relative to the value."""
-    of: Name
-    """Variable whose mean is looked at."""
+    rel_ci: Annotated[
+        float, Field(gt=0, lt=1), Option("--rel-ci R", default="all instances are computed")
+    ]
+    """Stop as soon as a mean is known to this relative half-width (95 %)."""
+    of: MeanOf
+    """The variable whose mean is looked at."""
 
 
 def stopping_rule(

@@ -4,18 +4,21 @@ The keys stand in `mcage.spec.sections` and `mcage.spec.environments`; every val
 it enters, and past this border all values are trusted.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 from pydantic import Field, field_validator, model_validator
 
 from mcage.aging.environment import PRESETS, PRESETS_AT_SCENARIO_VDD
 from mcage.distributions import Distribution
+from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_periods
+from mcage.spec.keys import Option, UsedIf, unused_key
 from mcage.spec.sections import (
     Aging,
     Costs,
@@ -28,9 +31,29 @@ from mcage.spec.sections import (
     distinct,
 )
 from mcage.spec.study_spec import StudySpec, with_table
+from mcage.techniques import technique
 
-if TYPE_CHECKING:
-    from mcage.spec.study_spec import SweepFields
+Table = Mapping[str, Any]
+
+
+class SweepFields(TypedDict, total=False):
+    """Keys of `mcage.SweepSpec`, as editors and type checkers know them; each may be left out."""
+
+    instances: int
+    seed: int
+    techniques: str | Sequence[str]
+    environments: str | Sequence[str]
+    scenarios: str | Sequence[str]
+    vdd_volts: float | Sequence[float]
+    workload: Workload | Table
+    life: Life | Table
+    aging: Aging | Table
+    faults: Faults | Table
+    registers: Registers | Table
+    costs: Costs | Table
+    stopping: Stopping | Table | None
+    operating_points: Mapping[str, Sequence[Point | Table]] | None
+    draws: Draws | Table | str | None
 
 
 @dataclass(frozen=True)
@@ -63,23 +86,39 @@ class SweepSpec(StudySpec):
 
         def __init__(self, **fields: Unpack[SweepFields]) -> None: ...
 
-    instances: Annotated[int, Field(ge=1, le=10**9)] = 10_000
-    """Sampled lives of a slice, in every case."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    compared: ClassVar = [
+        *("techniques", "environments", "scenarios", "vdd_volts", "workload.kernels"),
+        *("aging.model", "life.horizon_years", "instances", "seed"),
+    ]
+
+    instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 10_000
+    """Number of sampled lives of a slice in every case."""
+    seed: Annotated[int, Field(ge=0, lt=2**63), Option("--seed N")] = 1
     """Seed of all random streams."""
-    techniques: Annotated[tuple[Name, ...], Field(min_length=1)] = (
-        "baseline",
-        "rc+rar",
-        "rrcd",
-        "rrcd+rc+rar",
-    )
-    environments: Annotated[tuple[Name, ...], Field(min_length=1)] = ("nominal", "dvfs")
-    """Environments to compare: presets, or names that `operating_points` defines."""
+    techniques: Annotated[
+        tuple[Name, ...], Field(min_length=1), Option("--technique NAME", is_axis=True)
+    ] = ("baseline", "rc+rar", "rrcd", "rrcd+rc+rar")
+    """Protection technique, as `mcage techniques` lists them, or a user-defined one as
+    module:NAME."""
+    environments: Annotated[
+        tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
+    ] = ("nominal", "dvfs")
+    """Operating points of a life: nominal, undervolted, dvfs, or a name that SPEC defines."""
     scenarios: Annotated[
-        tuple[Literal["common", "clustered", "dispersed", "measured"], ...], Field(min_length=1)
+        tuple[Literal["common", "clustered", "dispersed", "measured"], ...],
+        Field(min_length=1),
+        Option("--scenario NAME", is_axis=True),
     ] = ("common",)
-    vdd_volts: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
-    """Low supply voltages to compare; empty: each scenario's own."""
+    """Process variation: common, clustered, dispersed or measured."""
+    vdd_volts: Annotated[
+        tuple[Annotated[float, Field(gt=0, le=2)], ...],
+        Option("--vdd VOLTS", default="the scenario's own", is_axis=True),
+        UsedIf(
+            lambda spec, _: any(map(spec.uses_scenario_vdd, spec.environments)),
+            lambda spec: spec.fixed_voltages,
+        ),
+    ] = ()
+    """Low supply voltage in V."""
     workload: Workload = Workload()
     life: Life = Life()
     aging: Aging = Aging()
@@ -90,9 +129,11 @@ class SweepSpec(StudySpec):
     """Rule by which the sweep may end before it has computed all ``instances``."""
     operating_points: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
     """Operating points of user-defined environments, by name; None: there are presets only."""
-    draws: Draws | None = None
-    """Joint draws of constants, of which each instance has a row, or the CSV file that holds them;
-    None: constants are those of the other keys."""
+    draws: Annotated[
+        Draws | None, Option("--constants FILE", default="no draws", seldom=True, panel="Aging")
+    ] = None
+    """CSV file of joint draws of constants, such as a column aging.constants.eta: each instance
+    has a row of it."""
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +214,33 @@ class SweepSpec(StudySpec):
         return environment in PRESETS_AT_SCENARIO_VDD or any(
             isinstance(point.vdd_volts, str) for point in points
         )
+
+    @property
+    def fixed_voltages(self) -> str:
+        """Why no case has a use for a low Vdd."""
+        names = ", ".join(map(repr, self.environments))
+        alone = len(self.environments) == 1
+        return (
+            f"{'environment' if alone else 'environments'} {names} {'has' if alone else 'have'} "
+            "fixed voltages and would not use it; leave it out, or choose undervolted or dvfs"
+        )
+
+    def refuse_unused(self) -> None:
+        """Refuse a value, other than the default, that no case has a use for.
+
+        It can change nothing, and the results would be taken for those of that value. The spec
+        alone decides, and not what its traces or dies turn out to need.
+
+        Raises
+        ------
+        UserError
+            If there is such a value: one line with key, value and reason; or if a technique is
+            unknown.
+        """
+        techniques = [technique(name) for name in self.techniques]
+        drawn = () if self.draws is None else tuple(self.draws.columns)
+        if problem := unused_key(self, techniques, drawn):
+            raise UserError(problem)
 
     def points_of(self, environment: str) -> tuple[Point, ...]:
         """Operating points of a user-defined environment; empty for a preset."""

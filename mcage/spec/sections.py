@@ -4,8 +4,9 @@ Unknown keys are refused, and every value is checked where it enters: past this 
 are trusted.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -29,9 +30,14 @@ from mcage.spec.cost_constants import (
     statuses_in,
     technologies_in,
 )
+from mcage.spec.keys import Option, UsedIf
 from mcage.spec.workload_mix import canonical_mix
 from mcage.stats.wording import known_name
-from mcage.variation.scenarios import NO_ARRAYS, ArraySize
+from mcage.variation.modes import GROWING_MODES
+from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
+
+if TYPE_CHECKING:
+    from mcage.techniques import Technique
 
 PAPER_GUARDBAND = 0.139
 """Delay increase that the baseline's worst cell reaches in its three years (Valero et al., IEEE TC
@@ -69,6 +75,45 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+OF_SCENARIO = "the scenario's"
+"""Default, in words, of the constants of Vmin."""
+
+
+def used_by(uses: "Callable[[Technique], bool]", use: str) -> UsedIf:
+    """Say that only certain techniques have a use for a key, and what for."""
+    return UsedIf(
+        lambda _, techniques: any(map(uses, techniques)),
+        lambda spec: (
+            f"no technique of this sweep ({', '.join(spec.techniques)}) {use}; leave it out"
+        ),
+    )
+
+
+def _faults_grow(spec: Any, _: Any) -> bool:
+    return spec.faults.mode in GROWING_MODES
+
+
+_OF_GROWING_FAULTS = UsedIf(
+    _faults_grow,
+    "faults of mode {spec.faults.mode!r} do not grow; leave it out, or choose mode varius",
+)
+
+
+def _slices_vary(spec: Any, _: Any) -> bool:
+    return _largest(spec, "sigma_systematic_volts") > 0
+
+
+def _largest(spec: Any, name: str) -> float:
+    """Largest value of a parameter of the fault model in any scenario of the sweep."""
+    drawn = None if spec.draws is None else spec.draws.bounds(f"faults.{name}")
+    if drawn is not None:
+        return float(drawn[1])
+    value = getattr(spec.faults, name)
+    if value is None:
+        value = max(getattr(scenario(label), name) for label in spec.scenarios)
+    return float(value)
+
+
 def distribution_within(lowest: float, highest: float, unit: str) -> BeforeValidator:
     """Make a validator of a number, or of the text of a distribution, for a key of a spec.
 
@@ -102,45 +147,100 @@ def distribution_within(lowest: float, highest: float, unit: str) -> BeforeValid
 class Workload(Section):
     """Which kernels a slice runs, and for how long."""
 
-    kernels: tuple[Name, ...] = ()
-    """Bundled kernels or trace files; empty: all bundled kernels."""
-    periods: Annotated[int, Field(ge=1, le=MOST_PERIODS)] = 5
-    """Number of periods, of equal length, into which a life is cut; every instance draws a kernel
-    for each. `period_years`, the length of a period, may be given in its place."""
-    mix: Annotated[str | dict[str, float], BeforeValidator(canonical_mix)] = "uniform"
-    """How kernels are drawn: ``uniform``, ``one`` for life, ``dirichlet(alpha)``, or weights."""
-    generations: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Number of windows of each slot after which a trace is cut; 0: the whole trace."""
-    release: Literal["wavefront", "work-group"] = "wavefront"
-    """When a register window is freed: when its wavefront ends, or when its work-group ends, as
-    the bundled traces record it."""
+    panel: ClassVar = "Workload"
+
+    kernels: Annotated[
+        tuple[Name, ...], Option("--kernel NAME", default="all bundled kernels")
+    ] = ()
+    """Bundled kernel, as `mcage trace list` lists them, or a trace file."""
+    periods: Annotated[int, Field(ge=1, le=MOST_PERIODS), Option("--periods N")] = 5
+    """Number of equal periods of a life; every instance draws a kernel for each."""
+    period_years: Annotated[
+        float | None,
+        Field(exclude=True, repr=False),
+        Option("--period-years YEARS", default="a fifth of the horizon", seldom=True),
+    ] = None
+    """Length of a period in years, instead of --periods."""
+    mix: Annotated[
+        str | dict[str, float],
+        BeforeValidator(canonical_mix),
+        Option("--mix MIX"),
+        UsedIf(
+            lambda spec, _: len(spec.workload.kernels) != 1,
+            "a sweep of one kernel ({spec.workload.kernels[0]}) has nothing to draw; leave it out",
+        ),
+    ] = "uniform"
+    """How kernels are drawn: uniform, one (for life), dirichlet(alpha), or
+    weights(kernel: weight, ...)."""
+    generations: Annotated[int, Field(ge=0, le=1_000_000), Option("--generations N")] = 0
+    """Number of windows of each slot after which traces are cut; 0: whole traces."""
+    release: Annotated[
+        Literal["wavefront", "work-group"], Option("--release WHEN", seldom=True)
+    ] = "wavefront"
+    """When a register window is freed: at the end of its wavefront or of its work-group."""
 
 
 class Life(Section):
     """How long an instance is simulated, what ends its life, and its conditions meanwhile."""
 
-    horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
-    """Simulated time."""
-    epochs: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Number of epochs, in each of which the fault map is fixed; at least one for each period."""
-    delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
-    """Relative delay increase of the worst transistor that ends a life."""
-    temperature_kelvin: Annotated[float | str, distribution_within(200, 450, "K")] = 353.15
-    """Temperature of a slice."""
-    temperature_swing_kelvin: Annotated[float | str, distribution_within(-250, 250, "K")] = 0.0
-    """Temperature offset that is drawn for each epoch of each instance."""
-    activity: Annotated[float | str, distribution_within(0.001, 1, "of the time")] = 1.0
-    """Fraction of the time in which a slice is busy."""
-    idle: Literal["gated", "held"] = "gated"
-    """State of the cells while the slice is idle: ``gated``, switched off, so that both
-    transistors recover, or ``held``, on, so that they hold what the kernel has left."""
-    spill_limit: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Fraction of a kernel's register writes to the LDS above which a life ends; None: any."""
-    vmin_coefficient: Annotated[float, Field(ge=0, le=10)] = 1.0
-    """Growth of a cell's Vmin per threshold shift, V/V (assumed; docs/aging.md)."""
-    delay_path: Name = "word"
-    """What decides the delay where `aging.nbti_spread_mv` is not 0: ``word``, ``worst``, or
-    ``paths(COUNT, CELLS)``; docs/aging.md."""
+    panel: ClassVar = "Life"
+
+    horizon_years: Annotated[float, Field(ge=0.001, le=100), Option("--horizon YEARS")] = 10.0
+    """Simulated time in years."""
+    epochs: Annotated[int, Field(ge=1, le=1000), Option("--epochs N")] = 6
+    """Number of epochs, in each of which the fault map is fixed."""
+    delay_guardband: Annotated[float, Field(gt=0, le=100), Option("--guardband FRACTION")] = (
+        PAPER_GUARDBAND
+    )
+    """Relative delay increase that ends a life."""
+    temperature_kelvin: Annotated[
+        float | str, distribution_within(200, 450, "K"), Option("--temperature KELVIN")
+    ] = 353.15
+    """Temperature in K: a number, or a distribution such as "normal(353, 5)"."""
+    temperature_swing_kelvin: Annotated[
+        float | str,
+        distribution_within(-250, 250, "K"),
+        Option("--temperature-swing KELVIN", seldom=True),
+    ] = 0.0
+    """Temperature offset drawn for each epoch, in K: a distribution such as "normal(0, 5)"."""
+    activity: Annotated[
+        float | str,
+        distribution_within(0.001, 1, "of the time"),
+        Option("--activity FRACTION", seldom=True),
+    ] = 1.0
+    """Fraction of the time in which slices are busy: a number or a distribution."""
+    idle: Annotated[
+        Literal["gated", "held"],
+        Option("--idle STATE", seldom=True),
+        UsedIf(
+            lambda spec, _: spec.life.activity != 1.0,
+            "slices are never idle, since life.activity = 1; leave it out, or lower that",
+        ),
+    ] = "gated"
+    """State of the cells while the slice is idle: gated (off) or held (on)."""
+    spill_limit: Annotated[
+        Annotated[float, Field(ge=0, le=1)] | None,
+        Option("--spill-limit FRACTION", default="no limit"),
+        used_by(lambda technique: technique.redirects, "spills to the LDS"),
+    ] = None
+    """Fraction of a kernel's register writes to the LDS above which a life ends."""
+    vmin_coefficient: Annotated[
+        float,
+        Field(ge=0, le=10),
+        Option("--vmin-coefficient FACTOR", seldom=True, panel="Aging"),
+        _OF_GROWING_FAULTS,
+    ] = 1.0
+    """Growth of a cell's Vmin per threshold shift, in V/V."""
+    delay_path: Annotated[
+        Name,
+        Option("--delay-path PATH", seldom=True, panel="Aging"),
+        UsedIf(
+            lambda spec, _: spec.aging.nbti_spread_mv > 0,
+            "transistors that are stressed alike shift alike, so that all paths do; leave it out, "
+            "or give aging.nbti_spread_mv",
+        ),
+    ] = "word"
+    """Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)"."""
 
     @field_validator("idle", mode="before")
     @classmethod
@@ -177,26 +277,36 @@ def _ratio_or_model(given: Any) -> float | str:
 class Aging(Section):
     """How the threshold voltages of transistors shift."""
 
-    model: Name = "facelift"
-    """NBTI model that ships with mcage, or a user-defined one as module:NAME; see
-    `mcage nbti --list`."""
-    vt0_volts: Annotated[float | str, distribution_within(0, 1, "V")] | None = None
-    """Unaged threshold voltage (its magnitude); None: the model's own."""
-    shift_factor: Annotated[float | str, distribution_within(0, 10, "(a factor)")] = 1.0
-    """Factor on every threshold shift."""
-    nbti_spread_mv: Annotated[float, Field(ge=0, le=50)] = 0.0
-    """Mean shift by a charged trap, eta, in mV: transistors that are stressed alike shift
-    differently; 0: they shift alike."""
-    pbti: Annotated[float | str, BeforeValidator(_ratio_or_model)] = 0.0
-    """PBTI of the pull-down transistors: the ratio of their shifts to those of a PMOS under the
-    same stress, or an NBTI model whose equations they follow; 0: they do not age."""
-    vmin_model: Name = "larger"
-    """How Vmin grows: with the ``larger`` shift of a cell, or by the margins for reading, writing
-    and holding: ``margins``, ``margins-low`` or ``margins-high``; docs/aging.md."""
-    constants: Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None = (
-        None
-    )
-    """Constants in place of the model's own, by their names in `mcage nbti --list`."""
+    panel: ClassVar = "Aging"
+
+    model: Annotated[Name, Option("--nbti NAME")] = "facelift"
+    """NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME."""
+    vt0_volts: Annotated[
+        Annotated[float | str, distribution_within(0, 1, "V")] | None,
+        Option("--vt0 VOLTS", default="the model's own", seldom=True),
+    ] = None
+    """Unaged threshold voltage in V: a number or a distribution."""
+    shift_factor: Annotated[
+        float | str,
+        distribution_within(0, 10, "(a factor)"),
+        Option("--shift-factor FACTOR", seldom=True),
+    ] = 1.0
+    """Factor on threshold shifts: a number or a distribution."""
+    nbti_spread_mv: Annotated[float, Field(ge=0, le=50), Option("--nbti-spread ETA")] = 0.0
+    """Mean shift by a charged trap in mV: equally stressed transistors shift differently."""
+    pbti: Annotated[
+        float | str, BeforeValidator(_ratio_or_model), Option("--pbti RATIO"), _OF_GROWING_FAULTS
+    ] = 0.0
+    """Shifts of pull-down transistors (PBTI), as a ratio to those of a PMOS under the same stress,
+    or an NBTI model by its name."""
+    vmin_model: Annotated[Name, Option("--vmin-model NAME"), _OF_GROWING_FAULTS] = "larger"
+    """How Vmin grows: with the larger shift of a cell, or by margins for reading, writing and
+    holding (margins, margins-low, margins-high)."""
+    constants: Annotated[
+        Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None,
+        Option("--constant NAME=VALUE", default="the model's own"),
+    ] = None
+    """Constant of the NBTI model, such as eta=0.3."""
 
     @field_validator("constants")
     @classmethod
@@ -220,28 +330,75 @@ class Aging(Section):
 class Faults(Section):
     """Where faults come from."""
 
-    mode: Literal["varius", "varius-selected", "table", "table-exact"] = "varius"
-    """Fault model: VARIUS, VARIUS maps selected to match a published table, or the table."""
-    spread_blocks: bool = False
-    """Whether the faulty bits of an entry lie in as many blocks as there are (RRCD's conservative
-    rule)."""
-    slices_per_chip: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Number of instances with successive ids that share a die."""
-    mu_volts: float | None = None
-    """Middle of the distribution of Vmin; None, here and in the next five: the scenario's."""
-    sigma_die_volts: float | None = None
-    """Standard deviation of Vmin from die to die."""
-    sigma_systematic_volts: float | None = None
-    """Standard deviation of the part of Vmin that is correlated over a slice."""
-    sigma_random_volts: float | None = None
-    """Standard deviation of Vmin from cell to cell."""
-    phi: float | None = None
+    panel: ClassVar = "Faults"
+
+    mode: Annotated[
+        Literal["varius", "varius-selected", "table", "table-exact"],
+        Option("--fault-mode MODE", seldom=True),
+    ] = "varius"
+    """Fault model: varius, varius-selected, table or table-exact."""
+    spread_blocks: Annotated[
+        bool,
+        Option("--spread-blocks/--keep-blocks", seldom=True),
+        used_by(
+            lambda technique: technique.stores_in_blocks, "uses single blocks of a faulty entry"
+        ),
+        UsedIf(
+            _faults_grow,
+            "mode {spec.faults.mode!r} puts each faulty bit into a block of its own anyway; leave "
+            "it out, or choose mode varius",
+        ),
+    ] = False
+    """Whether the faulty bits of an entry are spread over as many of its blocks."""
+    slices_per_chip: Annotated[
+        int,
+        Field(ge=1, le=10_000),
+        Option("--slices-per-chip N"),
+        UsedIf(
+            lambda spec, _: _largest(spec, "sigma_die_volts") > 0 or spec.stopping is not None,
+            "dies do not differ, so that it does not matter which slices share one; leave it out, "
+            "or give faults.sigma_die_volts",
+        ),
+    ] = 1
+    """Number of successive instances that share a die."""
+    mu_volts: Annotated[float | None, Option("--mu VOLTS", OF_SCENARIO)] = None
+    """Middle of the distribution of Vmin in V."""
+    sigma_die_volts: Annotated[
+        float | None, Option("--sigma-die VOLTS", OF_SCENARIO, seldom=True)
+    ] = None
+    """Standard deviation of Vmin from die to die, in V."""
+    sigma_systematic_volts: Annotated[
+        float | None, Option("--sigma-systematic VOLTS", OF_SCENARIO, seldom=True)
+    ] = None
+    """Standard deviation of the part of Vmin that is correlated within a slice, in V."""
+    sigma_random_volts: Annotated[
+        float | None, Option("--sigma-random VOLTS", OF_SCENARIO, seldom=True)
+    ] = None
+    """Standard deviation of Vmin from cell to cell, in V."""
+    phi: Annotated[
+        float | None,
+        Option("--phi SIDES", OF_SCENARIO, seldom=True),
+        UsedIf(
+            _slices_vary,
+            "no deviation is correlated over a slice, since sigma_systematic_volts = 0; leave it "
+            "out, or give faults.sigma_systematic_volts",
+        ),
+    ] = None
     """Range of the spatial correlation of a smooth field, in sides of the slice."""
-    arrays: Name | None = None
-    """Size of the arrays that deviate as wholes, ``"ENTRIESxBITS"``, or ``"none"`` for a smooth
-    field."""
-    tolerance: float | None = None
-    """Largest deviation of a selected map from the table; None: 0.05."""
+    arrays: Annotated[
+        Name | None,
+        Option("--arrays SIZE", OF_SCENARIO, seldom=True),
+        UsedIf(
+            _slices_vary,
+            "arrays do not differ, since sigma_systematic_volts = 0; leave it out, or give "
+            "faults.sigma_systematic_volts",
+        ),
+    ] = None
+    """Size of the arrays that deviate as wholes, ENTRIESxBITS, or none: a smooth field."""
+    tolerance: Annotated[
+        float | None, Option("--tolerance FRACTION", default="0.05", seldom=True)
+    ] = None
+    """Largest deviation of a map of varius-selected from the published table."""
 
     @field_validator("arrays")
     @classmethod
@@ -283,16 +440,31 @@ class Geometry(Section):
 class Registers(Section):
     """Sizes and rules of the register file and its techniques."""
 
-    geometry: Geometry | None = None
-    """The slice, or the name of its preset; None: that of the traces."""
+    panel: ClassVar = "Registers"
 
-    delta_limit: int | str = 64
-    """Largest delta of a compressible value, a power of two: 64 as published, or "none"."""
-    lds_rows: Annotated[int, Field(ge=0, le=1024)] | None = None
-    """Number of registers that the spill partition of the LDS holds for one slice; None: 8 KiB,
-    which is 32 registers of 256 bytes."""
-    selector_offsets: Annotated[int, Field(ge=1, le=256)] = 8
-    """Number of starting entries over which rotating selectors are averaged, a divisor of 256."""
+    geometry: Annotated[
+        Geometry | None, Option("--geometry NAME", default="that of the traces")
+    ] = None
+    """Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32."""
+    delta_limit: Annotated[
+        int | str,
+        Option("--delta-limit N"),
+        used_by(lambda technique: technique.compresses, "compresses"),
+    ] = 64
+    """Largest delta of a compressible value, a power of two, or none."""
+    lds_rows: Annotated[
+        Annotated[int, Field(ge=0, le=1024)] | None,
+        Option("--lds-rows N", default="8 KiB, 32 registers of 64 lanes", seldom=True),
+        used_by(lambda technique: technique.redirects, "spills to the LDS"),
+    ] = None
+    """Number of registers that the spill partition of the LDS holds for one slice."""
+    selector_offsets: Annotated[
+        int,
+        Field(ge=1, le=256),
+        Option("--selector-offsets N", seldom=True),
+        used_by(lambda technique: technique.rotating_selectors, "rotates its selectors"),
+    ] = 8
+    """Number of starting entries over which rotating selectors are averaged."""
 
     @field_validator("geometry", mode="before")
     @classmethod
@@ -326,11 +498,18 @@ def _sound_tables(tables: dict[str, Any]) -> dict[str, Any]:
 class Costs(Section):
     """Constants of energy and slowdown."""
 
-    tables: Annotated[dict[str, Any], AfterValidator(_sound_tables)] | None = None
-    """Tables of constants, or the file that holds them; None: those that ship with mcage."""
-    technology: Annotated[Name, Field(validate_default=True)] = "28nm"
-    """Technology of the components; the figures of 28nm are printed down to low voltages. Tables
-    of a single technology are of that."""
+    panel: ClassVar = "Registers"
+
+    tables: Annotated[
+        Annotated[dict[str, Any], AfterValidator(_sound_tables)] | None,
+        Option("--costs FILE", default="those of the papers", seldom=True),
+    ] = None
+    """TOML file of constants of energy and slowdown."""
+    technology: Annotated[
+        Name, Field(validate_default=True), Option("--technology NAME", seldom=True)
+    ] = "28nm"
+    """Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one of
+    --costs."""
 
     @model_validator(mode="before")
     @classmethod
@@ -382,12 +561,19 @@ class Costs(Section):
 class Stopping(Section):
     """When a sweep may end before its last instance."""
 
-    rel_ci: Annotated[float, Field(gt=0, lt=1)]
-    """Largest half-width of the 95 % interval relative to the value, in every case."""
-    of: Literal["median_life", "b10_life", "life_to_horizon", "max_dvth", "spill_rate"] = (
-        "median_life"
-    )
-    """Quantity whose interval is looked at."""
+    panel: ClassVar = "Run"
+
+    rel_ci: Annotated[
+        float, Field(gt=0, lt=1), Option("--rel-ci FRACTION", default="compute all instances")
+    ]
+    """Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a sweep ends
+    before --instances."""
+    of: Annotated[
+        Literal["median_life", "b10_life", "life_to_horizon", "max_dvth", "spill_rate"],
+        Option("--of QUANTITY"),
+    ] = "median_life"
+    """Quantity that --rel-ci looks at: median_life, b10_life, rmst (mean life up to the horizon),
+    max_dvth or spill_rate."""
 
     @field_validator("of", mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import (
@@ -11,7 +11,6 @@ from typing import (
     Any,
     ClassVar,
     Self,
-    TypedDict,
     dataclass_transform,
     get_args,
     get_origin,
@@ -22,9 +21,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mcage.errors import UserError
 from mcage.plain_text import one_line, shortened
-from mcage.spec.draws import Draws
 from mcage.spec.environments import Point
-from mcage.spec.sections import Aging, Costs, Faults, Life, Registers, Section, Stopping, Workload
+from mcage.spec.keys import Key, inner_section, keys_below, option_keys
+from mcage.spec.sections import Section
 from mcage.spec.toml_files import check_plain, read_toml
 
 # What is wrong with a spec, in one line that names the key, the value and what is right.
@@ -69,8 +68,8 @@ def _unknown_key(location: Sequence[int | str], spec: type[Section]) -> str:
     if location == ["environment"]:
         return _NO_ENVIRONMENT_TABLE
     *table, name = map(str, location)
-    known = _keys_of(location, spec)
-    everywhere = list(_dotted(spec))
+    known = list(_section_at(table, spec).model_fields)
+    everywhere = [key for key, _ in keys_below(spec)]
     meant = (
         _here(table, _begin_with(name, known))
         or _begin_with(name, everywhere)
@@ -97,25 +96,16 @@ def _close_to(name: str, keys: Iterable[str]) -> list[str]:
     return [by_name[close] for close in get_close_matches(name[:100], by_name, n=1, cutoff=0.8)]
 
 
-def _dotted(spec: type[Section], table: str = "") -> Iterator[str]:
-    """All keys below a table, tables among them."""
-    for name, field in spec.model_fields.items():
-        kinds = (field.annotation, *get_args(field.annotation))
-        sections = [k for k in kinds if isinstance(k, type) and issubclass(k, Section)]
-        for section in sections:
-            yield from _dotted(section, f"{table}{name}.")
-        yield f"{table}{name}"
-
-
-def _keys_of(location: Sequence[int | str], spec: type[Section]) -> list[str]:
-    """Keys of the table in which the last part of a location was looked for."""
+def _section_at(table: Iterable[int | str], spec: type[BaseModel]) -> type[BaseModel]:
+    """Section in which the last part of a location was looked for."""
     section = spec
-    if len(location) > 1:
-        annotation = spec.model_fields[str(location[0])].annotation
-        kinds = (annotation, *get_args(annotation))
-        sections = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section))
-        section = next(sections, Point)
-    return [*section.model_fields, *(["period_years"] if section is Workload else [])]
+    for name in table:
+        field = section.model_fields.get(str(name))
+        inner = field and inner_section(field.annotation)
+        if inner is None:  # below operating points, by name and number
+            return Point
+        section = inner
+    return section
 
 
 # What may be typed in Python where a spec is made: plain values, and what stands for them.
@@ -123,30 +113,8 @@ def _keys_of(location: Sequence[int | str], spec: type[Section]) -> list[str]:
 # A tuple or an array stands for a list, a single text or number for a list of one where a list is
 # needed, and a table is a dict or a section.
 
-Table = Mapping[str, Any]
 
-
-class SweepFields(TypedDict, total=False):
-    """Keys of `mcage.SweepSpec`, as editors and type checkers know them; each may be left out."""
-
-    instances: int
-    seed: int
-    techniques: str | Sequence[str]
-    environments: str | Sequence[str]
-    scenarios: str | Sequence[str]
-    vdd_volts: float | Sequence[float]
-    workload: Workload | Table
-    life: Life | Table
-    aging: Aging | Table
-    faults: Faults | Table
-    registers: Registers | Table
-    costs: Costs | Table
-    stopping: Stopping | Table | None
-    operating_points: Mapping[str, Sequence[Point | Table]] | None
-    draws: Draws | Table | str | None
-
-
-def plain_fields(given: Mapping[str, Any], model: type[Section]) -> dict[str, Any]:
+def plain_fields(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Plain values, as TOML would give them, for what somebody has typed in Python.
 
     Parameters
@@ -168,15 +136,13 @@ def _plain(value: Any, annotation: Any = None) -> Any:
         return {name: _plain(getattr(value, name)) for name in sorted(value.model_fields_set)}
     if hasattr(value, "tolist"):  # NumPy's arrays and numbers
         value = value.tolist()
-    kinds = (annotation, *get_args(annotation))
     if isinstance(value, Mapping):
-        sections = (k for k in kinds if isinstance(k, type) and issubclass(k, Section))
-        return plain_fields(value, next(sections, Section))
+        return plain_fields(value, inner_section(annotation) or Section)
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    wants_list = any(get_origin(kind) is tuple for kind in kinds)
+    wants_list = any(get_origin(kind) is tuple for kind in (annotation, *get_args(annotation)))
     return [value] if wants_list and isinstance(value, str | int | float) else value
 
 
@@ -210,6 +176,8 @@ class StudySpec(Section, metaclass=_OfPython):
     ----------
     command : str
         How messages call a spec that comes from no file.
+    compared : list of str
+        Keys whose options stand first in the help.
 
     Raises
     ------
@@ -218,6 +186,7 @@ class StudySpec(Section, metaclass=_OfPython):
     """
 
     command: ClassVar[str]
+    compared: ClassVar[list[str]] = []
 
     @classmethod
     def from_mapping(cls, fields: dict[str, Any], source: str | None = None) -> Self:
@@ -243,6 +212,11 @@ class StudySpec(Section, metaclass=_OfPython):
             raise UserError(f"{source}: {first_problem(error, cls)}") from error
         except (TypeError, ValueError) as error:
             raise UserError(f"{source}: {error}") from error
+
+    @classmethod
+    def options(cls) -> list[Key]:
+        """Return the keys that have options, in the order of the help."""
+        return option_keys(cls)
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:

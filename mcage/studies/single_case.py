@@ -16,7 +16,6 @@ from mcage.results.conform import Arrays
 from mcage.spec import SweepSpec
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Sweep
-from mcage.sweep.unused_keys import refuse_unused
 from mcage.variation.scenarios import scenario
 
 
@@ -60,7 +59,7 @@ class SingleCase:
                 f"{len(cases)} cases: {self.study} is of one technique, environment, scenario and "
                 "vdd at a time"
             )
-        refuse_unused(spec)
+        spec.refuse_unused()
 
     @cached_property
     def _sweep(self) -> Sweep:

@@ -17,7 +17,6 @@ from mcage.files.destination import place_of
 from mcage.spec import SweepSpec
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.study import study_of_spec
-from mcage.sweep.unused_keys import refuse_unused
 
 
 def run_sweep(
@@ -66,7 +65,7 @@ def run_sweep(
         begun by other code.
     """
     path = Path(out_path)
-    refuse_unused(spec)
+    spec.refuse_unused()
     place_of(path, BESIDE)
     progress = progress or progress_in_notebooks()
     with sweep_study(spec, engine, devices, progress, executor) as study:

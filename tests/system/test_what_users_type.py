@@ -25,7 +25,6 @@ from mcage.spec.toml_files import read_toml
 from mcage.studies.rare_events import failure_probability
 from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy
 from mcage.sweep.run import run_sweep
-from mcage.sweep.unused_keys import refuse_unused
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
 
@@ -353,7 +352,7 @@ UNUSED = {
 @pytest.mark.parametrize("message", UNUSED)
 def test_what_can_change_nothing_is_refused(message, tmp_path):
     fields, unused = UNUSED[message]
-    refuse_unused(small_spec(**(QUICK_FIELDS | fields)))
+    small_spec(**(QUICK_FIELDS | fields)).refuse_unused()
     with pytest.raises(UserError) as caught:
         run_sweep(small_spec(**(QUICK_FIELDS | fields | unused)), tmp_path / "r.h5")
     assert str(caught.value).startswith(message)
@@ -392,7 +391,7 @@ USED = [
 
 @each("fields", USED)
 def test_what_one_case_has_a_use_for_is_taken(fields):
-    refuse_unused(small_spec(**fields))
+    small_spec(**fields).refuse_unused()
 
 
 @pytest.mark.parametrize("technique", ["baseline", "argo", "disable", "rrcd"])
@@ -402,7 +401,7 @@ def test_a_default_is_taken_though_it_is_written_out(technique, tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(spec.to_toml())
     assert "selector_offsets" in path.read_text()
-    refuse_unused(SweepSpec.from_toml(path))
+    SweepSpec.from_toml(path).refuse_unused()
 
 
 def test_the_command_line_says_so(tmp_path):

@@ -4,6 +4,7 @@ What both could say is said once: the number of GPUs, the seed and the stopping 
 itself; horizon, guardband and NBTI model by the level of the SMs.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,10 +12,10 @@ import tomli_w
 from pydantic import Field, model_validator
 
 from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.stopping import MeanStopping
+from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Name
+from mcage.spec.keys import COMPARED, Key, Option
 from mcage.spec.study_spec import StudySpec
 from mcage.spec.toml_files import read_toml
 
@@ -31,8 +32,10 @@ MOST_SLICES = 10**9
 class BothStopping(MeanStopping):
     """When a campaign may end before its last instance."""
 
-    of: Name = "cell_margin"
-    """Variable whose mean is looked at."""
+    panel: ClassVar = "Life"
+
+    of: MeanOf = "cell_margin"
+    """The variable whose mean is looked at."""
 
 
 class BothSpec(StudySpec):
@@ -40,18 +43,39 @@ class BothSpec(StudySpec):
 
     command: ClassVar[str] = "gpu both"
 
-    instances: Annotated[int, Field(ge=1, le=10**8)] = 500
-    """Sampled GPUs, the same under every policy and technique."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    slices_per_sm: Annotated[int, Field(ge=1, le=64)] = 2
-    """Register-file slices of an SM: the 128 KB of a GTX580's SM are two slices of 64 KB."""
-    cell_vt0: Literal["sm", "nominal"] = "sm"
-    """Unaged threshold voltage of cells: that of their SM, or that of the NBTI model."""
+    panel: ClassVar = "Registers"
+    compared: ClassVar = [
+        *("sweep.techniques", "gating.policies", "gating.aging.model", "gating.life.horizon_years"),
+        *("gating.gpu", "instances", "seed"),
+    ]
+
+    instances: Annotated[int, Field(ge=1, le=10**8), Option("--instances N")] = 500
+    """Number of sampled GPUs."""
+    seed: Annotated[int, Field(ge=0, lt=2**63), Option("--seed N")] = 1
+    """Seed of all random streams."""
+    slices_per_sm: Annotated[
+        int,
+        Field(ge=1, le=64),
+        Option("--slices-per-sm N", default="2, the 128 KB of a GTX580's SM"),
+    ] = 2
+    """Number of register-file slices of an SM."""
+    cell_vt0: Annotated[Literal["sm", "nominal"], Option("--cell-vt0 WHICH")] = "sm"
+    """Unaged threshold of cells: that of their SM (sm), or of the NBTI model (nominal)."""
     gating: GatingSpec = GatingSpec.from_mapping(DEFAULTS["gating"])
     """The level of the SMs; the first policy is the reference."""
     sweep: SweepSpec = SweepSpec.from_mapping(DEFAULTS["sweep"])
     """The level of the register files; the first technique is the reference."""
     stopping: BothStopping | None = None
+
+    @classmethod
+    def options(cls) -> list[Key]:
+        """Return the keys that have options: nearly all of gating, and few of the sweep."""
+        keys = (
+            _in_both(key)
+            for key in super().options()
+            if key.name in _OF_SWEEP or not key.name.startswith(_WITHOUT_OPTIONS)
+        )
+        return sorted(keys, key=lambda key: key.panel == cls.panel)
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
@@ -179,6 +203,29 @@ _REASONS = {
     ("sweep", "faults.slices_per_chip"): "slices_per_sm and the GPU decide it",
     ("sweep", "stopping"): "the study has a stopping rule of its own, stopping",
 }
+
+
+_OF_SWEEP = (
+    *("sweep.techniques", "sweep.environments", "sweep.scenarios", "sweep.vdd_volts"),
+    *("sweep.workload.kernels", "sweep.workload.periods", "sweep.life.epochs"),
+)
+"""Keys of the sweep that have an option here, too."""
+
+_WITHOUT_OPTIONS = (
+    *("gating.instances", "gating.seed", "gating.stopping", "gating.workload.idle", "sweep."),
+)
+"""Beginnings of keys of the levels, all other of which have none."""
+
+
+def _in_both(key: Key) -> Key:
+    """Option of a level as it is here: register files are alike but for their technique."""
+    if key.name not in _OF_SWEEP or key.panel == COMPARED:
+        return key
+    if key.name == "sweep.workload.kernels":
+        said = "Bundled kernel that register files replay, or a trace file."
+        option = replace(key.option, usage="--replay NAME")
+        key = replace(key, option=option, help=said)
+    return replace(key, panel=BothSpec.panel, once=key.option.is_axis)
 
 
 def _at(section: Any, key: str) -> Any:

@@ -32,7 +32,6 @@ from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.variable import Coordinate
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.plan import SweepPlan
-from mcage.sweep.unused_keys import refuse_unused
 from mcage.techniques import TECHNIQUES
 from mcage.version import running_code
 
@@ -92,7 +91,7 @@ class Both:
         self._reason = engine_reason
         self._halving = Halving(say)
         try:
-            refuse_unused(spec.sweep)
+            spec.sweep.refuse_unused()
         except UserError as error:
             raise UserError(f"sweep: {error}") from error
         if eta := spec.sweep.aging.nbti_spread_mv:

@@ -7,8 +7,9 @@ from pydantic import Field, field_validator, model_validator
 
 from mcage.files.csv_table import read_table
 from mcage.files.inputs import MIB
-from mcage.gpu.stopping import MeanStopping
+from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.plain_text import shortened
+from mcage.spec.keys import Option
 from mcage.spec.sections import PAPER_GUARDBAND, Name, Section, distinct, distribution_within
 from mcage.spec.study_spec import StudySpec, with_table
 
@@ -67,24 +68,26 @@ def read_launches(path: Path) -> dict[str, Any]:
 class GpuWorkload(Section):
     """Which kernels a GPU launches, in which order, and how busy it is."""
 
-    kernels: Name = "chen-2014"
-    """Set of kernels that ships with mcage, or a TOML file."""
-    names: tuple[Name, ...] = ()
-    """Kernels of the set; empty: all."""
+    panel: ClassVar = "Workload"
+
+    kernels: Annotated[Name, Option("--kernels NAME")] = "chen-2014"
+    """Set of kernels: chen-2014, chen-2014-sizes, or a TOML file."""
+    names: Annotated[tuple[Name, ...], Option("--kernel NAME", default="all of them")] = ()
+    """Kernel of the set."""
     weights: dict[Name, Annotated[float, Field(ge=0, le=1e12)]] | None = None
     """Time of each kernel, in any unit, on a GPU whose SMs all work; None: equal times."""
     transitions: dict[Name, dict[Name, Annotated[float, Field(ge=0, le=1)]]] | None = None
     """Markov chain: for each kernel the probabilities of the next."""
-    recorded: Launches | None = None
-    """A recorded sequence, which is repeated, or the CSV file (columns kernel, seconds) that holds
-    it."""
-    job_days: Annotated[float, Field(ge=0, le=36_500)] = 0.0
-    """Time for which a GPU launches the same kernel before the next is drawn; 0: so short that each
-    reading interval holds all kernels in their shares."""
-    utilisation: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the time in which a GPU whose SMs all work is busy."""
-    idle: Literal["gated", "on"] = "gated"
-    """State of the SMs while the GPU is idle."""
+    recorded: Annotated[
+        Launches | None, Option("--recorded FILE", default="kernels by their weights")
+    ] = None
+    """CSV file of a recorded sequence of launches (columns kernel, seconds)."""
+    job_days: Annotated[float, Field(ge=0, le=36_500), Option("--job-days DAYS")] = 0.0
+    """Time for which a GPU launches the same kernel; 0: each reading interval holds all."""
+    utilisation: Annotated[float, Field(gt=0, le=1), Option("--utilisation FRACTION")] = 1.0
+    """Fraction of the time in which a GPU whose SMs all work is busy."""
+    idle: Annotated[Literal["gated", "on"], Option("--idle STATE")] = "gated"
+    """State of the SMs while the GPU is idle: gated or on."""
 
     @model_validator(mode="after")
     def _one_sequence(self) -> Self:
@@ -116,34 +119,40 @@ class TimeModelTable(Section):
 class Sensors(Section):
     """What policies know of the SMs."""
 
-    interval_days: Annotated[float, Field(ge=0.01, le=36_500)] = 7.0
-    """Time between two readings."""
-    noise_mv: Millivolts = 0.0
-    """Standard deviation of a reading of a threshold shift or voltage."""
+    panel: ClassVar = "Sensors"
+
+    interval_days: Annotated[float, Field(ge=0.01, le=36_500), Option("--interval DAYS")] = 7.0
+    """Days between two readings."""
+    noise_mv: Annotated[Millivolts, Option("--noise MV")] = 0.0
+    """Standard deviation of a reading in mV."""
     noise_kelvin: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Standard deviation of a reading of a temperature."""
-    reassign: Literal["launch", "reading"] = "launch"
-    """When policies that rotate choose other SMs: at each launch, or at each reading."""
+    reassign: Annotated[Literal["launch", "reading"], Option("--reassign WHEN")] = "launch"
+    """When policies that rotate choose other SMs: launch or reading."""
 
 
 class GpuLife(Section):
     """How long a GPU is simulated, and what ends its life."""
 
-    horizon_years: Annotated[float, Field(ge=0.001, le=100)] = 10.0
-    """Simulated time."""
+    panel: ClassVar = "Life"
+
+    horizon_years: Annotated[float, Field(ge=0.001, le=100), Option("--horizon YEARS")] = 10.0
+    """Simulated time in years."""
     report_years: tuple[Years, ...] = ()
     """Ages at which results are reported; empty: ten equal steps to the horizon."""
-    delay_guardband: Annotated[float, Field(gt=0, le=100)] = PAPER_GUARDBAND
-    """Delay increase over the slowest new SM of the GPU at which an SM is too slow."""
-    spare_sms: Annotated[int, Field(ge=0, le=126)] = 0
-    """SMs that are too slow and given up before the life of the GPU ends."""
+    delay_guardband: Annotated[float, Field(gt=0, le=100), Option("--guardband FRACTION")] = (
+        PAPER_GUARDBAND
+    )
+    """Delay increase over the slowest new SM at which an SM is too slow."""
+    spare_sms: Annotated[int, Field(ge=0, le=126), Option("--spare-sms N")] = 0
+    """Number of SMs that may be given up before the life of the GPU ends."""
 
 
 class GpuAging(Section):
     """How the transistors of an SM shift."""
 
-    model: Name = "facelift"
-    """NBTI model that ships with mcage, or a user-defined one as module:NAME."""
+    model: Annotated[Name, Option("--nbti NAME")] = "facelift"
+    """NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME."""
     constants: dict[str, float] | None = None
     """Constants in place of the model's own."""
     vdd_volts: Annotated[float, Field(gt=0, le=2)] = 1.0
@@ -153,21 +162,25 @@ class GpuAging(Section):
 class SmVariation(Section):
     """Spread of the unaged threshold voltage of SMs, in mV."""
 
-    sigma_die_mv: Millivolts = 0.0
-    """From die to die."""
-    sigma_systematic_mv: Millivolts = 19.2
-    """Of the part that is correlated over a die (assumed: 6.4 % of 0.3 V)."""
-    sigma_random_mv: Millivolts = 0.0
-    """From SM to SM, without correlation."""
-    phi: Annotated[float, Field(gt=0, le=10)] = 0.5
-    """Range of the spatial correlation, in sides of the die."""
+    panel: ClassVar = "Process variation"
+
+    sigma_die_mv: Annotated[Millivolts, Option("--sigma-die MV")] = 0.0
+    """Standard deviation of unaged thresholds from die to die."""
+    sigma_systematic_mv: Annotated[Millivolts, Option("--sigma MV")] = 19.2  # 6.4 % of 0.3 V
+    """Standard deviation of unaged thresholds, the part that is correlated over a die."""
+    sigma_random_mv: Annotated[Millivolts, Option("--sigma-random MV")] = 0.0
+    """Standard deviation of unaged thresholds from SM to SM, without correlation."""
+    phi: Annotated[float, Field(gt=0, le=10), Option("--phi SIDES")] = 0.5
+    """Range of the spatial correlation in sides of the die."""
 
 
 class Temperature(Section):
     """Temperatures of SMs."""
 
-    model: Literal["network", "fixed"] = "network"
-    """From the powers of all blocks, or the same for all."""
+    panel: ClassVar = "Life"
+
+    model: Annotated[Literal["network", "fixed"], Option("--temperature MODEL")] = "network"
+    """Temperatures of SMs: network, from the powers of all blocks, or fixed."""
     fixed_kelvin: Annotated[float | str, distribution_within(200, 450, "K")] = 353.15
     """Temperature of all SMs of a GPU under `fixed`."""
     ambient_kelvin: Annotated[float | str, distribution_within(200, 450, "K")] | None = None
@@ -177,8 +190,10 @@ class Temperature(Section):
 class GatingStopping(MeanStopping):
     """When a campaign may end before its last instance."""
 
-    of: Name = "margin_needed"
-    """Variable whose mean is looked at."""
+    panel: ClassVar = "Life"
+
+    of: MeanOf = "margin_needed"
+    """The variable whose mean is looked at."""
 
 
 class GatingSpec(StudySpec):
@@ -186,12 +201,21 @@ class GatingSpec(StudySpec):
 
     command: ClassVar[str] = "gpu gating"
 
-    instances: Annotated[int, Field(ge=1, le=10**9)] = 2000
-    """Sampled GPUs, the same under every policy."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    policies: Annotated[tuple[Name, ...], Field(min_length=1)] = POLICIES_COMPARED
-    gpu: Name = "gtx580"
-    """GPU that ships with mcage, or a TOML file."""
+    compared: ClassVar = [
+        *("policies", "aging.model", "life.horizon_years", "gpu", "instances", "seed"),
+    ]
+
+    instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 2000
+    """Number of sampled GPUs."""
+    seed: Annotated[int, Field(ge=0, lt=2**63), Option("--seed N")] = 1
+    """Seed of all random streams."""
+    policies: Annotated[
+        tuple[Name, ...], Field(min_length=1), Option("--policy NAME", is_axis=True)
+    ] = POLICIES_COMPARED
+    """Policy that assigns SMs: default, least-shift, round-robin, random, fixed, coolest-first,
+    most-slack, or a user-defined policy as module:NAME."""
+    gpu: Annotated[Name, Option("--gpu NAME")] = "gtx580"
+    """GPU: gtx580, or a TOML file."""
     workload: GpuWorkload = GpuWorkload()
     time_model: TimeModelTable = TimeModelTable()
     sensors: Sensors = Sensors()

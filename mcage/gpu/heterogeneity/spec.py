@@ -11,7 +11,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from mcage.gpu.heterogeneity.aging import YEARS
 from mcage.gpu.heterogeneity.benchmarks import MEAN_L2_BASELINE_DELAY
 from mcage.gpu.heterogeneity.scheduler import Reading
-from mcage.gpu.stopping import MeanStopping
+from mcage.gpu.stopping import MeanOf, MeanStopping
+from mcage.spec.keys import Option
 from mcage.spec.sections import Name, Section, distinct, distribution_within
 from mcage.spec.study_spec import StudySpec
 
@@ -43,36 +44,48 @@ Power = Annotated[float | str, distribution_within(0.01, 100, "(times the baseli
 class Service(Section):
     """How long a GPU serves, and how warm its structures are."""
 
-    years: Annotated[float | str, distribution_within(0.01, 100, "years")] = YEARS
-    """Age (printed: 7)."""
-    temperature_kelvin: Annotated[float | str, distribution_within(300, 420, "K")] = (
-        "uniform(340.0, 370.0)"
-    )
-    """Temperature of the baseline's structures (assumed; the paper plots it)."""
+    panel: ClassVar = "Service"
+
+    years: Annotated[
+        float | str, distribution_within(0.01, 100, "years"), Option("--years YEARS")
+    ] = YEARS
+    """Age."""
+    temperature_kelvin: Annotated[  # assumed; the paper plots it
+        float | str, distribution_within(300, 420, "K"), Option("--temperature KELVIN")
+    ] = "uniform(340.0, 370.0)"
+    """Temperature of the baseline's structures."""
 
 
 class SchedulerInputs(Section):
     """The warp scheduler."""
 
-    benchmarks: tuple[Name, ...] = ()
-    """Benchmarks, each drawn as often as any other; empty: all ten."""
-    filter_rate: Annotated[float | str, _or_word(0, 1, "of the reads", BENCHMARK)] = BENCHMARK
-    """Share of the reads that the first stage spares; ``benchmark``: that of the benchmark."""
+    panel: ClassVar = "Scheduler"
+
+    benchmarks: Annotated[tuple[Name, ...], Option("--benchmark NAME", default="all ten")] = ()
+    """Benchmark of Table 4 of Zhang et al., drawn as often as any other."""
+    filter_rate: Annotated[
+        float | str,
+        _or_word(0, 1, "of the reads", BENCHMARK),
+        Option("--filter-rate SHARE", default="benchmark, that of the benchmark"),
+    ] = BENCHMARK
+    """Share of the reads that the first stage spares."""
     baseline_delay: Annotated[float | str, _or_word(0.001, 1, "of the delay", PRINTED, MODEL)] = (
         PRINTED
     )
     """Delay increase of the baseline after 7 years; ``printed``: of the benchmark, where the paper
     prints none, or a filter rate is given, the mean of 7.7 %; ``model``: what the model has at the
     base duty."""
-    base_duty: Duty = "uniform(0.2, 0.6)"
-    """Share of the time for which an entry of the baseline is under stress (assumed; 0.4 and 0.2306
-    meet the printed mean of the proposal under two of the readings)."""
-    theta_kelvin: Annotated[float | str, distribution_within(0, 100, "K")] = "uniform(14.3, 15.4)"
-    """Temperature drop at a filter rate of 1 (reconstructed: what either printed drop asks for)."""
-    activation_ev: Annotated[float | str, distribution_within(0, 1.5, "eV")] = (
-        "uniform(0.863, 0.972)"
-    )
-    """Activation energy under the reading ``thermal`` (reconstructed, two ways)."""
+    # Assumed; 0.4 and 0.2306 meet the printed mean of the proposal under two of the readings.
+    base_duty: Annotated[Duty, Option("--base-duty SHARE")] = "uniform(0.2, 0.6)"
+    """Share of the time for which the baseline's scheduler is under stress."""
+    theta_kelvin: Annotated[  # reconstructed: what either printed drop asks for
+        float | str, distribution_within(0, 100, "K"), Option("--theta KELVIN")
+    ] = "uniform(14.3, 15.4)"
+    """Temperature drop at a filter rate of 1."""
+    activation_ev: Annotated[  # reconstructed, two ways
+        float | str, distribution_within(0, 1.5, "eV"), Option("--activation EV")
+    ] = "uniform(0.863, 0.972)"
+    """Activation energy under the reading thermal."""
 
     @field_validator("benchmarks")
     @classmethod
@@ -89,21 +102,25 @@ class SchedulerInputs(Section):
 class L2Inputs(Section):
     """The L2 cache."""
 
-    miss_rate: Annotated[float | str, distribution_within(0, 1, "of the requests")] = (
-        "uniform(0.0, 1.0)"
-    )
-    """Miss rate (printed: 0.047, 0.36, close to 1; seven are not)."""
+    panel: ClassVar = "L2 cache"
+
+    miss_rate: Annotated[  # printed: 0.047, 0.36, close to 1; seven are not
+        float | str, distribution_within(0, 1, "of the requests"), Option("--miss-rate SHARE")
+    ] = "uniform(0.0, 1.0)"
+    """Miss rate of the L2."""
     baseline_delay: Annotated[float | str, _or_word(0.001, 1, "of the delay", MODEL)] = (
         MEAN_L2_BASELINE_DELAY
     )
     """Delay increase of the baseline after 7 years (printed mean); ``model``: what the model has at
     the base duty."""
-    base_duty: Duty = "uniform(0.5, 1.0)"
-    """Share of the time for which the baseline's data array is under stress (assumed)."""
+    base_duty: Annotated[Duty, Option("--l2-base-duty SHARE")] = "uniform(0.5, 1.0)"  # assumed
+    """Share of the time for which the baseline's L2 is under stress."""
 
 
 class ProposalCosts(Section):
     """Time and power of the proposal, relative to the baseline."""
+
+    panel: ClassVar = "Time and power over the baseline's"
 
     latency_cycles: Annotated[float | str, distribution_within(1, 1e6, "cycles")] = (
         "uniform(8.53, 41.7)"
@@ -114,10 +131,17 @@ class ProposalCosts(Section):
         "uniform(0.0, 0.015)"
     )
     """IPC that is lost since the L2 is read after its tags (printed bound: 1.5 %)."""
-    delay: Delay | None = None
-    """Execution time; None: by the two keys above."""
-    power: Power = "uniform(0.8, 1.2)"
-    """Power (assumed; the paper only plots that of the structures)."""
+    delay: Annotated[
+        Delay | None,
+        Option(
+            "--proposal-delay FACTOR",
+            "by the latency of the longest-warp chain and the IPC that the L2 loses",
+        ),
+    ] = None
+    """Execution time of the proposal."""
+    # Assumed; the paper only plots that of the structures.
+    power: Annotated[Power, Option("--proposal-power FACTOR")] = "uniform(0.8, 1.2)"
+    """Power of the proposal."""
 
     @model_validator(mode="after")
     def _delay_or_its_parts(self) -> Self:
@@ -133,17 +157,20 @@ class ProposalCosts(Section):
 class DuplicationCosts(Section):
     """Time and power of duplication, relative to the baseline."""
 
-    delay: Delay = 1.0
-    """Execution time (assumed)."""
-    power: Power = "uniform(1.0, 1.4)"
-    """Power (assumed; the paper says that it is larger)."""
+    panel: ClassVar = "Time and power over the baseline's"
+
+    delay: Annotated[Delay, Option("--duplication-delay FACTOR")] = 1.0  # assumed
+    """Execution time of duplication."""
+    # Assumed; the paper says that it is larger.
+    power: Annotated[Power, Option("--duplication-power FACTOR")] = "uniform(1.0, 1.4)"
+    """Power of duplication."""
 
 
 class EfficiencyStopping(MeanStopping):
     """When a campaign may end before its last instance."""
 
-    of: Name = "efficiency"
-    """Variable whose mean is looked at."""
+    of: MeanOf = "efficiency"
+    """The variable whose mean is looked at."""
 
 
 class HeterogeneitySpec(StudySpec):
@@ -151,15 +178,33 @@ class HeterogeneitySpec(StudySpec):
 
     command: ClassVar[str] = "gpu heterogeneity"
 
-    instances: Annotated[int, Field(ge=1, le=10**9)] = 10_000
-    """Draws of the uncertain inputs, the same under every reading."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    readings: Annotated[tuple[Reading, ...], Field(min_length=1)] = ("activity",)
-    """What a filtered read changes; several are compared."""
-    fields: Literal["swapped", "common", "either"] = "either"
-    """Field constants of the two kinds of transistor; either: each drawn as often."""
-    fills: Literal["ignored", "counted", "either"] = "either"
-    """Whether a miss uses the data array, too, when its line is filled."""
+    compared: ClassVar = [
+        *("readings", "fields", "fills", "instances", "seed", "stopping.rel_ci", "stopping.of"),
+    ]
+
+    instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 10_000
+    """Number of draws."""
+    seed: Annotated[int, Field(ge=0, lt=2**63), Option("--seed N")] = 1
+    """Seed of all random streams."""
+    readings: Annotated[
+        tuple[Reading, ...], Field(min_length=1), Option("--reading NAME", is_axis=True)
+    ] = ("activity",)
+    """What a filtered read changes: activity (the duty), combined (duty and temperature), or
+    thermal (the temperature)."""
+    fields: Annotated[
+        Literal["swapped", "common", "either"],
+        Option("--fields NAME", default="either; where nothing is drawn, swapped"),
+    ] = "either"
+    """Field constants of the two kinds: swapped, common, or either, drawn as often."""
+    fills: Annotated[
+        Literal["ignored", "counted", "either"],
+        Option(
+            "--count-fills/--ignore-fills",
+            default="either, drawn as often; where nothing is drawn, ignored",
+            values=("counted", "ignored"),
+        ),
+    ] = "either"
+    """Whether what a miss writes to the L2 counts, too."""
     service: Service = Service()
     scheduler: SchedulerInputs = SchedulerInputs()
     l2: L2Inputs = L2Inputs()

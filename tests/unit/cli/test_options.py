@@ -1,82 +1,138 @@
-"""The table of options: one row sets one key, with the default that the spec has."""
+"""Options of commands: told by the fields of a spec, taken once; ``--set``, help and Ctrl-C."""
 
 import inspect
 import os
 import subprocess
 import sys
 import tomllib
+from typing import Annotated, ClassVar
 from unittest import mock
 
 import pytest
 import typer.main
+from pydantic import Field
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.cli import rare, sensitivity
+from mcage.cli import commands, rare, sensitivity
 from mcage.cli.app import app
 from mcage.cli.commands import GroupedCommand
-from mcage.cli.set_option import parse_set
-from mcage.cli.spec_arguments import SpecOptions
-from mcage.cli.spec_options import COMPARED, RUN, SPEC_OPTIONS
+from mcage.cli.spec_options import SpecArguments, SpecOptions, parse_set
 from mcage.errors import UserError
+from mcage.gpu.both.spec import BothSpec
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Stopping
+from mcage.spec.keys import COMPARED, Option, UsedIf
+from mcage.spec.sections import Life
 
 PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
-OF_NONE = {
-    "registers.geometry": None,
-    "registers.lds_rows": None,
-    "vdd_volts": [],
-    "workload.kernels": [],
-    "workload.period_years": None,
-    "life.spill_limit": None,
-    "aging.vt0_volts": None,
-    "aging.constants": None,
-    "draws": None,
-    "costs.tables": None,
-    "faults.arrays": None,
-    "faults.mu_volts": None,
-    "faults.sigma_die_volts": None,
-    "faults.sigma_systematic_volts": None,
-    "faults.sigma_random_volts": None,
-    "faults.phi": None,
-    "faults.tolerance": None,
-    "stopping.rel_ci": None,
-}
-"""Keys whose default the table tells in words."""
+KEYS = [
+    (spec, key)
+    for spec in (SweepSpec, GatingSpec, BothSpec, HeterogeneitySpec)
+    for key in spec.options()
+]
 
 
-def default_of(key):
-    section, dot, name = key.rpartition(".")
-    fields = SweepSpec().model_dump(mode="json") | {"stopping": {"of": Stopping(rel_ci=0.1).of}}
-    return (fields[section] if dot else fields).get(name)
+class LifeWithBreaks(Life):
+    """A section with one more key; the whole of what is written to add it."""
+
+    break_days: Annotated[
+        float,
+        Field(ge=0, le=30),
+        Option("--break DAYS"),
+        UsedIf(
+            lambda spec, _: spec.life.activity != 1.0,
+            "slices that are always busy take none (activity = {spec.life.activity:g}); leave it "
+            "out",
+        ),
+    ] = 2.0
+    """Days for which a slice rests in a year."""
 
 
-def in_words(value):
-    if isinstance(value, bool):
-        return "--spread-blocks" if value else "--keep-blocks"
-    if isinstance(value, list):
-        return ", ".join(value)
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+class SpecWithBreaks(SweepSpec):
+    """A spec with that section."""
+
+    command: ClassVar[str] = "with breaks"
+    life: LifeWithBreaks = LifeWithBreaks()
 
 
-@each("row", SPEC_OPTIONS)
-def test_the_default_of_a_row_is_that_of_the_spec(row):
-    if row.key in OF_NONE:
-        assert default_of(row.key) == OF_NONE[row.key]
-    else:
-        assert row.default == in_words(default_of(row.key))
+def app_with_breaks(said):
+    """A command that takes the spec, and says what its line has made of it."""
+    options = SpecOptions("breaks", kind=f"{__name__}:SpecWithBreaks")
+
+    def breaks(arguments: Annotated[SpecArguments, options]) -> None:
+        """Take breaks."""
+        said.append(arguments.spec())
+
+    def other() -> None: ...
+
+    made = typer.Typer()
+    commands.add_command(made, breaks)
+    commands.add_command(made, other)
+    return made
 
 
-def test_each_row_sets_a_key_of_its_own():
-    for part in ("flag", "key", "name"):
-        assert len({getattr(row, part) for row in SPEC_OPTIONS}) == len(SPEC_OPTIONS)
+def test_a_new_key_is_told_in_one_place():
+    """Its option, panel, help and default, ``--set``, range and refusal come from its field."""
+    said = []
+    made = app_with_breaks(said)
+
+    def run(*line):
+        return CliRunner().invoke(made, ["breaks", *line], env={"COLUMNS": "100"})
+
+    result = run("--help")
+    assert result.exception is None, result.exception
+    helped = result.output
+    assert "Days for which a slice rests in a year. Default: 2." in " ".join(helped.split())
+    life = helped[helped.index("─ Life") : helped.index("─ Aging")]
+    assert "--break" in life
+    assert "DAYS" in life
+    for line in ([], ["--break", "3"], ["--set", "life.break_days=4"]):
+        assert run(*line).exception is None
+    assert [spec.life.break_days for spec in said] == [2.0, 3.0, 4.0]
+    for line, words in (
+        (["--break", "40"], "breaks: life.break_days = 40.0: input should be less"),
+        (["--set", "life.break=4"], "unknown key 'life.break'"),
+        (["--set", "life.break=4"], "is life.break_days meant?"),
+        (["--break", "3", "--set", "life.break_days=4"], "both set life.break_days"),
+    ):
+        assert words in str(run(*line).exception)
+    with pytest.raises(UserError) as refused:
+        said[1].refuse_unused()
+    assert str(refused.value) == (
+        "life.break_days = 3.0: slices that are always busy take none (activity = 1); leave it out"
+    )
+    said[0].refuse_unused()
+    SpecWithBreaks(life={"break_days": 3, "activity": 0.5}).refuse_unused()
+    assert "break_days = 3.0" in said[1].to_toml()
 
 
-@each("row", SPEC_OPTIONS)
-def test_a_help_text_is_a_sentence_or_a_noun_phrase(row):
-    assert row.help[0].isupper()
-    assert row.help.endswith(".")
+@each("spec, key", KEYS)
+def test_a_help_text_is_a_sentence_or_a_noun_phrase(spec, key):
+    assert key.help[0].isupper()
+    assert key.help.endswith(".")
+    assert key.default_text() not in ("", "None", "()"), "what a missing value stands for is told"
+
+
+@each("spec", [SweepSpec, GatingSpec, BothSpec, HeterogeneitySpec])
+def test_each_option_sets_a_key_of_its_own(spec):
+    keys = spec.options()
+    for part in ("flag", "name", "parameter"):
+        assert len({getattr(key, part) for key in keys}) == len(keys)
+    listed = [key.name for key in keys if key.panel == COMPARED]
+    assert listed == spec.compared, "keys to compare have options, in the order of the list"
+
+
+def test_defaults_in_words():
+    words = {key.name: key.default_text() for key in SweepSpec.options()}
+    assert words["techniques"] == "baseline, rc+rar, rrcd, rrcd+rc+rar"
+    assert words["life.horizon_years"] == "10"
+    assert words["faults.spread_blocks"] == "--keep-blocks"
+    assert words["registers.geometry"] == "that of the traces"
+    both = {key.name: key.default_text() for key in BothSpec.options()}
+    assert both["gating.policies"] == "default, round-robin"
+    assert both["stopping.of"] == "cell_margin"
 
 
 def options_of(command):
@@ -95,15 +151,15 @@ def test_the_panels_of_a_sweep_and_the_ten_options_that_come_first():
         *("--technique", "--environment", "--scenario", "--vdd", "--kernel"),
         *("--nbti", "--horizon", "--instances", "--seed", "--set"),
     ]
-    assert {"--out", "--engine", "--devices"} < set(panels[RUN])
+    assert {"--out", "--engine", "--devices"} < set(panels[commands.RUN])
 
 
 @pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
-def test_every_command_draws_every_row(command):
+def test_every_command_draws_every_option(command):
     given = {flag for flags in options_of(command).values() for flag in flags}
-    for row in SPEC_OPTIONS:
-        if command == "sweep" or not row.only_sweeps:
-            assert row.flag in given
+    for key in SweepSpec.options():
+        if command == "sweep" or not key.name.startswith("stopping."):
+            assert key.flag in given
 
 
 @pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
@@ -132,11 +188,24 @@ def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(modul
     assert all(
         parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values()
     )
-    values = dict.fromkeys(parameters) | {"technique": "wc", "vdd": 0.5, "kernel": ["DCT"]}
+    values = dict.fromkeys(parameters) | {
+        "techniques": "wc",
+        "vdd_volts": 0.5,
+        "workload_kernels": ["DCT"],
+    }
     spec = options.gathered(values).spec()
     assert (spec.techniques, spec.vdd_volts, spec.workload.kernels) == (("wc",), (0.5,), ("DCT",))
     assert spec.environments == tuple(module.DEFAULTS["environments"])
     assert spec.instances == module.DEFAULTS["instances"]
+
+
+def test_options_are_made_when_they_are_needed():
+    """The list of the commands needs the help of each, but no spec."""
+    fresh = typer.main.get_command(app_with_breaks([])).commands["breaks"]
+    assert fresh.help == "Take breaks."
+    assert vars(fresh).get("_made") is None
+    assert fresh.params
+    assert vars(fresh)["_made"] is not None
 
 
 # ``--set KEY=VALUE``: sets any key, and is refused by name where it cannot be meant.

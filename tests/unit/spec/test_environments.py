@@ -25,7 +25,6 @@ from mcage.spec import SweepSpec
 from mcage.spec.workload_mix import canonical_mix, draw_kernels
 from mcage.sweep.kernels import kernels_of_periods
 from mcage.sweep.study import Sweep
-from mcage.sweep.unused_keys import refuse_unused
 
 PAGE = ROOT / "docs" / "aging.md"
 (PHONE,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -521,4 +520,4 @@ def test_a_spec_without_a_file():
 def test_a_constant_that_nothing_uses(file_of):
     fields = {"draws": file_of("life.vmin_coefficient\n0.5\n"), "faults": {"mode": "table"}}
     with pytest.raises(UserError, match=r"life\.vmin_coefficient = 'drawn': faults of mode"):
-        refuse_unused(SweepSpec.from_mapping(fields))
+        SweepSpec.from_mapping(fields).refuse_unused()

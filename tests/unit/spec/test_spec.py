@@ -22,10 +22,9 @@ from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.gating.spec import GatingSpec
-from mcage.spec import SweepSpec
+from mcage.spec import SweepFields, SweepSpec
 from mcage.spec.environments import Point
 from mcage.spec.sections import PAPER_GUARDBAND, Life, Workload
-from mcage.spec.study_spec import SweepFields
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
 NAN, INFINITE = math.nan, math.inf

@@ -26,7 +26,6 @@ from mcage.sweep import plan as plan_module
 from mcage.sweep import study as study_module
 from mcage.sweep.batch import batches, compute_batch
 from mcage.sweep.header import SweepHeader
-from mcage.sweep.unused_keys import refuse_unused
 from mcage.sweep.variables import VARIABLES
 
 SMALL = {
@@ -302,4 +301,4 @@ def test_results_name_the_margins(tmp_path):
 def test_tables_of_faults_know_no_margins():
     table = small_sweep(**CASE, faults={"mode": "table"}, aging=MARGINS)
     with pytest.raises(UserError, match=r"aging\.pbti = 0\.5: faults of mode 'table' do not grow"):
-        refuse_unused(table.spec)
+        table.spec.refuse_unused()
