@@ -5,21 +5,219 @@ left out; files that share some of their instances only are refused, because wha
 their instances cannot be divided.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mcage.campaign.shard_folder import refuse_other_code
-from mcage.campaign.shards import in_words, unfinished
-from mcage.campaign.sources.files import ResultsFile, ShardFile, Source
+from mcage.campaign.shard_folder import refuse_other_code, verified_shards
+from mcage.campaign.shards import NAME, in_words, read_owner, read_shard, shard_range, unfinished
 from mcage.errors import UserError
-from mcage.results.conform import Arrays
-from mcage.results.header import Header
-from mcage.results.writer import INSTANCES_PER_CHUNK
+from mcage.files.atomic import Kind, same_as
+from mcage.files.inputs import DamagedFileError, UnreadableFileError, open_regular
+from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.reader import read_header, read_instances, read_sums
+from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
+
+# A shard, or a results file, as a source of finished instances.
+
+OnDamage = Callable[[Path, DamagedFileError], None]
+
+
+@dataclass(frozen=True)
+class Source(ABC):
+    """A file with finished instances, which has been verified.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    header : Header
+        Header of its campaign.
+    """
+
+    path: Path
+    header: Header
+    what: ClassVar[str]
+    """Words of the message that it belongs to another campaign."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[range, ...]:
+        """Ids of its instances, in rising order."""
+
+    @abstractmethod
+    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
+        """Variables of instances of one part, each with the dimension ``instance``.
+
+        Raises
+        ------
+        DamagedFileError
+            The file is not as it was written.
+        """
+
+    @abstractmethod
+    def pieces(self, part: range) -> Iterator[Arrays]:
+        """All arrays of a part, in pieces of successive instances.
+
+        What is summed over the instances comes with the first piece of the first part, for all
+        parts.
+
+        Raises
+        ------
+        DamagedFileError
+            As `read`.
+        """
+
+
+@dataclass(frozen=True)
+class ShardFile(Source):
+    """A shard.
+
+    Parameters
+    ----------
+    instances : range
+        Ids of its instances.
+    sums_of : tuple of range
+        Instances over which its sums are, where these are more than its own.
+    """
+
+    instances: range
+    sums_of: tuple[range, ...] = ()
+    what: ClassVar[str] = "is a shard of another campaign"
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """As `Source.parts`."""
+        return (self.instances,)
+
+    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
+        """As `Source.read`."""
+        return read_shard(self.path, names, instances)
+
+    def pieces(self, part: range) -> Iterator[Arrays]:
+        """As `Source.pieces`: a single piece."""
+        yield read_shard(self.path)
+
+
+@dataclass(frozen=True)
+class ResultsFile(Source):
+    """A results file.
+
+    Parameters
+    ----------
+    itself : Kind
+        Kind of this very file, by which it is known again before it is replaced.
+    """
+
+    itself: Kind
+    what: ClassVar[str] = "already holds another campaign"
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """As `Source.parts`."""
+        return self.header.present
+
+    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
+        """As `Source.read`."""
+        return read_instances(self.path, self.header, instances, names)
+
+    def pieces(self, part: range) -> Iterator[Arrays]:
+        """As `Source.pieces`: chunk by chunk of the file."""
+        names = [variable.name for variable in self.header.variables if variable.per_instance]
+        sums = read_sums(self.path, self.header) if part == self.parts[0] else {}
+        for first in range(part.start, part.stop, INSTANCES_PER_CHUNK):
+            chunk = range(first, min(first + INSTANCES_PER_CHUNK, part.stop))
+            yield self.read(chunk, names) | sums
+            sums = {}
+
+
+def shards_in(
+    folder: Path, on_damage: OnDamage, only_read: bool = False, part: range | None = None
+) -> list[ShardFile]:
+    """The shards of a folder, verified.
+
+    Parameters
+    ----------
+    folder : Path
+        Shard folder.
+    on_damage : callable
+        Called with each damaged shard, which is then left out.
+    only_read : bool
+        Whether what killed processes have left in the folder stays there.
+    part : range, optional
+        Ids of the instances that this process computes: only shards with one of them are looked at.
+
+    Raises
+    ------
+    UserError
+        A file is no shard, or reaches beyond its campaign.
+    """
+    return [ShardFile(*shard) for shard in verified_shards(folder, on_damage, only_read, part)]
+
+
+def results_at(place: Path) -> ResultsFile | None:
+    """The results file at a place, verified; None if nothing is there.
+
+    Raises
+    ------
+    UserError
+        What is there is no results file, or damaged.
+    """
+    if not os.path.exists(place):
+        return None
+    try:
+        itself = same_as(place)
+    except OSError as error:
+        raise UserError(f"cannot read {place}: {error.strerror}") from error
+    return ResultsFile(place, read_header(place, (SCHEMA_VERSION,)), itself)
+
+
+# The spec that files of a campaign have recorded, from which it can be continued.
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+def recorded_campaign(path: Path) -> Header | None:
+    """Header of the campaign of a results file or a shard folder; None for any other file.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or a folder. Of shards that ask for different numbers of instances, the last whole
+        one tells.
+
+    Raises
+    ------
+    UserError
+        The results file is damaged, or the folder holds no shard that is whole.
+    """
+    if os.path.isdir(path):
+        return _of_folder(path)
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open_regular(path) as stream:
+            is_hdf5 = stream.read(len(_HDF5)) == _HDF5
+    except (OSError, UnreadableFileError):
+        return None
+    return read_header(path) if is_hdf5 else None
+
+
+def _of_folder(folder: Path) -> Header:
+    shards = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
+    for path in sorted(shards, key=lambda shard: shard_range(shard).stop, reverse=True):
+        try:
+            return read_owner(path)
+        except DamagedFileError:
+            continue
+    raise UserError(f"{folder}: cannot read the spec (a folder without a finished shard)")
 
 
 @dataclass(frozen=True)

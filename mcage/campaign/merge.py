@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from mcage.campaign.executors.bench import clear_abandoned
-from mcage.campaign.finished import Finished, finished_instances
+from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
 from mcage.campaign.shard_folder import (
     BESIDE,
+    clear_abandoned,
     locked,
     read_locked,
     refuse,
@@ -18,16 +18,12 @@ from mcage.campaign.shard_folder import (
     shard_folder,
 )
 from mcage.campaign.shards import in_words
-from mcage.campaign.sources.files import Source, results_at, shards_in
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
-from mcage.files.atomic import make_ready, remove_abandoned_beside
-from mcage.files.checksum import DamagedFileError
-from mcage.files.destination import OccupiedError, place_of
-from mcage.files.kinds import Kind
-from mcage.results.conform import Arrays
+from mcage.files.atomic import Kind, OccupiedError, make_ready, place_of, remove_abandoned_beside
+from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header
-from mcage.results.writer import write_results
+from mcage.results.writer import Arrays, write_results
 
 
 def merge(

@@ -1,18 +1,231 @@
 """Run a campaign: compute what is missing, merge, leave one file."""
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
-from mcage.campaign.executors.executor import Executor
-from mcage.campaign.executors.threads import Threads
-from mcage.campaign.merge import over, write_merged
+from mcage.campaign.executors import Cutting, Executor, Threads
+from mcage.campaign.finished import (
+    Finished,
+    ResultsFile,
+    ShardFile,
+    Source,
+    finished_instances,
+    results_at,
+    shards_in,
+)
+from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard_folder import BESIDE, remove_shards
-from mcage.campaign.shard_run import ShardRun
-from mcage.campaign.sources.files import results_at
-from mcage.campaign.status.record import MERGING
-from mcage.campaign.study import Study
-from mcage.files.atomic import make_ready
-from mcage.files.destination import place_of
+from mcage.campaign.shard_folder import (
+    BESIDE,
+    bench,
+    clear_abandoned,
+    holds_shards,
+    locked,
+    remove_shards,
+    shard_folder,
+    take,
+)
+from mcage.campaign.shards import in_words, split, unfinished
+from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter
+from mcage.campaign.stopping import Watch
+from mcage.campaign.study import ShardTask, Study
+from mcage.errors import UserError
+from mcage.files.atomic import make_ready, place_of
+from mcage.files.inputs import DamagedFileError
+from mcage.plain_text import said_by, shortened
+from mcage.results.header import Header, code_in_words
+
+# Compute what is missing in a shard folder: all instances, or those of a part.
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """A run that computes shards in a folder that this process has locked.
+
+    Parameters
+    ----------
+    study : Study
+        What is computed.
+    place : Path
+        Results file of the campaign.
+    shard_size : int or None
+        Instances of a shard; None: so many that it takes some seconds.
+    progress : Progress
+        Where to report.
+    executor : Executor
+        Where shards are computed.
+    accept_other_code : bool
+        Whether what is finished may have been computed by other code.
+    part : range, optional
+        Instances that this process computes, while others may compute others; by default all.
+    status : StatusWriter, optional
+        What writes the status file, while the run is at work.
+    """
+
+    study: Study
+    place: Path
+    shard_size: int | None
+    progress: Progress
+    executor: Executor
+    accept_other_code: bool
+    part: range | None = None
+    status: StatusWriter | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The shard folder."""
+        return shard_folder(self.place)
+
+    @property
+    def _header(self) -> Header:
+        return self.study.header
+
+    @contextmanager
+    def at_work(self) -> Iterator["ShardRun"]:
+        """Lock the folder, and keep there what the run is doing; say what stays if it is stopped.
+
+        Yields
+        ------
+        ShardRun
+            The run, whose progress also goes to the status file.
+
+        Raises
+        ------
+        UserError
+            As `mcage.campaign.shard_folder.locked`.
+        """
+        with locked(self.folder, self.part):
+            status = StatusWriter(self.folder, self._record(), self.progress)
+            try:
+                yield replace(self, progress=status, status=status)
+            except KeyboardInterrupt:
+                self._interrupted(status)
+                raise
+            except BaseException as error:
+                status.enter(FAILED, said_by(error))
+                raise
+
+    def _record(self) -> RunRecord:
+        instances, header = self.part or range(self._header.instances), self._header
+        return RunRecord(
+            header.study,
+            header.spec_digest,
+            header.instances,
+            instances.start,
+            instances.stop,
+            self.executor.workers,
+        )
+
+    def _interrupted(self, status: StatusWriter) -> None:
+        if holds_shards(self.folder):
+            words = f"finished instances are in {self.folder}; the same command continues"
+            status.enter(INTERRUPTED)
+        else:
+            words = "no instance was finished"
+            if self.part is None:
+                remove_shards(self.folder, ())
+        self.progress.say(f"interrupted: {words}")
+
+    def finished(self, results: ResultsFile | None, folder: Path | None) -> Finished:
+        """What is there of the campaign: in a results file, and in the folder if there is one."""
+
+        def discard(path: Path, damage: DamagedFileError) -> None:
+            self.progress.say(f"warning: {damage}; computing it again")
+            path.unlink()
+
+        if folder:
+            clear_abandoned(folder, self.part)
+        shards = shards_in(folder, discard, part=self.part) if folder else []
+        finished = finished_instances(results, shards, self._header, self.accept_other_code)
+        assert finished is not None  # since the campaign is known
+        return finished
+
+    def is_complete(self, finished: Finished) -> bool:
+        """Whether nothing is left to do, which is said."""
+        if not is_there(self.place, finished):
+            return False
+        others = self._header.other_codes(finished.header)
+        by_whom = f", computed by other code ({code_in_words(others)})" if others else ""
+        self.progress.say(f"{self.place} already holds this campaign{by_whom}: nothing to compute")
+        return True
+
+    def compute(self, finished: Finished) -> None:
+        """Compute what is missing, until the stopping rule ends it, if there is one.
+
+        Parameters
+        ----------
+        finished : Finished
+            What is there already.
+        """
+        instances = self.part or range(self._header.instances)
+        done = sum(len(_common(instances, held)) for held in finished.sources)
+        self._say_what_is_there(finished, done, len(instances))
+        self.progress.start(len(instances), done)
+        cutting = Cutting(self.study, self.executor.workers, self.shard_size)
+        sources = dict(finished.sources)
+        try:
+            with bench(self.folder, instances) as place:
+                if self.part:
+                    gaps = finished.missing(self.part.stop)
+                    missing = [_common(self.part, gap) for gap in gaps]
+                    missing = split(filter(len, missing), finished.sums_of)
+                    self._shards(missing, sources, cutting, place)
+                else:
+                    self._until_the_end(finished.sums_of, sources, cutting, place)
+        finally:
+            self.progress.finish()
+
+    def _say_what_is_there(self, finished: Finished, done: int, total: int) -> None:
+        if done:
+            where = self.place if finished.results else self.folder
+            if finished.results and finished.shards:
+                where = Path(f"{where} and {self.folder}")
+            self.progress.say(f"continuing: {done} of {total} instances are in {where}")
+        if others := self._header.other_codes(finished.header):
+            self.progress.say(f"accepted: results of other code ({code_in_words(others)})")
+
+    def _until_the_end(
+        self,
+        borders: Sequence[range],
+        sources: dict[range, Source],
+        cutting: Cutting,
+        place: Path,
+    ) -> None:
+        watch = Watch(self._header)
+        whole = None
+        while not whole:
+            missing = split(unfinished(watch.checkpoint, sources), borders)
+            self._shards(missing, sources, cutting, place)
+            sources = dict(sorted(sources.items(), key=lambda item: item[0].start))
+            whole, words = watch.look(sources)
+            if words:
+                self.progress.say(words)
+
+    def _shards(
+        self, missing: Iterable[range], sources: dict[range, Source], cutting: Cutting, place: Path
+    ) -> None:
+        """Compute shards on the bench, and take each into the folder."""
+        tasks = (
+            ShardTask(self._header, self.study.maker, place, shard.start, shard.stop)
+            for shard in cutting.cut(missing)
+        )
+        with closing(self.executor.run(self.study, tasks)) as made:
+            for shard in made:
+                cutting.learn(shard)
+                path, instances = take(self.folder, shard.task.path), shard.task.instances
+                sources[instances] = ShardFile(path, self._header, instances)
+                if self.status:
+                    self.status.finished(shard.worker, len(instances), shard.tries - 1)
+                self.progress.advance(len(instances))
+
+
+def _common(instances: range, others: range) -> range:
+    """Instances that two ranges have in common."""
+    return range(max(instances.start, others.start), min(instances.stop, others.stop))
 
 
 def run_campaign(
@@ -83,3 +296,114 @@ def _complete(run: ShardRun) -> None:
         finished = run.finished(results, run.folder)
         write_merged(run.place, finished)
     remove_shards(run.folder, finished.shards)
+
+
+# A part of a campaign: some of its instances, beside processes that compute the others.
+#
+# Parts are what an array of jobs computes on machines that share a file system. Each leaves its
+# shards in the folder of the campaign; `mcage.campaign.merge.merge` makes the file of them.
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which part of how many equal ones.
+
+    Parameters
+    ----------
+    number : int
+        Its number, 1 ... ``count``.
+    count : int
+        How many there are.
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Part out of words such as ``3/8``.
+
+        Raises
+        ------
+        UserError
+            They name no part.
+        """
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
+            raise UserError(
+                f"--part {shortened(text)}: must be K/N with K from 1 to N, such as 3/8"
+            )
+        return cls(int(match[1]), int(match[2]))
+
+    def of(self, instances: int) -> range:
+        """Ids of the instances of this part of a campaign.
+
+        Raises
+        ------
+        UserError
+            There are more parts than instances.
+        """
+        if instances < self.count:
+            raise UserError(f"--part {self}: {instances} instances make no {self.count} parts")
+        first, last = ((n * instances) // self.count for n in (self.number - 1, self.number))
+        return range(first, last)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+def run_part(
+    study: Study,
+    out_path: Path,
+    part: Part,
+    shard_size: int | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+    accept_other_code: bool = False,
+) -> Path:
+    """Compute the instances of a part into the shard folder; continue where a killed run stopped.
+
+    No results file is written: `mcage.campaign.merge.merge` does that, once all parts are there.
+
+    Parameters
+    ----------
+    study, shard_size, progress, executor, accept_other_code
+        As for `mcage.campaign.run.run_campaign`.
+    out_path : Path
+        Results file to be.
+    part : Part
+        Which part.
+
+    Returns
+    -------
+    Path
+        The shard folder; ``out_path`` if the whole campaign is there already.
+
+    Raises
+    ------
+    UserError
+        As for `run_campaign`; or another process computes instances of this part, or the whole
+        campaign; or the campaign has a stopping rule, which a part cannot follow.
+    """
+    if study.header.stopping:
+        raise UserError(
+            f"--part {part}: when a campaign may stop can only be told where all of its instances "
+            "are; leave out the stopping rule"
+        )
+    instances = part.of(study.header.instances)
+    progress = progress or Silent()
+    place = place_of(out_path, BESIDE)
+    run = ShardRun(
+        study, place, shard_size, progress, executor or Threads(), accept_other_code, instances
+    )
+    if run.is_complete(run.finished(results_at(place), None)):
+        return out_path
+    with run.at_work() as working:
+        working.compute(working.finished(results_at(place), run.folder))
+        if working.status:
+            working.status.enter(COMPUTED)
+    progress.say(
+        f"part {part} is finished: instances {in_words(instances)} are in {run.folder}; once all "
+        f"parts are, mcage merge {out_path} makes the file"
+    )
+    return run.folder

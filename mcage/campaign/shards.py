@@ -20,11 +20,10 @@ from mcage.errors import UserError
 from mcage.files.hdf5 import write_hdf5
 from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
-from mcage.results.conform import Arrays, conforming
 from mcage.results.header import SCHEMA_VERSION, Header, header_class
-from mcage.results.reader import study_of
+from mcage.results.reader import VerifiedFile, study_of
 from mcage.results.variable import dimension_sizes
-from mcage.results.verified_file import VerifiedFile
+from mcage.results.writer import Arrays, conforming
 
 FILETYPE = "mcage-shard"
 DIGEST_LENGTH = 16

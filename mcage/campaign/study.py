@@ -9,10 +9,10 @@ from threading import Lock
 
 from mcage.campaign.shards import shard_name, write_shard
 from mcage.errors import UserError
-from mcage.files.destination import OccupiedError
-from mcage.results.conform import Arrays
+from mcage.files.atomic import OccupiedError
 from mcage.results.header import Header, code_in_words
-from mcage.results.quantity import Quantity
+from mcage.results.variable import Quantity
+from mcage.results.writer import Arrays
 
 Compute = Callable[[int, int], Arrays]
 """From the first and past the last instance to the arrays that the header declares."""

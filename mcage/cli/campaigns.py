@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from mcage.files.checksum import DamagedFileError
+    from mcage.files.inputs import DamagedFileError
 
 
 def merge(
@@ -65,7 +65,7 @@ def status(
     """Show how far campaigns are: finished instances, rate, time left, workers, failures."""
     from json import dumps
 
-    from mcage.campaign.status.reader import statuses
+    from mcage.campaign.status import statuses
     from mcage.report.console import console
     from mcage.report.tables.status import print_statuses, rows
 
@@ -96,9 +96,9 @@ def verify(
     """
     from mcage.campaign.shards import FILETYPE, NAME, read_owner
     from mcage.errors import UserError
-    from mcage.files.checksum import DamagedFileError, verify_checksum
+    from mcage.files.inputs import DamagedFileError, verify_checksum
     from mcage.plain_text import visible
-    from mcage.results.verified_file import VerifiedFile
+    from mcage.results.reader import VerifiedFile
 
     if os.path.isdir(file):  # unlike Path, it takes any name
         if salvage:
@@ -139,8 +139,7 @@ def _say_whole(file: Path, checksum: str) -> None:
 
 def _verify_folder(folder: Path) -> None:
     """Print which instances a shard folder holds; refuse one with damaged shards."""
-    from mcage.campaign.finished import finished_instances
-    from mcage.campaign.sources.files import shards_in
+    from mcage.campaign.finished import finished_instances, shards_in
     from mcage.campaign.sources.salvage import kept_in_words
     from mcage.errors import UserError
     from mcage.plain_text import visible

@@ -416,8 +416,7 @@ def faults(
     ] = None,
 ) -> None:
     """Show a sampled fault map, and the fractions of faulty entries over many maps."""
-    from mcage.files.atomic import make_ready
-    from mcage.files.kinds import kind_of_name
+    from mcage.files.atomic import kind_of_name, make_ready
 
     if fit is not None:
         if png is not None:

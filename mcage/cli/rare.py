@@ -45,7 +45,7 @@ def rare(
     progress: ProgressKind = None,
 ) -> None:
     """Estimate the probability that a slice is dead by an age, however small, with its interval."""
-    from mcage.campaign.progress.choice import progress_on_stderr
+    from mcage.campaign.progress import progress_on_stderr
     from mcage.engines.select import select_engine
     from mcage.studies.rare_events import failure_probability
 

@@ -15,7 +15,7 @@ from mcage.errors import UserError
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:
-    from mcage.campaign.executors.executor import Executor
+    from mcage.campaign.executors import Executor
     from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
 
@@ -174,7 +174,7 @@ def check_run(run: RunOptions) -> None:
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: instances are computed in one place; give one")
     if run.part is not None:
-        from mcage.campaign.part import Part
+        from mcage.campaign.run import Part
 
         Part.parse(run.part)
 
@@ -203,7 +203,7 @@ def chosen_executor(
     """
     check_run(run)
     if run.processes is not None:
-        from mcage.campaign.executors.processes import Processes
+        from mcage.campaign.processes import Processes
 
         chosen = devices or (visible_devices() if uses_devices else ())
         with Processes(run.processes, chosen, progress.say) as processes:
@@ -212,13 +212,13 @@ def chosen_executor(
         with _cluster(run, progress) as cluster:
             yield cluster
     else:
-        from mcage.campaign.executors.threads import Threads
+        from mcage.campaign.executors import Threads
 
         yield Threads()
 
 
 def _cluster(run: RunOptions, progress: "Progress") -> "AbstractContextManager[Executor]":
-    from mcage.campaign.executors.dask import connected, local_cluster
+    from mcage.campaign.dask import connected, local_cluster
 
     if run.scheduler is not None:
         return connected(run.scheduler, progress.say)
@@ -235,8 +235,7 @@ def computed(
     UserError
         No file is named; or as `mcage.campaign.run.run_campaign`.
     """
-    from mcage.campaign.part import Part, run_part
-    from mcage.campaign.run import run_campaign
+    from mcage.campaign.run import Part, run_campaign, run_part
 
     if run.out is None:
         raise UserError("--out FILE is needed: where the results go")
@@ -270,7 +269,7 @@ def run_study(
     """
     from importlib import import_module
 
-    from mcage.campaign.progress.choice import progress_on_stderr
+    from mcage.campaign.progress import progress_on_stderr
     from mcage.report.console import console
     from mcage.report.notes import note_on_caveats
     from mcage.report.tables.terminal import print_table
@@ -298,7 +297,7 @@ def run_study(
 
 def visible_devices() -> tuple[int, ...]:
     """Numbers of the CUDA devices that can be used, asked in a process of its own."""
-    from mcage.campaign.executors.processes import Processes
+    from mcage.campaign.processes import Processes
     from mcage.engines.select import usable_devices
 
     if find_spec("cupy") is None:

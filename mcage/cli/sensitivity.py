@@ -135,7 +135,7 @@ def sensitivity(
 
 
 def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None:
-    from mcage.campaign.progress.choice import progress_on_stderr
+    from mcage.campaign.progress import progress_on_stderr
     from mcage.engines.select import select_engine
     from mcage.report.console import console
     from mcage.studies.sensitivity import Sobol

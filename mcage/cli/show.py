@@ -247,9 +247,9 @@ class _Form:
 
 def _header(path: Path) -> "Header":
     """Header of a results file; where only its shards are there, say what makes it."""
+    from mcage.campaign.finished import recorded_campaign
     from mcage.campaign.merge import filling_command
     from mcage.campaign.shard_folder import shard_folder
-    from mcage.campaign.sources.recorded import recorded_campaign
     from mcage.files.inputs import UnreadableFileError
     from mcage.results.reader import read_header
 

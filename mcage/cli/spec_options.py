@@ -232,7 +232,7 @@ class KeyOptions:
 
 def _read(path: Path) -> dict[str, Any]:
     """Plain values of a spec: of a TOML file, or as a results file or a shard folder records it."""
-    from mcage.campaign.sources.recorded import recorded_campaign
+    from mcage.campaign.finished import recorded_campaign
     from mcage.spec.toml_files import parse_toml, read_toml
 
     recorded = recorded_campaign(path)

@@ -178,8 +178,7 @@ def characterize_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile: JSON.")] = False,
 ) -> None:
     """Say what a trace is like: its profile, from which others like it can be drawn."""
-    from mcage.files.atomic import make_ready, whole_file
-    from mcage.files.kinds import PROFILE
+    from mcage.files.atomic import PROFILE, make_ready, whole_file
     from mcage.plain_text import visible
     from mcage.traces.library import open_trace
     from mcage.traces.profiles.characterizing.characterize import characterize
@@ -214,8 +213,7 @@ def synthesize_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Draw a trace from a profile."""
-    from mcage.files.atomic import make_ready
-    from mcage.files.kinds import TRACE
+    from mcage.files.atomic import TRACE, make_ready
     from mcage.plain_text import visible
     from mcage.traces.library import open_profile
     from mcage.traces.profiles.synthesizing.synthesize import synthesize

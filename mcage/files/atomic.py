@@ -12,15 +12,238 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from mcage.errors import UserError
-from mcage.files.destination import check_replaceable, occupied, place_of
-from mcage.files.kinds import Kind
+from mcage.files.inputs import CHECKSUM_BYTES, CHECKSUM_MARK, open_regular
 from mcage.plain_text import shown_path
+
+# Kinds of files, recognised by their content: a new file replaces only one of its own kind.
+
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : str
+        Words that name this kind in messages.
+    fits : callable
+        ``fits(head, tail)``: whether a file with these first and last bytes is of this kind.
+    """
+
+    name: str
+    fits: Callable[[bytes, bytes], bool]
+
+    def is_kind_of(self, path: Path) -> bool:
+        """Whether a regular file is of this kind. An empty file is of every kind.
+
+        Raises
+        ------
+        UnreadableFileError, OSError
+            It is no regular file, or cannot be read.
+        """
+        head, tail = _ends(path)
+        return not head or self.fits(head, tail)
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    with open_regular(path) as stream:
+        head = stream.read(HEAD_BYTES) or b""
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - CHECKSUM_BYTES))
+        return head, stream.read(CHECKSUM_BYTES) or b""
+
+
+def same_as(path: Path) -> Kind:
+    """Return the kind of the file that is now at a path: only that content may be replaced.
+
+    Parameters
+    ----------
+    path : Path
+        A file with a checksum, by which it is known again.
+
+    Raises
+    ------
+    UnreadableFileError, OSError
+        It is no regular file, or cannot be read.
+    """
+    ends = _ends(path)
+    return Kind("the file that was there before", lambda head, tail: (head, tail) == ends)
+
+
+def _begins(*beginnings: bytes) -> Callable[[bytes, bytes], bool]:
+    return lambda head, _: head.startswith(beginnings)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in head
+
+
+def _is_svg(head: bytes, _: bytes) -> bool:
+    return _is_text(head) and b"<svg" in head
+
+
+def _is_json(head: bytes, _: bytes = b"") -> bool:
+    return _is_text(head) and head.lstrip()[:1] in (b"{", b"[")
+
+
+def _is_csv(head: bytes, _: bytes) -> bool:
+    return _is_text(head) and not _is_json(head) and b"," in head.split(b"\n")[0]
+
+
+def _is_trace(head: bytes, tail: bytes) -> bool:
+    return head.startswith(b"\x89HDF\r\n\x1a\n") and not tail.startswith(CHECKSUM_MARK)
+
+
+PNG = Kind("a PNG figure", _begins(b"\x89PNG\r\n\x1a\n"))
+PDF = Kind("a PDF figure", _begins(b"%PDF-"))
+SVG = Kind("an SVG figure", _is_svg)
+JSON = Kind("a JSON file", _is_json)
+CSV = Kind("a CSV table", _is_csv)
+TRACE = Kind("a trace", _is_trace)
+PROFILE = Kind("a profile of a trace", _begins(b'{"format":"mcage profile'))
+
+FIGURES = {".png": PNG, ".pdf": PDF, ".svg": SVG}
+TABLES = {".json": JSON, ".csv": CSV}
+
+
+def kind_of_name(path: Path, suffixes: Sequence[str]) -> Kind:
+    """Kind of a file that is to be written, by the end of its name.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file.
+    suffixes : sequence of str
+        Ends of a name that are allowed, each a key of `FIGURES` or `TABLES`.
+
+    Raises
+    ------
+    UserError
+        The name ends in none of these.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise UserError(f"cannot write {shown_path(path)}: its name must end in {known}")
+    return (FIGURES | TABLES)[suffix]
+
+
+# Destinations of files: before the work begins, mcage checks that a file can be written there.
+
+
+class OccupiedError(UserError):
+    """The destination of a file holds another one, which must not be replaced."""
+
+
+def place_of(path: Path, beside: str = "") -> Path:
+    """Path at which a file will be written; symbolic links are followed.
+
+    Parameters
+    ----------
+    path : Path
+        Destination as the user names it.
+    beside : str
+        The longest text that is added to this path, for the temporary files and folders beside the
+        file.
+
+    Raises
+    ------
+    UserError
+        The name is not valid UTF-8 or is too long, its folder does not exist, or the name belongs
+        to a folder, a pipe, a device or a socket.
+    """
+    if not _is_utf8(path):
+        raise UserError(f"cannot write {shown_path(path)}: its name is not valid UTF-8")
+    try:
+        _check_name(path, beside)
+        place = path
+        if path.is_symlink():
+            place = Path(os.path.realpath(path))
+            _check_name(place, beside)
+        if place.is_dir():
+            raise UserError(f"{shown_path(path)} is a folder: give the name of a file in it")
+        mode = place.lstat().st_mode if os.path.lexists(place) else stat.S_IFREG
+    except OSError as error:
+        raise UserError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
+    if not stat.S_ISREG(mode):
+        raise UserError(f"cannot write {shown_path(path)}: it is not a regular file")
+    return place
+
+
+def check_replaceable(place: Path, over: Kind | None) -> None:
+    """Check that writing a file at this place replaces nothing that must be kept.
+
+    Parameters
+    ----------
+    place : Path
+        Path that `place_of` has returned.
+    over : Kind, optional
+        Kind of file that may be replaced; by default none.
+
+    Raises
+    ------
+    OccupiedError
+        The place holds something else.
+    OSError
+        The file at this place cannot be read.
+    """
+    if not os.path.lexists(place):
+        return
+    if over is None:
+        raise occupied(place)
+    if not place.is_file() or not over.is_kind_of(place):
+        raise OccupiedError(
+            f"cannot write {shown_path(place)}: what is there is not {over.name}, and is not "
+            "replaced"
+        )
+
+
+def occupied(place: Path) -> OccupiedError:
+    """Error that says that a place is not free."""
+    return OccupiedError(f"cannot write {shown_path(place)}: a file of this name is there already")
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        return "\0" not in str(path) and bool(str(path).encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _check_name(place: Path, beside: str) -> None:
+    """Check that the folder of a file exists, and that its file system allows names so long."""
+    if not place.parent.is_dir():
+        raise UserError(
+            f"cannot write {shown_path(place)}: there is no folder {shown_path(place.parent)}"
+        )
+    first, *_ = beside.split("/")
+    longest = os.pathconf(place.parent, "PC_NAME_MAX") - len(first)
+    if len(os.fsencode(place.name)) > longest:
+        raise UserError(
+            f"cannot write {shown_path(place)}: its name has {len(os.fsencode(place.name))} bytes; "
+            f"at most {longest} are possible there"
+        )
+    longest = os.pathconf(place.parent, "PC_PATH_MAX") - 1 - len(beside)  # a zero byte ends it
+    if len(os.fsencode(place)) > longest:
+        raise UserError(
+            f"cannot write {shown_path(place)}: its path has {len(os.fsencode(place))} bytes; "
+            f"at most {longest} are possible"
+        )
+
 
 _TEMPORARY = re.compile(r"\.mcage-(?P<destination>[0-9a-f]{12})-[0-9a-f]{16}\.partial")
 _WITHOUT_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)

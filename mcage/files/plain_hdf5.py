@@ -1,7 +1,7 @@
 """Reads plain HDF5: nothing that leads out of the file, and no type but numbers and text.
 
 HDF5 crashes, or searches for ever, on some files that are damaged or made to do harm. So this
-module is also a program: `mcage.files.foreign_hdf5` runs it in a process of its own, which has
+module is also a program: `mcage.files.hdf5` runs it in a process of its own, which has
 limits on time and memory, and which may die. It therefore imports nothing of mcage, and what its
 functions take and return can be sent as JSON, but for the arrays themselves.
 """

@@ -15,8 +15,7 @@ from mcage.costs import entries_that_hold
 from mcage.costs.kernel_activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties
-from mcage.files.disk_cache import kept_on_disk
-from mcage.files.flat_records import arrays_of_record, record_of_arrays
+from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import SliceGeometry
 from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import Counters, events_per_cycle

@@ -17,8 +17,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from mcage.plain_text import shown
-from mcage.results.quantity import Quantity, mean_of
-from mcage.results.variable import Coordinate, Variable
+from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
 
 SCHEMA_VERSION = 7

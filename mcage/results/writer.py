@@ -2,11 +2,13 @@
 
 No clock, host name or library version goes into the file, and instances are written in chunks of
 a fixed size however they arrive: two campaigns with the same results give identical files. Chunks
-carry checksums, too, for readers that do not verify that of the file (`mcage.files.checksum`).
+carry checksums, too, for readers that do not verify that of the file (`mcage.files.inputs`).
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,176 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from mcage.files.atomic import Kind
 from mcage.files.hdf5 import write_hdf5
-from mcage.files.kinds import Kind
-from mcage.results.attributes import (
-    content_of,
-    description,
-    root_attributes,
-    variable_attributes,
-)
-from mcage.results.conform import Arrays
-from mcage.results.header import Header
+from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.variable import Coordinate, Variable, dimension_sizes
+
+# The attributes of a results file: what the netCDF and CF conventions want, and who wrote it.
+
+FILETYPE = "mcage-results"
+
+
+def root_attributes(header: Header) -> dict[str, Any]:
+    """Attributes of the file: all of the header that is not in coordinates.
+
+    ``campaign`` repeats the whole header, in a place whose damage HDF5 notices: texts of variable
+    length and coordinates have no checksum but that of the file.
+    """
+    extent: dict[str, Any] = {}
+    if header.stopping:
+        rule = json.dumps(asdict(header.stopping), sort_keys=True)
+        extent |= {"stopping": rule, "stopped": header.stopped}
+    if header.absent:
+        extent["absent_instances"] = json.dumps(header.absent)
+    return {
+        "Conventions": "CF-1.8",
+        "filetype": FILETYPE,
+        "schema_version": SCHEMA_VERSION,
+        "study": header.study,
+        "mcage_version": header.codes[0].version,
+        "code_digest": header.codes[0].digest,
+        "codes": json.dumps([asdict(code) for code in header.codes], sort_keys=True),
+        "accepted_other_code": int(header.accepted_other_code),
+        "spec": header.spec_toml,
+        "spec_digest": header.spec_digest,
+        "seed": header.seed,
+        "engine": header.engine,
+        "engine_reason": header.engine_reason,
+        "device": header.device,
+        "campaign": np.bytes_(header.to_json().encode()),
+        **header.declaration(),
+        **extent,
+    }
+
+
+def description(variable: Variable) -> dict[str, Any]:
+    """Attributes that say what an array means; all that a coordinate has."""
+    attributes: dict[str, Any] = {"units": variable.units, "long_name": variable.long_name}
+    comments = [variable.comment] if variable.comment else []
+    if variable.missing:
+        comments.append(f"NaN {variable.missing}.")
+    if comments:
+        attributes["comment"] = " ".join(comments)
+    if variable.flags:
+        attributes["flag_values"] = np.array(variable.flag_values, variable.dtype)
+        attributes["flag_meanings"] = " ".join(name for name, _ in variable.flags)
+    return attributes
+
+
+def variable_attributes(variable: Variable, coordinates: tuple[Variable, ...]) -> dict[str, Any]:
+    """Attributes of a computed array: its description, its fill value, its further labels.
+
+    Parameters
+    ----------
+    variable : Variable
+        The array.
+    coordinates : tuple of Variable
+        All coordinates of the file.
+    """
+    attributes = description(variable)
+    if np.dtype(variable.dtype).kind == "f":
+        # Without the attribute, readers do not mask what HDF5 itself knows to be fill.
+        attributes["_FillValue"] = np.array([np.nan], variable.dtype)
+    dims = set(variable.dims)
+    labels = [
+        label.name
+        for label in coordinates
+        if label.dims != (label.name,) and set(label.dims) <= dims
+    ]
+    if labels:
+        attributes["coordinates"] = " ".join(labels)
+    return attributes
+
+
+def content_of(coordinate: Coordinate) -> Any:
+    """Content of a coordinate as NumPy takes it; ids of instances not by way of a list."""
+    values = coordinate.values
+    return np.arange(values.start, values.stop) if isinstance(values, range) else values
+
+
+# The border between computing and storing: arrays must be as their study declares them.
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+
+
+def conforming(
+    header: Header, arrays: Arrays, instances: int
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Return the computed arrays of ``instances`` instances in the declared types.
+
+    Parameters
+    ----------
+    header : Header
+        Declares the variables and the sizes of the other dimensions.
+    arrays : mapping of str to ndarray
+        One array for each variable. Any float type may stand for a float, any
+        integer type for an integer whose range holds the values.
+    instances : int
+        Length of the ``instance`` axis.
+
+    Raises
+    ------
+    ValueError
+        A variable is missing, unknown, of the wrong shape or kind, out of range, or NaN where
+        no value may be missing.
+    """
+    declared = {variable.name for variable in header.variables}
+    if set(arrays) != declared:
+        raise ValueError(
+            "computed variables differ from the declared ones: "
+            f"missing {sorted(declared - set(arrays))}, "
+            f"unknown {sorted(set(arrays) - declared)}"
+        )
+    sizes = {**dimension_sizes(header.coordinates), "instance": instances}
+    return {v.name: _conforming(v, np.asarray(arrays[v.name]), sizes) for v in header.variables}
+
+
+def _conforming(
+    variable: Variable, array: npt.NDArray[np.generic], sizes: Mapping[str, int]
+) -> npt.NDArray[np.generic]:
+    dtype = np.dtype(variable.dtype)
+    if array.shape != variable.shape(sizes):
+        raise ValueError(f"{variable.name}: shape {array.shape}, not {variable.shape(sizes)}")
+    if dtype.kind == "f":
+        if array.dtype.kind != "f":
+            raise ValueError(f"{variable.name}: type {array.dtype}, not a float")
+        if np.isinf(array).any() or (not variable.missing and np.isnan(array).any()):
+            raise ValueError(f"{variable.name}: values that are not finite")
+        return array.astype(dtype)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{variable.name}: type {array.dtype}, not an integer")
+    allowed = np.iinfo(dtype)
+    low, high = int(array.min()), int(array.max())
+    if low < allowed.min or high > allowed.max:
+        raise ValueError(f"{variable.name}: values {low} ... {high} do not fit into {dtype}")
+    if variable.flags and not np.isin(array, variable.flag_values).all():
+        raise ValueError(f"{variable.name}: values other than {variable.flag_values}")
+    return array.astype(dtype)
+
+
+def joined(
+    variables: Iterable[Variable], parts: Iterable[Arrays]
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Arrays of several ranges of instances, in rising order, as those of one range.
+
+    Parameters
+    ----------
+    variables : iterable of Variable
+        Variables of the parts.
+    parts : iterable of mapping
+        The arrays of each range.
+    """
+    given = list(parts)
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    for variable in variables:
+        pieces = [part[variable.name] for part in given]
+        if variable.per_instance:
+            arrays[variable.name] = np.concatenate(pieces, axis=variable.instance_axis)
+        else:
+            arrays[variable.name] = np.sum(pieces, axis=0)
+    return arrays
+
 
 INSTANCES_PER_CHUNK = 2048
 
@@ -52,7 +213,7 @@ def write_results(
     header : Header
         The campaign.
     pieces : iterable of mapping of str to ndarray
-        Arrays of successive instances, as `mcage.results.conform.conforming` returns them; of any
+        Arrays of successive instances, as `mcage.results.writer.conforming` returns them; of any
         number of instances, in order. Memory does not grow with their number.
 
     Raises

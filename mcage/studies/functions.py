@@ -66,7 +66,7 @@ def sensitivity(
     UserError
         The spec has several cases; a name or range is refused.
     """
-    from mcage.campaign.progress.choice import progress_in_notebooks
+    from mcage.campaign.progress import progress_in_notebooks
     from mcage.engines.select import engine_of
     from mcage.studies.sensitivity import Question
 
@@ -126,8 +126,8 @@ def run_gpu(
     UserError
         The spec makes no sense, or ``out`` cannot be written or holds something else.
     """
-    from mcage.campaign.executors.threads import Threads
-    from mcage.campaign.progress.choice import progress_in_notebooks
+    from mcage.campaign.executors import Threads
+    from mcage.campaign.progress import progress_in_notebooks
     from mcage.campaign.run import run_campaign
     from mcage.gpu.both import study as both
     from mcage.gpu.both.spec import BothSpec

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
-from mcage.results.conform import Arrays
+from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Sweep

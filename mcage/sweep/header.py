@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from mcage.results.header import INSTANCE, Header
-from mcage.results.quantity import Quantity
-from mcage.results.variable import Coordinate, Variable
+from mcage.results.variable import Coordinate, Quantity, Variable
 from mcage.spec.draws import check_key
 from mcage.sweep.stopping import quantities
 from mcage.sweep.variables import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, variables

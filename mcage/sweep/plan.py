@@ -18,8 +18,7 @@ from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
-from mcage.files.disk_cache import kept_on_disk
-from mcage.files.flat_records import arrays_of_record, record_of_arrays
+from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import SliceGeometry
 from mcage.lifetime.costs import Meter
 from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays

@@ -6,14 +6,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from mcage.campaign.executors.executor import Executor
-from mcage.campaign.executors.threads import Threads
-from mcage.campaign.progress import Progress
-from mcage.campaign.progress.choice import progress_in_notebooks
+from mcage.campaign.executors import Executor, Threads
+from mcage.campaign.progress import Progress, progress_in_notebooks
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import BESIDE
 from mcage.campaign.study import Study
-from mcage.files.destination import place_of
+from mcage.files.atomic import place_of
 from mcage.spec import SweepSpec
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.study import study_of_spec

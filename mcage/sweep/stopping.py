@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
 from mcage.results.header import StoppingRule
-from mcage.results.quantity import Quantity, Sample
+from mcage.results.variable import Quantity, Sample
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate
 from mcage.stats.precision import Precision, mean_precision, quantile_precision

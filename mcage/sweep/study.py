@@ -15,8 +15,8 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.plugins import plugin_modules
-from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.writer import Arrays, joined
 from mcage.spec import SweepSpec
 from mcage.spec.draws import DRAWN, OF_MODEL
 from mcage.sweep.batch import batch_by_work, batches, compute_batch

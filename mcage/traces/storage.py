@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.foreign_hdf5 import ForeignFile
-from mcage.files.hdf5 import PlainFile
+from mcage.files.atomic import TRACE, make_ready, whole_file
+from mcage.files.hdf5 import ForeignFile, PlainFile
 from mcage.files.inputs import MIB
-from mcage.files.kinds import TRACE
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.plain_text import shown
 from mcage.traces.model import COLUMNS, Kernel, Trace

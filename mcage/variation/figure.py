@@ -7,8 +7,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mcage.files.atomic import whole_file
-from mcage.files.kinds import PNG
+from mcage.files.atomic import PNG, whole_file
 from mcage.variation.vmin_tail import TailCells
 
 

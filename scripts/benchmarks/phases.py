@@ -23,7 +23,7 @@ _PHASE_OF = {
     "mcage.sweep.batch.simulate_lifetimes": "lives",
     "mcage.sweep.study.compute_batch": "sampled cells and arrays",
     "mcage.campaign.study.write_shard": "files",
-    "mcage.campaign.shard_run.finished_instances": "files",
+    "mcage.campaign.run.finished_instances": "files",
     "mcage.campaign.run.write_merged": "files",
 }
 

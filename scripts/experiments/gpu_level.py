@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
-from mcage.campaign.progress.choice import progress_on_stderr
+from mcage.campaign.progress import progress_on_stderr
 from mcage.campaign.run import run_campaign
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine

@@ -29,7 +29,7 @@ import xarray as xr
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.figure import Figure
 
-from mcage.campaign.progress.choice import progress_on_stderr
+from mcage.campaign.progress import progress_on_stderr
 from mcage.report.cases import Named, Setting, by_setting, lives_of
 from mcage.report.figures.figure import save
 from mcage.report.figures.sheet import line_of

@@ -139,7 +139,7 @@ def workers_of(pid: int) -> list[psutil.Process]:
             line = " ".join(child.cmdline())
         except psutil.Error:
             continue
-        if "mcage.campaign.executors.worker" in line or "spawn_main" in line:
+        if "mcage.campaign.processes" in line or "spawn_main" in line:
             workers.append(child)
     return workers
 

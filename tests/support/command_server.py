@@ -35,7 +35,7 @@ from small_traces import small_trace
 import mcage
 from mcage.cli.app import app
 from mcage.errors import UserError
-from mcage.files import foreign_hdf5, plain_hdf5
+from mcage.files import hdf5, plain_hdf5
 from mcage.traces import save_trace
 from mcage.variation.field import sample_field
 from mcage.variation.scenarios import SCENARIOS, scenario
@@ -60,7 +60,7 @@ USUAL_LINES = (
 class ForkedReader:
     """Stands in for the process that reads HDF5 files: forked, since a new one takes long to start.
 
-    It is what `foreign_hdf5` uses of a `subprocess.Popen`.
+    It is what `mcage.files.hdf5` uses of a `subprocess.Popen`.
     """
 
     def __init__(self, command: list[str], pass_fds: list[int], **_: Any) -> None:
@@ -107,7 +107,7 @@ def main() -> None:
     for name in SCENARIOS:
         sample_field(scenario(name), 0, np.arange(1))  # keeps the factor of the field's correlation
     typer.main.get_command = functools.cache(typer.main.get_command)
-    foreign_hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
+    hdf5.subprocess = SimpleNamespace(Popen=ForkedReader, DEVNULL=None)
     _fill_caches()
     gc.freeze()  # a collection in a child would copy the pages of all that
     runner: Runner | None = None
@@ -143,7 +143,7 @@ def _fill_caches() -> None:
         for line in USUAL_LINES:
             with contextlib.suppress(UserError):
                 app(line.split(), standalone_mode=False)
-        foreign_hdf5._Process.running().end()
+        hdf5._Process.running().end()
 
 
 class Runner:

@@ -12,7 +12,7 @@ import os
 import h5py
 import numpy as np
 
-from mcage.files.checksum import append_checksum_to
+from mcage.files.inputs import append_checksum_to
 
 CHECKSUM_BYTES = len(b"\nmcage-seal blake2b ") + 64 + 1
 COLUMN = "event/value"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcage.campaign.progress.lines import Lines
+from mcage.campaign.progress import Lines
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.random import stream

@@ -106,10 +106,10 @@ class Nursery:
 def main():
     from killable import ReadHere
 
-    from mcage.results import verified_file
+    from mcage.results import reader
 
     warnings.simplefilter("ignore", UserWarning)  # files that cannot be removed
-    verified_file.ForeignFile = ReadHere
+    reader.ForeignFile = ReadHere
     shim = ctypes.CDLL(sys.argv[1])
     shim.failing_calls_count.restype = ctypes.c_long
     with tempfile.TemporaryDirectory() as folder:  # children import nothing any more

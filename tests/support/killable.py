@@ -17,13 +17,12 @@ from pkgutil import resolve_name
 import darts
 import fake_campaign
 
-from mcage.campaign.part import Part, run_part
-from mcage.campaign.progress.lines import Lines
-from mcage.campaign.run import run_campaign
+from mcage.campaign.progress import Lines
+from mcage.campaign.run import Part, run_campaign, run_part
 from mcage.campaign.study import Study
 from mcage.cli.process import ending_on_signals
 from mcage.files import plain_hdf5
-from mcage.results import verified_file
+from mcage.results import reader
 
 SIGNALS = {
     "KILL": [signal.SIGKILL],
@@ -127,7 +126,7 @@ def main() -> None:
     descriptor, *ready = sys.argv[1:]
     for name in ready:
         resolve_name(name)()
-    verified_file.ForeignFile = ReadHere
+    reader.ForeignFile = ReadHere
     with tempfile.TemporaryDirectory() as folder:  # children import nothing any more
         study = Study(fake_campaign.campaign(instances=2), fake_campaign.compute)
         run_campaign(study, Path(folder, "r.h5"), 1)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
-from mcage.files import foreign_hdf5
-from mcage.files.checksum import DamagedFileError
+from mcage.files import hdf5
+from mcage.files.inputs import DamagedFileError
 from mcage.report.comparison import compare_in_file
 from mcage.report.file_comparison import compare_files
 from mcage.report.notes import note_on_shared_dies
@@ -85,7 +85,7 @@ def main():
         if child == 0:
             try:
                 read_folder(Path(line.removesuffix("\n")))
-                foreign_hdf5._Process.running().end()
+                hdf5._Process.running().end()
                 os._exit(0)
             finally:
                 os._exit(1)

@@ -4,8 +4,7 @@ from itertools import accumulate, pairwise
 
 import fake_campaign
 
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 
 INSTANCES = 30
 

@@ -18,7 +18,7 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 import mcage
-from mcage.files import foreign_hdf5
+from mcage.files import hdf5
 
 MOST_BYTES = 1 << 20
 """Of a request: a connection file, a folder, and the environment."""
@@ -139,7 +139,7 @@ def _use_as_notebooks_do() -> None:
     axes.plot([0, 1], label="drawn")
     axes.legend()
     figure.savefig(BytesIO(), bbox_inches="tight")
-    foreign_hdf5._Process.running().end()  # it has read the file; kernels start their own
+    hdf5._Process.running().end()  # it has read the file; kernels start their own
 
 
 def be_kernel(words: list[str], folder: str, environment: dict[str, str]) -> NoReturn:

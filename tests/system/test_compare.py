@@ -13,8 +13,7 @@ from mcage.campaign.study import Study
 from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.report.file_comparison import FileComparison, title_of
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 
 CASES = fake_campaign.CAMPAIGN.cases
 LABELS = [case.label for case in CASES]

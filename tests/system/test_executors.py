@@ -14,9 +14,9 @@ import darts
 import pytest
 from campaign_cases import Listener
 
-from mcage.campaign.executors import worker_process
-from mcage.campaign.executors.processes import Processes
-from mcage.campaign.executors.threads import Threads
+from mcage.campaign import processes as processes_module
+from mcage.campaign.executors import Threads
+from mcage.campaign.processes import Processes
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.concurrency import limit_cores, usable_cores
@@ -44,7 +44,7 @@ def processes():
 @pytest.fixture(scope="module")
 def dask():
     distributed = pytest.importorskip("distributed")
-    from mcage.campaign.executors.dask import Dask
+    from mcage.campaign.dask import Dask
 
     with (
         distributed.LocalCluster(
@@ -139,10 +139,10 @@ def cluster():
     distributed = pytest.importorskip("distributed")
     import dask
 
-    from mcage.campaign.executors.dask import local_cluster
+    from mcage.campaign.dask import local_cluster
 
     get_context("forkserver").set_forkserver_preload(
-        ["distributed.nanny", "distributed.worker", "mcage.campaign.executors.dask"]
+        ["distributed.nanny", "distributed.worker", "mcage.campaign.dask"]
     )
     with (
         patch.object(distributed.utils, "_forkserver_preload_set", True),
@@ -208,7 +208,7 @@ def test_the_process_that_asks_imports_no_cupy(monkeypatch):
         "    def find_spec(self, name, path=None, target=None):\n"
         "        assert name.partition('.')[0] != 'cupy'\n"
         "sys.meta_path.insert(0, Trap())\n"
-        "from mcage.campaign.executors.processes import Processes\n"
+        "from mcage.campaign.processes import Processes\n"
         "from mcage.spec import SweepSpec\n"
         "from mcage.sweep.run import sweep_study\n"
         "spec = SweepSpec.from_mapping({'instances': 1, 'techniques': ['baseline'],\n"
@@ -224,7 +224,7 @@ def test_the_process_that_asks_imports_no_cupy(monkeypatch):
 
 
 def test_a_worker_that_does_not_start_is_an_error(monkeypatch):
-    monkeypatch.setattr(worker_process, "MODULE", "mcage.no_such_module")
+    monkeypatch.setattr(processes_module, "MODULE", "mcage.no_such_module")
     with Processes(1) as executor, pytest.raises(UserError, match="worker 1 does not start"):
         executor.study(make)
 

@@ -27,10 +27,10 @@ from small_traces import small_trace
 
 from mcage.campaign.shards import read_owner, shard_name, write_shard
 from mcage.errors import UserError
-from mcage.files import checksum, foreign_hdf5
+from mcage.files import hdf5, inputs
 from mcage.geometry import GCN
 from mcage.report.whole_folder import CONTENTS, whole_folder
-from mcage.results import verified_file
+from mcage.results import reader
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
@@ -183,10 +183,10 @@ def test_a_sealed_text(tmp_path):
 def test_a_content_is_looked_through_once(tmp_path, monkeypatch):
     write(tmp_path / "r.h5", (4,))
     looks = []
-    look_through = foreign_hdf5.ForeignFile.look_through
-    monkeypatch.setattr(verified_file, "_looked_through", {})
+    look_through = hdf5.ForeignFile.look_through
+    monkeypatch.setattr(reader, "_looked_through", {})
     monkeypatch.setattr(
-        verified_file.ForeignFile,
+        reader.ForeignFile,
         "look_through",
         lambda file: looks.append(file) or look_through(file),
     )
@@ -286,9 +286,9 @@ def test_a_file_that_would_make_its_reader_wait(tmp_path, monkeypatch):
 
     (tmp_path / "kmsg").touch()
     opened = lambda *_: io.BufferedReader(Waiting(tmp_path / "kmsg"))  # noqa: E731
-    monkeypatch.setattr(checksum, "open_regular", opened)
-    with pytest.raises(checksum.DamagedFileError, match="was not written by mcage"):
-        checksum.verify_checksum(tmp_path / "kmsg")
+    monkeypatch.setattr(inputs, "open_regular", opened)
+    with pytest.raises(inputs.DamagedFileError, match="was not written by mcage"):
+        inputs.verify_checksum(tmp_path / "kmsg")
 
 
 def test_a_fifo_in_place_of_a_shard(tmp_path):
@@ -338,8 +338,8 @@ def test_what_comes_with_mcage_needs_no_process(monkeypatch):
     def refuse(_):
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(foreign_hdf5._Process, "__init__", refuse)
-    monkeypatch.setattr(foreign_hdf5._Process, "_running", None)
+    monkeypatch.setattr(hdf5._Process, "__init__", refuse)
+    monkeypatch.setattr(hdf5._Process, "_running", None)
     with path_of_bundled("QuasiRandomSequence") as path:
         assert load_own_trace(path).writes
 
@@ -347,7 +347,7 @@ def test_what_comes_with_mcage_needs_no_process(monkeypatch):
 def end_while_it_reads(path, number):
     """Let the process die of a signal while it reads the file; the refusal of the file."""
     load_trace(path)  # so that there is a process
-    reader = foreign_hdf5._Process.running()
+    reader = hdf5._Process.running()
     process, answer = reader._process, reader._message
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -384,9 +384,9 @@ def test_a_search_without_end_is_ended(recorded):
 
 def test_a_machine_without_time_is_no_fault_of_the_file(recorded, monkeypatch):
     load_trace(recorded)
-    process = foreign_hdf5._Process.running()._process
+    process = hdf5._Process.running()._process
     process.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(foreign_hdf5, "SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(hdf5, "SECONDS_TO_WAIT", 0.1)
     with at_once(1), pytest.raises(UserError, match=r"cannot be read: .* is busy"):
         load_trace(recorded)
     monkeypatch.undo()
@@ -401,7 +401,7 @@ def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(recorded):
 
 def test_a_process_that_died_in_between_is_no_fault_of_the_file(recorded):
     load_trace(recorded)
-    process = foreign_hdf5._Process.running()._process
+    process = hdf5._Process.running()._process
     process.kill()
     process.wait()
     assert load_trace(recorded).writes
@@ -409,7 +409,7 @@ def test_a_process_that_died_in_between_is_no_fault_of_the_file(recorded):
 
 def test_a_file_that_changes_while_it_is_read(recorded, tmp_path):
     shutil.copy(recorded, tmp_path / "t.h5")
-    file = foreign_hdf5.ForeignFile(tmp_path / "t.h5", 1 << 20)
+    file = hdf5.ForeignFile(tmp_path / "t.h5", 1 << 20)
     for rows in (3, 300):
         with pytest.raises(UserError, match="event/kind: has changed while it was read"):
             file.read("event/kind", np.uint8, (rows,))
@@ -420,9 +420,9 @@ def test_the_process_ends_with_that_of_mcage(recorded):
     script = (
         "import os, signal, sys\n"
         "from mcage import load_trace\n"
-        "from mcage.files import foreign_hdf5\n"
+        "from mcage.files import hdf5\n"
         f"load_trace({str(recorded)!r})\n"
-        "print(foreign_hdf5._Process.running()._process.pid, flush=True)\n"
+        "print(hdf5._Process.running()._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

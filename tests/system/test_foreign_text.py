@@ -15,8 +15,7 @@ from tables import each
 from trace_strategies import alloc, release, trace_of, write
 
 import mcage
-from mcage.campaign.progress.bar import Bar
-from mcage.campaign.progress.lines import Lines
+from mcage.campaign.progress import Bar, Lines
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli import main
@@ -127,8 +126,8 @@ def test_notes_of_a_sweep(name):
 
 def test_every_table_is_printed_on_a_plain_console():
     """Who makes a console of rich's, or escapes markup that is none, does not know this rule."""
-    # The last one asks a console whether it is in a notebook, and prints nothing.
-    allowed = {"report/console.py", "campaign/progress/bar.py", "campaign/progress/choice.py"}
+    # The last one draws bars, and asks a console whether it is in a notebook.
+    allowed = {"report/console.py", "campaign/progress.py"}
     folder = Path(mcage.__file__).parent
     for path in folder.rglob("*.py"):
         if str(path.relative_to(folder)) in allowed:

@@ -19,8 +19,7 @@ from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.cli.app import app
 from mcage.errors import UserError
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import CSV, FIGURES, JSON, PNG, TABLES, TRACE
+from mcage.files.atomic import CSV, FIGURES, JSON, PNG, TABLES, TRACE, make_ready, whole_file
 from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.traces import save_trace
 

@@ -15,8 +15,7 @@ from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.report import folder as report_folder
 from mcage.report.folder import ReportOptions, write_report
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 from mcage.spec import SweepSpec
 from mcage.sweep.header import CaseName
 

@@ -13,8 +13,7 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.plain_text import visible
 from mcage.report import folder as report_folder
 from mcage.report.folder import PAGE, write_report
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
 

@@ -8,8 +8,8 @@ from environment_cases import points
 from places import ROOT
 from sweep_cases import small_spec, small_sweep
 
-from mcage.campaign.precision import campaign_precision
 from mcage.campaign.run import run_campaign
+from mcage.campaign.stopping import campaign_precision
 from mcage.campaign.study import Study
 from mcage.report.cases import Named, by_setting
 from mcage.report.comparison import compare

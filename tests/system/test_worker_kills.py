@@ -14,8 +14,8 @@ COMMAND = """
 import sys
 from pathlib import Path
 import darts
-from mcage.campaign.executors.dask import local_cluster
-from mcage.campaign.executors.processes import Processes
+from mcage.campaign.dask import local_cluster
+from mcage.campaign.processes import Processes
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 place, out = sys.argv[1:]

@@ -37,8 +37,8 @@ from mcage.lifetime.end_cause import EndCause
 from mcage.lifetime.fault_free import fault_free_replays
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
-from mcage.results.conform import conforming
 from mcage.results.reader import open_results
+from mcage.results.writer import conforming
 from mcage.studies.rare_events.case import rare_case
 from mcage.sweep.kernels import kernels_of_periods
 from mcage.sweep.study import Sweep

@@ -25,7 +25,7 @@ from mcage.engines.numba_engine.simd import (
     sum_planes,
     with_bit,
 )
-from mcage.files.flat_records import arrays_of_record, record_of_arrays
+from mcage.files.disk_cache import arrays_of_record, record_of_arrays
 from mcage.geometry import COMPONENT_BITS, SliceGeometry, repeated_components
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay, kept_of_replays
 from mcage.replays.schedule import DEATH, Schedule

@@ -27,9 +27,9 @@ from mcage.gpu.gating.study import Gating, GatingHeader
 from mcage.gpu.gating.variables import AGE, POLICY
 from mcage.gpu.stopping import stopping_rule
 from mcage.plugins import plugin_modules
-from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.variable import Coordinate
+from mcage.results.writer import Arrays, joined
 from mcage.sweep.halving import Halving, Say
 from mcage.sweep.plan import SweepPlan
 from mcage.techniques import TECHNIQUES

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import NbtiModel, nbti_model
-from mcage.campaign.executors.executor import IN_FLIGHT
+from mcage.campaign.executors import IN_FLIGHT
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.errors import UserError
@@ -30,9 +30,9 @@ from mcage.gpu.sm_variation import sample_vt0
 from mcage.gpu.stopping import stopping_rule
 from mcage.plain_text import shown
 from mcage.plugins import plugin_modules
-from mcage.results.conform import Arrays, joined
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
 from mcage.results.variable import Coordinate
+from mcage.results.writer import Arrays, joined
 from mcage.version import running_code
 
 BATCH_GPUS = 8192

@@ -28,9 +28,9 @@ from mcage.gpu.heterogeneity.scheduler import Reading, TwoStage
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.variables import DESIGN, INPUTS, READING, VARIABLES
 from mcage.gpu.stopping import stopping_rule
-from mcage.results.conform import Arrays
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
 from mcage.results.variable import Coordinate
+from mcage.results.writer import Arrays
 from mcage.version import running_code
 
 FEWEST_DRAWS = 1024

@@ -9,8 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import FIGURES, kind_of_name
+from mcage.files.atomic import FIGURES, kind_of_name, make_ready, whole_file
 from mcage.report.figures.style import in_style
 from mcage.stats.estimates import Bools, Floats
 

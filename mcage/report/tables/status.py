@@ -6,9 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from mcage.campaign.progress.pace import duration
-from mcage.campaign.status.reader import CampaignStatus, heard, state_of
-from mcage.campaign.status.record import RunRecord
+from mcage.campaign.progress import duration
+from mcage.campaign.status import CampaignStatus, RunRecord, heard, state_of
 from mcage.report.tables.table import table_of_texts
 from mcage.report.tables.terminal import print_table
 

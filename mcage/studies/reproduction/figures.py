@@ -16,8 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import CSV, PNG
+from mcage.files.atomic import CSV, PNG, make_ready, whole_file
 from mcage.report.figures.style import GREY, LABEL, WIDTHS_MM, in_style, inches
 from mcage.studies.reproduction.figure_data import PLOTS, Plot, Table
 from mcage.studies.reproduction.printed_marks import (

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import JSON
+from mcage.files.atomic import JSON, make_ready, whole_file
 from mcage.report.tables.table import table_of_texts
 from mcage.report.tables.terminal import fits, print_table
 from mcage.studies.reproduction import components, costs, toca_diaz, valero_2019

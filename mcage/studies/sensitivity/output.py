@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import FIGURES, JSON, TABLES, kind_of_name
+from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import csv_text
 from mcage.spec import SweepSpec
 from mcage.stats.wording import plain

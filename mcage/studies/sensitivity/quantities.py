@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcage.lifetime.end_cause import EndCause
-from mcage.results.conform import Arrays
+from mcage.results.writer import Arrays
 from mcage.stats.estimates import Floats
 
 NEVER = 100.0

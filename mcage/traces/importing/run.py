@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcage.errors import UserError
-from mcage.files.atomic import make_ready, ready_folder, whole_file
-from mcage.files.destination import place_of
-from mcage.files.kinds import TRACE
+from mcage.files.atomic import TRACE, make_ready, place_of, ready_folder, whole_file
 from mcage.plain_text import shown, shown_path
 from mcage.traces.importing.building import ImportedSlice, build_traces
 from mcage.traces.importing.formats.catalogue import FORMATS

@@ -10,8 +10,7 @@ import pytest
 from fake_campaign import campaign, compute
 from places import ROOT
 
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 
 INSTANCES = 40
 CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("nominal", "dvfs")))

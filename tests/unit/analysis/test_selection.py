@@ -16,8 +16,7 @@ from mcage.campaign.run import run_campaign
 from mcage.lifetime.end_cause import EndCause
 from mcage.report.comparison import compare
 from mcage.results import lazy_store
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 from mcage.stats.paired import compare_means
 
 PARTS = ["technique", "environment", "scenario", "vdd_volts", "highest_vdd_volts"]

@@ -21,8 +21,7 @@ from mcage.campaign.run import run_campaign
 from mcage.report.tables.rates import summarize_rates_of_file
 from mcage.report.tables.summary import summarize_file, table_of
 from mcage.report.tables.table import csv_of
-from mcage.results.conform import conforming
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import mean
 from mcage.stats.survival import life_quantile

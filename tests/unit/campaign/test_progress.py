@@ -14,18 +14,20 @@ import pytest
 from campaign_cases import CAMPAIGN, Listener
 from rich.console import Console
 
-from mcage.campaign.part import Part, run_part
-from mcage.campaign.progress import Silent
-from mcage.campaign.progress.bar import Bar
-from mcage.campaign.progress.choice import progress_in_notebooks, progress_on_stderr
-from mcage.campaign.progress.lines import JsonLines, Lines
-from mcage.campaign.progress.notebook import NotebookBar
-from mcage.campaign.progress.pace import Pace, duration
-from mcage.campaign.run import run_campaign
+from mcage.campaign.progress import (
+    Bar,
+    JsonLines,
+    Lines,
+    NotebookBar,
+    Pace,
+    Silent,
+    duration,
+    progress_in_notebooks,
+    progress_on_stderr,
+)
+from mcage.campaign.run import Part, run_campaign, run_part
 from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.status.reader import state_of, statuses
-from mcage.campaign.status.record import RunRecord, began_at
-from mcage.campaign.status.writer import StatusWriter
+from mcage.campaign.status import RunRecord, StatusWriter, began_at, state_of, statuses
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 

@@ -33,7 +33,6 @@ MORE = fake_campaign.campaign(instances=30)
 CHUNK = 4
 MODULES = (
     "results.writer",
-    "campaign.sources.files",
     "campaign.finished",
     "campaign.sources.salvage",
 )

@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
-from mcage.campaign.executors import cutting as cutting_module
-from mcage.campaign.executors.cutting import GROWTH, SECONDS, Cutting, bytes_of_instance
-from mcage.campaign.executors.executor import MadeShard
+from mcage.campaign import executors as cutting_module
+from mcage.campaign.executors import GROWTH, SECONDS, Cutting, MadeShard, bytes_of_instance
 from mcage.campaign.merge import merge
-from mcage.campaign.part import Part, run_part
-from mcage.campaign.run import run_campaign
+from mcage.campaign.run import Part, run_campaign, run_part
 from mcage.campaign.shard_folder import locked, shard_folder
 from mcage.campaign.shards import in_words, shard_name, unfinished
 from mcage.campaign.study import ShardTask

@@ -9,14 +9,13 @@ from campaign_cases import Computer, ExecutorOf, Listener, refused
 from scipy.stats import t
 from sweep_cases import file_content
 
-from mcage.campaign.executors.executor import MadeShard
+from mcage.campaign import finished
+from mcage.campaign.executors import MadeShard
 from mcage.campaign.merge import merge
-from mcage.campaign.precision import CampaignPrecision
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.shards import shard_name, write_shard
-from mcage.campaign.sources import files
-from mcage.campaign.stopping import Watch, checkpoints
+from mcage.campaign.stopping import CampaignPrecision, Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.lifetime.end_cause import EndCause
@@ -232,7 +231,7 @@ def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
 
 def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path):
     read = []
-    original = files.read_shard
+    original = finished.read_shard
 
     def counted(path, names=None, instances=None):
         arrays = original(path, names, instances)
@@ -240,7 +239,7 @@ def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path
             read.append((path.name, *arrays))
         return arrays
 
-    monkeypatch.setattr(files, "read_shard", counted)
+    monkeypatch.setattr(finished, "read_shard", counted)
     run_campaign(Study(CAMPAIGN, Computer()), tmp_path / "r.h5", 100)
     looked_at_while_running = read[: len(read) // 2]  # the other half while merging
     assert len(set(looked_at_while_running)) == len(looked_at_while_running) >= 6

@@ -6,7 +6,7 @@ from sweep_cases import assert_same_arrays, small_spec
 
 from mcage.engines.numba_engine import residencies
 from mcage.engines.select import select_engine
-from mcage.files.flat_records import arrays_of_record
+from mcage.files.disk_cache import arrays_of_record
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Sweep
 from mcage.traces import library, recorded

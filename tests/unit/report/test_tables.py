@@ -42,9 +42,8 @@ from mcage.report.tables.table import (
     sorted_by,
 )
 from mcage.report.tables.terminal import print_table
-from mcage.results.conform import conforming
 from mcage.results.reader import open_results
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import plain, plus_minus
 

@@ -19,9 +19,8 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli.app import app
 from mcage.errors import UserError
-from mcage.files.atomic import whole_file
-from mcage.files.checksum import DamagedFileError, verify_checksum
-from mcage.files.kinds import JSON
+from mcage.files.atomic import JSON, whole_file
+from mcage.files.inputs import DamagedFileError, verify_checksum
 from mcage.results.header import SCHEMA_VERSION
 from mcage.results.reader import LAST_OF_SCHEMA, READ_SCHEMAS, open_results, read_header
 
@@ -103,7 +102,7 @@ def test_a_sealed_file_of_another_type(good, tmp_path):
 
 
 def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcage.files.checksum._PIECE_BYTES", 10)
+    monkeypatch.setattr("mcage.files.inputs._PIECE_BYTES", 10)
     path = tmp_path / "large"
     path.write_bytes(bytes(range(35)))
     append_checksum(path)

@@ -33,10 +33,9 @@ from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime.end_cause import EndCause
 from mcage.results import lazy_store, writer
-from mcage.results.conform import conforming
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Coordinate, dimension_sizes
-from mcage.results.writer import write_results
+from mcage.results.writer import conforming, write_results
 from mcage.sweep.header import LABELS
 from mcage.sweep.variables import VARIABLES
 

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
-from mcage.files.atomic import make_ready, whole_file
-from mcage.files.kinds import CSV, PNG
+from mcage.files.atomic import CSV, PNG, make_ready, whole_file
 from mcage.report.figures.style import WIDTHS_MM, in_style, inches, looks_of
 from mcage.studies.reproduction.figures import as_csv, write_png
 from mcage.studies.reproduction.gpu.plots import (

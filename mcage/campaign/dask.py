@@ -19,16 +19,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from mcage.campaign.executors.executor import (
-    TRIES,
-    Answer,
-    MadeShard,
-    described,
-    given_up,
-    may_begin,
-    timed,
-)
-from mcage.campaign.executors.worker_process import VISIBLE, Say
+from mcage.campaign.executors import TRIES, Answer, MadeShard, described, given_up, may_begin, timed
+from mcage.campaign.processes import VISIBLE, Say
 from mcage.campaign.shards import in_words
 from mcage.campaign.study import ShardTask, Study
 from mcage.concurrency import limit_cores, usable_cores
@@ -37,6 +29,7 @@ from mcage.plain_text import said_by, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
 
 SECONDS_TO_CONNECT = 10.0
 SECONDS_BETWEEN_LOOKS = 1.0

@@ -1,1 +1,0 @@
-"""Where shards are computed."""

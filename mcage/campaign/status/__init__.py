@@ -1,1 +1,0 @@
-"""What a campaign is doing, in a file beside its shards that any terminal can read."""
