@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.gpu.both.spec import BothSpec as BothSpec
     from mcage.gpu.gating.spec import GatingSpec as GatingSpec
     from mcage.gpu.heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
-    from mcage.lifetime.end_cause import EndCause as EndCause
+    from mcage.lifetime.end_of_life import EndCause as EndCause
     from mcage.spec import SweepSpec as SweepSpec
     from mcage.stats.competing_risks import cumulative_incidence as cumulative_incidence
     from mcage.stats.estimates import Estimate as Estimate
@@ -57,7 +57,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Analysis": "mcage.analysis",
     "BothSpec": "mcage.gpu.both.spec",
-    "EndCause": "mcage.lifetime.end_cause",
+    "EndCause": "mcage.lifetime.end_of_life",
     "Estimate": "mcage.stats.estimates",
     "Gating": "mcage.techniques",
     "GatingSpec": "mcage.gpu.gating.spec",

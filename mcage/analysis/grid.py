@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.report.cases import find_case
 from mcage.report.notes import slices_that_depend
 from mcage.results.header import OLDEST_STUDY, Header, header_class

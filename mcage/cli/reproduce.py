@@ -39,13 +39,15 @@ def reproduce(
     from mcage.errors import UserError
     from mcage.files.atomic import ready_folder
     from mcage.report.console import console
-    from mcage.studies.reproduction.figures import check_figures, write_figures
-    from mcage.studies.reproduction.gpu import chen_2014
-    from mcage.studies.reproduction.gpu.age_table import print_ages
-    from mcage.studies.reproduction.gpu.drawings import check_plots, write_plots
-    from mcage.studies.reproduction.gpu.plots import ages
-    from mcage.studies.reproduction.kernel_replays import KernelReplays
-    from mcage.studies.reproduction.published import GPU_PAPERS, NUMBERS, PAPERS
+    from mcage.studies.reproduction import whole_gpus
+    from mcage.studies.reproduction.drawings import (
+        ages,
+        check_figures,
+        check_plots,
+        write_figures,
+        write_plots,
+    )
+    from mcage.studies.reproduction.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
     from mcage.studies.reproduction.table import (
         check_table,
         print_rows,
@@ -54,6 +56,7 @@ def reproduce(
         write_table,
     )
     from mcage.studies.reproduction.table import reproduce as rows_of
+    from mcage.studies.reproduction.whole_gpus import print_ages
 
     number = None if paper is None else NUMBERS.get(paper, paper)
     if number is not None and number not in PAPERS | GPU_PAPERS:
@@ -75,5 +78,5 @@ def reproduce(
         typer.echo(to_json(rows))
         return
     print_rows(rows, console())
-    if number in (None, chen_2014.PAPER):
+    if number in (None, whole_gpus.PAPER):
         print_ages(ages(), console())

@@ -139,8 +139,7 @@ def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None
     from mcage.engines.select import select_engine
     from mcage.report.console import console
     from mcage.studies.sensitivity import Sobol
-    from mcage.studies.sensitivity.output import as_json, write
-    from mcage.studies.sensitivity.tables import print_one_at_a_time, print_sobol
+    from mcage.studies.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
 
     varied = question.varied(base)
     engine, reason = select_engine(output.engine)
@@ -162,7 +161,7 @@ def _list() -> None:
     from textwrap import fill
 
     from mcage.studies.sensitivity import shipped
-    from mcage.studies.sensitivity.tables import setting
+    from mcage.studies.sensitivity.output import setting
 
     for name, entry in shipped().items():
         ends = entry.range or entry.factors

@@ -11,12 +11,9 @@ from mcage.costs.activity import (
     Activity,
     activity_of,
     conventional,
+    entries_that_hold,
 )
-from mcage.costs.area import Area, area
-from mcage.costs.energy import Energy, energy, suav
-from mcage.costs.powered_entries import entries_that_hold
-from mcage.costs.slowdown import Slowdown, slowdown
-from mcage.costs.units import Units, units_of
+from mcage.costs.energy import Area, Energy, Slowdown, Units, area, energy, slowdown, suav, units_of
 from mcage.spec.cost_constants import Component, Costs, Penalty, Technology, load_costs
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Energy of a slice and of the units that a technique adds, in one steady pass of a trace."""
+"""Energy, area and slowdown of a technique, from the events that a replay counts."""
 
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -7,10 +7,74 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mcage.costs.activity import CONVENTIONAL, Activity
-from mcage.costs.units import Units, units_of
 from mcage.errors import UserError
-from mcage.spec.cost_constants import Costs, Technology
-from mcage.techniques import Technique
+from mcage.spec.cost_constants import Component, Costs, Penalties, Technology
+from mcage.techniques import Storage, Technique, refuse_policy
+
+# Which units a technique adds to a slice: a matter of its policies, never of its name.
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units beside the slice; None or False for those that the technique has no use for.
+
+    Attributes
+    ----------
+    compression, decompression : Component or None
+        One unit at the write port, and each of those at the read ports.
+    table : bool
+        Compression table (RC).
+    redirection : bool
+        Redirection table (TR) and redirection selection unit (USR).
+    speculates : bool
+        The first block decides where a register goes: a buffer (BRD) holds the register meanwhile,
+        and compression and decompression have a pipeline stage each.
+    power_gating : bool
+        Sleep transistors for every entry.
+    """
+
+    compression: Component | None
+    decompression: Component | None
+    table: bool
+    redirection: bool
+    speculates: bool
+    power_gating: bool
+
+
+def units_of(technique: Technique, technology: Technology) -> Units:
+    """Find the units that a technique needs.
+
+    Parameters
+    ----------
+    technique : Technique
+        Table and block storage compress by deltas, inline storage as Warped-Compression does.
+    technology : Technology
+        Whose components the units are.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, section 5; Toca-Diaz et al. (RRCD), section IV.
+    """
+    compression = decompression = None
+    match technique.storage:
+        case Storage.PLAIN:
+            pass
+        case Storage.INLINE:
+            compression = technology.wc_compression_unit
+            decompression = technology.wc_decompression_unit
+        case Storage.TABLE | Storage.BLOCK:
+            compression = technology.compression_unit
+            decompression = technology.decompression_unit
+        case unknown:
+            refuse_policy(unknown, "units_of")
+    return Units(
+        compression=compression,
+        decompression=decompression,
+        table=technique.stores_in_table,
+        redirection=technique.redirects,
+        speculates=technique.redirects and technique.compresses,
+        power_gating=technique.gates_released,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,3 +304,144 @@ def suav(activity: Activity, technology: Technology, costs: Costs) -> Energy:
     Suav of Toca-Diaz et al. (RRCD), section V.B.
     """
     return energy(activity, CONVENTIONAL, technology, vdd_volts=costs.smoothing_vdd_volts)
+
+
+# Area that a technique adds to a slice.
+
+
+@dataclass(frozen=True)
+class Area:
+    """Area of what a technique adds, in mm^2.
+
+    Attributes
+    ----------
+    slice_mm2 : float
+        The slice alone.
+    added_mm2 : dict of str to float
+        Each component beside it; several units of a kind together.
+    """
+
+    slice_mm2: float
+    added_mm2: dict[str, float]
+
+    @property
+    def overhead(self) -> float:
+        """Everything added, as a fraction of the slice."""
+        return sum(self.added_mm2.values()) / self.slice_mm2
+
+
+def area(
+    technique: Technique, technology: Technology, decompression_units: int | None = None
+) -> Area:
+    """Add up the area of the units that a technique needs.
+
+    Parameters
+    ----------
+    technique : Technique
+        Its policies say which units there are.
+    technology : Technology
+        Constants of the components.
+    decompression_units : int, optional
+        Decompression units counted; by default as many as the slice has, two. Valero et al. count
+        one: ``area(RC, ..., decompression_units=1)`` without the power gating is their 3.82 %.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, section 5.1.3; Toca-Diaz et al. (RRCD), section IV.E. The
+    destination buffer is printed in no table; its area is assumed to be 0.
+    """
+    units = units_of(technique, technology)
+    count = technology.decompression_units if decompression_units is None else decompression_units
+    added = {}
+    if units.compression and units.decompression:
+        added["compression unit"] = units.compression.area_mm2
+        added["decompression units"] = count * units.decompression.area_mm2
+    if units.table:
+        added["compression table"] = technology.compression_table.area_mm2
+    if units.redirection:
+        added["redirection table"] = technology.redirection_table.area_mm2
+        added["selection unit"] = technology.selection_unit.area_mm2
+    if units.speculates:
+        added["destination buffer"] = technology.destination_buffer.area_mm2
+    if units.power_gating:
+        added["power gating"] = technology.power_gating_area_mm2
+    return Area(technology.slice.area_mm2, added)
+
+
+# Slowdown: cycles that counted events add, as fractions of the cycles of the baseline.
+#
+# A cycle-level simulator would tell which of them other wavefronts hide. Here an unhidden fraction
+# for each kind of event, the same for all kernels, stands for that.
+
+
+@dataclass(frozen=True, eq=False)
+class Slowdown:
+    """Extra execution time as fractions of the baseline's, by cause; float64[instances].
+
+    Attributes
+    ----------
+    wakeup : float64[instances]
+        Writes that wait for an entry to be switched on.
+    mov : float64[instances]
+        Decompressing MOVs.
+    refresh : float64[instances]
+        Accesses to the compression table that wait for a refresh.
+    pipeline : float64[instances]
+        Stages that compression and decompression add to the pipeline for each instruction.
+    misprediction : float64[instances]
+        Wrong speculations about compressibility.
+    lds : float64[instances]
+        Accesses to spilled registers.
+    """
+
+    wakeup: NDArray[np.float64]
+    mov: NDArray[np.float64]
+    refresh: NDArray[np.float64]
+    pipeline: NDArray[np.float64]
+    misprediction: NDArray[np.float64]
+    lds: NDArray[np.float64]
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """All causes together."""
+        return self.wakeup + self.mov + self.refresh + self.pipeline + self.misprediction + self.lds
+
+
+def slowdown(
+    activity: Activity, technique: Technique, technology: Technology, penalties: Penalties
+) -> Slowdown:
+    """Weigh counted events with the cycles that they cost.
+
+    Parameters
+    ----------
+    activity : Activity
+        Of a steady pass under ``technique``.
+    technique : Technique
+        Its policies say which units there are, and so which events cost anything.
+    technology : Technology
+        Says how often the compression table is refreshed.
+    penalties : Penalties
+        Cycles and unhidden fraction of each kind of event.
+
+    Notes
+    -----
+    Valero et al., IEEE TC 2019, section 6.5; Toca-Diaz et al. (RRCD), section V.A. A refresh
+    disturbs as often as it finds the only port of the table busy.
+    """
+    units, cycles = units_of(technique, technology), activity.cycles
+    ones = np.ones_like(activity.gating.wakeups)
+    refreshes = cycles // technology.refresh_period_cycles if units.table else 0
+    busy = np.minimum((activity.table_reads + activity.table_writes) / cycles, 1.0)
+    instructions = activity.instructions if units.speculates else 0
+    spilled = activity.reads.lds + activity.writes.lds
+    return Slowdown(
+        wakeup=penalties.wakeup.unhidden_cycles * activity.gating.wakeups / cycles,
+        mov=penalties.mov.unhidden_cycles * activity.compression.movs / cycles * ones,
+        refresh=penalties.refresh.unhidden_cycles * refreshes * busy / cycles,
+        pipeline=penalties.pipeline.unhidden_cycles * instructions / cycles * ones,
+        misprediction=penalties.misprediction.unhidden_cycles
+        * activity.compression.mispredictions
+        / cycles
+        * ones,
+        lds=penalties.lds.unhidden_cycles * spilled / cycles,
+    )

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.nbti import Facelift
+from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.compiled import compiled
 from mcage.engines.stress import (

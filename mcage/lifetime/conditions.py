@@ -6,18 +6,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.additive_shift import AdditiveShift
-from mcage.aging.delay import dvth_at_delay
-from mcage.aging.delay_path import NbtiSpread
-from mcage.aging.environment import Environment
-from mcage.aging.margins import Margins
+from mcage.aging.environment import Environment, dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, Facelift, NbtiModel, with_constants
-from mcage.aging.nbti.monotonicity import check_model
-from mcage.aging.pbti import Pbti
+from mcage.aging.nbti.catalogue import check_model
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
-from mcage.aging.vmin import CellFailure
+from mcage.aging.transistors import AdditiveShift, NbtiSpread, Pbti
+from mcage.aging.vmin import CellFailure, Margins
 from mcage.errors import UserError
-from mcage.lifetime.degradation.history import History
+from mcage.lifetime.degradation import History
 
 LARGEST_SCORE_OF_CELLS = 5.5
 """Scores up to which cells are looked for that bad luck alone makes faulty: a transistor in 5e7 has
@@ -238,7 +234,7 @@ class LifeConditions:
         Raises
         ------
         UserError
-            See `mcage.aging.nbti.monotonicity.check_model`.
+            See `mcage.aging.nbti.catalogue.check_model`.
         """
         if self.sums_suffice:
             return

@@ -13,23 +13,17 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.delay import delay_increase
-from mcage.aging.margins import VALUES
+from mcage.aging.environment import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
+from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
 from mcage.engines.stress import TrackedCells
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.degradation.additive import AdditiveDegradation
-from mcage.lifetime.degradation.base import Degradation
-from mcage.lifetime.degradation.stepwise import StepwiseDegradation
-from mcage.lifetime.delay_end import delay_end
-from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.lifetime.faults import NewFaults
-from mcage.lifetime.feasibility import FaultMapReplays, Feasibility
-from mcage.lifetime.limits import CellLimits
-from mcage.lifetime.luck import BatchLuck
+from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
+from mcage.lifetime.end_of_life import CellLimits, EndCause, delay_end
+from mcage.lifetime.faults import BatchLuck, NewFaults
+from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
 from mcage.lifetime.outcomes import (
     DegradationOutcome,
     FaultyEntries,

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.plain_text import shown, visible
 from mcage.results.header import Header
 from mcage.stats.estimates import Floats

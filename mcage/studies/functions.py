@@ -183,8 +183,7 @@ def nbti(
     UserError
         There is no such model or constant, or a number is out of range.
     """
-    from mcage.aging.delay import delay_increase
-    from mcage.aging.environment import Environment, OperatingPoint
+    from mcage.aging.environment import Environment, OperatingPoint, delay_increase
     from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, nbti_model
 
     if not 0 <= duty <= 1:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
 from mcage.engines.programs import PROGRAM_BATCH
-from mcage.lifetime.costs import Consumption, Meter
-from mcage.lifetime.degradation.duty_tree import most_instances
-from mcage.lifetime.limits import CellLimits, luck_and_limits
-from mcage.lifetime.luck import BatchLuck, SliceLuck
-from mcage.lifetime.outcomes import LifeOutcomes
+from mcage.lifetime.degradation import most_instances
+from mcage.lifetime.end_of_life import CellLimits, luck_and_limits
+from mcage.lifetime.faults import BatchLuck, SliceLuck
+from mcage.lifetime.outcomes import Consumption, LifeOutcomes, Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream_key
 from mcage.spec import SweepSpec

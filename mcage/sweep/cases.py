@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.environment import Environment, OperatingPoint, environment
-from mcage.aging.margins import margins
 from mcage.aging.nbti import NbtiModel
-from mcage.aging.pbti import Pbti
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
-from mcage.aging.traps import TrapLaw
+from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
+from mcage.aging.vmin import margins
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry
 from mcage.lifetime.conditions import LifeConditions

@@ -10,9 +10,8 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_name
 from numpy.typing import NDArray
 
-from mcage.aging.draws import ConstantDraws
 from mcage.aging.nbti import NbtiModel, nbti_model
-from mcage.aging.sampling import InstanceDistributions
+from mcage.aging.sampling import ConstantDraws, InstanceDistributions
 from mcage.concurrency import usable_cores
 from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
@@ -20,8 +19,8 @@ from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import SliceGeometry
-from mcage.lifetime.costs import Meter
-from mcage.lifetime.fault_free import FaultFreeReplays, fault_free_replays
+from mcage.lifetime.feasibility import FaultFreeReplays, fault_free_replays
+from mcage.lifetime.outcomes import Meter
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws

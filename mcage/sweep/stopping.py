@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.results.header import StoppingRule
 from mcage.results.variable import Quantity, Sample
 from mcage.spec import SweepSpec

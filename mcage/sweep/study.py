@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.margins import KINDS
 from mcage.aging.nbti import constants
+from mcage.aging.vmin import KINDS
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine

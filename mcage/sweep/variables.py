@@ -9,7 +9,7 @@ validation follow this list.
 
 import numpy as np
 
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.results.variable import Variable, flags_of
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)

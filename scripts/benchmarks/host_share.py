@@ -31,14 +31,14 @@ import h5py
 import numpy as np
 
 from mcage.campaign.run import run_campaign
-from mcage.costs.kernel_activity import KernelActivity
+from mcage.costs.activity import KernelActivity
 from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.cuda_engine.engine import busy_threads
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import CellSeconds, FaultFreeDuties, StressAccumulator, TrackedSeconds
-from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import FaultFreeEvents, FaultFreeReplays
+from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime.feasibility import FaultFreeEvents, FaultFreeReplays
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec

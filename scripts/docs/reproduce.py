@@ -15,9 +15,8 @@ from pathlib import Path
 from doc_tables import between, markdown
 
 from mcage.engines.select import select_engine
-from mcage.studies.reproduction.figures import from_csv, write_figures
-from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
-from mcage.studies.reproduction.published import MEAN, PAPERS
+from mcage.studies.reproduction.drawings import from_csv, write_figures
+from mcage.studies.reproduction.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
 from mcage.studies.reproduction.table import (
     HEADINGS,
     KERNEL_HEADINGS,

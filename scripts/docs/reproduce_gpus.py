@@ -12,10 +12,8 @@ from typing import Any
 
 from doc_tables import between, markdown
 
-from mcage.studies.reproduction.gpu.age_table import AGE_HEADINGS, age_cells
-from mcage.studies.reproduction.gpu.drawings import write_plots
-from mcage.studies.reproduction.gpu.plots import ages
-from mcage.studies.reproduction.published import GPU_PAPERS
+from mcage.studies.reproduction.drawings import ages, write_plots
+from mcage.studies.reproduction.kernel_replays import GPU_PAPERS
 from mcage.studies.reproduction.table import (
     Row,
     cells,
@@ -27,6 +25,7 @@ from mcage.studies.reproduction.table import (
     reproduce_gpus,
     write_table,
 )
+from mcage.studies.reproduction.whole_gpus import AGE_HEADINGS, age_cells
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"

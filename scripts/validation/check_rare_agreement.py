@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import wilson
 from mcage.studies.rare_events import failure_probability
-from mcage.studies.rare_events.case import RareCase, rare_case
-from mcage.studies.rare_events.diagnostics import dead_at_start
+from mcage.studies.rare_events.case import RareCase, dead_at_start, rare_case
 from mcage.variation.vmin_tail import sample_tail
 
 SIGMAS = 4.0

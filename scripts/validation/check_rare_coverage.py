@@ -33,24 +33,21 @@ from mcage.distributions import TRUNCATED_AT
 from mcage.engines.select import select_engine
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.case import RareCase, rare_case
-from mcage.studies.rare_events.diagnostics import dead_at_start
-from mcage.studies.rare_events.estimate import estimate
-from mcage.studies.rare_events.estimator import sample
-from mcage.studies.rare_events.lives import Lives
-from mcage.studies.rare_events.proposals.entries import EntryProposal
-from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
-from mcage.studies.rare_events.proposals.mixture import (
+from mcage.studies.rare_events.case import RareCase, dead_at_start, estimate, rare_case
+from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
+from mcage.studies.rare_events.proposals import (
+    Bumps,
+    EntryProposal,
+    FaultyFields,
+    Lives,
     Part,
     Proposal,
     SliceTilt,
+    VminGaussian,
     draw_slices,
     faulty_entries,
 )
-from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
-from mcage.studies.rare_events.sampler import PLAIN_SHARE, Sampler, sampler_for
-from mcage.studies.rare_events.search.delay import used_guardband
-from mcage.studies.rare_events.search.field_climb import climb
+from mcage.studies.rare_events.search import climb, used_guardband
 from mcage.variation.scenarios import scenario
 
 LIMITS = 0.935, 0.965

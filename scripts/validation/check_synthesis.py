@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.environment import environment
-from mcage.aging.nbti.facelift import facelift
+from mcage.aging.nbti.models import facelift
 from mcage.studies.single_replay import replay
 from mcage.techniques import TECHNIQUES, Technique
 from mcage.traces import KERNELS, Trace, open_trace

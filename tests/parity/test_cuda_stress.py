@@ -22,9 +22,9 @@ from engine_cases import (
 from host_gpu.compiler import needs_host_compiler
 from trace_strategies import alloc, pattern, release, trace_of, write
 
-from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.environment import environment
 from mcage.aging.nbti import nbti_model
+from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine import stress_tables, tracked_seconds
 from mcage.engines.cuda_engine.stress import CudaStress

@@ -8,14 +8,12 @@ from engine_cases import cuda_engine, seeded_fault_maps
 from life_cases import MODEL, NUMBA, NUMPY, YEAR, arrays_of, lived, shared_replays, tail_of
 from trace_strategies import SPILLING, random_trace
 
-from mcage.aging.delay_path import DelayPath, NbtiSpread
-from mcage.aging.margins import margins
-from mcage.aging.pbti import Pbti
-from mcage.aging.traps import TrapLaw
+from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
+from mcage.aging.vmin import margins
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.stress import TrackedCells
 from mcage.geometry import GCN
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.techniques import TECHNIQUES
 
 

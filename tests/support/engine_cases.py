@@ -10,9 +10,9 @@ from host_gpu.host_device import HostDevice
 from oracle import Policies, replay_sum
 from trace_strategies import SPILLING, random_fault_map, random_trace
 
-from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.environment import environment
 from mcage.aging.nbti import Rates, facelift
+from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine

@@ -12,9 +12,9 @@ from mcage.aging.sampling import InstanceDistributions
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.fault_free import fault_free_replays
-from mcage.lifetime.limits import luck_and_limits
-from mcage.lifetime.luck import SliceLuck
+from mcage.lifetime.end_of_life import luck_and_limits
+from mcage.lifetime.faults import SliceLuck
+from mcage.lifetime.feasibility import fault_free_replays
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES

@@ -7,7 +7,7 @@ import numpy as np
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import rare_case
-from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
+from mcage.studies.rare_events.proposals import VminGaussian
 from mcage.sweep.study import Sweep
 from mcage.variation.scenarios import scenario
 

@@ -26,16 +26,22 @@ from mcage.gpu.heterogeneity.scheduler import ipc_overhead
 from mcage.gpu.nominal.benchmarks import benchmark_rows
 from mcage.gpu.nominal.both import combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.studies.reproduction.gpu.by_age import LAUNCHES, LONG_TERM, launch_by_launch
-from mcage.studies.reproduction.gpu.chen_2014 import history, kernels, mitigation_percent
-from mcage.studies.reproduction.gpu.plots import PLOTS, ages
-from mcage.studies.reproduction.published import GPU_PAPERS, MEAN, published_figures
+from mcage.studies.reproduction.drawings import GPU_PLOTS, ages
+from mcage.studies.reproduction.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.studies.reproduction.table import (
     GPU_METRICS,
     as_json,
     in_counts,
     reproduce_gpus,
     verdict,
+)
+from mcage.studies.reproduction.whole_gpus import (
+    LAUNCHES,
+    LONG_TERM,
+    history,
+    kernels,
+    launch_by_launch,
+    mitigation_percent,
 )
 from mcage.sweep.kernels import kernels_of_periods
 from mcage.variation.fault_maps import NewSlices
@@ -87,7 +93,7 @@ def test_the_table_is_what_mcage_computes(rows):
     same(as_json(rows), json.loads((RESULTS / TABLE).read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
+@pytest.mark.parametrize("plot", GPU_PLOTS, ids=lambda plot: plot.name)
 def test_a_figure_shows_what_mcage_computes(plot):
     with (RESULTS / f"{plot.name}.csv").open(encoding="utf-8", newline="") as file:
         then = list(csv.DictReader(file))

@@ -22,15 +22,14 @@ from nbti_cases import ADDITIVE, MODELS
 from sweep_cases import assert_same_arrays, joined, small_sweep
 from tables import each
 
-from mcage.aging.draws import ConstantDraws
 from mcage.aging.environment import environment
 from mcage.aging.nbti import Transistors, facelift
-from mcage.aging.nbti.facelift import Facelift
-from mcage.aging.sampling import OF_SLICES, InstanceConstants, InstanceDistributions
+from mcage.aging.nbti.models import Facelift
+from mcage.aging.sampling import OF_SLICES, ConstantDraws, InstanceConstants, InstanceDistributions
 from mcage.distributions import Distribution
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.random import stream
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec

@@ -15,7 +15,7 @@ from nbti_cases import MODELS, constant_environment, read_csv
 from published_runs import replays
 from tables import each
 
-from mcage.aging.delay import delay_increase, dvth_at_delay
+from mcage.aging.environment import delay_increase, dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR, Phases, facelift, finfet, planar
 from mcage.costs import CONVENTIONAL, energy, load_costs, slowdown, suav
 from mcage.engines.interface import fault_free_maps

@@ -8,13 +8,11 @@ from rare_cases import case_of, distribution_of, engine, fields, ready_case, spe
 from scipy.stats import truncnorm
 
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
-from mcage.studies.rare_events.diagnostics import dead_at_start
-from mcage.studies.rare_events.estimate import estimate
-from mcage.studies.rare_events.estimator import failure_probability, sample
-from mcage.studies.rare_events.proposals.lives import LifeTilt
-from mcage.studies.rare_events.sampler import sampler_for
-from mcage.studies.rare_events.search.delay import find_late_lives, used_guardband
+from mcage.lifetime.end_of_life import EndCause
+from mcage.studies.rare_events.case import dead_at_start, estimate
+from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
+from mcage.studies.rare_events.proposals import LifeTilt
+from mcage.studies.rare_events.search import find_late_lives, used_guardband
 from mcage.sweep.study import Sweep
 from mcage.variation.vmin_tail import sample_tail
 

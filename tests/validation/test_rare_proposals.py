@@ -8,18 +8,20 @@ from rare_cases import distribution_of, fields
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
 from mcage.geometry import GCN
-from mcage.studies.rare_events.proposals.entries import EntryProposal, place_cells
-from mcage.studies.rare_events.proposals.fields import Bumps, FaultyFields
-from mcage.studies.rare_events.proposals.mixture import (
+from mcage.studies.rare_events.proposals import (
+    Bumps,
+    EntryProposal,
+    FaultyFields,
+    PairProposal,
     Part,
     Proposal,
     SliceTilt,
+    VminGaussian,
     draw_slices,
     faulty_entries,
+    place_cells,
 )
-from mcage.studies.rare_events.proposals.pairs import PairProposal
-from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
-from mcage.studies.rare_events.search.field_climb import climb
+from mcage.studies.rare_events.search import climb
 from mcage.variation.vmin_tail import expected_tail_cells
 
 SIGMAS = 4.5

@@ -10,8 +10,12 @@ from reproduce import LINES, OTHER_TABLE, PAGE, RESULTS, TABLE, with_tables, wit
 
 from mcage.cli.main import main
 from mcage.studies.reproduction.figure_data import PLOTS
-from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays
-from mcage.studies.reproduction.published import Reasons
+from mcage.studies.reproduction.kernel_replays import (
+    LIMITS,
+    PUBLISHED_LIMIT,
+    KernelReplays,
+    Reasons,
+)
 from mcage.studies.reproduction.table import Row, as_json, reproduce, reproduce_gpus
 from mcage.traces.transforms import WORK_GROUP
 

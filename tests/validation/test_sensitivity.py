@@ -11,7 +11,7 @@ from rich.console import Console
 from sweep_cases import small_spec
 from typer.testing import CliRunner
 
-from mcage.aging.delay import dvth_at_delay
+from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
 from mcage.cli.app import app
 from mcage.engines.select import select_engine
@@ -24,10 +24,9 @@ from mcage.studies.sensitivity import (
     sobol,
     user_range,
 )
-from mcage.studies.sensitivity.one_at_a_time import _difference_of_medians
+from mcage.studies.sensitivity.methods import _difference_of_medians, evaluated, indices
+from mcage.studies.sensitivity.output import print_one_at_a_time, setting
 from mcage.studies.sensitivity.parameters import Parameter, value_of
-from mcage.studies.sensitivity.sobol import evaluated, indices
-from mcage.studies.sensitivity.tables import print_one_at_a_time, setting
 from mcage.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")

@@ -32,9 +32,9 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs import conventional
 from mcage.engines.stress import dvth_histogram
-from mcage.lifetime.costs import Meter
-from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import fault_free_replays
+from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime.feasibility import fault_free_replays
+from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.results.reader import open_results

@@ -5,24 +5,29 @@ both while the cell is off, recover (Valero et al., IEEE TC 2019, section 2.2). 
 therefore ages by the fraction of the time for which it is stressed: d0 for T0, d1 for T1.
 """
 
-from mcage.aging.nbti.bhardwaj import Bhardwaj, Phases, bhardwaj
 from mcage.aging.nbti.catalogue import nbti_model
-from mcage.aging.nbti.constants import (
+from mcage.aging.nbti.model import (
     BOLTZMANN_EV_PER_KELVIN,
     MODEL_NAMES,
-    SECONDS_PER_YEAR,
-    Constant,
-    constants,
-)
-from mcage.aging.nbti.facelift import Facelift, facelift
-from mcage.aging.nbti.finfet_planar import FinFetPlanar, finfet, planar
-from mcage.aging.nbti.model import (
     NOMINAL_TRANSISTORS,
+    SECONDS_PER_YEAR,
     AdditiveModel,
+    Constant,
     NbtiModel,
     Rates,
     Transistors,
+    constants,
     with_constants,
+)
+from mcage.aging.nbti.models import (
+    Bhardwaj,
+    Facelift,
+    FinFetPlanar,
+    Phases,
+    bhardwaj,
+    facelift,
+    finfet,
+    planar,
 )
 
 __all__ = [

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.aging.additive_shift import LEAST_RECOVERY, AdditiveShift
-from mcage.aging.nbti.facelift import Facelift
+from mcage.aging.nbti.models import Facelift
+from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.compiled_cells import is_plain
 from mcage.engines.cuda_engine.programs import SHIFTS, Runner, fault_free_program

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.gpu.both.register_files import SliceFates
 from mcage.gpu.gating.life import SmHistory
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 
 
 class BothEnd(IntEnum):

@@ -13,7 +13,7 @@ from mcage.aging.sampling import ZERO, InstanceConstants
 from mcage.distributions import Distribution
 from mcage.gpu.gating.life import SmHistory
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mcage.aging.delay import delay_increase
-from mcage.aging.environment import TEMPERATURE_KELVIN, Environment, OperatingPoint
+from mcage.aging.environment import TEMPERATURE_KELVIN, Environment, OperatingPoint, delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Transistors
 
 YEARS = 7.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from mcage.aging.nbti import nbti_model
-from mcage.aging.nbti.finfet_planar import FinFetPlanar
+from mcage.aging.nbti.models import FinFetPlanar
 
 Fields = Literal["swapped", "common"]
 FIELDS: tuple[Fields, ...] = ("swapped", "common")

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mcage.aging.nbti.finfet_planar import FinFetPlanar
+from mcage.aging.nbti.models import FinFetPlanar
 from mcage.gpu.heterogeneity.aging import Conditions
 
 Reading = Literal["activity", "combined", "thermal"]

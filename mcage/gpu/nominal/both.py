@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from mcage.aging.delay import delay_increase
-from mcage.aging.environment import Environment, OperatingPoint
+from mcage.aging.environment import Environment, OperatingPoint, delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Transistors
 from mcage.files.csv_table import Row, read_table
 from mcage.gpu.both.register_files import with_slower_period

@@ -11,7 +11,7 @@ import xarray as xr
 
 from mcage.costs import Technology
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.report.cases import CAUSES, Setting, savings_of_all
 from mcage.report.recorded_spec import costs_of
 from mcage.report.selection import Condition, summarized

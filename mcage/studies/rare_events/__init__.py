@@ -1,6 +1,6 @@
 """Rare events: probabilities of early failure far below what a plain sample of dies can see."""
 
-from mcage.studies.rare_events.estimate import RareEstimate
+from mcage.studies.rare_events.case import RareEstimate
 from mcage.studies.rare_events.estimator import failure_probability
 
 __all__ = ["RareEstimate", "failure_probability"]

@@ -1,28 +1,30 @@
-"""The case whose early failures are estimated: lives of slices that a proposal has drawn."""
+"""One case of a rare-event study, its estimate with its interval, and what warns of it."""
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
 from mcage.engines.programs import PROGRAM_BATCH
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.degradation.duty_tree import most_instances
-from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.fault_free import FaultFreeReplays
-from mcage.lifetime.feasibility import Feasibility
-from mcage.lifetime.limits import limits_of_batch
-from mcage.lifetime.luck import SliceLuck
+from mcage.lifetime.degradation import most_instances
+from mcage.lifetime.end_of_life import EndCause, limits_of_batch
+from mcage.lifetime.faults import SliceLuck
+from mcage.lifetime.feasibility import FaultFreeReplays, Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.lives import LifeDistribution, Lives
-from mcage.studies.rare_events.proposals.vmin_gaussian import VminGaussian
-from mcage.studies.single_case import SingleCase
+from mcage.stats.estimates import Estimate
+from mcage.stats.rates import fit_of_share, in_ppm
+from mcage.studies.rare_events.proposals import EntryProposal, LifeDistribution, Lives, VminGaussian
+from mcage.studies.single_replay import SingleCase
 from mcage.sweep.kernels import kernels_of
 from mcage.sweep.study import Sweep
 from mcage.variation.fault_maps import NewSlices
@@ -282,3 +284,265 @@ def _edges_up_to(age_years: float, edges_years: tuple[float, ...]) -> tuple[floa
         if start <= age_years
     ]
     return (0.0, *ends)
+
+
+# A small probability estimated from weighted failures, its interval and its warnings.
+
+CONFIDENCE = 0.95
+FEW_EFFECTIVE = 100.0
+"""Effective samples below which the interval is not to be relied upon."""
+
+LARGE_SHARE = 0.1
+"""Share of the estimate that a single failure makes up, above which others may be missing."""
+
+WEIGHT_ERRORS = 4.0
+"""Standard errors by which the mean weight may differ from 1."""
+
+
+@dataclass(frozen=True)
+class RareEstimate:
+    """A probability estimated from weighted samples.
+
+    Attributes
+    ----------
+    probability : float
+        The estimate.
+    lower, upper : float
+        Bounds of its confidence interval.
+    confidence : float
+        Probability that the interval covers, 0 ... 1.
+    instances : int
+        Number of samples.
+    failures : int
+        How many of them failed.
+    effective_samples : float
+        Kish's effective number of the failures: (sum of weights)**2 / sum of squared weights.
+    relative_error : float
+        Standard error over estimate; infinite without failures.
+    largest_share : float
+        Share of the estimate that the failure with the largest weight makes up; 0 without
+        failures.
+    mean_weight, mean_weight_error : float
+        Mean of all weights, whose expectation is 1, and its standard error.
+    warnings : tuple of str
+        Reasons not to rely on the estimate; empty if there are none.
+    """
+
+    probability: float
+    lower: float
+    upper: float
+    confidence: float
+    instances: int
+    failures: int
+    effective_samples: float
+    relative_error: float
+    largest_share: float
+    mean_weight: float
+    mean_weight_error: float
+    warnings: tuple[str, ...]
+
+    @property
+    def failed_ppm(self) -> Estimate:
+        """The probability and its bounds in parts per million."""
+        return in_ppm(self._share)
+
+    def mean_rate_fit(self, age_years: float) -> Estimate:
+        """Mean failure rate until the age that was asked for, in failures in 1e9 hours.
+
+        Parameters
+        ----------
+        age_years : float
+            That age, above 0; deaths on arrival are among the failures.
+        """
+        return fit_of_share(self._share, age_years)
+
+    @property
+    def _share(self) -> Estimate:
+        return Estimate(self.probability, self.lower, self.upper)
+
+
+def estimate(
+    weights: NDArray[np.float64],
+    failed: NDArray[np.bool_],
+    plain_share: float,
+    confidence: float = CONFIDENCE,
+) -> RareEstimate:
+    """Estimate a probability from weighted samples.
+
+    Parameters
+    ----------
+    weights : float64[n]
+        Plain density of each sample over the density that it was drawn with.
+    failed : bool[n]
+        Which samples failed.
+    plain_share : float
+        Share of the plain distribution in the mixture that samples are drawn from, above 0.
+    confidence : float
+        Probability that the interval covers, 0 ... 1.
+
+    Notes
+    -----
+    The logarithm of the estimate is taken to be normal, with the standard deviation that the
+    weighted failures show (delta method). Without failures the upper bound is what the samples
+    from the plain distribution alone would allow, and the lower bound is 0.
+    """
+    count = len(weights)
+    weighted = np.where(failed, weights, 0.0)
+    total, squares = float(weighted.sum()), float((weighted**2).sum())
+    mean_weight_error = float(weights.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
+    probability = total / count
+    if total == 0:
+        most = -math.expm1(math.log((1 - confidence) / 2) / count)
+        lower, upper, relative_error = 0.0, min(1.0, most / plain_share), math.inf
+    else:
+        # Rounding must not let a sum of squares fall below its least possible value.
+        relative_error = math.sqrt(max(squares / total**2 - 1 / count, 0.0) * count / (count - 1))
+        spread = math.exp(float(ndtri((1 + confidence) / 2)) * relative_error)
+        lower, upper = probability / spread, min(1.0, probability * spread)
+    effective = effective_number(weighted)
+    largest = float(weighted.max()) / total if total else 0.0
+    mean_weight = float(weights.mean())
+    return RareEstimate(
+        probability=probability,
+        lower=lower,
+        upper=upper,
+        confidence=confidence,
+        instances=count,
+        failures=int(failed.sum()),
+        effective_samples=effective,
+        relative_error=relative_error,
+        largest_share=largest,
+        mean_weight=mean_weight,
+        mean_weight_error=mean_weight_error,
+        warnings=_warnings(effective, largest, mean_weight, mean_weight_error),
+    )
+
+
+def effective_number(weights: NDArray[np.float64]) -> float:
+    """Kish's number of equal weights whose mean is as precise; 0 if all weights are 0."""
+    total, squares = float(weights.sum()), float((weights**2).sum())
+    return total**2 / squares if total else 0.0
+
+
+def _warnings(
+    effective: float, largest: float, mean_weight: float, mean_weight_error: float
+) -> tuple[str, ...]:
+    warnings = []
+    if effective == 0:
+        warnings.append("no sample failed: the upper bound is all there is; ask for more instances")
+    elif effective < FEW_EFFECTIVE:
+        warnings.append(
+            f"only {effective:.3g} effective samples failed, fewer than {FEW_EFFECTIVE:g}: the "
+            "interval may be too narrow; ask for more instances"
+        )
+    if largest > LARGE_SHARE:
+        warnings.append(
+            f"one sample makes up {largest:.0%} of the estimate: others like it may be missing; "
+            "ask for more instances"
+        )
+    if abs(mean_weight - 1) > WEIGHT_ERRORS * mean_weight_error + 1e-9:
+        warnings.append(
+            f"the mean weight is {mean_weight:.4g} +- {mean_weight_error:.1g}, not 1: some kind of "
+            "slice is missing from the sample"
+        )
+    return tuple(warnings)
+
+
+# What an estimate is checked against: deaths that its sample may have missed, and an exact result.
+#
+# Slices and lives are drawn such that faults or delay kill them, as far as a search has come upon
+# such lives. A death that is rare for another reason is as hard to see as in a sweep.
+
+SURELY = 1.0 - 2.0**-53
+"""Largest probability below 1, so that its logarithm remains a number."""
+
+FEW_RUNS = 10
+"""Slices that must have run a kernel for deaths under it to be seen."""
+
+
+def unseen(
+    case: RareCase, lives: WeightedLives, plain_share: float, favours_delay: bool
+) -> tuple[str, ...]:
+    """Warnings about kinds of death that are too rare in a sample.
+
+    Parameters
+    ----------
+    case : RareCase
+        The case.
+    lives : WeightedLives
+        The sample.
+    plain_share : float
+        Share of the slices that are drawn as in a sweep.
+    favours_delay : bool
+        Whether lives that end by delay are favoured.
+    """
+    warnings = []
+    by_delay = effective_number(lives.weights[lives.cause == EndCause.DELAY])
+    if by_delay < FEW_EFFECTIVE and not favours_delay and may_be_late(case):
+        warnings.append(
+            f"by this age a slice may also die of delay, and {by_delay:.3g} effective samples did: "
+            f"a chance of that below {3 / (plain_share * len(lives.weights)):.1g} stays unseen"
+        )
+    kernel_of_epoch = case.lives.kernel_of_epoch(lives.lives)
+    for kernel, name in enumerate(case.lives.kernels):
+        runs = int((kernel_of_epoch == kernel).any(axis=1).sum())
+        if runs < FEW_RUNS:
+            warnings.append(
+                f"{runs} of the slices drawn run {name}: what kills under it stays unseen; "
+                "estimate it alone"
+            )
+    return tuple(warnings)
+
+
+def may_be_late(case: RareCase) -> bool:
+    """Whether any transistor could use up the delay guardband by the age of a case.
+
+    No transistor degrades further than one that is stressed all the time, within the bounds of the
+    distributions; so the bound warns too often rather than too seldom.
+    """
+    conditions = case.conditions
+    largest = conditions.nbti.largest_dvth(
+        conditions.environment, case.age_years * SECONDS_PER_YEAR, conditions.distributions.extremes
+    )
+    limits_volts = dvth_at_delay(
+        conditions.delay_guardband,
+        conditions.environment.highest_vdd_volts,
+        np.array(conditions.distributions.vt0_volts.bounds),
+        conditions.nbti.alpha,
+    )
+    return largest >= float(limits_volts.min())
+
+
+def dead_at_start(
+    distribution: VminGaussian,
+    node_volts: NDArray[np.float64],
+    vdd_volts: float,
+    needed: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Probability that slices with given fields are dead on arrival.
+
+    Under a technique that cannot move data, a slice is dead if any needed entry holds two faulty
+    cells, and entries are independent given the field. The mean of this probability over fields is
+    an estimate that shares nothing with the drawing of cells.
+
+    Parameters
+    ----------
+    distribution : VminGaussian
+        How Vmin varies over a slice.
+    node_volts : float64[I, node_rows, node_columns]
+        Mean Vmin at the nodes of each slice, in volts.
+    vdd_volts : float
+        Lowest supply voltage, in volts.
+    needed : bool[kernels, 256]
+        Entries that must be reliable under each kernel; all kernels are equally likely.
+
+    Returns
+    -------
+    float64[I]
+        Probabilities.
+    """
+    faulty = EntryProposal.of(distribution, node_volts, vdd_volts).faulty
+    entries_of_row = needed.reshape(len(needed), distribution.scenario.node_rows, -1).sum(axis=2)
+    log_alive = np.einsum("kr,ir->ik", entries_of_row, np.log1p(-np.minimum(faulty, SURELY)))
+    dead: NDArray[np.float64] = -np.expm1(log_alive).mean(axis=1)
+    return dead

@@ -7,11 +7,22 @@ from typing import Any
 import numpy as np
 
 from mcage.geometry import GCN
-from mcage.studies.reproduction.costs import parts, spent
-from mcage.studies.reproduction.duty_summary import ONE, ZERO, CellDuties
-from mcage.studies.reproduction.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays, Run
-from mcage.studies.reproduction.toca_diaz import OCCUPANCIES, occupancies
-from mcage.studies.reproduction.valero_2019 import dvth_volts
+from mcage.studies.reproduction.kernel_replays import (
+    LIMITS,
+    ONE,
+    PUBLISHED_LIMIT,
+    ZERO,
+    CellDuties,
+    KernelReplays,
+    Run,
+)
+from mcage.studies.reproduction.register_files import (
+    OCCUPANCIES,
+    dvth_volts,
+    occupancies,
+    parts,
+    spent,
+)
 from mcage.techniques import technique
 from mcage.traces import KERNELS
 from mcage.variation.scenarios import PUBLISHED

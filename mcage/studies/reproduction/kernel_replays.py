@@ -4,9 +4,13 @@ Traces, techniques, fault maps and engines are those of a sweep. A replay is a s
 kernel, and no option is chosen kernel by kernel.
 """
 
+import csv
+import math
+import tomllib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,16 +19,72 @@ from numpy.typing import NDArray
 from mcage.costs import Activity, activity_of, conventional
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.geometry import GCN
-from mcage.replays.outcome import Counters
+from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.replays.schedule import Schedule, Windows, make_schedule
-from mcage.studies.reproduction.duty_summary import CellDuties, cell_duties
 from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.transforms import WAVEFRONT, checked_release, released
 from mcage.variation.fault_maps import fault_map
 from mcage.variation.fault_models import FaultModel
 from mcage.variation.scenarios import PUBLISHED, scenario
+
+# Duty cycles of the cells of a slice, reduced to what the papers plot.
+
+ZERO, ONE = 0, 1
+"""Indices of the two duty cycles."""
+
+
+@dataclass(frozen=True)
+class CellDuties:
+    """Duty cycles of the cells of one slice; the last axis is '0', '1'.
+
+    Attributes
+    ----------
+    longest : float64[2]
+        Longest duty cycle among all cells.
+    most_stressed : float64[2, 2]
+        Both duty cycles of the cell with the longest '0', and of the cell with the longest '1'.
+    of_entries : float64[256, 2, 2]
+        The same within each entry.
+    of_bits : float64[2048, 2]
+        By position in the entry, mean over the entries in use.
+    used : bool[256]
+        Entries that belong to a window at any time.
+    """
+
+    longest: NDArray[np.float64]
+    most_stressed: NDArray[np.float64]
+    of_entries: NDArray[np.float64]
+    of_bits: NDArray[np.float64]
+    used: NDArray[np.bool_]
+
+
+def cell_duties(times: CellTimes, used: NDArray[np.bool_]) -> CellDuties:
+    """Reduce the cell times of a slice to its duty cycles.
+
+    Parameters
+    ----------
+    times : CellTimes
+        Cell times of a single instance.
+    used : bool[256]
+        Entries in use.
+    """
+    duties = np.stack([times.zeros[0], times.ones[0]], axis=-1) / times.period
+    of_entries = np.empty((GCN.entries, 2, 2))
+    for which in (ZERO, ONE):
+        cell = duties[..., which].argmax(axis=1)
+        of_entries[:, which] = duties[np.arange(GCN.entries), cell]
+    worst = [of_entries[:, which, which].argmax() for which in (ZERO, ONE)]
+    most_stressed = np.stack([of_entries[entry, which] for which, entry in enumerate(worst)])
+    return CellDuties(
+        longest=np.diagonal(most_stressed).copy(),
+        most_stressed=most_stressed,
+        of_entries=of_entries,
+        of_bits=duties[used].mean(axis=0),
+        used=used,
+    )
+
 
 PUBLISHED_LIMIT = 64
 LIMITS: tuple[int | None, ...] = (PUBLISHED_LIMIT, None)
@@ -244,3 +304,137 @@ def _fault_maps(name: str, dies: int) -> NDArray[np.uint8]:
     constants = scenario(name)
     cells = FaultModel(constants, "table-exact").sample(SEED, np.arange(dies), constants.vdd_volts)
     return fault_map(cells, cells.vmin_volts > constants.vdd_volts)
+
+
+# Values that the papers print, and how close mcage must come to agree: ``data/published.csv``.
+#
+# Where mcage disagrees, ``data/differences.toml`` says why.
+
+PAPERS = {
+    "000": "Valero et al., An Aging-Aware GPU Register File Design, IEEE TC 2019",
+    "002": "Toca-Diaz et al., RRCD: Redireccion de Registros Basada en Compresion de Datos",
+}
+"""Papers on register files."""
+
+GPU_PAPERS = {
+    "003": "Chen et al., Simultaneous Aging and Power Optimization in GPGPUs, DAC 2014",
+    "004": "Zhang et al., NBTI Alleviation on FinFET-Made GPUs, INTEGRATION 2015",
+}
+"""Papers on whole GPUs."""
+
+NUMBERS = {
+    "valero-2019": "000",
+    "toca-diaz-rrcd": "002",
+    "chen-2014": "003",
+    "zhang-2015": "004",
+}
+"""Numbers of the papers, keys of `PAPERS` and `GPU_PAPERS`, by what people call them."""
+
+MEAN, ALL = "mean", "all"
+"""In place of a kernel: the mean over the ten kernels, or the kernel that is furthest off."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A printed value of a paper.
+
+    Attributes
+    ----------
+    paper, place : str
+        Key of `PAPERS` or `GPU_PAPERS`, and table, figure or section.
+    metric, technique, kernel, scenario : str
+        What is measured, and on what; empty where it does not apply. ``kernel`` may be `MEAN` or
+        `ALL`. Of papers on whole GPUs, ``technique`` is a policy or a design, and ``scenario`` age
+        and NBTI model, or the structure.
+    text, unit : str
+        As printed.
+    low, high : float
+        The printed range; equal for a single value. NaN where a list is printed.
+    tolerance : float
+        How far outside the range a value still agrees, in the same unit.
+    kind : str
+        ``table``, ``text``, ``text bound``, ``text range`` or ``text approx``.
+    """
+
+    paper: str
+    place: str
+    metric: str
+    technique: str
+    kernel: str
+    scenario: str
+    text: str
+    unit: str
+    low: float
+    high: float
+    tolerance: float
+    kind: str = "text"
+
+    def difference(self, value: float) -> float:
+        """How far a value lies above (or, negative, below) the printed range."""
+        return max(value - self.high, 0.0) + min(value - self.low, 0.0)
+
+    @property
+    def tolerance_text(self) -> str:
+        """What agrees, in words: around the printed value, or as what "about" is read."""
+        if math.isnan(self.tolerance):
+            return ""
+        if self.kind == "text approx" and self.low < self.high:
+            return f"{self.low:g} to {self.high:g}"
+        return f"±{self.tolerance:g}"
+
+    def agrees(self, value: float) -> bool:
+        """Whether a value lies within the tolerance."""
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
+        return abs(self.difference(value)) <= self.tolerance + slack
+
+
+def published_figures(paper: str | None = None) -> list[Published]:
+    """Printed values of a paper; without its key, those of all `PAPERS` on register files."""
+    text = files("mcage").joinpath("data", "published.csv").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    figures = []
+    for row in csv.DictReader(lines):
+        low, high, tolerance = (float(row[n] or "nan") for n in ("low", "high", "tolerance"))
+        figures.append(
+            Published(
+                row["paper"],
+                row["place"],
+                row["metric"],
+                row["technique"],
+                row["kernel"],
+                row["scenario"],
+                row["published"],
+                row["unit"],
+                low,
+                high,
+                tolerance,
+                row["kind"],
+            )
+        )
+    papers = PAPERS if paper is None else (paper,)
+    return [figure for figure in figures if figure.paper in papers]
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why mcage disagrees, in words."""
+
+    entries: tuple[dict[str, str], ...]
+
+    @classmethod
+    def read(cls) -> "Reasons":
+        """Read ``data/differences.toml``."""
+        text = files("mcage").joinpath("data", "differences.toml").read_text(encoding="utf-8")
+        return cls(tuple(tomllib.loads(text)["difference"]))
+
+    def why(self, figure: Published, release: str) -> str:
+        """The reason for a difference; empty if there is none.
+
+        It is that of the first entry whose keys, except ``why``, all equal those of the printed
+        value; the key ``release`` is compared with how windows are released.
+        """
+        columns = vars(figure) | {"release": release}
+        for entry in self.entries:
+            if all(columns[key] == entry[key] for key in entry if key != "why"):
+                return entry["why"]
+        return ""

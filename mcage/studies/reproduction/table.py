@@ -14,31 +14,31 @@ from rich.console import Console
 from mcage.files.atomic import JSON, make_ready, whole_file
 from mcage.report.tables.table import table_of_texts
 from mcage.report.tables.terminal import fits, print_table
-from mcage.studies.reproduction import components, costs, toca_diaz, valero_2019
-from mcage.studies.reproduction.gpu import chen_2014, zhang_2015
-from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
-from mcage.studies.reproduction.measured import Measured, Metric
-from mcage.studies.reproduction.published import (
+from mcage.studies.reproduction import register_files, whole_gpus
+from mcage.studies.reproduction.kernel_replays import (
     GPU_PAPERS,
+    LIMITS,
     MEAN,
     NUMBERS,
     PAPERS,
+    KernelReplays,
     Published,
     Reasons,
     published_figures,
 )
+from mcage.studies.reproduction.register_files import Measured, Metric
 from mcage.traces.library import SHORT_NAMES
 
 METRICS: dict[str, Metric] = {
-    **valero_2019.METRICS,
-    **toca_diaz.METRICS,
-    **costs.METRICS,
-    **components.METRICS,
+    **register_files.VALERO_2019_METRICS,
+    **register_files.TOCA_DIAZ_METRICS,
+    **register_files.COSTS_METRICS,
+    **register_files.METRICS,
 }
 
 GPU_METRICS: dict[str, dict[str, Callable[[Published, str], Measured]]] = {
-    chen_2014.PAPER: chen_2014.METRICS,
-    zhang_2015.PAPER: zhang_2015.METRICS,
+    whole_gpus.PAPER: whole_gpus.METRICS,
+    whole_gpus.ZHANG_2015_PAPER: whole_gpus.ZHANG_2015_METRICS,
 }
 
 Way = int | str | None
@@ -46,8 +46,8 @@ Way = int | str | None
 times of a kind, or under a reading."""
 
 GPU_WAYS: dict[str, tuple[str, ...]] = {
-    chen_2014.PAPER: chen_2014.TIMES,
-    zhang_2015.PAPER: zhang_2015.READINGS,
+    whole_gpus.PAPER: whole_gpus.TIMES,
+    whole_gpus.ZHANG_2015_PAPER: whole_gpus.READINGS,
 }
 
 _ROUNDING = 1e-9
@@ -107,7 +107,7 @@ def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
     study : KernelReplays
         Replays.
     paper : str, optional
-        Key of `mcage.studies.reproduction.published.PAPERS`; by default both.
+        Key of `mcage.studies.reproduction.kernel_replays.PAPERS`; by default both.
     """
     reasons = Reasons.read()
     rows = []
@@ -126,7 +126,7 @@ def reproduce_gpus(paper: str | None = None) -> list[Row]:
     Parameters
     ----------
     paper : str, optional
-        Key of `mcage.studies.reproduction.published.GPU_PAPERS`; by default both.
+        Key of `mcage.studies.reproduction.kernel_replays.GPU_PAPERS`; by default both.
     """
     reasons = Reasons.read()
     rows = []

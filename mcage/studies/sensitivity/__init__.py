@@ -1,19 +1,24 @@
 """Which assumption matters: a quantity of one case against the constants that it rests on."""
 
-from mcage.studies.sensitivity.one_at_a_time import OneAtATime, one_at_a_time
+from mcage.studies.sensitivity.methods import (
+    OneAtATime,
+    Question,
+    SensitivityStudy,
+    Sobol,
+    one_at_a_time,
+    sobol,
+)
 from mcage.studies.sensitivity.parameters import (
+    QUANTITIES,
     Choice,
     Parameter,
+    Quantity,
     check_keys,
     chosen,
     from_file,
     shipped,
     user_range,
 )
-from mcage.studies.sensitivity.quantities import QUANTITIES, Quantity
-from mcage.studies.sensitivity.question import Question
-from mcage.studies.sensitivity.sobol import Sobol, sobol
-from mcage.studies.sensitivity.study import SensitivityStudy
 
 __all__ = [
     "QUANTITIES",

@@ -1,17 +1,24 @@
-"""Parameters that a study varies: constants within ranges, and choices between settings."""
+"""What a sensitivity study varies, and which quantity it looks at."""
 
+import math
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mcage.aging.nbti import MODEL_NAMES, constants
+from mcage.aging.nbti.catalogue import CALIBRATED, can_be_calibrated
 from mcage.errors import UserError
 from mcage.geometry import GCN
+from mcage.lifetime.end_of_life import EndCause
+from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.spec.toml_files import read_toml
+from mcage.stats.estimates import Floats
 from mcage.variation.scenarios import ArraySize, scenario
 
 Value = float | str
@@ -341,3 +348,161 @@ def chosen(
         raise UserError(f"parameters: {', '.join(names)}: one is named twice")
     taken = names or [name for name, entry in entries.items() if entry.applies(spec)]
     return [entries[name].of(spec) for name in taken]
+
+
+# Quantities of a study: a number of each die, and how dies are summarized.
+
+NEVER = 100.0
+"""A delay guardband that no life uses up: the highest that a spec may have."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of the dies of a study.
+
+    Parameters
+    ----------
+    name, unit : str
+        Name on the command line, and unit.
+    of_dies : callable
+        From the arrays of a sweep to a number of each die: infinity for "after the horizon", NaN
+        where the die has no value.
+    is_median : bool
+        Whether dies are summarized by their median instead of their mean.
+    is_share : bool
+        Whether each die has either 0 or 100 %, so that their mean is a share of the dies.
+    changes : mapping
+        Keys of the spec that the quantity changes, with their values.
+    """
+
+    name: str
+    unit: str
+    of_dies: Callable[[Arrays], Floats]
+    is_median: bool = False
+    is_share: bool = False
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _lives(arrays: Arrays) -> Floats:
+    years: Floats = np.asarray(arrays["life_years"][0], dtype=np.float64)
+    return years
+
+
+def _died(arrays: Arrays) -> Any:
+    return arrays["end_cause"][0] != EndCause.CENSORED
+
+
+def _at_horizon(arrays: Arrays, values: Any) -> Floats:
+    """Values of the dies that reach the horizon, which have the same age; NaN for others."""
+    return np.where(_died(arrays), np.nan, np.asarray(values, dtype=np.float64))
+
+
+QUANTITIES = {
+    quantity.name: quantity
+    for quantity in (
+        Quantity(
+            "median_life",
+            "years",
+            lambda arrays: np.where(_died(arrays), _lives(arrays), np.inf),
+            is_median=True,
+        ),
+        Quantity("mean_life", "years", _lives),
+        Quantity(
+            "survival",
+            "%",
+            lambda arrays: np.where(_died(arrays), 0.0, 100.0),
+            is_share=True,
+        ),
+        Quantity(
+            "max_dvth",
+            "mV",
+            lambda arrays: _at_horizon(arrays, arrays["max_dvth_mv"][0].max(axis=-1)),
+            changes={"life.delay_guardband": NEVER},
+        ),
+        Quantity(
+            "delay",
+            "%",
+            lambda arrays: _at_horizon(arrays, 100.0 * arrays["delay_increase"][0]),
+            changes={"life.delay_guardband": NEVER},
+        ),
+        Quantity(
+            "spill_rate",
+            "%",
+            lambda arrays: np.asarray(100.0 * arrays["spill_rate"][0], dtype=np.float64),
+        ),
+    )
+}
+"""Quantities by name.
+
+Shifts and delays are taken at the horizon: no guardband ends a life, and dies that die of another
+cause do not count.
+"""
+
+
+# What is fitted to published figures, fitted again when another constant varies.
+#
+# The amplitude of an NBTI model is fitted to a delay, and the mean of Vmin to a table of faulty
+# entries. If the field constant varied and the amplitude did not, the published delay would
+# change, too: the fit rules out this effect, which would hide that of the constant. Fitted again
+# are:
+#
+# - the amplitude, when another constant of the model varies: the delay at the model's point of
+#   calibration stays (`mcage.aging.nbti.catalogue`);
+# - mu, when a deviation of Vmin varies: the expected share of faulty cells at the scenario's own
+#   Vdd
+#   stays, Phi((mu - Vdd) / sigma) with sigma all parts together.
+
+PARTS = ("faults.sigma_die_volts", "faults.sigma_systematic_volts", "faults.sigma_random_volts")
+
+
+def refitted(spec: SweepSpec, base: SweepSpec, setting: Mapping[str, Any]) -> SweepSpec:
+    """Fit amplitude and mu of a spec again, unless the spec gives them or they were never fitted.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        Spec of the setting.
+    base : SweepSpec
+        Spec without the setting, for which mu is taken to be right.
+    setting : mapping
+        Keys that are changed.
+
+    Raises
+    ------
+    UserError
+        The spec gives the amplitude as a number, which a fit would overrule; or the model is
+        fitted by another constant.
+    """
+    changes: dict[str, dict[str, Any]] = {}
+    constants = dict(spec.aging.constants or {})
+    if isinstance(constants.get("amplitude"), float):
+        raise UserError(
+            f"aging.constants.amplitude = {constants['amplitude']:g} would be fitted again; "
+            "leave it out, or fit nothing (--no-refit)"
+        )
+    model = spec.aging.model
+    if constants and model in MODEL_NAMES and not can_be_calibrated(model):
+        raise UserError(
+            f"NBTI model {model!r} is fitted by its scale, which is not fitted again when "
+            "another constant varies; fit nothing (--no-refit)"
+        )
+    if constants:
+        changes["aging"] = {"constants": constants | {"amplitude": CALIBRATED}}
+    if any(key in setting for key in PARTS) and "faults.mu_volts" not in setting:
+        changes["faults"] = {"mu_volts": _mu_volts(spec, base)}
+    if not changes:
+        return spec
+    fields = spec.model_dump(mode="json", exclude_none=True)
+    return SweepSpec.from_mapping(
+        fields | {part: fields[part] | values for part, values in changes.items()}
+    )
+
+
+def _mu_volts(spec: SweepSpec, base: SweepSpec) -> float:
+    vdd = scenario(spec.scenarios[0]).vdd_volts
+    distance = vdd - float(value_of(base, "faults.mu_volts"))
+    return vdd - distance * _sigma_volts(spec) / _sigma_volts(base)
+
+
+def _sigma_volts(spec: SweepSpec) -> float:
+    return math.hypot(*(float(value_of(spec, key)) for key in PARTS))

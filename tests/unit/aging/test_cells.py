@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 from places import DATA, ROOT
 from scipy.special import ndtri, pdtr
 
-from mcage.aging import traps
-from mcage.aging.delay import delay_increase, dvth_at_delay
-from mcage.aging.delay_path import DelayPath, NbtiSpread
-from mcage.aging.environment import PRESETS, Environment, OperatingPoint, environment
-from mcage.aging.margins import KINDS, Margins, margins
+from mcage.aging import transistors
+from mcage.aging.environment import (
+    PRESETS,
+    Environment,
+    OperatingPoint,
+    delay_increase,
+    dvth_at_delay,
+    environment,
+)
 from mcage.aging.nbti import facelift, nbti_model
 from mcage.aging.nbti.model import Transistors
-from mcage.aging.pbti import Pbti
-from mcage.aging.traps import LARGEST_SCORE, TrapLaw, scores_of
-from mcage.aging.vmin import CellFailure, aged_vmin
+from mcage.aging.transistors import LARGEST_SCORE, DelayPath, NbtiSpread, Pbti, TrapLaw, scores_of
+from mcage.aging.vmin import KINDS, CellFailure, Margins, aged_vmin, margins
 from mcage.errors import UserError
-from mcage.lifetime.bisection import crossing
+from mcage.lifetime.degradation import crossing
 
 
 def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:
@@ -298,10 +301,10 @@ def test_coefficients_1_and_0_are_the_larger_shift_to_the_bit():
 
 
 def test_traps_of_four_transistors_act_before_margins():
-    traps, shifts = TrapLaw(2e-3), np.full((4, 3), 0.02)
+    transistors, shifts = TrapLaw(2e-3), np.full((4, 3), 0.02)
     scores = scores_of(np.random.default_rng(3).uniform(size=(4, 3)))
-    grown = margins("margins").growth(traps.shift(shifts, scores))[0]
-    failure = CellFailure(1.0, 0.5, margins("margins"), traps)
+    grown = margins("margins").growth(transistors.shift(shifts, scores))[0]
+    failure = CellFailure(1.0, 0.5, margins("margins"), transistors)
     limits = np.full((6, 3), -np.inf)
     for slack, expected in ((1e-6, True), (-1e-6, False)):
         limits[0] = 0.5 - grown + slack
@@ -330,7 +333,7 @@ def test_pull_downs_follow_a_ratio_or_a_model():
         margins("best")
 
 
-# The law of shifts of transistors that are stressed alike: `mcage.aging.traps`.
+# The law of shifts of transistors that are stressed alike: `mcage.aging.transistors`.
 
 PAGE = (ROOT / "docs" / "aging.md").read_text()
 MEANS_MV = (0.1, 0.5, 2.0, 12.0, 40.0, 66.7, 90.0)
@@ -358,14 +361,14 @@ def test_both_directions_hold_the_exact_law(eta_mv):
 def test_lucky_transistors():
     """The bounds that the module states, down to one transistor in 1e15."""
     stated = re.search(
-        r"within ([\d.]+) eta.*?within ([\d.]+) %\s+of the mean", traps.__doc__, re.S
+        r"within ([\d.]+) eta.*?within ([\d.]+) %\s+of the mean", transistors.__doc__, re.S
     )
     of_eta, percent = map(float, stated.groups())
     law, worst = TrapLaw(1.0), 0.0
     for shift in np.geomspace(0.002, 60, 40):
         means = shift + np.geomspace(0.1, 60, 30) * np.sqrt(1 + shift)
         count = np.arange(400)
-        below = traps._poisson(count, np.array(shift)) @ pdtr(count[:, None], means)
+        below = transistors._poisson(count, np.array(shift)) @ pdtr(count[:, None], means)
         scores = ndtri(below)
         seen = scores > -LARGEST_SCORE
         errors = np.abs(law.mean_at(shift, scores) - means)[seen]
@@ -403,8 +406,8 @@ def test_worst_of_many_transistors():
         spread = NbtiSpread(TrapLaw(eta), DelayPath(131_072, 1))
         assert float(spread.restated(66.7e-3)) == pytest.approx(median * 1e-3, abs=0.5e-3)
     rng, count, repeats = np.random.default_rng(3), 4096, 300
-    traps = rng.poisson(30.0, (repeats, count))
-    brute = np.sort((rng.gamma(np.maximum(traps, 1), 1e-3) * (traps > 0)).max(axis=1))
+    transistors = rng.poisson(30.0, (repeats, count))
+    brute = np.sort((rng.gamma(np.maximum(transistors, 1), 1e-3) * (transistors > 0)).max(axis=1))
     spread = NbtiSpread(TrapLaw(1e-3), DelayPath(count, 1))
     by_rank = spread.traps.shift(30e-3, spread.scores_of_worst(1 - rng.random(repeats)))
     both = np.sort(np.concatenate([brute, by_rank]))

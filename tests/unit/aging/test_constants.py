@@ -13,7 +13,7 @@ from sweep_cases import small_sweep
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.aging.delay import delay_increase
+from mcage.aging.environment import delay_increase
 from mcage.aging.nbti import (
     MODEL_NAMES,
     SECONDS_PER_YEAR,
@@ -25,7 +25,7 @@ from mcage.aging.nbti import (
     nbti_model,
     planar,
 )
-from mcage.aging.nbti.constants import RANGES
+from mcage.aging.nbti.model import RANGES
 from mcage.cli.app import app
 from mcage.errors import UserError
 

@@ -25,8 +25,13 @@ from nbti_cases import (
 )
 from tables import each
 
-from mcage.aging.delay import delay_increase
-from mcage.aging.environment import PRESETS, Environment, OperatingPoint, environment
+from mcage.aging.environment import (
+    PRESETS,
+    Environment,
+    OperatingPoint,
+    delay_increase,
+    environment,
+)
 from mcage.aging.nbti import SECONDS_PER_YEAR, Phases, Transistors, facelift
 from mcage.errors import UserError
 

@@ -18,7 +18,7 @@ from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.stopping import CampaignPrecision, Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.results.header import StoppingRule
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec

@@ -11,8 +11,8 @@ from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
 from tables import each
 
-from mcage.aging.additive_shift import AdditiveShift
 from mcage.aging.nbti import Facelift, Rates, nbti_model
+from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.campaign.progress import Silent
 from mcage.compiled import LightDispatcher, compiled

@@ -16,7 +16,7 @@ from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.study import Both
 from mcage.gpu.gating.life import SmHistory
 from mcage.gpu.nominal.both import combined_cases
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.report.notes import caveats_of
 
 RANGES = {

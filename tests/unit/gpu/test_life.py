@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from gpu_cases import gating, lives, vectors
 
-from mcage.aging.delay import delay_increase
-from mcage.aging.environment import Environment, OperatingPoint
+from mcage.aging.environment import Environment, OperatingPoint, delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu

@@ -28,9 +28,9 @@ from mcage.costs import (
     activity_of,
     conventional,
 )
-from mcage.costs.kernel_activity import KernelActivity
+from mcage.costs.activity import KernelActivity
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.lifetime.costs import Meter
+from mcage.lifetime.outcomes import Meter
 from mcage.replays.outcome import EVENTS, Counters, Event, events_per_cycle
 from mcage.replays.prepare import prepare
 from mcage.spec.epochs import growth_weights

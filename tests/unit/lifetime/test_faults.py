@@ -25,9 +25,8 @@ from sweep_cases import small_sweep
 from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
-from mcage.aging.delay import delay_increase
-from mcage.aging.environment import environment
-from mcage.lifetime.end_cause import EndCause
+from mcage.aging.environment import delay_increase, environment
+from mcage.lifetime.end_of_life import EndCause
 from mcage.studies.rare_events.case import rare_case
 from mcage.variation.fault_models import fault_model
 

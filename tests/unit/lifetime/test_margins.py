@@ -28,16 +28,12 @@ from scipy.special import ndtr
 from scipy.stats import kstest, norm
 from trace_strategies import alloc, pattern, release, trace_of, write
 
-from mcage.aging.delay_path import DelayPath, NbtiSpread
 from mcage.aging.environment import environment
-from mcage.aging.margins import Margins, margins
 from mcage.aging.nbti import nbti_model
-from mcage.aging.pbti import Pbti
-from mcage.aging.traps import TrapLaw
-from mcage.lifetime.delay_end import DelayEndByLuck
-from mcage.lifetime.end_cause import EndCause
-from mcage.lifetime.limits import CellLimits
-from mcage.lifetime.luck import UNLUCKIEST, SliceLuck
+from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
+from mcage.aging.vmin import Margins, margins
+from mcage.lifetime.end_of_life import CellLimits, DelayEndByLuck, EndCause
+from mcage.lifetime.faults import UNLUCKIEST, SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec.epochs import growth_weights, middle_of_growth, middles_of_growth
 from mcage.techniques import TECHNIQUES

@@ -11,12 +11,11 @@ from nbti_cases import ADDITIVE, MODELS
 from sweep_cases import small_spec, small_sweep
 from tables import each
 
-from mcage.aging.delay import dvth_at_delay
-from mcage.aging.environment import environment
+from mcage.aging.environment import dvth_at_delay, environment
 from mcage.aging.nbti import AdditiveModel, NbtiModel, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)

@@ -14,8 +14,7 @@ from trace_strategies import ALL_LANES, alloc, release, trace_of, write
 
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.lifetime.degradation.duty_tree import Slices
-from mcage.lifetime.degradation.worst_cell import worst_cells
+from mcage.lifetime.degradation import Slices, worst_cells
 from mcage.replays import most_stressed
 from mcage.replays.most_stressed import (
     BLOCK,

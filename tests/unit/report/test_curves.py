@@ -14,7 +14,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli.app import app
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.report.cases import Named, Setting
 from mcage.report.figures.figure import FINENESS, Series
 from mcage.report.figures.sheet import Sheet

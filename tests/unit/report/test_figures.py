@@ -19,7 +19,7 @@ from mcage.engines.interface import fault_free_maps
 from mcage.gpu.both.variables import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.report.cases import savings_of_all
 from mcage.report.figures import energy, shifts
 from mcage.report.figures.catalogue import figures_of, replayed_figures

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from places import ROOT
 from sweep_cases import small_spec
 
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.report.figures.figure import Panel, ReportFigure, Series
 from mcage.report.page.assumptions import assumptions_of
 from mcage.report.page.dark import BACKGROUND, LEAST_CONTRAST, contrast, dark_colours

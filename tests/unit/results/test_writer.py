@@ -31,7 +31,7 @@ from mcage.gpu.both.variables import VARIABLES as BOTH
 from mcage.gpu.gating.variables import AGE, POLICY
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.results import lazy_store, writer
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Coordinate, dimension_sizes

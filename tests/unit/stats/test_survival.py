@@ -13,7 +13,7 @@ from tables import each
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.errors import UserError
-from mcage.lifetime.end_cause import EndCause
+from mcage.lifetime.end_of_life import EndCause
 from mcage.stats.chips import chip_lives
 from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import Estimate, mean, proportion

@@ -13,9 +13,14 @@ from mcage.aging.sampling import InstanceDistributions, TimeFractionDistribution
 from mcage.concurrency import limit_cores, usable_cores
 from mcage.distributions import Distribution
 from mcage.studies.rare_events import estimator
-from mcage.studies.rare_events.estimate import estimate
-from mcage.studies.rare_events.lives import LifeDistribution, ranks_of
-from mcage.studies.rare_events.proposals.lives import LEAST_DEVIATION, PLAIN_KERNELS, LifeTilt
+from mcage.studies.rare_events.case import estimate
+from mcage.studies.rare_events.proposals import (
+    LEAST_DEVIATION,
+    PLAIN_KERNELS,
+    LifeDistribution,
+    LifeTilt,
+    ranks_of,
+)
 
 SIGMAS = 4.5
 """Standard errors that a mean may be off: one false alarm in 150,000 for each."""

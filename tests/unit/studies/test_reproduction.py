@@ -14,27 +14,31 @@ from tables import each
 from mcage.geometry import GCN
 from mcage.replays.outcome import CellTimes
 from mcage.report.figures.style import WIDTHS_MM, inches
-from mcage.studies.reproduction.duty_summary import ONE, ZERO, cell_duties
-from mcage.studies.reproduction.figure_data import PLOTS
-from mcage.studies.reproduction.figures import LOOKS, draw, from_csv
-from mcage.studies.reproduction.gpu import drawings, plots
-from mcage.studies.reproduction.measured import Measured, of_kernels
-from mcage.studies.reproduction.printed_marks import (
+from mcage.studies.reproduction import drawings
+from mcage.studies.reproduction.drawings import (
+    LOOKS,
     RULES,
+    draw,
+    from_csv,
     marks_of,
     printed_bands,
     printed_entries,
     printed_parts,
 )
-from mcage.studies.reproduction.published import (
+from mcage.studies.reproduction.figure_data import PLOTS
+from mcage.studies.reproduction.kernel_replays import (
     ALL,
     MEAN,
     NUMBERS,
+    ONE,
     PAPERS,
+    ZERO,
     Published,
     Reasons,
+    cell_duties,
     published_figures,
 )
+from mcage.studies.reproduction.register_files import Measured, of_kernels
 from mcage.studies.reproduction.table import (
     METRICS,
     Row,
@@ -228,8 +232,8 @@ def test_what_is_printed_besides_heights():
 def drawn(name):
     if name in BY_NAME:
         return draw(BY_NAME[name], table_of(name))
-    (plot,) = (plot for plot in plots.PLOTS if plot.name == name)
-    return drawings.draw(plot, plot.table())
+    (plot,) = (plot for plot in drawings.GPU_PLOTS if plot.name == name)
+    return drawings.draw_gpu_figure(plot, plot.table())
 
 
 @pytest.mark.parametrize("name", ["002-fig04", "004-fig07"])

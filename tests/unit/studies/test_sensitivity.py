@@ -11,6 +11,7 @@ from tables import each
 from mcage.aging.nbti import constants
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
+from mcage.studies.sensitivity.methods import check_samples, evaluated, indices
 from mcage.studies.sensitivity.parameters import (
     Choice,
     Parameter,
@@ -21,7 +22,6 @@ from mcage.studies.sensitivity.parameters import (
     user_range,
     value_of,
 )
-from mcage.studies.sensitivity.sobol import check_samples, evaluated, indices
 
 
 def spec(environment="dvfs", **fields):

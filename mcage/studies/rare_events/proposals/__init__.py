@@ -1,1 +1,0 @@
-"""Distributions from which slices and lives are drawn, and the weights that make up for them."""

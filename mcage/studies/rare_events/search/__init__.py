@@ -1,1 +1,0 @@
-"""Searches for the slices and lives that die early."""

@@ -1,1 +1,0 @@
-"""Figures of the papers on whole GPUs; nothing is replayed for them."""
