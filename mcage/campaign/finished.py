@@ -11,23 +11,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.shard_folder import refuse_other_code, verified_shards
+from mcage.campaign.shard_folder import is_no_shard
 from mcage.campaign.shards import NAME, in_words, read_owner, read_shard, shard_range, unfinished
 from mcage.errors import UserError
-from mcage.files.atomic import Kind, same_as
+from mcage.files.atomic import Kind, is_temporary, remove_abandoned, same_as
 from mcage.files.inputs import DamagedFileError, UnreadableFileError, open_regular
-from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.header import SCHEMA_VERSION, Header, code_in_words
 from mcage.results.reader import read_header, read_instances, read_sums
 from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
 
 # A shard, or a results file, as a source of finished instances.
-
-OnDamage = Callable[[Path, DamagedFileError], None]
 
 
 @dataclass(frozen=True)
@@ -84,12 +82,9 @@ class ShardFile(Source):
     ----------
     instances : range
         Ids of its instances.
-    sums_of : tuple of range
-        Instances over which its sums are, where these are more than its own.
     """
 
     instances: range
-    sums_of: tuple[range, ...] = ()
     what: ClassVar[str] = "is a shard of another campaign"
 
     @property
@@ -138,28 +133,63 @@ class ResultsFile(Source):
             sums = {}
 
 
+def refuse_damaged(path: Path, damage: DamagedFileError) -> NoReturn:
+    """Refuse a damaged shard where it can only be recomputed by another run."""
+    raise UserError(f"{damage}: run the same campaign again to recompute it") from damage
+
+
 def shards_in(
-    folder: Path, on_damage: OnDamage, only_read: bool = False, part: range | None = None
+    folder: Path,
+    on_damage: Callable[[Path, DamagedFileError], None] = refuse_damaged,
+    only_read: bool = False,
+    part: range | None = None,
 ) -> list[ShardFile]:
-    """The shards of a folder, verified.
+    """The shards of a folder that this process has locked, or only reads; each is verified.
 
     Parameters
     ----------
     folder : Path
         Shard folder.
     on_damage : callable
-        Called with each damaged shard, which is then left out.
+        Called with each damaged shard, which is then left out; by default that is an error.
     only_read : bool
-        Whether what killed processes have left in the folder stays there.
+        Whether what killed processes have left there stays.
     part : range, optional
-        Ids of the instances that this process computes: only shards with one of them are looked at.
+        Only shards with one of these instances are looked at: those for which it is locked.
 
     Raises
     ------
     UserError
         A file is no shard, or reaches beyond its campaign.
     """
-    return [ShardFile(*shard) for shard in verified_shards(folder, on_damage, only_read, part)]
+    paths: dict[range, Path] = {}
+    for path in folder.iterdir():
+        if is_no_shard(path):
+            continue
+        if is_temporary(path):
+            if not only_read:
+                remove_abandoned(path)
+            continue
+        instances = shard_range(path)
+        if part and (instances.stop <= part.start or part.stop <= instances.start):
+            continue
+        if instances in paths:
+            raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
+        paths[instances] = path
+    shards: list[ShardFile] = []
+    headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
+    for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
+        try:
+            header = read_owner(path)
+        except DamagedFileError as damage:
+            on_damage(path, damage)
+            continue
+        if instances.stop > header.instances:
+            raise UserError(
+                f"{path} reaches beyond the {header.instances} instances of its campaign"
+            )
+        shards.append(ShardFile(path, headers.setdefault(header, header), instances))
+    return shards
 
 
 def results_at(place: Path) -> ResultsFile | None:
@@ -176,7 +206,13 @@ def results_at(place: Path) -> ResultsFile | None:
         itself = same_as(place)
     except OSError as error:
         raise UserError(f"cannot read {place}: {error.strerror}") from error
-    return ResultsFile(place, read_header(place, (SCHEMA_VERSION,)), itself)
+    try:
+        header = read_header(place, (SCHEMA_VERSION,))
+    except UserError as error:
+        if not isinstance(error.__cause__, DamagedFileError):
+            raise
+        raise UserError(f"{error}; move it away to compute it again") from error
+    return ResultsFile(place, header, itself)
 
 
 # The spec that files of a campaign have recorded, from which it can be continued.
@@ -251,46 +287,19 @@ class Finished:
         """Ids of the first so many instances that are not finished, in rising order."""
         return unfinished(instances, self.sources)
 
-    @property
-    def sums_of(self) -> tuple[range, ...]:
-        """Instances whose sums shards have that were salvaged together; no shard may cross them."""
-        return next((s.sums_of for s in self.sources.values() if _salvaged(s)), ())
-
     def pieces(self) -> Iterator[Arrays]:
         """All arrays in rising order of the instances, and each instance in the sums once.
 
         Raises
         ------
-        DamagedFileError
+        UserError
             A file is not as it was written.
         """
-        salvaged = self.sums_of
         for part, source in self.sources.items():
-            for piece in source.pieces(part):
-                if any(_within(part, ids) for ids in self.sums_of) and not (
-                    salvaged and _salvaged(source)
-                ):
-                    names = [v.name for v in source.header.variables if v.per_instance]
-                    piece = {name: piece[name] for name in names}
-                elif _salvaged(source):
-                    salvaged = ()
-                yield piece
-
-    def refuse_divided_sums(self) -> None:
-        """Refuse a file without instances that are in the sums of salvaged shards.
-
-        Raises
-        ------
-        UserError
-            There are such instances.
-        """
-        for ids in self.sums_of:
-            missing = [gap for gap in self.missing(ids.stop) if gap.stop > ids.start]
-            if missing:
-                raise UserError(
-                    f"instances {in_words(missing[0])} are in the sums of the salvaged shards, and "
-                    "are missing: a file without them cannot be written, compute them first"
-                )
+            try:
+                yield from source.pieces(part)
+            except DamagedFileError as damage:
+                refuse_damaged(source.path, damage)
 
     def refuse_more_than(self, instances: int) -> None:
         """Refuse instances beyond the last one of a campaign of so many.
@@ -354,7 +363,6 @@ def finished_instances(
     )
     campaign = owner or replace(max(keys, key=_extent), absent=())
     kept = _each_once(sources)
-    _require_whole_sums(kept)
     by_part = {part: source for source in kept for part in source.parts}
     header = reduce(Header.joined_by, (source.header for source in kept))
     return Finished(
@@ -363,46 +371,6 @@ def finished_instances(
         results,
         tuple(shard.path for shard in shards),
     )
-
-
-def _salvaged(source: Source) -> TypeGuard[ShardFile]:
-    """Whether the sums of a file are those of more instances."""
-    return isinstance(source, ShardFile) and bool(source.sums_of)
-
-
-def _within(part: range, instances: range) -> bool:
-    return instances.start <= part.start and part.stop <= instances.stop
-
-
-def _require_whole_sums(sources: Iterable[Source]) -> None:
-    """Refuse sums that cannot be put together.
-
-    Raises
-    ------
-    UserError
-        Salvaged shards are of different files, or another file has instances within and outside of
-        their sums.
-    """
-    sources = list(sources)
-    salvaged = [source for source in sources if _salvaged(source)]
-    for other in salvaged[1:]:
-        if other.sums_of != salvaged[0].sums_of:
-            raise UserError(
-                f"{salvaged[0].path} and {other.path} are salvaged from different files: remove "
-                "those of the one with fewer instances"
-            )
-    for source in sources if salvaged else ():
-        ranges = salvaged[0].sums_of
-        inside = [any(_within(part, ids) for ids in ranges) for part in source.parts]
-        touched = [
-            any(part.start < ids.stop and ids.start < part.stop for ids in ranges)
-            for part in source.parts
-        ]
-        if any(touched) and not all(inside):
-            raise UserError(
-                f"{source.path} holds instances within and outside of the sums of salvaged shards: "
-                "remove it"
-            )
 
 
 def _extent(header: Header) -> tuple[int, bool, str]:
@@ -417,7 +385,13 @@ def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None
             f"{source.path} {source.what} ({difference}): continue that one with its own command, "
             "choose another --out, or remove it"
         )
-    refuse_other_code(source.path, owner, source.header, accept_other_code)
+    others = owner.other_codes(source.header)
+    if others and not accept_other_code:
+        raise UserError(
+            f"{source.path} was computed by other code ({code_in_words(others)}, not "
+            f"{code_in_words(owner.codes)}): use that mcage, choose another --out, or give "
+            "--accept-other-code"
+        )
 
 
 # ---- each instance once ----------------------------------------------------------------------

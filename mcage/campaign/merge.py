@@ -13,7 +13,6 @@ from mcage.campaign.shard_folder import (
     clear_abandoned,
     locked,
     read_locked,
-    refuse,
     remove_shards,
     shard_folder,
 )
@@ -21,9 +20,8 @@ from mcage.campaign.shards import in_words
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import Kind, OccupiedError, make_ready, place_of, remove_abandoned_beside
-from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header
-from mcage.results.writer import Arrays, write_results
+from mcage.results.writer import write_results
 
 
 def merge(
@@ -74,7 +72,7 @@ def merge(
             # A file that is named twice, or with its shard folder beside it, counts once.
             others = list({os.path.realpath(source.path): source for source in others}.values())
             finished = finished_instances(
-                results_at(place), shards_in(folder, _refuse), None, accept_other_code, others
+                results_at(place), shards_in(folder), None, accept_other_code, others
             )
             if finished is None:
                 raise UserError(f"{folder} holds no finished shard")
@@ -99,7 +97,7 @@ def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[Source]:
         yield results
     if os.path.isdir(folder) and not folder.samefile(shard_folder(place)):
         locks.enter_context(read_locked(folder))
-        yield from shards_in(folder, _refuse, only_read=True)
+        yield from shards_in(folder, only_read=True)
 
 
 def is_there(place: Path, finished: Finished, partial: bool = False) -> bool:
@@ -158,9 +156,8 @@ def write_merged(
     if whole is None:
         raise _incomplete(place, finished, elsewhere)
     finished.refuse_more_than(whole.instances)
-    finished.refuse_divided_sums()
     try:
-        write_results(place, whole, _pieces(finished), over(finished))
+        write_results(place, whole, finished.pieces(), over(finished))
     except OccupiedError as error:
         raise UserError(
             f"{error}; {'the other' if finished.results else 'all'} instances are in "
@@ -181,17 +178,6 @@ def _ended(finished: Finished, partial: bool) -> Header | None:
         absent = tuple((instances.start, instances.stop - 1) for instances in missing)
         return replace(finished.header, absent=absent)
     return whole
-
-
-def _refuse(_: Path, damage: DamagedFileError) -> None:
-    refuse(damage)
-
-
-def _pieces(finished: Finished) -> Iterator[Arrays]:
-    try:
-        yield from finished.pieces()
-    except DamagedFileError as damage:
-        refuse(damage)
 
 
 # ---- what is missing ------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Run a campaign: compute what is missing, merge, leave one file."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from mcage.campaign.shard_folder import (
     shard_folder,
     take,
 )
-from mcage.campaign.shards import in_words, split, unfinished
+from mcage.campaign.shards import in_words, unfinished
 from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter
 from mcage.campaign.stopping import Watch
 from mcage.campaign.study import ShardTask, Study
@@ -172,10 +172,9 @@ class ShardRun:
                 if self.part:
                     gaps = finished.missing(self.part.stop)
                     missing = [_common(self.part, gap) for gap in gaps]
-                    missing = split(filter(len, missing), finished.sums_of)
-                    self._shards(missing, sources, cutting, place)
+                    self._shards(filter(len, missing), sources, cutting, place)
                 else:
-                    self._until_the_end(finished.sums_of, sources, cutting, place)
+                    self._until_the_end(sources, cutting, place)
         finally:
             self.progress.finish()
 
@@ -190,7 +189,6 @@ class ShardRun:
 
     def _until_the_end(
         self,
-        borders: Sequence[range],
         sources: dict[range, Source],
         cutting: Cutting,
         place: Path,
@@ -198,8 +196,7 @@ class ShardRun:
         watch = Watch(self._header)
         whole = None
         while not whole:
-            missing = split(unfinished(watch.checkpoint, sources), borders)
-            self._shards(missing, sources, cutting, place)
+            self._shards(unfinished(watch.checkpoint, sources), sources, cutting, place)
             sources = dict(sorted(sources.items(), key=lambda item: item[0].start))
             whole, words = watch.look(sources)
             if words:

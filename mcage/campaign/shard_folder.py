@@ -7,16 +7,13 @@ import re
 import secrets
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
 
-from mcage.campaign.shards import LONGEST_NAME, NAME, in_words, read_about, shard_range
+from mcage.campaign.shards import LONGEST_NAME, NAME, in_words, shard_range
 from mcage.errors import UserError
-from mcage.files.atomic import flush_folder, is_temporary, remove_abandoned
-from mcage.files.inputs import DamagedFileError
-from mcage.results.header import Header, code_in_words
+from mcage.files.atomic import flush_folder, is_temporary
 
 LOCK_NAME = "lock"
 PART_LOCK = re.compile(rf"{LOCK_NAME}-(?P<first>\d+)-(?P<last>\d+)")
@@ -187,106 +184,15 @@ def _lock(path: Path, descriptor: int, how: int, busy: _BusyError) -> None:
         raise busy
 
 
-def verified_shards(
-    folder: Path,
-    on_damage: Callable[[Path, DamagedFileError], None],
-    only_read: bool = False,
-    part: range | None = None,
-) -> list[tuple[Path, Header, range, tuple[range, ...]]]:
-    """Verify every shard of a folder that this process has locked, or only reads.
-
-    Parameters
-    ----------
-    folder : Path
-        Shard folder.
-    on_damage : callable
-        Called with each damaged shard, which is then left out.
-    only_read : bool
-        Whether what killed processes have left there stays.
-    part : range, optional
-        Only shards with one of these instances are looked at: those for which it is locked.
-
-    Returns
-    -------
-    list of (Path, Header, range, tuple of range)
-        File, campaign and instances of each shard, and over which instances its sums are, if these
-        are others.
-
-    Raises
-    ------
-    UserError
-        A file is no shard, or reaches beyond its campaign.
-    """
-    paths: dict[range, Path] = {}
-    for path in folder.iterdir():
-        if _is_no_shard(path):
-            continue
-        if is_temporary(path):
-            if not only_read:
-                remove_abandoned(path)
-            continue
-        instances = shard_range(path)
-        if part and (instances.stop <= part.start or part.stop <= instances.start):
-            continue
-        if instances in paths:
-            raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
-        paths[instances] = path
-    shards: list[tuple[Path, Header, range, tuple[range, ...]]] = []
-    headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
-    for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
-        try:
-            header, sums_of = read_about(path)
-        except DamagedFileError as damage:
-            on_damage(path, damage)
-            continue
-        if instances.stop > header.instances:
-            raise UserError(
-                f"{path} reaches beyond the {header.instances} instances of its campaign"
-            )
-        shards.append((path, headers.setdefault(header, header), instances, sums_of))
-    return shards
-
-
 def holds_shards(folder: Path) -> bool:
     """Whether there is anything in a folder that a later run can go on with."""
-    return any(not (_is_no_shard(path) or is_temporary(path)) for path in folder.iterdir())
+    return any(not (is_no_shard(path) or is_temporary(path)) for path in folder.iterdir())
 
 
-def _is_no_shard(path: Path) -> bool:
+def is_no_shard(path: Path) -> bool:
     """Whether mcage keeps this in the folder beside the shards."""
     kinds = (PART_LOCK, BENCH, STATUS)
     return path.name == LOCK_NAME or any(kind.fullmatch(path.name) for kind in kinds)
-
-
-def refuse(damage: DamagedFileError) -> NoReturn:
-    """Refuse a damaged shard where it can only be recomputed by another run."""
-    raise UserError(f"{damage}: run the same campaign again to recompute it") from damage
-
-
-def refuse_other_code(path: Path, owner: Header, header: Header, accept_other_code: bool) -> None:
-    """Refuse results of other code, unless the user accepts them.
-
-    Parameters
-    ----------
-    path : Path
-        File that holds them.
-    owner, header : Header
-        What is computed, and what the file says of itself.
-    accept_other_code : bool
-        Whether they are accepted.
-
-    Raises
-    ------
-    UserError
-        They are not.
-    """
-    others = owner.other_codes(header)
-    if others and not accept_other_code:
-        raise UserError(
-            f"{path} was computed by other code ({code_in_words(others)}, not "
-            f"{code_in_words(owner.codes)}): use that mcage, choose another --out, or give "
-            "--accept-other-code"
-        )
 
 
 def remove_shards(folder: Path, shards: Iterable[Path]) -> None:
@@ -300,7 +206,7 @@ def remove_shards(folder: Path, shards: Iterable[Path]) -> None:
         for path in tuple(folder.iterdir()):
             if BENCH.fullmatch(path.name):
                 shutil.rmtree(path, ignore_errors=True)
-            elif _is_no_shard(path):
+            elif is_no_shard(path):
                 path.unlink(missing_ok=True)
     except OSError as error:
         warnings.warn(f"cannot remove {error.filename} ({error.strerror})", stacklevel=2)

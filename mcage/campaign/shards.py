@@ -4,9 +4,8 @@ The checksum is verified whenever a shard is read, so that a damaged shard canno
 What the checksum cannot tell is compared with what the study declares.
 """
 
-import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -48,24 +47,6 @@ def unfinished(instances: int, finished: Iterable[range]) -> list[range]:
     return [range(a.stop, b.start) for a, b in pairwise(borders) if a.stop < b.start]
 
 
-def split(ranges: Iterable[range], at: Iterable[range]) -> list[range]:
-    """Cut ranges where others begin and end.
-
-    Parameters
-    ----------
-    ranges : iterable of range
-        What is cut.
-    at : iterable of range
-        The others.
-    """
-    borders = sorted({border for other in at for border in (other.start, other.stop)})
-    parts = []
-    for whole in ranges:
-        cuts = [whole.start, *(b for b in borders if whole.start < b < whole.stop), whole.stop]
-        parts += [range(*ends) for ends in pairwise(cuts)]
-    return parts
-
-
 def in_words(instances: range) -> str:
     """Range of instance ids as a reader writes it, both ends included."""
     return f"{instances.start}-{instances.stop - 1}" if len(instances) > 1 else f"{instances.start}"
@@ -90,9 +71,7 @@ def shard_range(path: Path) -> range:
     return range(int(match["first"]), int(match["last"]) + 1)
 
 
-def write_shard(
-    folder: Path, header: Header, instances: range, arrays: Arrays, sums_of: Sequence[range] = ()
-) -> Path:
+def write_shard(folder: Path, header: Header, instances: range, arrays: Arrays) -> Path:
     """Write the results of ``instances``, all or nothing.
 
     Parameters
@@ -105,9 +84,6 @@ def write_shard(
         Instance ids.
     arrays : mapping of str to ndarray
         As the header declares them, ``instance`` of that length.
-    sums_of : sequence of range
-        Instances over which the other variables are summed, where these are more than those of the
-        shard.
 
     Raises
     ------
@@ -125,8 +101,6 @@ def write_shard(
         file.attrs["study"] = header.study
         file.attrs["campaign"] = np.bytes_(header.to_json().encode())
         file.attrs["first"], file.attrs["last"] = instances.start, instances.stop - 1
-        if sums_of:
-            file.attrs["sums_of"] = json.dumps([[ids.start, ids.stop - 1] for ids in sums_of])
         for name, array in arrays.items():
             # Not compressed: a shard is read once and removed, and packing takes longer than both.
             file.create_dataset(name, data=array)
@@ -145,23 +119,8 @@ def read_owner(path: Path) -> Header:
     UserError
         It cannot be read, has been renamed, or its schema is not that of this mcage.
     """
-    return read_about(path)[0]
-
-
-def read_about(path: Path) -> tuple[Header, tuple[range, ...]]:
-    """Header of a shard's campaign, and over which instances its sums are, if not over its own.
-
-    Raises
-    ------
-    DamagedFileError, UserError
-        As `read_owner`.
-    """
-    with _verified(path) as (file, header):
-        text = file.attrs.get("sums_of", "[]")
-    try:
-        return header, _ranges(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UserError(f"{path}: attribute sums_of: must list ranges of instances") from error
+    with _verified(path) as (_, header):
+        return header
 
 
 def read_shard(
@@ -209,6 +168,8 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Header]]:
             f"{path} has schema {schema}, this mcage writes {SCHEMA_VERSION}: "
             "finish the campaign with the mcage that began it"
         )
+    if "sums_of" in verified.attributes:
+        raise UserError(f"{path} holds what mcage verify --salvage made of a file: remove it")
     first, last = verified.attribute("first", int), verified.attribute("last", int)
     header = _header(verified)
     name = shard_name(header.spec_digest, range(first, last + 1))
@@ -221,20 +182,6 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Header]]:
         verified.require_within(variable, header.coordinates)
     with opened(path) as file:
         yield file, header
-
-
-def _ranges(text: str) -> tuple[range, ...]:
-    """Ranges of instances in rising order, from the first and last ids in a JSON text.
-
-    Raises
-    ------
-    ValueError, TypeError, RecursionError
-        It is another text.
-    """
-    ranges = tuple(range(first, last + 1) for first, last in json.loads(text))
-    if not all(ranges) or any(a.stop > b.start for a, b in pairwise((range(0), *ranges))):
-        raise ValueError(text)
-    return ranges
 
 
 def _header(verified: VerifiedFile) -> Header:

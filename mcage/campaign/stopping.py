@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.finished import Finished, Source
-from mcage.campaign.shard_folder import refuse
+from mcage.campaign.finished import Finished, Source, refuse_damaged
 from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header, StoppingRule
 from mcage.results.variable import Sample
@@ -207,19 +206,17 @@ class Watch:
         parts = {name: [self._sample[name]] if self._sample else [] for name in names}
         for part, source in sources.items():
             new = range(max(part.start, self._read), min(part.stop, self.checkpoint))
-            if new:
-                for name, array in _arrays(source, new, names).items():
-                    parts[name].append(array)
+            if not new:
+                continue
+            try:
+                arrays = source.read(new, names)
+            except DamagedFileError as damage:
+                refuse_damaged(source.path, damage)
+            for name in names:
+                parts[name].append(arrays[name])
         axes = {v.name: v.instance_axis for v in self._header.variables if v.per_instance}
         self._sample = {name: np.concatenate(parts[name], axis=axes[name]) for name in names}
         self._read = self.checkpoint
-
-
-def _arrays(source: Source, instances: range, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    try:
-        return source.read(instances, names)
-    except DamagedFileError as damage:
-        refuse(damage)
 
 
 def ended(finished: Finished) -> Header | None:

@@ -2,12 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from mcage.files.inputs import DamagedFileError
 
 
 def merge(
@@ -76,23 +73,15 @@ def status(
         print_statuses(campaigns, console())
 
 
-# ``mcage verify``: whether a results file is whole, and what of it can be kept if it is not.
+# ``mcage verify``: whether a results file is whole.
 
 
 def verify(
     file: Annotated[Path, typer.Argument(help="Results file, shard, or shard folder.")],
-    salvage: Annotated[
-        bool,
-        typer.Option(
-            "--salvage",
-            help="Make shards in FILE.shards of the whole chunks of a damaged results file, which "
-            "gets the name FILE.damaged.",
-        ),
-    ] = False,
 ) -> None:
-    """Say whether results are whole, to the last bit; if they are not, what of them is.
+    """Say whether results are whole, to the last bit.
 
-    The exit code is 0 if they are whole, or salvaged, and 2 otherwise.
+    The exit code is 0 if they are whole, and 2 otherwise.
     """
     from mcage.campaign.shards import FILETYPE, NAME, read_owner
     from mcage.errors import UserError
@@ -101,8 +90,6 @@ def verify(
     from mcage.results.reader import VerifiedFile
 
     if os.path.isdir(file):  # unlike Path, it takes any name
-        if salvage:
-            raise UserError(f"{file}: the same command computes damaged shards again by itself")
         _verify_folder(file)
         return
     try:
@@ -112,10 +99,8 @@ def verify(
             typer.echo(visible(f"{file} is whole: a shard of {header.study}, checksum {checksum}"))
             return
     except DamagedFileError as damage:
-        if NAME.fullmatch(file.name):
-            raise UserError(f"{damage}: the same command computes it again") from damage
-        _verify_damaged(file, damage, salvage)
-        return
+        which = "" if NAME.fullmatch(file.name) else "move it away, and "
+        raise UserError(f"{damage}: {which}the same command computes it again") from damage
     _say_whole(file, checksum)
 
 
@@ -140,48 +125,27 @@ def _say_whole(file: Path, checksum: str) -> None:
 def _verify_folder(folder: Path) -> None:
     """Print which instances a shard folder holds; refuse one with damaged shards."""
     from mcage.campaign.finished import finished_instances, shards_in
-    from mcage.campaign.sources.salvage import kept_in_words
+    from mcage.campaign.shards import in_words, unfinished
     from mcage.errors import UserError
     from mcage.plain_text import visible
 
-    damaged: list[DamagedFileError] = []
-    shards = shards_in(folder, lambda _, damage: damaged.append(damage), only_read=True)
+    damaged: list[str] = []
+    shards = shards_in(folder, lambda _, damage: damaged.append(str(damage)), only_read=True)
     finished = finished_instances(None, shards, None, accept_other_code=True)
     if finished:
+        instances = finished.header.instances
+        whole = unfinished(instances, finished.missing(instances))
         typer.echo(
             visible(
-                f"{folder}: {finished.count} of {finished.header.instances} instances are in "
-                f"{len(finished.sources)} whole shards ({kept_in_words(finished.sources)})"
+                f"{folder}: {finished.count} of {instances} instances are in "
+                f"{len(finished.sources)} whole shards ({', '.join(map(in_words, whole))})"
             )
         )
     for damage in damaged:
-        typer.echo(visible(str(damage)))
+        typer.echo(visible(damage))
     if damaged:
         raise UserError(
             f"{folder}: {len(damaged)} shards are damaged: the same command computes them again"
         )
     if not finished:
         raise UserError(f"{folder} holds no finished shard")
-
-
-def _verify_damaged(file: Path, error: "DamagedFileError", salvage: bool) -> None:
-    """Print what is whole of a damaged results file, and keep it if that is wanted."""
-    from mcage.campaign.merge import filling_command
-    from mcage.campaign.shard_folder import shard_folder
-    from mcage.campaign.sources.salvage import DAMAGED, damage_of, kept_in_words
-    from mcage.campaign.sources.salvage import salvage as keep
-    from mcage.errors import UserError
-    from mcage.plain_text import visible
-
-    damage = damage_of(file)
-    for line in damage.in_words():
-        typer.echo(visible(line))
-    if not salvage:
-        words = ": --salvage keeps what is whole" if damage.whole else ""
-        raise UserError(f"{error}{words}")
-    kept = keep(damage)
-    folder = shard_folder(file)
-    typer.echo(visible(f"instances {kept_in_words(kept)} are in {folder}; {file} is now"))
-    typer.echo(visible(f"{file}{DAMAGED}; this computes the others, or the same command as before"))
-    if damage.header and (command := filling_command(damage.header, file, folder)):
-        typer.echo(visible(command))

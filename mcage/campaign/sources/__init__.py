@@ -1,1 +1,0 @@
-"""Files that hold finished instances: shards, results files, and what is whole of damaged ones."""
