@@ -5,7 +5,12 @@ come from outside. Escape sequences among them would reach the terminal, and a v
 would bury the message that quotes it.
 """
 
+import ast
+import inspect
 import reprlib
+import sys
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 LONGEST_MESSAGE = 600
@@ -113,3 +118,25 @@ def _visible_character(character: str) -> str:
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def field_docstring(record: type, name: str) -> str:
+    """Return the text below a field in its class or in a base of it, on one line; empty if none."""
+    homes = (base for base in record.__mro__ if name in vars(base).get("__annotations__", ()))
+    home = next(homes)
+    return _docstrings(home.__module__).get((home.__name__, name), "")
+
+
+@cache
+def _docstrings(module: str) -> dict[tuple[str, str], str]:
+    """Texts below the fields of all classes of a module, by class and field."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {
+        (record.name, field.target.id): " ".join(below.value.value.split())
+        for record in ast.walk(tree)
+        if isinstance(record, ast.ClassDef)
+        for field, below in pairwise(record.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(below.value.value, str)
+    }

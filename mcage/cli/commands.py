@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
@@ -10,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from mcage.errors import UserError
-from mcage.plain_text import shown
+from mcage.plain_text import field_docstring, shown
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Of a command line that no command understands; Typer has no public name for it."""
@@ -135,7 +136,7 @@ class Options(Protocol):
 
 
 class _Fields:
-    """Fields of a dataclass as options."""
+    """Fields of a dataclass as options, whose help are the docstrings of the fields."""
 
     def __init__(self, record: type[Any]) -> None:
         self._record = record
@@ -145,7 +146,7 @@ class _Fields:
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=hints[field.name],
+                annotation=_explained(record, field.name, hints[field.name]),
             )
             for field in fields(record)
         ]
@@ -155,6 +156,16 @@ class _Fields:
 
     def gathered(self, values: Mapping[str, Any]) -> Any:
         return self._record(**values)
+
+
+def _explained(record: type[Any], name: str, hint: Any) -> Any:
+    """Option of a field with its help, and in the panel of the record."""
+    kind, *data = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    option = copy(data[0]) if data else typer.Option(f"--{name.replace('_', '-')}")
+    option.help = option.help or field_docstring(record, name)
+    option.rich_help_panel = option.rich_help_panel or getattr(record, "panel", None)
+    option.show_default = option.show_default and "Default: " not in option.help
+    return Annotated[kind, option]
 
 
 def add_command(app: typer.Typer, command: Command, name: str | None = None) -> None:

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -57,46 +57,22 @@ GivenKeys = list[tuple[str, Any, str]]
 class MapOptions:
     """Which maps are looked at."""
 
+    panel: ClassVar = SAMPLE
+
     slices_per_chip: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=10_000,
-            metavar="N",
-            help="Number of slices with successive ids that share a die.",
-            rich_help_panel=MODEL,
-        ),
+        int, typer.Option(min=1, max=10000, metavar="N", rich_help_panel=MODEL)
     ] = 1
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=MAX_ID,
-            metavar="N",
-            help="Seed of all random streams.",
-            rich_help_panel=SAMPLE,
-        ),
-    ] = 1
+    """Number of slices with successive ids that share a die."""
+    seed: Annotated[int, typer.Option(min=0, max=MAX_ID, metavar="N")] = 1
+    """Seed of all random streams."""
     instance: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=MAX_ID,
-            metavar="N",
-            help="Instance whose map is shown.",
-            rich_help_panel=SAMPLE,
-        ),
+        int, typer.Option(min=0, max=MAX_ID, metavar="N", rich_help_panel=SAMPLE)
     ] = 0
+    """Instance whose map is shown."""
     maps: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=MOST_MAPS,
-            metavar="N",
-            help="Number of maps behind the table.",
-            rich_help_panel=SAMPLE,
-        ),
+        int, typer.Option(min=1, max=MOST_MAPS, metavar="N", rich_help_panel=SAMPLE)
     ] = 200
+    """Number of maps behind the table."""
 
 
 # ``mcage faults --fit``: the constants of Vmin that counts of faulty bits make likely.

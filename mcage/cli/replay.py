@@ -16,28 +16,14 @@ from mcage.cli.spec_options import KeyOptions
 class ReplayOptions:
     """What is replayed beside trace and technique."""
 
-    fault_map: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="NumPy file, uint8 of shape (instances, 256): bit b set = block b is unusable. "
-            "Default: no faults.",
-        ),
-    ] = None
+    fault_map: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """NumPy file, uint8 of shape (instances, 256): bit b set = block b is unusable. Default: no
+    faults."""
     release: Release = "wavefront"
-    delta_limit: Annotated[
-        str,
-        typer.Option(
-            metavar="N", help="Largest delta of a compressible value, a power of two, or none."
-        ),
-    ] = "64"
-    vdd: Annotated[
-        float | None,
-        typer.Option(
-            metavar="VOLTS",
-            help="Supply voltage of the slice in V. Default: the technology's nominal one.",
-        ),
-    ] = None
+    delta_limit: Annotated[str, typer.Option(metavar="N")] = "64"
+    """Largest delta of a compressible value, a power of two, or none."""
+    vdd: Annotated[float | None, typer.Option(metavar="VOLTS")] = None
+    """Supply voltage of the slice in V. Default: the technology's nominal one."""
 
 
 def replay(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -97,62 +97,23 @@ Labels = Annotated[
 class RunOptions:
     """Where and how a campaign is computed: none of it changes the results."""
 
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Results file; needed.", rich_help_panel=RUN),
-    ] = None
-    shard_size: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Number of instances in a shard. Default: what takes some seconds.",
-            show_default=False,
-            hidden=True,
-            rich_help_panel=RUN,
-        ),
-    ] = None
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Compute in N processes of this machine, which take turns with its GPUs. "
-            "Default: in threads of this process.",
-            show_default=False,
-            rich_help_panel=RUN,
-        ),
-    ] = None
-    local_cluster: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Compute in N Dask workers of this machine.",
-            hidden=True,
-            rich_help_panel=RUN,
-        ),
-    ] = None
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Compute with the workers of a Dask scheduler: its address, such as "
-            "tcp://node1:8786, or its scheduler file.",
-            hidden=True,
-            rich_help_panel=RUN,
-        ),
-    ] = None
-    part: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K/N",
-            help="Compute the K-th of N equal parts into OUT.shards, and write no results file; "
-            "mcage merge OUT makes it of all parts.",
-            hidden=True,
-            rich_help_panel=RUN,
-        ),
-    ] = None
+    panel: ClassVar = RUN
+
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Results file; needed."""
+    shard_size: Annotated[int | None, typer.Option(min=1, metavar="N", hidden=True)] = None
+    """Number of instances in a shard. Default: what takes some seconds."""
+    processes: Annotated[int | None, typer.Option(min=1, metavar="N")] = None
+    """Compute in N processes of this machine, which take turns with its GPUs. Default: in threads
+    of this process."""
+    local_cluster: Annotated[int | None, typer.Option(min=1, metavar="N", hidden=True)] = None
+    """Compute in N Dask workers of this machine."""
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", hidden=True)] = None
+    """Compute with the workers of a Dask scheduler: its address, such as tcp://node1:8786, or its
+    scheduler file."""
+    part: Annotated[str | None, typer.Option(metavar="K/N", hidden=True)] = None
+    """Compute the K-th of N equal parts into OUT.shards, and write no results file; mcage merge OUT
+    makes it of all parts."""
     accept_other_code: AcceptOtherCode = False
     progress: ProgressKind = None
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -24,62 +24,24 @@ STUDY = "What to vary"
 class StudyOptions:
     """What a study varies, how, and of what it asks for the change."""
 
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Method: one-at-a-time or sobol.", rich_help_panel=STUDY),
-    ] = "one-at-a-time"
-    of: Annotated[
-        str,
-        typer.Option(
-            metavar="QUANTITY",
-            help="Output quantity: median_life, rmst (mean life up to the horizon), survival, "
-            "max_dvth, delay or spill_rate.",
-            rich_help_panel=STUDY,
-        ),
-    ] = "median_life"
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Parameter to vary. May be repeated. Default: all that can matter.",
-            rich_help_panel=STUDY,
-        ),
-    ] = None
-    range_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--range",
-            metavar="NAME=RANGE",
-            help="Range of a parameter or of a key of the spec: NAME=LOW..HIGH or "
-            "NAME=ONE,OTHER. May be repeated.",
-            rich_help_panel=STUDY,
-        ),
-    ] = None
-    ranges: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file of ranges, in the form of the shipped ones.",
-            rich_help_panel=STUDY,
-        ),
-    ] = None
-    refit: Annotated[
-        bool,
-        typer.Option(
-            "--refit/--no-refit",
-            help="Whether amplitude and mu are fitted again, so that published figures stay as "
-            "they are.",
-            rich_help_panel=STUDY,
-        ),
-    ] = True
-    samples: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Number of points of the Sobol' design, a power of two.",
-            rich_help_panel=STUDY,
-        ),
-    ] = 64
+    panel: ClassVar = STUDY
+
+    method: Annotated[str, typer.Option(metavar="NAME")] = "one-at-a-time"
+    """Method: one-at-a-time or sobol."""
+    of: Annotated[str, typer.Option(metavar="QUANTITY")] = "median_life"
+    """Output quantity: median_life, rmst (mean life up to the horizon), survival, max_dvth, delay
+    or spill_rate."""
+    parameter: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """Parameter to vary. May be repeated. Default: all that can matter."""
+    range_: Annotated[list[str] | None, typer.Option("--range", metavar="NAME=RANGE")] = None
+    """Range of a parameter or of a key of the spec: NAME=LOW..HIGH or NAME=ONE,OTHER. May be
+    repeated."""
+    ranges: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """TOML file of ranges, in the form of the shipped ones."""
+    refit: Annotated[bool, typer.Option("--refit/--no-refit")] = True
+    """Whether amplitude and mu are fitted again, so that published figures stay as they are."""
+    samples: Annotated[int, typer.Option(metavar="N")] = 64
+    """Number of points of the Sobol' design, a power of two."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +50,10 @@ class OutputOptions:
 
     engine: Engine = "auto"
     json: Json = False
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File to write the study to, as well: .json, .csv, .png, .pdf or .svg.",
-            rich_help_panel=RUN,
-        ),
-    ] = None
+    panel: ClassVar = RUN
+
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """File to write the study to, as well: .json, .csv, .png, .pdf or .svg."""
     progress: ProgressKind = None
 
 

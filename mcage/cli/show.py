@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -27,39 +27,21 @@ FORM = "Lines, columns and form"
 class FormOptions:
     """Which lines and columns a table has, and its form."""
 
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by "
-            "technique, environment, scenario, vdd; of GPUs by policy, technique, reading, "
-            "design. May be given several times; all must hold.",
-            rich_help_panel=FORM,
-        ),
-    ] = None
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Order lines by a column, named as --csv heads it (or by the beginning of that "
-            "name); -COLUMN: the largest first.",
-            rich_help_panel=FORM,
-        ),
-    ] = None
-    wide: Annotated[
-        bool,
-        typer.Option(
-            "--wide",
-            help="Print all columns, also those for which the terminal has no room.",
-            rich_help_panel=FORM,
-        ),
-    ] = False
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV instead of a table.", rich_help_panel=FORM)
-    ] = False
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=FORM)
-    ] = False
+    panel: ClassVar = FORM
+
+    where: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE")] = None
+    """Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by technique,
+    environment, scenario, vdd; of GPUs by policy, technique, reading, design. May be given several
+    times; all must hold."""
+    sort: Annotated[str | None, typer.Option(metavar="COLUMN")] = None
+    """Order lines by a column, named as --csv heads it (or by the beginning of that name); -COLUMN:
+    the largest first."""
+    wide: bool = False
+    """Print all columns, also those for which the terminal has no room."""
+    csv: bool = False
+    """Print CSV instead of a table."""
+    json: bool = False
+    """Print JSON instead of a table."""
 
 
 def check_form(form: FormOptions) -> None:
@@ -124,56 +106,22 @@ TABLES = "Other tables"
 class TableOptions:
     """Which table is shown instead of that of the cases."""
 
-    compare: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="A B",
-            help="Compare two cases die by die; each is named by its label or its beginning, or "
-            "by its file. Whole files are compared by mcage compare.",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    causes: Annotated[
-        bool,
-        typer.Option(
-            "--causes",
-            help="Show by age what fraction of the slices each cause of death has ended.",
-            rich_help_panel=TABLES,
-        ),
-    ] = False
-    fit: Annotated[
-        bool,
-        typer.Option(
-            "--fit",
-            help="Fit Weibull and lognormal distributions, and say whether lives follow them.",
-            rich_help_panel=TABLES,
-        ),
-    ] = False
-    rate_at: Annotated[
-        list[float] | None,
-        typer.Option(
-            metavar="YEARS",
-            help="Show how many slices have failed by that age, in ppm, and their mean failure "
-            "rate until then, in FIT. May be given several times.",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    slices_per_chip: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Show the lives of chips of N successive slices.",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
-    spare_slices: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of dead slices that such a chip tolerates. Default: 0.",
-            rich_help_panel=TABLES,
-        ),
-    ] = None
+    panel: ClassVar = TABLES
+
+    compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None
+    """Compare two cases die by die; each is named by its label or its beginning, or by its file.
+    Whole files are compared by mcage compare."""
+    causes: bool = False
+    """Show by age what fraction of the slices each cause of death has ended."""
+    fit: bool = False
+    """Fit Weibull and lognormal distributions, and say whether lives follow them."""
+    rate_at: Annotated[list[float] | None, typer.Option(metavar="YEARS")] = None
+    """Show how many slices have failed by that age, in ppm, and their mean failure rate until then,
+    in FIT. May be given several times."""
+    slices_per_chip: Annotated[int | None, typer.Option(metavar="N")] = None
+    """Show the lives of chips of N successive slices."""
+    spare_slices: Annotated[int | None, typer.Option(metavar="N")] = None
+    """Number of dead slices that such a chip tolerates. Default: 0."""
 
     @property
     def given(self) -> list[str]:

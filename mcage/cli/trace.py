@@ -30,23 +30,12 @@ _SECONDS_BETWEEN_LINES = 2.0
 class Wanted:
     """Which part of the files is imported."""
 
-    windows: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Only the first N windows."),
-    ] = None
-    cycles: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM:TO",
-            help="Only windows that open in these cycles; what is open at the end is released.",
-        ),
-    ] = None
-    slices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--slice", metavar="NAME", help="Only this slice, such as cu0.simd1. May be repeated."
-        ),
-    ] = None
+    windows: Annotated[int | None, typer.Option(metavar="N", min=1)] = None
+    """Only the first N windows."""
+    cycles: Annotated[str | None, typer.Option(metavar="FROM:TO")] = None
+    """Only windows that open in these cycles; what is open at the end is released."""
+    slices: Annotated[list[str] | None, typer.Option("--slice", metavar="NAME")] = None
+    """Only this slice, such as cu0.simd1. May be repeated."""
 
     def limits(self) -> "Limits":
         """Return which windows are wanted."""

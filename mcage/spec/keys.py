@@ -5,14 +5,9 @@ and the docstring of the field is the help. All else follows: the default in wor
 line reads, ``--set``, the refusal of values that no case depends on. A new key is one field.
 """
 
-import ast
-import inspect
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -20,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from mcage.errors import UserError
-from mcage.plain_text import one_line, shortened
+from mcage.plain_text import field_docstring, one_line, shortened
 
 if TYPE_CHECKING:
     from mcage.techniques import Technique
@@ -209,7 +204,7 @@ def _keys(section: type[BaseModel], defaults: Any, table: str, panel: str) -> It
         inner = inner_section(field.annotation)
         for option in field.metadata:
             if isinstance(option, Option):
-                said = option.help or _docstring(section, name).replace("``", "")
+                said = option.help or field_docstring(section, name).replace("``", "")
                 types = frozenset(_types(field.annotation)) - {NoneType}
                 yield Key(table + name, option, types, default, said, option.panel or panel)
                 break
@@ -278,25 +273,3 @@ def _types(annotation: Any) -> Iterator[type]:
         yield from map(type, inner)
     else:
         yield origin or annotation
-
-
-def _docstring(section: type[BaseModel], name: str) -> str:
-    """What stands below the field of a key."""
-    homes = (base for base in section.__mro__ if name in vars(base).get("__annotations__", ()))
-    home = next(homes)
-    return _docstrings(home.__module__)[home.__name__, name]
-
-
-@cache
-def _docstrings(module: str) -> dict[tuple[str, str], str]:
-    """What stands below the fields of all classes of a module."""
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {
-        (section.name, field.target.id): " ".join(below.value.value.split())
-        for section in ast.walk(tree)
-        if isinstance(section, ast.ClassDef)
-        for field, below in pairwise(section.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-        if isinstance(below.value.value, str)
-    }
