@@ -1,17 +1,14 @@
 """``mcage trace`` as a user runs it: what it prints if it succeeds, and if it fails."""
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_mcage
 
-from mcage.cli.app import app
 from mcage.cli.main import main
 
 
 def run(*arguments):
     """Output of a command that must succeed."""
-    result = CliRunner().invoke(app, ["trace", *arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return run_mcage("trace", *arguments)
 
 
 def run_badly(monkeypatch, capsys, *arguments):

@@ -5,12 +5,11 @@ import json
 import fake_campaign
 import numpy as np
 import pytest
+from command_line import invoke
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.report.file_comparison import FileComparison, title_of
 from mcage.results.writer import conforming, write_results
@@ -52,7 +51,7 @@ def folder(tmp_path_factory):
 
 def compare(folder, *arguments):
     given = [folder / text if str(text).endswith(".h5") else text for text in arguments]
-    return CliRunner().invoke(app, ["compare", *map(str, given)])
+    return invoke("compare", *given)
 
 
 def from_json(folder, *arguments):
@@ -81,7 +80,7 @@ def test_show_compare_says_the_same(folder):
     (of,) = from_json(folder, "a.h5", "longer.h5")
     names = [f"{folder / file} {LABELS[1]}" for file in ("a.h5", "longer.h5")]
     files = [str(folder / file) for file in ("a.h5", "longer.h5")]
-    shown = CliRunner().invoke(app, ["show", *files, "--compare", *names, "--json"])
+    shown = invoke("show", *files, "--compare", *names, "--json")
     same = json.loads(shown.stdout)
     pair = of["pairs"][1]
     means = dict(pair["lines"]["life_to_horizon_years"])
@@ -155,7 +154,7 @@ def write_with_epochs(path, edges):
 def test_two_cases_of_files_with_other_specs(folder):
     files = [str(folder / file) for file in ("a.h5", "model.h5")]
     names = [f"{file} {LABELS[1]}" for file in files]
-    shown = CliRunner().invoke(app, ["show", *files, "--compare", *names])
+    shown = invoke("show", *files, "--compare", *names)
     assert "differs: aging.model ('facelift', 'planar')" in shown.stdout
 
 

@@ -12,13 +12,12 @@ from functools import cache
 import numpy as np
 import pytest
 import typer.core
+from command_line import invoke
 from gallery import FIGURES, PICTURES, RECORD, description, digest, few_instances
 from places import ROOT, shown_files
 from tables import each
-from typer.testing import CliRunner
 
 import mcage
-from mcage.cli.app import app
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
@@ -108,11 +107,11 @@ def test_commands_exist(monkeypatch):
     pages = {shlex.join(command): name_of(page) for page in PAGES for command in commands(page)}
     wrong = {}
     for command, page in pages.items():
-        result = CliRunner().invoke(app, [*shlex.split(command), "--help"])
+        result = invoke(*shlex.split(command), "--help")
         if result.exit_code:
             wrong[f"{page}: mcage {command}"] = result.output
     assert not wrong
-    assert CliRunner().invoke(app, ["sweep", "--no-such-option", "--help"]).exit_code == 2
+    assert invoke("sweep", "--no-such-option", "--help").exit_code == 2
 
 
 @each("page", PAGES)
@@ -253,9 +252,7 @@ def test_own_technique_replays(output):
         if command[0] == "replay" and "rar_pg:RAR_PG" in command
     ]
     gated = json.loads(output(*example, "--json"))
-    plain = json.loads(
-        CliRunner().invoke(app, ["replay", "Reduction", "--technique", "rar", "--json"]).stdout
-    )
+    plain = json.loads(invoke("replay", "Reduction", "--technique", "rar", "--json").stdout)
     assert gated["technique"] == "rar+pg"
     assert gated["longest_zero_duty"] < plain["longest_zero_duty"]
     assert gated["longest_one_duty"] < plain["longest_one_duty"]

@@ -7,12 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import invoke
 from host_gpu.compiler import host_compiler
 from places import shown_files
-from typer.testing import CliRunner
 
 from mcage.cli import doctor
-from mcage.cli.app import app
 from mcage.engines.cuda_engine import opening as driver_file
 from mcage.engines.cuda_engine.devices import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
@@ -59,7 +58,7 @@ class BrokenEngine(NumpyEngine):
 
 
 def test_every_technique_and_engine(monkeypatch):
-    result = CliRunner().invoke(app, ["doctor", "--json"])
+    result = invoke("doctor", "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == 0
     assert report["verdict"] == "all is well"
@@ -73,7 +72,7 @@ def test_every_technique_and_engine(monkeypatch):
 @pytest.mark.usefixtures("few_techniques")
 def test_an_engine_that_is_wrong(monkeypatch):
     with_engines(monkeypatch, numba=WrongEngine())
-    result = CliRunner().invoke(app, ["doctor"])
+    result = invoke("doctor")
     assert result.exit_code == 1
     assert "FAIL  numba  rrcd         integers differ: cycles at '1'" in result.stdout
     assert "ENGINES DISAGREE: numba in 2 of 2 tests" in result.stdout
@@ -82,7 +81,7 @@ def test_an_engine_that_is_wrong(monkeypatch):
 @pytest.mark.usefixtures("few_techniques")
 def test_an_engine_that_raises(monkeypatch):
     with_engines(monkeypatch, cuda=BrokenEngine(), numba=NumpyEngine())
-    result = CliRunner().invoke(app, ["doctor", "--json"])
+    result = invoke("doctor", "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == 1
     agree = {row["engine"]: row["agrees"] for row in report["self_test"]}
@@ -210,7 +209,7 @@ TRIAL = ("doctor", "--technique", "least_worn:LEAST_WORN", "--json")
 
 def test_a_program_is_tried_on_every_engine(monkeypatch, least_worn):
     with_engines(monkeypatch, numba=NumpyEngine(), cuda=WithoutPrograms())
-    result = CliRunner().invoke(app, TRIAL)
+    result = invoke(*TRIAL)
     assert result.exit_code == 0
     left_out, tried = json.loads(result.stdout)["self_test"]
     assert left_out["engine"] == "cuda"
@@ -221,7 +220,7 @@ def test_a_program_is_tried_on_every_engine(monkeypatch, least_worn):
 
 def test_an_engine_that_forgets_is_told(monkeypatch, least_worn):
     with_engines(monkeypatch, numba=ForgetfulEngine())
-    result = CliRunner().invoke(app, TRIAL)
+    result = invoke(*TRIAL)
     assert result.exit_code == 1
     (row,) = json.loads(result.stdout)["self_test"]
     assert "what is learnt on map 0" in row["result"]
@@ -231,6 +230,6 @@ def test_a_breach_ends_the_trial(monkeypatch, least_worn):
     code = least_worn.read_text()
     least_worn.write_text(code.replace("return in_entry(best)", "return in_entry(best + 1)"))
     with_engines(monkeypatch)
-    result = CliRunner().invoke(app, TRIAL)
+    result = invoke(*TRIAL)
     assert isinstance(result.exception, UserError)
     assert "technique 'least-worn': cycle " in str(result.exception)

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import fake_campaign
 import pytest
+from command_line import invoke
 from small_traces import small_trace
-from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.files.atomic import CSV, FIGURES, JSON, PNG, TABLES, TRACE, make_ready, whole_file
 from mcage.studies.reproduction.figure_data import PLOTS
@@ -53,7 +52,7 @@ def process(*arguments, **options):
 
 
 def refused(message, *arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
+    result = invoke(*arguments)
     assert isinstance(result.exception, UserError), result.output
     assert message in str(result.exception)
 

@@ -11,13 +11,12 @@ from pathlib import Path
 import mutated_specs
 import numpy as np
 import pytest
+from command_line import invoke, run_mcage
 from nbti_cases import MODELS
 from places import ROOT
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.aging.nbti import MODEL_NAMES, constants, facelift, nbti_model
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.techniques import technique
 
@@ -253,9 +252,7 @@ def own_module(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, ["nbti", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return run_mcage("nbti", *arguments)
 
 
 def test_shift_and_delay_of_one_model():
@@ -323,7 +320,7 @@ def test_constants_as_text():
     ],
 )
 def test_bad_options(arguments, message):
-    result = CliRunner().invoke(app, ["nbti", *arguments])
+    result = invoke("nbti", *arguments)
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run_mcage
 from places import ROOT
 from trace_strategies import alloc, pattern, read, release, trace_of, write
-from typer.testing import CliRunner
 
 import mcage
-from mcage.cli.app import app
 from mcage.cli.main import main
 from mcage.costs import (
     CONVENTIONAL,
@@ -90,9 +89,7 @@ def three_maps(tmp_path):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, ["replay", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return run_mcage("replay", *arguments)
 
 
 def run_json(*arguments):

@@ -11,13 +11,12 @@ from pathlib import Path
 import fake_campaign
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import invoke
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.report.cases import find_case
@@ -269,7 +268,7 @@ def arrays():
 
 
 def shown(*arguments):
-    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+    return invoke("show", *arguments)
 
 
 def from_json(*arguments):

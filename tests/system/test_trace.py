@@ -4,13 +4,12 @@ import json
 import re
 
 import pytest
+from command_line import run_mcage
 from import_samples import files_of
 from places import ROOT
 from trace_commands import run, run_badly
 from trace_strategies import alloc, release, trace_of, write
-from typer.testing import CliRunner
 
-from mcage.cli.app import app
 from mcage.cli.main import main
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
@@ -99,9 +98,7 @@ TEXT = str(files_of("multi2sim/matrixtranspose-made")[0])
 
 def mcage(*arguments):
     """Output of a command that must succeed."""
-    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    return run_mcage(*arguments)
 
 
 def refusal(monkeypatch, capsys, *arguments):

@@ -7,13 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from command_line import invoke
 from rich.console import Console
 from sweep_cases import small_spec
-from typer.testing import CliRunner
 
 from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
-from mcage.cli.app import app
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.studies.sensitivity import (
@@ -419,7 +418,7 @@ SMALL += ["--generations", "2", "--instances", "3"]
 
 def run(*arguments):
     technique = [] if "--technique" in arguments else ["--technique", "baseline"]
-    return CliRunner().invoke(app, ["sensitivity", *SMALL, *technique, *arguments])
+    return invoke("sensitivity", *SMALL, *technique, *arguments)
 
 
 def test_the_tornado_table():
@@ -477,7 +476,7 @@ def test_json_csv_and_figures(tmp_path):
 
 
 def test_the_list_has_every_shipped_parameter():
-    result = CliRunner().invoke(app, ["sensitivity", "--list"])
+    result = invoke("sensitivity", "--list")
     for name, entry in shipped().items():
         assert f"{name} " in result.stdout
         assert entry.key in result.stdout

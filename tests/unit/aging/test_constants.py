@@ -7,11 +7,11 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from command_line import invoke
 from nbti_cases import MODELS, constant_environment
 from places import ROOT
 from sweep_cases import small_sweep
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.aging.environment import delay_increase
 from mcage.aging.nbti import (
@@ -26,7 +26,6 @@ from mcage.aging.nbti import (
     planar,
 )
 from mcage.aging.nbti.model import RANGES
-from mcage.cli.app import app
 from mcage.errors import UserError
 
 DOCUMENT = "".join((ROOT / folder / "aging.md").read_text() for folder in ("docs", "results"))
@@ -280,7 +279,7 @@ def test_two_threshold_voltages_are_refused():
     ],
 )
 def test_bad_options_of_mcage_nbti(arguments, message):
-    result = CliRunner().invoke(app, ["nbti", *arguments])
+    result = invoke("nbti", *arguments)
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)
 
@@ -289,9 +288,9 @@ def test_mcage_nbti_takes_them():
     """The figures of docs/aging.md."""
     command = ["nbti", "--model", "facelift", "--vdd", "0.8"]
     command += ["--constant", "field_volts_per_nm=0.4"]
-    assert "0.55788" in CliRunner().invoke(app, command).output
+    assert "0.55788" in invoke(*command).output
     command += ["--constant", "amplitude=calibrated"]
-    assert "26.1" in CliRunner().invoke(app, command).output
+    assert "26.1" in invoke(*command).output
 
 
 def test_every_constant_has_a_range():

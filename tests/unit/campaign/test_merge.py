@@ -16,15 +16,14 @@ import h5py
 import numpy as np
 import pytest
 from campaign_cases import CAMPAIGN, Computer, interrupt
+from command_line import invoke
 from damaged_files import forge
-from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import LOCK_NAME, shard_folder
 from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.cli.main import main
 from mcage.errors import UserError
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
@@ -335,7 +334,7 @@ def test_a_partial_file_says_what_it_lacks(partial):
         assert np.array_equal(results["spill_rate"], arrays["spill_rate"][:, PRESENT])
         sums = sum(fake_campaign.compute(i, i + 1)["dvth_histogram"] for i in PRESENT)
         assert np.array_equal(results["dvth_histogram"], sums)
-    run = CliRunner().invoke(app, ["show", str(partial)])
+    run = invoke("show", partial)
     assert "PARTIAL: 11 of 20 instances are missing (7-11, 14-19)" in run.output
     assert "9 instances per case" in run.output
 
@@ -397,7 +396,7 @@ def test_a_forged_list_of_gaps_is_refused(absent, partial):
 
 
 def mcage(*arguments):
-    return CliRunner().invoke(app, [*map(str, arguments)])
+    return invoke(*arguments)
 
 
 def test_the_printed_command_computes_what_is_missing(tmp_path, monkeypatch):
@@ -453,6 +452,6 @@ def main_line(arguments):
 def run_line(line):
     name, *arguments = shlex.split(line)
     assert name == "mcage"
-    run = CliRunner().invoke(app, arguments)
+    run = invoke(*arguments)
     assert run.exit_code == 0, run.output
     return run

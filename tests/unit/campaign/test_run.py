@@ -10,7 +10,7 @@ import fake_campaign
 import h5py
 import pytest
 from campaign_cases import CAMPAIGN, Computer, ExecutorOf, Listener, interrupt, refused
-from typer.testing import CliRunner
+from command_line import invoke
 
 from mcage.campaign import run
 from mcage.campaign.merge import merge
@@ -18,7 +18,6 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import LOCK_NAME, shard_folder
 from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.gating.spec import GatingSpec
@@ -451,7 +450,7 @@ def test_shards_of_two_codes_are_merged_only_when_told_to(tmp_path):
         merge(out)
     assert not out.exists()
     command = ["merge", str(out), "--accept-other-code"]
-    assert CliRunner().invoke(app, command).exit_code == 0
+    assert invoke(*command).exit_code == 0
     assert read_header(out).codes == (OTHER, running_code())
     assert not shard_folder(out).exists()
 
@@ -488,10 +487,8 @@ def of_other_code(tmp_path_factory):
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--causes"]])
 def test_show_names_the_code_of_a_file_unless_it_is_this_one(options, of_this_code, of_other_code):
-    assert (
-        "computed by" not in CliRunner().invoke(app, ["show", str(of_this_code), *options]).output
-    )
-    shown = CliRunner().invoke(app, ["show", str(of_other_code), *options])
+    assert "computed by" not in invoke("show", of_this_code, *options).output
+    shown = invoke("show", of_other_code, *options)
     note = f"computed by {OTHER}; this is {running_code()}"
     assert note in shown.output.splitlines()
     assert (note in shown.stdout) is (options != ["--json"])

@@ -14,14 +14,13 @@ import darts
 import numpy as np
 import pytest
 from campaign_cases import Listener
+from command_line import invoke
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shard_folder import shard_folder
 from mcage.campaign.study import ShardTask
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
 
@@ -39,7 +38,7 @@ def tasks(study, folder, *ranges):
 
 
 def show(*arguments):
-    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+    return invoke("show", *arguments)
 
 
 def test_it_estimates_pi(finished):
@@ -146,7 +145,7 @@ def test_mcage_shows_its_file(finished):
 @pytest.mark.parametrize("option", [["--causes"], ["--compare", "a", "b"], ["--fit"]])
 def test_tables_of_sweeps_are_refused(finished, option):
     with pytest.raises(UserError, match=rf"{option[0]} is for sweeps; .* holds .*pi by darts"):
-        CliRunner().invoke(app, ["show", str(finished), *option], catch_exceptions=False)
+        invoke("show", finished, *option, catch_exceptions=False)
 
 
 def test_shards_of_another_study_are_refused(tmp_path):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import invoke
 from engine_cases import possible_techniques
 from host_gpu.host_device import HostDevice
 from sweep_cases import small_spec
-from typer.testing import CliRunner
 
 import mcage
-from mcage.cli.app import app
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.interface import Policies, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
@@ -119,7 +118,7 @@ def test_every_command_refuses_before_it_computes(in_the_reference_only, monkeyp
         "sensitivity --technique mine --kernel ScanLargeArrays --instances 2",
     )
     for command in commands:
-        error = CliRunner().invoke(app, [*command.split(), "--engine", "numba"]).exception
+        error = invoke(*command.split(), "--engine", "numba").exception
         assert isinstance(error, UserError), command
         assert "engine 'numba' does not implement placement 'mirror'" in str(error)
     assert not any(tmp_path.iterdir())

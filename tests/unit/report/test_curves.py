@@ -5,14 +5,13 @@ from itertools import combinations
 import fake_campaign
 import numpy as np
 import pytest
+from command_line import invoke
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.lifetime.end_of_life import EndCause
 from mcage.report.cases import Named, Setting
@@ -155,7 +154,7 @@ def test_a_figure_that_cannot_be_written_is_refused(results, tmp_path, name, mes
 
 def test_the_command_draws_and_prints(results, tmp_path):
     path = tmp_path / "lives.png"
-    shown = CliRunner().invoke(app, ["show", str(results), "--figure", str(path)])
+    shown = invoke("show", results, "--figure", path)
     assert shown.exit_code == 0
     assert "median life" in shown.stdout
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -164,7 +163,7 @@ def test_the_command_draws_and_prints(results, tmp_path):
 def test_chips_have_no_figure(results, tmp_path):
     options = ["--figure", str(tmp_path / "lives.png"), "--slices-per-chip", "2"]
     with pytest.raises(UserError, match="not of chips"):
-        CliRunner().invoke(app, ["show", str(results), *options], catch_exceptions=False)
+        invoke("show", results, *options, catch_exceptions=False)
 
 
 # Are techniques told apart in grey, and do curves keep their shape when points are left out?

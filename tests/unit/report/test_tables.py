@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 import tomli_w
 import xarray as xr
-from typer.testing import CliRunner
+from command_line import invoke
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
 from mcage.report.tables.chips import (
@@ -208,7 +207,7 @@ def files(tmp_path_factory):
 
 
 def show(*arguments):
-    return CliRunner().invoke(app, ["show", *map(str, arguments)], catch_exceptions=False)
+    return invoke("show", *arguments, catch_exceptions=False)
 
 
 def test_a_table_of_all_cases(files):
@@ -387,7 +386,7 @@ def test_table(file_of) -> None:
 
 
 def shown(*arguments):
-    return CliRunner().invoke(app, ["show", *map(str, arguments)])
+    return invoke("show", *arguments)
 
 
 def test_the_command_shows_chips(file_of) -> None:

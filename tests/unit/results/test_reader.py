@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 import sweep_cases
 from campaign_cases import Computer
+from command_line import invoke
 from damaged_files import append_checksum
 from result_files import write
-from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.files.atomic import JSON, whole_file
 from mcage.files.inputs import DamagedFileError, verify_checksum
@@ -185,7 +184,7 @@ def test_what_is_read(schema, file_of):
         assert results.attrs["schema_version"] == schema
         assert np.allclose(results["life_years"], 3.0, atol=0.01)
         assert set(results["kernel"].values) == {"Reduction", "DCT"}
-    run = CliRunner().invoke(app, ["show", str(path)])
+    run = invoke("show", path)
     assert run.exit_code == 0
     assert "delay 100 %" in run.stdout
 

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_line import invoke
 from environment_cases import points
 from life_cases import MODEL, YEAR, lived, steady_trace
 from places import ROOT
 from sweep_cases import SMALL_KERNELS, small_spec, small_sweep
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Transistors
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
-from mcage.cli.app import app
 from mcage.distributions import Distribution
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
@@ -177,9 +176,7 @@ def test_fault_tables_know_one_voltage():
 def test_command_line(tmp_path):
     path = tmp_path / "phone.toml"
     path.write_text(PHONE)
-    run = CliRunner().invoke(
-        app, ["sweep", str(path), "--environment", "phone", "--show-spec"], catch_exceptions=False
-    )
+    run = invoke("sweep", path, "--environment", "phone", "--show-spec", catch_exceptions=False)
     shown = tomllib.loads(run.stdout)
     assert shown["environments"] == ["phone"]
     assert shown["operating_points"]["phone"][0]["share"] == "uniform(0.2, 0.4)"
@@ -200,7 +197,7 @@ def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
     ]
     for name, notes in (("nominal", 1), ("phone", 0)):
         out = ["--environment", name, "--out", str(tmp_path / f"{name}.h5")]
-        run = CliRunner().invoke(app, ["sweep", str(path), *small, *out], catch_exceptions=False)
+        run = invoke("sweep", path, *small, *out, catch_exceptions=False)
         assert run.exit_code == 0
         assert run.stderr.count("note: operating_points.phone is given, but") == notes
 

@@ -13,11 +13,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from command_line import invoke
 from tables import each
-from typer.testing import CliRunner
 
 from mcage.aging.environment import PRESETS
-from mcage.cli.app import app
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.gpu.both.spec import BothSpec
@@ -503,7 +502,7 @@ def shown(*arguments):
     """The spec of a command line, whether or not a sweep could make sense of it as a whole."""
     command = ["sweep", *arguments, "--show-spec"]
     with mock.patch("mcage.cli.sweep._check"):
-        result = CliRunner().invoke(app, command, catch_exceptions=False)
+        result = invoke(*command, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return dict(leaves(tomllib.loads(result.stdout)))
 

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from command_line import run_mcage
 from engine_cases import possible_techniques
 from places import ROOT
 from tables import each
-from typer.testing import CliRunner
 
-from mcage.cli.app import app
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import demanding_maps, excerpt
@@ -69,9 +68,7 @@ def own_module(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, ["techniques", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return run_mcage("techniques", *arguments)
 
 
 def test_documented():
