@@ -276,6 +276,18 @@ def command(tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.fixture
+def refusal(command):
+    """What `mcage` says on stderr when it refuses: exit code 2, and nothing on stdout."""
+
+    def run(*arguments):
+        code, out, said = command(*arguments)
+        assert (code, out) == (2, ""), said
+        return said
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     out = tmp_path_factory.mktemp("uninterrupted") / "r.h5"

@@ -1,4 +1,7 @@
-"""Laws that hold for every replay, whatever the trace: what is conserved, what cannot happen."""
+"""Laws that hold for every replay, whatever the trace: what is conserved, what cannot happen.
+
+They are asked of one engine: `test_engines` holds that the others give the same.
+"""
 
 import random
 from collections import Counter
@@ -21,11 +24,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
-from mcage.engines.counts import COUNTERS, Counts, free_places, most_in_use, only_numbers_matter
+from mcage.engines.counts import COUNTERS, Counts, most_in_use, only_numbers_matter
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine import residencies
 from mcage.engines.numba_engine.homes import homes_on
-from mcage.engines.numba_engine.residencies import ADVANCE, FREE, KINDS, RECORD, residencies_of
+from mcage.engines.numba_engine.residencies import residencies_of
 from mcage.engines.numba_engine.stress import count
 from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
 from mcage.errors import UserError
@@ -46,11 +49,11 @@ def spilling_replays(name):
 
 
 @pytest.mark.parametrize("name", TECHNIQUES)
-def test_duty_cycles_make_one(engine, name):
+def test_duty_cycles_make_one(name):
     """d0 + d1 + off = 1 with none of them below 0; in a clean slice every value finds a home."""
     for seed in range(2):
         replay = prepare(random_trace(random.Random(seed), **SHAPE), TECHNIQUES[name])
-        times = engine.cell_times(replay, fault_free_maps())
+        times = NUMBA.cell_times(replay, fault_free_maps())
         off = times.period - times.powered
         for share in (times.zeros, times.ones, off):
             assert share.min() >= 0
@@ -60,9 +63,9 @@ def test_duty_cycles_make_one(engine, name):
 
 
 @pytest.mark.parametrize("name", REDIRECTING)
-def test_every_write_is_of_one_kind(engine, name):
+def test_every_write_is_of_one_kind(name):
     for replay, fault_maps in spilling_replays(name):
-        counters = engine.count(replay, fault_maps)
+        counters = NUMBA.count(replay, fault_maps)
         kinds = sum(getattr(counters, kind) for kind in WRITE_KINDS)
         assert (kinds == replay.passes * replay.schedule.writes).all()
         assert (counters.lds_reads <= replay.passes * replay.schedule.reads).all()
@@ -75,12 +78,12 @@ def test_every_write_is_of_one_kind(engine, name):
         assert counters.regular[hopeless] == replay.passes * in_table.sum()
 
 
-def test_techniques_that_cannot_move_data_count_all_alike(engine):
+def test_techniques_that_cannot_move_data_count_all_alike():
     trace, fault_maps = random_trace(random.Random(0), **SHAPE), seeded_fault_maps(0)
     for technique in TECHNIQUES.values():
         if technique.heeds_faults:
             continue
-        counters = engine.count(prepare(trace, technique), fault_maps)
+        counters = NUMBA.count(prepare(trace, technique), fault_maps)
         assert counters.regular.tolist() == [trace.writes] * len(fault_maps)
         nothing = set(COUNTED) - {"regular", "wakeups"}
         assert not any(getattr(counters, name).any() for name in nothing)
@@ -120,7 +123,7 @@ def assert_homes_of_a_pass_are_possible(schedule, fault_map, entry, block):
         assert not held or max(held.values()) == 1
 
 
-def test_powered_entries_are_the_live_rows(engine):
+def test_powered_entries_are_the_live_rows():
     """With whole writes and gated entries, as many entries are on as rows live in the slice."""
     techniques = [TECHNIQUES[name] for name in ("rc", "rc+rar", "rrcd+rc+rar")]
     for seed, shape in enumerate([SHAPE, SPILLING]):
@@ -129,13 +132,13 @@ def test_powered_entries_are_the_live_rows(engine):
             replay, fault_maps = prepare(trace, technique), seeded_fault_maps(seed)[2:3]
             schedule = replay.schedule
             alive = (schedule.end_cycle - schedule.cycle)[~schedule.compressed].sum()
-            spilled = engine.count(replay, fault_maps).spilled_row_cycles
-            powered = engine.cell_times(replay, fault_maps).powered.sum(axis=(1, 2))
+            spilled = NUMBA.count(replay, fault_maps).spilled_row_cycles
+            powered = NUMBA.cell_times(replay, fault_maps).powered.sum(axis=(1, 2))
             # Only uncompressed rows are counted, and only they may be spilled: others have a table.
             assert (powered == 2048 * (replay.passes * alive - spilled)).all()
 
 
-def test_rotation_conserves_stress(engine):
+def test_rotation_conserves_stress():
     """It moves stress to other entries, cell by cell, and makes none and loses none."""
 
     @given(trace=traces(**SHAPE), delta_limit=st.sampled_from([64, None]))
@@ -144,19 +147,19 @@ def test_rotation_conserves_stress(engine):
         trace = with_full_masks(trace)
         direct = prepare(trace, TECHNIQUES["rc"], delta_limit)
         rotating = prepare(trace, TECHNIQUES["rc+rar"], delta_limit)
-        still, moved = (engine.cell_times(each, fault_free_maps()) for each in (direct, rotating))
+        still, moved = (NUMBA.cell_times(each, fault_free_maps()) for each in (direct, rotating))
         for before, after in [(still.ones, moved.ones), (still.powered, moved.powered)]:
             assert (after.sum(axis=1) == rotating.passes * before.sum(axis=1)).all()
 
     check()
 
 
-def test_rotation_wears_entries_of_a_window_alike(engine):
+def test_rotation_wears_entries_of_a_window_alike():
     """All windows of one size: no entry of a slot is any different from another."""
     shape = {"window_sizes": (5, 5), "slots": (2, 3), "phases": (1, 1)}
     trace = random_trace(random.Random(1), **shape)
     for name in ("rar", "rc+rar"):
-        times = engine.cell_times(prepare(trace, TECHNIQUES[name]), fault_free_maps())
+        times = NUMBA.cell_times(prepare(trace, TECHNIQUES[name]), fault_free_maps())
         for slot in np.unique(trace.slot):
             entries = times.ones[0, 5 * slot : 5 * slot + 5]
             assert entries.any()
@@ -235,34 +238,6 @@ def test_where_free_places_are_makes_no_difference(name, seed):
         assert sum(asked) < len(maps)
     empty = counts.of(replays, kernel[:0], maps[:0])
     assert columns(empty).shape == (0, COUNTERS)
-
-
-def test_free_places_are_counted_in_words():
-    maps = np.random.default_rng(3).choice([0, 0, 0, *range(16)], size=(40, 256)).astype(np.uint8)
-    maps[0], maps[1] = 0, 15
-    reliable, sound = free_places(maps, 4)
-    blocks = np.unpackbits(maps[:, :, None], axis=2, count=4, bitorder="little")
-    assert np.array_equal(reliable, (maps == 0).sum(axis=1))
-    assert np.array_equal(sound, ((blocks == 0).sum(axis=2) * (maps != 0)).sum(axis=1))
-
-
-@pytest.mark.parametrize("name", possible_redirections())
-def test_places_in_use(name):
-    """The event machine's operations lead to the same numbers."""
-    technique = possible_redirections()[name]
-    for seed in range(5):
-        replay = prepare(random_trace(random.Random(seed), **SPILLING), technique)
-        residencies = residencies_of((replay,))
-        code = residencies.operations.code
-        code = code[code % KINDS != ADVANCE]
-        in_block = np.logical_or.reduceat(
-            residencies.writes.mask == RECORD, residencies.write_starts[:-1]
-        )
-        most = [
-            np.cumsum(np.where(code % KINDS == FREE, -1, 1) * chosen[code // KINDS]).max(initial=0)
-            for chosen in (np.ones_like(in_block), in_block & residencies.rules.in_blocks)
-        ]
-        assert list(most_in_use(replay.schedule)) == most
 
 
 @pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")

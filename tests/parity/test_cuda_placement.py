@@ -30,45 +30,6 @@ def placement(seed=3, architecture=90, memory_bytes=2**30):
     return Placement(Runner(device, 1)), device
 
 
-def of_slices(device, occupants, passes):
-    """Of every slice, starts and occupants of each pass."""
-    runs = device.download(occupants.runs)
-    first = np.ascontiguousarray(runs[:, :2]).view(np.int64)[:, 0]
-    starts = device.download(occupants.starts).reshape(len(runs), passes, -1)
-    rows = device.download(occupants.occupants)
-    for slice_, capacity in enumerate(runs[:, 3]):
-        for pass_ in range(passes):
-            begin = first[slice_] + pass_ * capacity
-            count = starts[slice_, pass_, -1]
-            assert count <= capacity
-            yield starts[slice_, pass_], rows[begin : begin + count]
-
-
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
-def test_kernels_of_a_launch_may_differ(name):
-    """Events and occupants are those of each slice alone, whatever the others run."""
-    replays, maps = tuple(random_replays(TECHNIQUES[name])), seeded_fault_maps(4)
-    mixed, device = placement()
-    events = mixed.count(replays, KERNEL, maps)
-    assert events.any(axis=(1, 2))[1:4].all()
-    passes = replays[0].passes
-    together = [
-        rows
-        for _, occupants in mixed.occupants(replays, KERNEL, maps)
-        for rows in of_slices(device, occupants, passes)
-    ]
-    assert len(together) == len(KERNEL) * passes
-    alone, other = placement(seed=8, architecture=75, memory_bytes=2**23)
-    for slice_, number in enumerate(KERNEL):
-        of_slice = (replays[number],), np.zeros(1, dtype=np.int64), maps[slice_ : slice_ + 1]
-        assert np.array_equal(alone.count(*of_slice)[0], events[slice_])
-        ((_, occupants),) = alone.occupants(*of_slice)
-        for pass_, (starts, rows) in enumerate(of_slices(other, occupants, passes)):
-            expected_starts, expected = together[slice_ * passes + pass_]
-            assert np.array_equal(starts, expected_starts)
-            assert np.array_equal(rows, expected)
-
-
 def test_a_batch_is_cut_where_its_slices_need_more_memory():
     """Kernels need workspace of different size; each chunk fits, unless it is a single slice."""
     runner = Runner(HostDevice(memory_bytes=2000), 1)

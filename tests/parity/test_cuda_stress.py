@@ -15,7 +15,6 @@ from engine_cases import (
     cuda_engine,
     duties_of,
     live,
-    possible_redirections,
     random_replays,
     seeded_fault_maps,
 )
@@ -28,7 +27,6 @@ from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine import stress_tables, tracked_seconds
 from mcage.engines.cuda_engine.stress import CudaStress
-from mcage.engines.cuda_engine.stress_tables import host_residencies
 from mcage.engines.parity import excerpt
 from mcage.engines.stress import Moments, TrackedCells
 from mcage.errors import UserError
@@ -126,23 +124,6 @@ def bounds_and_most(monkeypatch, duties, epochs):
     return bounds.swapaxes(0, 1), meant._seconds.reshape(2, instances, 256, 64, 32).max(axis=3)
 
 
-def test_residencies_with_sums_stand_first_and_all_writes_are_there():
-    for technique in possible_redirections().values():
-        replays = tuple(random_replays(technique))
-        host = host_residencies(replays)
-        assert len(host.writes) == sum(replay.schedule.writes for replay in replays)
-        stays = host.residencies.view(np.int32)
-        held = np.zeros(len(host.writes), dtype=bool)
-        for number, (first, last) in enumerate(stays[:, 4:6]):
-            assert (host.residency_of[first:last] == number).all()
-            assert not held[first:last].any()
-            held[first:last] = True
-        assert not stays[: host.with_sums, 6].any()
-        assert not (host.writes[stays[: host.with_sums, 4], 3] < 0).any()
-        in_table = sum(int(replay.schedule.in_table.sum()) for replay in replays)
-        assert held.sum() == len(host.writes) - in_table
-
-
 def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):
     replay = prepare(excerpt(), TECHNIQUES["rrcd"])
     writes = replay.schedule.writes
@@ -230,27 +211,3 @@ def test_cells_that_fail_and_histograms(monkeypatch, model, at_first):
         counts = meant.histogram(chosen, of_chosen, shift, bins)
         assert np.array_equal(actual.histogram(chosen, of_chosen, shift, bins), counts)
         assert (counts > 0).sum() > 3
-
-
-def test_an_epoch_waits_for_the_device_twice(monkeypatch):
-    """Once for the longest times, whether slices have faults or not, and once for new faults."""
-    engine = cuda_engine()
-    (device,) = engine.devices
-    duties = duties_of(random_replays(TECHNIQUES["rrcd"]))
-    tracked = TrackedCells(np.array([0, 1]), np.array([5, 9]), np.full((2, 2), 0.4))
-    stress = engine.stress(duties, tracked, 2)
-    maps = np.stack([np.zeros(GCN.entries, dtype=np.uint8), seeded_fault_maps(1)[1]])
-    both, ages = np.arange(2), np.full(2, 1e7)
-    _, shift, _ = worn(NUMPY, "facelift")
-    log = []
-    for name in ("download", "module"):
-        original = getattr(device, name)
-        monkeypatch.setattr(
-            device, name, lambda *given, o=original, n=name: log.append(n) or o(*given)
-        )
-    for _ in range(2):
-        log.clear()
-        stress.add(both, both, maps, 1e7)
-        stress.tracked_seconds.failing(both, ages, shift, CellFailure(1.0, 0.5))
-    # Both longest times are waited for together: the second is there when the first is.
-    assert log == ["download"] * 3

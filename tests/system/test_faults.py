@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -260,12 +258,3 @@ def test_failed_check_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(UserError):
         run("--vdd", "0.1", "--png", tmp_path / "map.png")
     assert not list(tmp_path.iterdir())
-
-
-def test_exit_code_and_message_of_the_real_command() -> None:
-    mcage = Path(sys.executable).with_name("mcage")  # also where no environment is active
-    done = subprocess.run([mcage, "faults", "--vdd", "0.3"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: vdd = 0.3 V")
-    assert len(done.stderr.splitlines()) == 1

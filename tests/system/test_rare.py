@@ -1,37 +1,24 @@
 """The command line of rare events: what it prints, and what it refuses."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
-
-from mcage.cli import main
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--instances", "300")
 CASE = ("--technique", "baseline", "--scenario", "dispersed", "--vdd", "0.6")
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
+def rare(command):
     """`mcage rare` with arguments: exit code, text on stdout, text on stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcage", "rare", *map(str, arguments)])
-        try:
-            main.main()
-            code = 0
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return partial(command, "rare")
 
 
-def test_words_and_numbers_agree(command):
-    code, words, _ = command(*CASE, *QUICK)
+def test_words_and_numbers_agree(rare):
+    code, words, _ = rare(*CASE, *QUICK)
     assert code == 0
-    code, text, _ = command(*CASE, *QUICK, "--json")
+    code, text, _ = rare(*CASE, *QUICK, "--json")
     assert code == 0
     estimate = json.loads(text)
     assert estimate["case"]["vdd_volts"] == [0.6]
@@ -42,34 +29,34 @@ def test_words_and_numbers_agree(command):
     assert estimate["failed_ppm"]["upper"] == pytest.approx(1e6 * estimate["upper"])
     assert "FIT" not in words, "there is no rate without an age"
     assert estimate["mean_rate_fit"] is None
-    code, words, _ = command(*CASE, *QUICK, "--age", 0.5, "--json")
+    code, words, _ = rare(*CASE, *QUICK, "--age", 0.5, "--json")
     rate, share = json.loads(words)["mean_rate_fit"]["value"], json.loads(words)["probability"]
     assert rate == pytest.approx(share * 1e9 / 4380, rel=1e-3)
 
 
-def test_few_failures_are_warned_of(command):
-    code, _, errors = command(*CASE, *QUICK[:4], "--instances", "30")
+def test_few_failures_are_warned_of(rare):
+    code, _, errors = rare(*CASE, *QUICK[:4], "--instances", "30")
     assert code == 0
     assert "warning: only" in errors
 
 
-def test_options_override_a_spec(command, tmp_path):
+def test_options_override_a_spec(rare, tmp_path):
     path = tmp_path / "spec.toml"
     path.write_text('techniques = ["rrcd"]\nvdd_volts = [0.5]\n[life]\nhorizon_years = 2.0\n')
-    code, text, _ = command(path, *CASE, *QUICK, "--age", "1.5", "--json")
+    code, text, _ = rare(path, *CASE, *QUICK, "--age", "1.5", "--json")
     assert code == 0
     case = json.loads(text)["case"]
     assert case["techniques"] == ["baseline"]
     assert case["life"]["horizon_years"] == 2.0
 
 
-def test_a_spec_says_how_many_slices(command, tmp_path):
+def test_a_spec_says_how_many_slices(rare, tmp_path):
     path = tmp_path / "spec.toml"
     path.write_text("instances = 40\n")
-    code, text, _ = command(path, *CASE, *QUICK[:4], "--json")
+    code, text, _ = rare(path, *CASE, *QUICK[:4], "--json")
     assert code == 0
     assert json.loads(text)["instances"] == 40
-    code, text, _ = command(path, *CASE, *QUICK[:4], "--instances", "50", "--json")
+    code, text, _ = rare(path, *CASE, *QUICK[:4], "--instances", "50", "--json")
     assert json.loads(text)["instances"] == 50
 
 
@@ -85,11 +72,11 @@ def test_a_spec_says_how_many_slices(command, tmp_path):
         (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: an estimate of rare events computes as"),
     ],
 )
-def test_mistakes_take_one_line_and_exit_with_2(command, arguments, message, tmp_path, monkeypatch):
+def test_mistakes_take_one_line_and_exit_with_2(rare, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text('[faults]\nmode = "table"\n')
     (tmp_path / "stopping.toml").write_text("[stopping]\nrel_ci = 0.1\n")
-    code, out, errors = command(*QUICK[:4], *arguments)
+    code, out, errors = rare(*QUICK[:4], *arguments)
     assert (code, out) == (2, "")
     (line,) = errors.strip().splitlines()
     assert line.startswith("error: ")

@@ -3,8 +3,6 @@
 import io
 import json
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +25,6 @@ from mcage.report.tables.summary import CaseSummary, summarize_file, table_of
 from mcage.report.tables.terminal import print_table
 from mcage.stats.estimates import Estimate
 from mcage.stats.wording import plain
-
-MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
 
 def summary(**fields):
@@ -231,15 +227,6 @@ def test_the_command(tmp_path, command):
     _, script, _ = command("show", out, "--json")
     cases = json.loads(script)
     assert [case["technique"] for case in cases] == ["baseline", "rrcd", "rrcd"]
-
-
-def test_the_command_on_something_else(tmp_path):
-    shown = subprocess.run(
-        [*MCAGE, "show", tmp_path / "none.h5"], capture_output=True, text=True, check=False
-    )
-    assert shown.returncode == 2
-    assert shown.stderr.startswith("error: cannot read")
-    assert shown.stdout == ""
 
 
 def test_the_command_on_a_sweep_that_is_not_finished(tmp_path, command):

@@ -15,7 +15,6 @@ from places import ROOT
 from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
 
-from mcage.cli.main import main
 from mcage.engines.cuda_engine.devices import DeviceError, NoDeviceError
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import select_engine
@@ -97,23 +96,10 @@ def machine(monkeypatch):
 
 
 @pytest.fixture
-def mcage(monkeypatch, capsys, tmp_path):
+def mcage(command, monkeypatch):
     """Run a command line in a new folder: exit code, output, errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcage", *arguments])
-        monkeypatch.setattr(sys, "path", list(sys.path))
-        monkeypatch.chdir(tmp_path)
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        else:
-            code = 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return command
 
 
 def small_spec(instances=4):
@@ -162,19 +148,13 @@ def test_the_extras_bring_a_compiler():
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_auto_computes_on_the_cpu_and_says_why(machine, name):
-    given, why, _ = UNUSABLE[name]
+def test_auto_computes_on_the_cpu_and_says_why_and_what_is_asked_for_is_not_replaced(machine, name):
+    given, why, remedy = UNUSABLE[name]
     machine(*given["cards"], **{key: value for key, value in given.items() if key != "cards"})
     engine, reason = select_engine("auto")
     assert engine.name == "numba"
     assert reason.startswith(f"the CPU engine; no GPU: {why}")
     assert "\n" not in reason
-
-
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_an_engine_that_is_asked_for_is_not_replaced(machine, name):
-    given, why, remedy = UNUSABLE[name]
-    machine(*given["cards"], **{key: value for key, value in given.items() if key != "cards"})
     with pytest.raises(NoDeviceError) as refused:
         select_engine("cuda")
     assert str(refused.value).startswith(f"engine 'cuda': {why}")
@@ -450,22 +430,6 @@ def test_what_is_downloaded_stays(machine, pinned):
     for array, copy in zip(arrays, copies, strict=True):
         assert copy.dtype == array.dtype
         assert np.array_equal(copy, array)
-
-
-def test_tables_are_in_a_pool_of_their_own(machine, monkeypatch):
-    simulated = machine(Card())
-    (device,) = select_engine("cuda")[0].devices
-    allocators = []
-    asarray = simulated.asarray
-
-    def recorded(array, order):
-        allocators.append(getattr(simulated._of_thread, "allocator", None))
-        return asarray(array, order)
-
-    monkeypatch.setattr(simulated, "asarray", recorded)
-    device.upload(np.zeros(3))
-    device.upload_table(np.zeros(3))
-    assert allocators == [None, "tables"]
 
 
 # ---- halving alone ---------------------------------------------------------------------------

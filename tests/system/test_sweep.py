@@ -36,23 +36,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """`mcage` with arguments: exit code, text on stdout, text on stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
-        try:
-            main.main()
-            code = 0
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 def snapshot(folder):
     """Every file of a folder and its content."""
     return {

@@ -7,10 +7,8 @@ import pytest
 from command_line import run_mcage
 from import_samples import files_of
 from places import ROOT
-from trace_commands import run, run_badly
 from trace_strategies import alloc, release, trace_of, write
 
-from mcage.cli.main import main
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.sweep.kernels import kernels_of
@@ -27,13 +25,13 @@ def trace_file(tmp_path):
 
 
 def test_list():
-    text = run("list")
+    text = run_mcage("trace", "list")
     assert all(name in text for name in KERNELS)
     assert re.search(r"RadixSort +RadixS +19, 22 +8 +64 +8 +197,504 +38,280,452", text)
 
 
 def test_list_as_json():
-    entries = json.loads(run("list", "--json"))
+    entries = json.loads(run_mcage("trace", "list", "--json"))
     assert [entry["name"] for entry in entries] == list(KERNELS)
     assert entries[9] == {
         "name": "SimpleConvolution",
@@ -49,13 +47,13 @@ def test_list_as_json():
 
 
 def test_show(trace_file):
-    text = run("show", str(trace_file))
+    text = run_mcage("trace", "show", str(trace_file))
     assert "kernel2 (2 registers)" in text
     assert re.search(r"pattern: constant .* 100\.0", text)
 
 
 def test_show_as_json():
-    numbers = json.loads(run("show", "matrixt", "--json"))
+    numbers = json.loads(run_mcage("trace", "show", "matrixt", "--json"))
     assert numbers["name"] == "MatrixTranspose"
     assert numbers["kernels"] == [{"name": "matrixTranspose", "window_size": 4}]
     assert numbers["compressible_shares"]["none"] == pytest.approx(0.923, abs=5e-4)
@@ -63,20 +61,24 @@ def test_show_as_json():
 
 
 def test_validate(trace_file):
-    assert run("validate", str(trace_file), str(trace_file)) == f"{trace_file}: ok\n" * 2
+    assert (
+        run_mcage("trace", "validate", str(trace_file), str(trace_file))
+        == f"{trace_file}: ok\n" * 2
+    )
 
 
-def test_validate_stops_at_the_first_violation(trace_file, monkeypatch, capsys):
+def test_validate_stops_at_the_first_violation(trace_file, command):
     missing = trace_file.with_name("missing.h5")
-    captured = run_badly(monkeypatch, capsys, "validate", str(trace_file), str(missing))
-    assert captured.out == f"{trace_file}: ok\n"
-    assert captured.err == f"error: cannot read {missing}: No such file or directory\n"
+    assert command("trace", "validate", trace_file, missing) == (
+        2,
+        f"{trace_file}: ok\n",
+        f"error: cannot read {missing}: No such file or directory\n",
+    )
 
 
-def test_show_of_nothing(monkeypatch, capsys):
-    captured = run_badly(monkeypatch, capsys, "show", "Mandelbrot")
-    assert captured.err.startswith("error: no trace 'Mandelbrot': neither a file nor one of Black")
-    assert captured.out == ""
+def test_show_of_nothing(refusal):
+    said = refusal("trace", "show", "Mandelbrot")
+    assert said.startswith("error: no trace 'Mandelbrot': neither a file nor one of Black")
 
 
 def test_example_of_the_format_page(tmp_path, monkeypatch, capsys):
@@ -96,28 +98,14 @@ TEXT = str(files_of("multi2sim/matrixtranspose-made")[0])
 """Of which only the order is known."""
 
 
-def mcage(*arguments):
-    """Output of a command that must succeed."""
-    return run_mcage(*arguments)
-
-
-def refusal(monkeypatch, capsys, *arguments):
-    """Message of a command that must fail as the user's mistake."""
-    monkeypatch.setattr("sys.argv", ["mcage", *map(str, arguments)])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
-    return capsys.readouterr().err
-
-
 @pytest.fixture
 def imported(tmp_path):
-    mcage("trace", "import", TEXT, "--out", tmp_path / "traces")
+    run_mcage("trace", "import", TEXT, "--out", tmp_path / "traces")
     return tmp_path / "traces" / "matrixtranspose-made.cu0.simd0.h5"
 
 
 def test_the_table_says_what_was_there_and_what_was_not(tmp_path):
-    text = mcage("trace", "import", TEXT, "--out", tmp_path)
+    text = run_mcage("trace", "import", TEXT, "--out", tmp_path)
     for words in (
         "approximate",
         "time: only the order is known",
@@ -131,7 +119,7 @@ def test_the_table_says_what_was_there_and_what_was_not(tmp_path):
 
 
 def test_json_has_the_facts_of_every_window_and_trace(tmp_path):
-    facts = json.loads(mcage("trace", "import", TEXT, "--out", tmp_path, "--json"))
+    facts = json.loads(run_mcage("trace", "import", TEXT, "--out", tmp_path, "--json"))
     assert facts["format"] == "multi2sim"
     assert [window["wavefront"] for window in facts["windows"]] == [0, 40, 80]
     assert facts["traces"][0]["windows"] == 3
@@ -139,7 +127,7 @@ def test_json_has_the_facts_of_every_window_and_trace(tmp_path):
 
 
 def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
-    text = mcage("trace", "show", imported)
+    text = run_mcage("trace", "show", imported)
     assert re.search("^approximate: time +only the order is known", text, re.M)
     assert re.search("^files +matrixtranspose-made.txt.zst *$", text, re.M)
     assert re.search("^gaps: share +0.1935 *$", text, re.M)
@@ -149,10 +137,12 @@ def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
 def test_only_a_part_is_imported(tmp_path):
     sample = str(files_of("gem5/matrixtranspose-all-flags")[0])
     part = ("--slice", "cu0.simd1", "--cycles", "0:2000", "--ticks-per-cycle", 1000)
-    facts = json.loads(mcage("trace", "import", sample, "-o", tmp_path, "--json", *part))
+    facts = json.loads(run_mcage("trace", "import", sample, "-o", tmp_path, "--json", *part))
     (made,) = facts["traces"]
     assert (made["slice"], made["windows"], made["cycles"]) == ("cu0.simd1", 3, 2001)
-    facts = json.loads(mcage("trace", "import", sample, "-o", tmp_path, "--json", "--windows", 2))
+    facts = json.loads(
+        run_mcage("trace", "import", sample, "-o", tmp_path, "--json", "--windows", 2)
+    )
     assert len(facts["windows"]) == 2
 
 
@@ -164,12 +154,12 @@ def test_the_word_approximate_comes_through(imported, tmp_path):
     sweep = ("sweep", "--engine", "numpy", "--kernel", imported, "--instances", 2)
     sweep += ("--technique", "rrcd", "--environment", "nominal", "--scenario", "common")
     with pytest.warns(ApproximateTraceWarning):
-        assert caveat in mcage(*sweep, "--out", results)
+        assert caveat in run_mcage(*sweep, "--out", results)
     assert read_header(results).caveats == (caveat,)
-    assert caveat in mcage("show", results)
+    assert caveat in run_mcage("show", results)
 
 
-def test_what_cannot_be_imported_is_refused(monkeypatch, capsys, tmp_path):
+def test_what_cannot_be_imported_is_refused(refusal, tmp_path):
     out = ("--out", tmp_path / "out")
     (tmp_path / "notes.txt").write_text("hello\n")
     for arguments, words in (
@@ -182,13 +172,13 @@ def test_what_cannot_be_imported_is_refused(monkeypatch, capsys, tmp_path):
         ((TEXT, TEXT, *out), "an import takes one ISA text"),
         ((TEXT, *out, "--values", "during"), "must be before or after"),
     ):
-        assert words in refusal(monkeypatch, capsys, "trace", "import", *arguments)
+        assert words in refusal("trace", "import", *arguments)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_that_is_not_a_trace_is_not_replaced(monkeypatch, capsys, imported):
+def test_a_file_that_is_not_a_trace_is_not_replaced(refusal, imported):
     imported.write_text("precious")
-    message = refusal(monkeypatch, capsys, "trace", "import", TEXT, "--out", imported.parent)
+    message = refusal("trace", "import", TEXT, "--out", imported.parent)
     assert "is not a trace, and is not replaced" in message
     assert imported.read_text() == "precious"
 
@@ -198,21 +188,32 @@ def test_a_file_that_is_not_a_trace_is_not_replaced(monkeypatch, capsys, importe
 
 def test_a_profile_and_a_trace_drawn_from_it(tmp_path):
     profile, drawn = str(tmp_path / "my.json"), str(tmp_path / "drawn.h5")
-    assert profile in run("characterize", "MatrixT", "--out", profile)
-    assert json.loads(run("characterize", "MatrixT", "--json")) == json.loads(
+    assert profile in run_mcage("trace", "characterize", "MatrixT", "--out", profile)
+    assert json.loads(run_mcage("trace", "characterize", "MatrixT", "--json")) == json.loads(
         (tmp_path / "my.json").read_text()
     )
-    assert "write to next write cycles" in run("characterize", "MatrixT")
+    assert "write to next write cycles" in run_mcage("trace", "characterize", "MatrixT")
     facts = json.loads(
-        run("synthesize", profile, "--seed", "2", "--windows", "40", "--out", drawn, "--json")
+        run_mcage(
+            "trace",
+            "synthesize",
+            profile,
+            "--seed",
+            "2",
+            "--windows",
+            "40",
+            "--out",
+            drawn,
+            "--json",
+        )
     )
     assert facts["windows"] == 40
     assert facts["digest"] == open_trace(drawn).digest()
     assert open_trace(drawn).caveat == "synthesized from MatrixTranspose"
-    assert "ok" in run("validate", drawn)
+    assert "ok" in run_mcage("trace", "validate", drawn)
 
 
-def test_mistakes_of_users(tmp_path, monkeypatch, capsys):
+def test_mistakes_of_users(tmp_path, refusal):
     out = str(tmp_path / "drawn.h5")
     for arguments, message in (
         (("nobody",), "no profile 'nobody'"),
@@ -220,10 +221,10 @@ def test_mistakes_of_users(tmp_path, monkeypatch, capsys):
         (("MatrixT-32", "--windows", "99999999"), "at most 4000000 are drawn"),
         (("MatrixT-32", "--cycles", "2147483647"), "writes; at most"),
     ):
-        said = run_badly(monkeypatch, capsys, "synthesize", *arguments, "--out", out).err
+        said = refusal("trace", "synthesize", *arguments, "--out", out)
         assert message in said
     (tmp_path / "text.json").write_text("text")
-    run_badly(monkeypatch, capsys, "characterize", "DCT", "--out", str(tmp_path / "text.json"))
+    refusal("trace", "characterize", "DCT", "--out", str(tmp_path / "text.json"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.json"]
 
 

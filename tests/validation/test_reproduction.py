@@ -2,13 +2,11 @@
 
 import csv
 import json
-import sys
 
 import pytest
 from published_runs import replays
 from reproduce import LINES, OTHER_TABLE, PAGE, RESULTS, TABLE, with_tables, with_verdicts
 
-from mcage.cli.main import main
 from mcage.studies.reproduction.figure_data import PLOTS
 from mcage.studies.reproduction.kernel_replays import (
     LIMITS,
@@ -187,13 +185,8 @@ def test_scenarios_slow_down_in_the_order_of_the_paper(rows, limit):
         (("--release", "never"), "release 'never' is unknown; choose from wavefront, work-group"),
     ],
 )
-def test_bad_input_is_refused(arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["mcage", "reproduce", *arguments])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    said = capsys.readouterr().err
-    assert exit_.value.code == 2
+def test_bad_input_is_refused(arguments, message, tmp_path, refusal):
+    said = refusal("reproduce", *arguments)
     assert message in said
     assert len(said.splitlines()) <= 2
     assert list(tmp_path.iterdir()) == []

@@ -20,10 +20,8 @@ from mcage.engines.compiled_cells import CompiledSeconds, _find_failing, are_fau
 from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
 from mcage.engines.numba_engine.most_stressed import look
-from mcage.engines.numba_engine.simd import LINE, aligned_join, aligned_zeros
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
-from mcage.engines.numpy_engine.cell_times import kinds_of_columns
 from mcage.engines.stress import CellSeconds, Moments, TrackedCells, TrackedSeconds
 from mcage.philox import _keep_below
 from mcage.spec import SweepSpec
@@ -75,26 +73,6 @@ def test_what_is_compiled_within_a_function_is_part_of_it():
     with telling_of_compilation(told.append):
         assert function(4) == 9
     assert told == [True]
-
-
-def test_machine_code_that_is_there_is_not_told_of():
-    told, function = [], jitted()
-    function(1)
-    with telling_of_compilation(told.append):
-        function(1)
-    assert not told
-
-
-def test_a_constant_compiles_nothing_more():
-    @inner
-    def add(left, right):
-        return left + right
-
-    def twice(number):
-        return add(add(number, 1), number)
-
-    assert Dispatcher(twice, targetoptions={"nopython": True})(4) == 9
-    assert len(add.signatures) == 1
 
 
 def test_a_function_with_a_lock_is_called_from_python_alone(tmp_path):
@@ -287,38 +265,7 @@ def test_a_model_derived_from_facelift_has_its_own_formula():
 # Tables of the Numba engine begin where a cache line does.
 
 
-@each("rows", [1, 3, 100_000])
-@each("kind", [np.uint32, np.int64])
-def test_arrays_are_zeros_that_begin_with_a_line(rows, kind):
-    array = aligned_zeros((rows, 16), kind)
-    assert array.ctypes.data % LINE == 0
-    assert array.flags.c_contiguous
-    assert (array.shape, array.dtype) == ((rows, 16), np.dtype(kind))
-    assert not array.any()
-
-
-def test_joined_arrays_are_aligned_too():
-    parts = [np.arange(6, dtype=np.uint64).reshape(3, 2), np.ones((1, 2), dtype=np.uint64)]
-    joined = aligned_join(parts)
-    assert np.array_equal(joined, np.concatenate(parts))
-    assert joined.dtype == np.uint64
-    assert joined.ctypes.data % LINE == 0
-
-
 # Does the reference engine tell apart cells that are overwritten or powered by other writes?
-
-
-@pytest.mark.parametrize("rows", [1, 8, 64, 65, 200])
-def test_columns_are_of_a_kind_where_all_rows_are_equal(rows):
-    """Also where rows beyond the first 64 alone differ."""
-    draw = np.random.default_rng(rows)
-    columns = draw.random((rows, 12))[:, draw.integers(12, size=300)] < 0.5
-    columns[-1] ^= draw.random(300) < 0.5
-    first, kind = kinds_of_columns(columns)
-    _, meant_first, meant = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-    assert sorted(first) == sorted(meant_first)
-    assert np.array_equal(columns[:, first[kind]], columns)
-    assert len(set(zip(kind.tolist(), meant.ravel().tolist(), strict=True))) == len(first)
 
 
 # Compiled functions of the host.
@@ -352,24 +299,6 @@ def test_a_function_is_compiled_with_and_without_a_place_for_its_code(monkeypatc
     assert function(3) == 6
     assert function.targetoptions["nogil"]
     assert not function.targetoptions.get("fastmath")
-
-
-def test_arrays_lie_apart(monkeypatch):
-    """The compiler is told so: else each inner loop over several arrays begins with tests."""
-
-    def without_a_place(dispatcher):
-        raise RuntimeError
-
-    def add(left, right, sums):
-        for place in range(len(sums)):
-            sums[place] = left[place] + right[place]
-
-    monkeypatch.setattr(LightDispatcher, "enable_caching", without_a_place)
-    function, sums = compiled(add), np.zeros(3)
-    function(np.arange(3.0), np.arange(3.0), sums)
-    assert sums.tolist() == [0, 2, 4]
-    (code,) = function.inspect_llvm().values()
-    assert code.split("define")[1].split("{")[0].count("ptr noalias") > 5
 
 
 def test_what_is_compiled_is_used_without_what_compiles():

@@ -31,7 +31,7 @@ from mcage.costs import (
 from mcage.costs.activity import KernelActivity
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.outcomes import Meter
-from mcage.replays.outcome import EVENTS, Counters, Event, events_per_cycle
+from mcage.replays.outcome import Counters, Event, events_per_cycle
 from mcage.replays.prepare import prepare
 from mcage.spec.epochs import growth_weights
 from mcage.techniques import TECHNIQUES
@@ -207,10 +207,6 @@ def test_dead_on_arrival(kernels):
     assert life.end.seconds.tolist() == [0, 10 * YEAR]
     for field in dataclasses.fields(found):
         assert np.isnan(getattr(found, field.name)).tolist() == [True, False], field.name
-
-
-def test_events_have_a_column_each():
-    assert sorted(Event) == list(range(EVENTS))
 
 
 # ---- sweeps ------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Layouts of windows: arrays of one kind for all traces."""
 
 import gc
-import types
 import weakref
 
 import numpy as np
@@ -15,17 +14,15 @@ from trace_strategies import ALL_LANES, alloc, release, trace_of, write
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.lifetime.degradation import Slices, worst_cells
-from mcage.replays import most_stressed
 from mcage.replays.most_stressed import (
     BLOCK,
-    TOGETHER,
     Skyline,
     duty_cycles,
     longest_total,
     skyline_cells,
 )
 from mcage.replays.prepare import prepare
-from mcage.replays.schedule import make_schedule, writes_of
+from mcage.replays.schedule import writes_of
 from mcage.techniques import TECHNIQUES
 
 
@@ -41,13 +38,6 @@ def test_arrays_are_writable_whatever_the_size_of_windows(name, size):
 
 
 # Writes of a trace: worked out once for all techniques, and only for as long as the trace is.
-
-
-def test_schedules_of_all_techniques_share_them():
-    trace = small_trace()
-    schedules = [make_schedule(trace, TECHNIQUES[name], 64) for name in ("wc", "rrcd+rc+rar")]
-    for name in ("cycle", "window", "row", "first", "reads_after"):
-        assert len({id(getattr(schedule, name)) for schedule in schedules}) == 1
 
 
 def test_they_go_with_the_trace():
@@ -155,11 +145,6 @@ def test_many_cells_and_many_kernels(kernels):
     assert kernels > 1 or len(skyline.cell) == BLOCK
 
 
-def test_nothing_has_run_yet():
-    skyline = skyline_of(np.random.default_rng(1).random((3, 256)))
-    assert longest_total(np.zeros((2, 3)), skyline).tolist() == [0, 0]
-
-
 def test_what_is_left_are_the_cells_that_no_other_exceeds():
     duty = np.random.default_rng(2).choice([0, 0.25, 0.5, 0.75, 1], (3, 500))
     kept = cells_kept(duty)
@@ -168,49 +153,6 @@ def test_what_is_left_are_the_cells_that_no_other_exceeds():
     unrivalled = {tuple(cell) for cell in duty.T[~exceeded.any(axis=0)]}
     assert len(kept) == len(unrivalled)
     assert {tuple(duty[:, cell]) for cell in kept} == unrivalled
-
-
-def test_with_fewer_comparisons_more_cells_stay_and_the_maximum_is_the_same(monkeypatch):
-    duty = np.random.default_rng(2).random((4, 3000))
-    exact = cells_kept(duty)
-    monkeypatch.setattr(most_stressed, "_filter", filter_comparing(TOGETHER))
-    more = cells_kept(duty)
-    assert set(exact) < set(more)
-    seconds = random_seconds(np.random.default_rng(3), 20, 4)
-    skyline = Skyline.of(more, duty[:, more])
-    assert np.array_equal(longest_total(seconds, skyline), brute_force(seconds, duty))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_it_is_the_same_whether_cells_are_first_compared_with_those_of_their_bit(monkeypatch, seed):
-    """Many equal sums, of which the first of the first bit stays."""
-    rng = np.random.default_rng(seed)
-    duty = random_duty(rng, 3, 2000)
-    at_once = cells_kept(duty)
-    monkeypatch.setattr(most_stressed, "COMPARED", 0)
-    monkeypatch.setattr(most_stressed, "_beside_the_largest", lambda *_: np.arange(2000))
-    assert np.array_equal(at_once, cells_kept(duty))
-
-
-def filter_comparing(most):
-    """The filter as Python, which compares with fewer cells."""
-    python = most_stressed._filter.py_func
-    return types.FunctionType(python.__code__, python.__globals__ | {"COMPARED": most})
-
-
-def test_a_skyline_is_whole_blocks_with_their_largest_duties():
-    duty = random_duty(np.random.default_rng(5), 4, 1000)
-    skyline = skyline_of(duty)
-    assert len(skyline.cell) % BLOCK == 0
-    assert np.array_equal(skyline.duty, duty[:, skyline.cell])
-    assert np.array_equal(skyline.largest, skyline.duty.reshape(4, -1, BLOCK).max(axis=2))
-
-
-def test_like_cells_stand_side_by_side():
-    """Otherwise every bound is the largest of all, and every cell is looked at."""
-    duty = np.random.default_rng(2).beta(0.2, 0.8, (3, 1 << 12))
-    bits = skyline_of(duty).cell % 32
-    assert np.all(np.diff(bits) >= 0)
 
 
 def test_duty_cycles_are_quotients_of_cycles():

@@ -479,11 +479,6 @@ def test_user_defined_code_and_other_traces_are_not_replayed(swept):
             assert reason in figure.reason
 
 
-def test_a_sheet_knows_its_columns():
-    assert [Sheet(180.0, "").columns(panels) for panels in (1, 2, 3, 4, 7)] == [1, 2, 3, 2, 3]
-    assert Sheet(85.0, "").columns(4) == 1
-
-
 def test_a_figure_of_a_column_is_at_most_twice_as_high_as_wide():
     pages = [len(part) for _, _, part in Sheet(WIDTHS_MM[0], "").pages("a", range(6), 60.0)]
     assert pages == [2, 2, 2]

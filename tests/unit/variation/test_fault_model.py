@@ -15,7 +15,7 @@ from mcage.variation.fault_maps import EntryFaults, NewSlices, class_shares, fau
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.modes import MODES
 from mcage.variation.published_table import exact_counts, sample_table
-from mcage.variation.scenarios import PUBLISHED, SCENARIOS, ArraySize, Scenario, constants, scenario
+from mcage.variation.scenarios import PUBLISHED, SCENARIOS, ArraySize, constants, scenario
 from mcage.variation.vmin_tail import TailCells, sample_tail
 
 
@@ -175,20 +175,6 @@ def test_new_slices_have_their_faults_apart(spread_blocks: bool) -> None:
     np.testing.assert_array_equal(new.tail.slice_entry, cells.slice_entry[~faulty])
 
 
-def test_cells_at_some_places() -> None:
-    """Three instances, the second of which has no cells."""
-    cells = TailCells(np.array([0, 2, 2, 5]), np.arange(5, dtype=np.int32), np.arange(5.0))
-    some = cells.at(np.array([2, 4]), np.array([1, 2]))
-    assert some.offsets.tolist() == [0, 0, 2]
-    assert some.cell.tolist() == [2, 4]
-    assert some.vmin_volts.tolist() == [2, 4]
-    assert some.instance.tolist() == [1, 1]
-    everyone = cells.at(np.array([1, 2]), np.arange(3))
-    assert everyone.offsets.tolist() == [0, 1, 1, 2]
-    nothing = cells.at(np.empty(0, np.int64), np.array([0, 2]))
-    assert nothing.offsets.tolist() == [0, 0, 0]
-
-
 def test_faults_grow_with_a_falling_vdd() -> None:
     cells = sample_tail(scenario("clustered"), 1, np.arange(10), 0.46)
     maps = [fault_map(cells, cells.vmin_volts > vdd) for vdd in (0.52, 0.50, 0.48, 0.46)]
@@ -339,9 +325,3 @@ def test_arrays_are_whole_nodes(size: str, rows: int, columns: int) -> None:
 def test_sizes_that_cannot_be_read(text: str) -> None:
     with pytest.raises(UserError, match=r"arrays = .*, expected ENTRIESxBITS"):
         ArraySize.of(text)
-
-
-def test_own_scenario() -> None:
-    own = dataclasses.replace(scenario("common"), name="mine", mu_volts=0.2)
-    assert isinstance(own, Scenario)
-    assert scenario("common").mu_volts == 0.1463
