@@ -25,7 +25,6 @@ from mcage.engines.numba_engine.residencies import ALL_COMPONENTS, BITS, END, LA
 from mcage.engines.numba_engine.simd import (
     COMPONENTS,
     add_row,
-    add_row_where,
     add_where,
     aligned_zeros,
     prefetch,
@@ -239,18 +238,13 @@ def _add(residencies: Any, lives: Any, sums: Any, row: int, views: Any, view: in
     """Add an occupancy to a view, and what the view held since the occupant before."""
     since, held, first = views.since, views.held, views.first
     residency, start, end = lives.residency, lives.start, lives.end
-    if residencies.rules.gated:
-        if lives.complete:
-            add_row(sums, row, residencies.at_most, residency)
-        else:
-            _add_where(sums, row, ALL_COMPONENTS, end - start)
-        return
-    gap = sums.dtype.type(start - since[view])
     if lives.complete:
-        add_row_where(sums, row, residencies.at_most, residency, held[view], gap)
+        add_row(sums, row, residencies.at_most, residency)
     else:
-        add_where(sums, row, held[view], gap)
         _add_where(sums, row, ALL_COMPONENTS, end - start)
+    if residencies.rules.gated:
+        return
+    _add_where(sums, row, held[view], start - since[view])
     first[view] = start if since[view] < 0 else first[view]
     since[view] = end
     held[view] = residencies.facts[residency, LAST]

@@ -1,12 +1,13 @@
 """Wide operations that Numba has no words for: a set of the 64 components is a 64-bit word.
 
 A compiler turns each into a few vector instructions of the machine at hand (one to four on
-AVX-512, where such a word is a mask register).
+AVX-512, where such a word is a mask register). And arrays that begin where a cache line does, so
+that a row lies in as few lines as possible.
 """
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -15,76 +16,26 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
 
-# Vectors of 64 components in the words of LLVM: what the wide operations of `simd` are made of.
-
 COMPONENTS = 64
-WORD = ir.IntType(64)
 
+AT_ONCE = 4
+"""Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
+with some left to work with."""
 
-def everywhere(builder: Any, value: Any, vector: Any) -> Any:
-    """Vector with the same value in all elements."""
-    zero = ir.Constant(ir.IntType(32), 0)
-    alone = builder.insert_element(ir.Constant(vector, ir.Undefined), value, zero)
-    nowhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-    return builder.shuffle_vector(alone, ir.Constant(vector, ir.Undefined), nowhere)
+FIRST_BITS = (1 << AT_ONCE) - 1
+"""The first `AT_ONCE` bits of a word."""
 
+PARTS = 4
+"""Parts of 16 components that may count for cycles of their own."""
 
-def variable(builder: Any, value_type: Any) -> Any:
-    """Place on the stack, which a compiler turns into registers."""
-    return cgutils.alloca_once(builder, value_type)  # type: ignore[no-untyped-call]
-
-
-class Components:
-    """Rows of 64 integers of a C-contiguous array as single values."""
-
-    def __init__(self, context: Any, builder: Any, array_type: Any) -> None:
-        self._context, self._builder, self._array_type = context, builder, array_type
-        self._item = context.get_value_type(array_type.dtype)
-        self._bytes = array_type.dtype.bitwidth // 8
-        self.type = ir.VectorType(self._item, COMPONENTS)
-        self.nothing = ir.Constant(self.type, [0] * COMPONENTS)
-
-    def at(self, array: Any, row: Any) -> Any:
-        """Address of a row."""
-        view = self._context.make_array(self._array_type)(self._context, self._builder, array)
-        data = view.data
-        first = self._builder.gep(data, [self._builder.mul(row, WORD(COMPONENTS))])
-        return self._builder.bitcast(first, self.type.as_pointer())
-
-    def load(self, place: Any) -> Any:
-        """Load the row at an address."""
-        return self._builder.load(place, align=self._bytes)
-
-    def store(self, value: Any, place: Any) -> None:
-        """Store a row at an address."""
-        self._builder.store(value, place, align=self._bytes)
-
-    def load_in_parts(self, items: Any, index: Any, parts: int) -> Any:
-        """Vector of ``parts`` items from ``index * parts`` on, each in 64 / parts components."""
-        vector = ir.VectorType(self._item, parts)
-        first = self._builder.gep(items, [self._builder.mul(index, WORD(parts))])
-        loaded = self.load(self._builder.bitcast(first, vector.as_pointer()))
-        lanes = [component * parts // COMPONENTS for component in range(COMPONENTS)]
-        places = ir.Constant(ir.VectorType(ir.IntType(32), COMPONENTS), lanes)
-        return self._builder.shuffle_vector(loaded, ir.Constant(vector, ir.Undefined), places)
-
-    def add_each(self, total: Any, word: Any, each: Any) -> Any:
-        """Vector with what is in ``each`` more in every component of ``word``."""
-        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
-        return self._builder.add(total, self._builder.select(chosen, each, self.nothing))
-
-    def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
-        """Vector with ``cycles`` more in every component of ``word``."""
-        return self.add_each(total, word, everywhere(self._builder, cycles, self.type))
-
-
-# Arrays that begin where a cache line does, so that a row lies in as few lines as possible.
-#
-# NumPy's memory begins 16 bytes after one where an array is large: a row of 64 bytes is in two
-# lines then, and every vector of 512 bits that is loaded from it.
+TOGETHER = 8
+"""Tracked cells that are summed together."""
 
 LINE = 64
-"""Bytes of a cache line."""
+"""Bytes of a cache line. NumPy's memory begins 16 bytes after one where an array is large."""
+
+_WORD, _HALF = ir.IntType(64), ir.IntType(32)
+_READ, _KEEP, _DATA = _HALF(0), _HALF(3), _HALF(1)
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -101,25 +52,71 @@ def aligned_join(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts, out=aligned_zeros(shape, parts[0].dtype))
 
 
-AT_ONCE = 4
-"""Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
-with some left to work with."""
+class _Rows:
+    """Rows of 64 integers of a C-contiguous array as single values."""
 
-FIRST_BITS = (1 << AT_ONCE) - 1
-"""The first `AT_ONCE` bits of a word."""
+    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
+        self._builder, self._bytes = builder, array_type.dtype.bitwidth // 8
+        self._data = context.make_array(array_type)(context, builder, array).data
+        self.type = ir.VectorType(context.get_value_type(array_type.dtype), COMPONENTS)
+        self.nothing = ir.Constant(self.type, [0] * COMPONENTS)
 
-PARTS = 4
-"""Parts of 16 components that may count for cycles of their own."""
+    def _address(self, row: Any, vector: Any) -> Any:
+        first = self._builder.gep(self._data, [self._builder.mul(row, _WORD(vector.count))])
+        return self._builder.bitcast(first, vector.as_pointer())
 
-TOGETHER = 8
-"""Tracked cells that are summed together."""
+    def load(self, row: Any) -> Any:
+        return self._builder.load(self._address(row, self.type), align=self._bytes)
 
-_READ, _KEEP, _DATA = 0, 3, 1
+    def store(self, row: Any, value: Any) -> None:
+        self._builder.store(value, self._address(row, self.type), align=self._bytes)
+
+    def load_in_parts(self, row: Any, parts: int) -> Any:
+        """A row of so many items, each of them in 64 / parts components."""
+        vector = ir.VectorType(self.type.element, parts)
+        loaded = self._builder.load(self._address(row, vector), align=self._bytes)
+        lanes = [component * parts // COMPONENTS for component in range(COMPONENTS)]
+        places = ir.Constant(ir.VectorType(_HALF, COMPONENTS), lanes)
+        return self._builder.shuffle_vector(loaded, ir.Constant(vector, ir.Undefined), places)
+
+    def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
+        """Vector with ``cycles``, a vector or a number, more in every component of ``word``."""
+        if not isinstance(cycles.type, ir.VectorType):
+            cycles = _everywhere(self._builder, cycles, self.type)
+        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
+        return self._builder.add(total, self._builder.select(chosen, cycles, self.nothing))
 
 
-@intrinsic
-def _lowest_bit(typing_context: Any, word: Any) -> Any:
-    """Position of the lowest set bit of a non-zero word."""
+def _everywhere(builder: Any, value: Any, vector: Any) -> Any:
+    """Vector with the same value in all elements."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    alone = builder.insert_element(undefined, value, _HALF(0))
+    nowhere = ir.Constant(ir.VectorType(_HALF, vector.count), [0] * vector.count)
+    return builder.shuffle_vector(alone, undefined, nowhere)
+
+
+def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that compiled functions call, without the typing context."""
+    operation: Callable[..., Any] = intrinsic(function)
+    return operation
+
+
+def _item(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Address of an item of a C-contiguous array, counted from its beginning."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [index])
+
+
+def _variable(builder: Any, value: Any) -> Any:
+    """Place on the stack that holds a value, which a compiler turns into registers."""
+    place = cgutils.alloca_once(builder, value.type)  # type: ignore[no-untyped-call]
+    builder.store(value, place)
+    return place
+
+
+@_operation
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -127,197 +124,126 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@intrinsic
-def _with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
-    """Components whose word in a row of uint32[:, 64] has a bit."""
-    signature = types.uint64(words, types.int64, types.uint32)
+@_operation
+def with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
+    """`with_bit(words, row, bit)`: components whose word in a row of uint32[:, 64] has a bit."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         words, row, bit = arguments
-        components = Components(context, builder, signature.args[0])
-        bits = everywhere(builder, builder.shl(bit.type(1), bit), components.type)
-        chosen = builder.and_(components.load(components.at(words, row)), bits)
-        return builder.bitcast(builder.icmp_unsigned("!=", chosen, components.nothing), WORD)
+        rows = _Rows(context, builder, signature.args[0], words)
+        bits = _everywhere(builder, builder.shl(bit.type(1), bit), rows.type)
+        chosen = builder.and_(rows.load(row), bits)
+        return builder.bitcast(builder.icmp_unsigned("!=", chosen, rows.nothing), _WORD)
 
-    return signature, generate
+    return types.uint64(words, types.int64, types.uint32), generate
 
 
-@intrinsic
-def _sum_components(
+@_operation
+def sum_components(
     typing_context: Any, words: Any, cycles: Any, count: Any, sums: Any, row: Any
 ) -> Any:
-    """Add ``cycles[i]`` to ``sums[row, c]`` for all components c in ``words[i]``, for i < count."""
-    signature = types.void(words, cycles, types.int64, sums, types.int64)
+    """`sum_components(words, cycles, count, sums, row)`: ``words[i]`` counts for ``cycles[i]``.
+
+    In a row of T[:, 64], for i < count; uint64[n], T[n]. T has 32 or 64 bits.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word_type, cycles_type, _, sums_type, _ = signature.args
         words, cycles, count, sums, row = arguments
-        word_at = context.make_array(word_type)(context, builder, words).data
-        cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
-        components = Components(context, builder, sums_type)
-        place = components.at(sums, row)
-        total = variable(builder, components.type)
-        builder.store(components.load(place), total)
+        rows = _Rows(context, builder, signature.args[3], sums)
+        total = _variable(builder, rows.load(row))
         with cgutils.for_range(builder, count) as loop:
-            word = builder.load(builder.gep(word_at, [loop.index]))
-            each = builder.load(builder.gep(cycles_at, [loop.index]))
-            builder.store(components.add_where(builder.load(total), word, each), total)
-        components.store(builder.load(total), place)
+            word = builder.load(_item(context, builder, signature.args[0], words, loop.index))
+            each = builder.load(_item(context, builder, signature.args[1], cycles, loop.index))
+            builder.store(rows.add_where(builder.load(total), word, each), total)
+        rows.store(row, builder.load(total))
         return context.get_dummy_value()
 
-    return signature, generate
+    return types.void(words, cycles, types.int64, sums, types.int64), generate
 
 
-@intrinsic
-def _sum_planes(
-    typing_context: Any,
-    planes: Any,
-    rows: Any,
-    cycles: Any,
-    begin: Any,
-    end: Any,
-    first: Any,
-    sums: Any,
-) -> Any:
-    """`sum_components` for `AT_ONCE` columns of planes from column ``first`` on."""
-    return _summing(planes, rows, cycles, sums, AT_ONCE)
+def _sum_of_planes(columns: int, anew: bool = False, parts: int = 1) -> Callable[..., Any]:
+    """Sum of so many columns of planes for compiled functions, for cycles of so many parts.
+
+    ``(planes, rows, cycles, begin, end, first, sums)``: uint64[:, n], uint32[m], T[m] or
+    T[m, parts]; word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[n, 64], for
+    begin <= i < end and the columns from ``first`` on; from zero on, or added to what is there.
+    """
+
+    @_operation
+    def sum_up(
+        typing_context: Any,
+        planes: Any,
+        rows: Any,
+        cycles: Any,
+        begin: Any,
+        end: Any,
+        first: Any,
+        sums: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            planes, rows, cycles, begin, end, first, sums = arguments
+            view = context.make_array(signature.args[0])(context, builder, planes)
+            width = builder.extract_value(view.shape, 1)
+            start = builder.gep(view.data, [first])
+            of_sums = _Rows(context, builder, signature.args[6], sums)
+            of_cycles = _Rows(context, builder, signature.args[2], cycles)
+            places = [builder.add(first, _WORD(column)) for column in range(columns)]
+            totals = [
+                _variable(builder, of_sums.nothing if anew else of_sums.load(place))
+                for place in places
+            ]
+            with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+                row = builder.load(_item(context, builder, signature.args[1], rows, index))
+                words = builder.gep(start, [builder.mul(builder.zext(row, _WORD), width)])
+                each = of_cycles.load_in_parts(index, parts)
+                for column, total in enumerate(totals):
+                    word = builder.load(builder.gep(words, [_WORD(column)]))
+                    builder.store(of_sums.add_where(builder.load(total), word, each), total)
+            for place, total in zip(places, totals, strict=True):
+                of_sums.store(place, builder.load(total))
+            return context.get_dummy_value()
+
+        long = types.int64
+        return types.void(planes, rows, cycles, long, long, long, sums), generate
+
+    return sum_up
 
 
-@intrinsic
-def _sum_planes_anew(
-    typing_context: Any,
-    planes: Any,
-    rows: Any,
-    cycles: Any,
-    begin: Any,
-    end: Any,
-    first: Any,
-    sums: Any,
-) -> Any:
-    """`sum_planes` from zero on, whatever the sums were."""
-    return _summing(planes, rows, cycles, sums, AT_ONCE, anew=True)
+sum_plane = _sum_of_planes(1)
+sum_planes = _sum_of_planes(AT_ONCE)
+sum_planes_anew = _sum_of_planes(AT_ONCE, anew=True)
+sum_planes_in_parts = _sum_of_planes(AT_ONCE, parts=PARTS)
 
 
-@intrinsic
-def _sum_planes_in_parts(
-    typing_context: Any,
-    planes: Any,
-    rows: Any,
-    cycles: Any,
-    begin: Any,
-    end: Any,
-    first: Any,
-    sums: Any,
-) -> Any:
-    """`sum_planes` with cycles for each of the `PARTS` of the components."""
-    return _summing(planes, rows, cycles, sums, AT_ONCE, parts=PARTS)
-
-
-@intrinsic
-def _sum_plane(
-    typing_context: Any,
-    planes: Any,
-    rows: Any,
-    cycles: Any,
-    begin: Any,
-    end: Any,
-    first: Any,
-    sums: Any,
-) -> Any:
-    """`sum_components` for one column of planes."""
-    return _summing(planes, rows, cycles, sums, 1)
-
-
-def _summing(
-    planes: Any, rows: Any, cycles: Any, sums: Any, at_once: int, anew: bool = False, parts: int = 1
-) -> Any:
-    """Signature and code of a sum over several columns."""
-    long = types.int64
-    signature = types.void(planes, rows, cycles, long, long, long, sums)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        planes_type, rows_type, cycles_type, _, _, _, sums_type = signature.args
-        planes, rows, cycles, begin, end, first, sums = arguments
-        view = context.make_array(planes_type)(context, builder, planes)
-        columns = builder.extract_value(view.shape, 1)
-        start = builder.gep(view.data, [first])
-        row_at = context.make_array(rows_type)(context, builder, rows).data
-        cycles_at = context.make_array(cycles_type)(context, builder, cycles).data
-        components = Components(context, builder, sums_type)
-        places, totals = [], []
-        for column in range(at_once):
-            place = components.at(sums, builder.add(first, WORD(column)))
-            total = variable(builder, components.type)
-            builder.store(components.nothing if anew else components.load(place), total)
-            places.append(place)
-            totals.append(total)
-        with cgutils.for_range_slice(builder, begin, end, WORD(1), inc=True) as (index, _):
-            row = builder.zext(builder.load(builder.gep(row_at, [index])), WORD)
-            word_at = builder.gep(start, [builder.mul(row, columns)])
-            each = components.load_in_parts(cycles_at, index, parts)
-            for column, total in enumerate(totals):
-                word = builder.load(builder.gep(word_at, [WORD(column)]))
-                builder.store(components.add_each(builder.load(total), word, each), total)
-        for place, total in zip(places, totals, strict=True):
-            components.store(builder.load(total), place)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def _add_where(typing_context: Any, sums: Any, row: Any, word: Any, cycles: Any) -> Any:
-    """Add ``cycles`` to ``sums[row, c]`` for every component c in ``word``."""
-    signature = types.void(sums, types.int64, types.uint64, sums.dtype)
+@_operation
+def add_where(typing_context: Any, sums: Any, row: Any, word: Any, cycles: Any) -> Any:
+    """`add_where(sums, row, word, cycles)`: to the components of ``word`` in a row of T[:, 64]."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, word, cycles = arguments
-        components = Components(context, builder, signature.args[0])
-        place = components.at(sums, row)
-        components.store(components.add_where(components.load(place), word, cycles), place)
+        rows = _Rows(context, builder, signature.args[0], sums)
+        rows.store(row, rows.add_where(rows.load(row), word, cycles))
         return context.get_dummy_value()
 
-    return signature, generate
+    return types.void(sums, types.int64, types.uint64, sums.dtype), generate
 
 
-@intrinsic
-def _add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: Any) -> Any:
-    """Add row ``added_row`` of one array [:, 64] to row ``row`` of another."""
-    signature = types.void(sums, types.int64, added, types.int64)
+@_operation
+def add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: Any) -> Any:
+    """`add_row(sums, row, added, added_row)`: a row of T[:, 64] to a row of another."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, row, added, added_row = arguments
-        components = Components(context, builder, signature.args[0])
-        source = Components(context, builder, signature.args[2])
-        place = components.at(sums, row)
-        more = source.load(source.at(added, added_row))
-        components.store(builder.add(components.load(place), more), place)
+        rows = _Rows(context, builder, signature.args[0], sums)
+        more = _Rows(context, builder, signature.args[2], added).load(added_row)
+        rows.store(row, builder.add(rows.load(row), more))
         return context.get_dummy_value()
 
-    return signature, generate
+    return types.void(sums, types.int64, added, types.int64), generate
 
 
-@intrinsic
-def _add_row_where(
-    typing_context: Any, sums: Any, row: Any, added: Any, added_row: Any, word: Any, cycles: Any
-) -> Any:
-    """`add_row` and `add_where` on the same row."""
-    signature = types.void(sums, types.int64, added, types.int64, types.uint64, sums.dtype)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        sums, row, added, added_row, word, cycles = arguments
-        components = Components(context, builder, signature.args[0])
-        source = Components(context, builder, signature.args[2])
-        place = components.at(sums, row)
-        total = builder.add(components.load(place), source.load(source.at(added, added_row)))
-        components.store(components.add_where(total, word, cycles), place)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def _sum_cells(
+@_operation
+def sum_cells(
     typing_context: Any,
     planes: Any,
     rows: Any,
@@ -330,49 +256,47 @@ def _sum_cells(
     sums: Any,
     group: Any,
 ) -> Any:
-    """Sum up a group of `TOGETHER` cells over the rows ``begin`` ... ``end`` - 1."""
+    """Sum up a group of `TOGETHER` cells over the rows ``begin`` ... ``end`` - 1.
+
+    Bit ``components[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts
+    for ``cycles[i]`` in ``sums[group, c]``; these three are of 64 bits, [:, 8].
+    """
     long = types.int64
     signature = types.void(
         planes, rows, cycles, long, long, types.uint64, columns, components, sums, long
     )
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        types_of = signature.args
+        of = signature.args
         planes, rows, cycles, begin, end, shift, columns, components, sums, group = arguments
-        vector = ir.VectorType(WORD, TOGETHER)
-        view = context.make_array(types_of[0])(context, builder, planes)
+        vector = ir.VectorType(_WORD, TOGETHER)
+        nothing, lowest = (ir.Constant(vector, [value] * TOGETHER) for value in (0, 1))
+        view = context.make_array(of[0])(context, builder, planes)
         width = builder.extract_value(view.shape, 1)
-        row_at = context.make_array(types_of[1])(context, builder, rows).data
-        cycles_at = context.make_array(types_of[2])(context, builder, cycles).data
-        first = builder.mul(group, WORD(TOGETHER))
+        first = builder.mul(group, _WORD(TOGETHER))
 
         def of_group(array: Any, array_type: Any) -> Any:
-            data = context.make_array(array_type)(context, builder, array).data
-            return builder.bitcast(builder.gep(data, [first]), vector.as_pointer())
+            at = _item(context, builder, array_type, array, first)
+            return builder.bitcast(at, vector.as_pointer())
 
-        column = builder.load(of_group(columns, types_of[6]), align=8)
-        component = builder.load(of_group(components, types_of[7]), align=8)
-        place = of_group(sums, types_of[8])
-        total = variable(builder, vector)
-        builder.store(builder.load(place, align=8), total)
-        shifts = everywhere(builder, shift, vector)
-        lowest = ir.Constant(vector, [1] * TOGETHER)
-        with cgutils.for_range_slice(builder, begin, end, WORD(1), inc=True) as (index, _):
-            row = builder.zext(builder.load(builder.gep(row_at, [index])), WORD)
+        column = builder.load(of_group(columns, of[6]), align=8)
+        component = builder.load(of_group(components, of[7]), align=8)
+        place = of_group(sums, of[8])
+        total = _variable(builder, builder.load(place, align=8))
+        shifts = _everywhere(builder, shift, vector)
+        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+            row = builder.zext(builder.load(_item(context, builder, of[1], rows, index)), _WORD)
             start = builder.gep(view.data, [builder.mul(row, width)])
             words = ir.Constant(vector, ir.Undefined)
             for which in range(TOGETHER):
-                position = ir.Constant(ir.IntType(32), which)
-                word_at = builder.gep(start, [builder.extract_element(column, position)])
-                words = builder.insert_element(words, builder.load(word_at), position)
+                word_at = builder.gep(start, [builder.extract_element(column, _HALF(which))])
+                words = builder.insert_element(words, builder.load(word_at), _HALF(which))
             bits = builder.and_(builder.lshr(builder.shl(words, shifts), component), lowest)
-            each = builder.load(builder.gep(cycles_at, [index]))
-            if each.type != WORD:
-                each = builder.zext(each, WORD)
-            lit = builder.icmp_unsigned("!=", bits, ir.Constant(vector, [0] * TOGETHER))
-            more = builder.select(
-                lit, everywhere(builder, each, vector), ir.Constant(vector, [0] * TOGETHER)
-            )
+            each = builder.load(_item(context, builder, of[2], cycles, index))
+            if each.type != _WORD:
+                each = builder.zext(each, _WORD)
+            lit = builder.icmp_unsigned("!=", bits, nothing)
+            more = builder.select(lit, _everywhere(builder, each, vector), nothing)
             builder.store(builder.add(builder.load(total), more), total)
         builder.store(builder.load(total), place, align=8)
         return context.get_dummy_value()
@@ -380,70 +304,24 @@ def _sum_cells(
     return signature, generate
 
 
-@intrinsic
-def _prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Start loading the cache line of an item of a C-contiguous array; does nothing else."""
-    signature = types.void(array, types.int64, types.int64)
+@_operation
+def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
+    """`prefetch(array, row, column)`: start loading the cache line of an item; column 0 in 1-D."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, row, column = arguments
         view = context.make_array(signature.args[0])(context, builder, array)
-        row_bytes = builder.extract_value(view.strides, 0)
-        item_bytes = ir.Constant(row_bytes.type, signature.args[0].dtype.bitwidth // 8)
-        start = builder.bitcast(view.data, ir.IntType(8).as_pointer())
-        offset = builder.add(builder.mul(row, row_bytes), builder.mul(column, item_bytes))
-        integer = ir.IntType(32)
+        item_bytes = _WORD(signature.args[0].dtype.bitwidth // 8)
+        offset = builder.mul(row, builder.extract_value(view.strides, 0))
+        offset = builder.add(offset, builder.mul(column, item_bytes))
+        byte = ir.IntType(8).as_pointer()
         hint = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
             builder.module,
-            ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), integer, integer, integer]),
+            ir.FunctionType(ir.VoidType(), [byte, _HALF, _HALF, _HALF]),
             "llvm.prefetch.p0",
         )
-        builder.call(
-            hint, [builder.gep(start, [offset]), integer(_READ), integer(_KEEP), integer(_DATA)]
-        )
+        address = builder.gep(builder.bitcast(view.data, byte), [offset])
+        builder.call(hint, [address, _READ, _KEEP, _DATA])
         return context.get_dummy_value()
 
-    return signature, generate
-
-
-lowest_bit = cast(Callable[[Any], int], _lowest_bit)
-"""`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
-
-with_bit = cast(Callable[[Any, int, Any], Any], _with_bit)
-"""`with_bit(words, row, bit)`: the components whose word in a row of uint32[:, 64] has a bit."""
-
-sum_components = cast(Callable[[Any, Any, int, Any, int], None], _sum_components)
-"""`sum_components(words, cycles, count, sums, row)`: uint64[n], T[n], count <= n, to a row of
-T[:, 64] where T has 32 or 64 bits."""
-
-sum_planes = cast(Callable[..., None], _sum_planes)
-"""`sum_planes(planes, rows, cycles, begin, end, first, sums)`: uint64[:, columns], uint32[n], T[n];
-word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[columns, 64], for
-begin <= i < end and the `AT_ONCE` columns from ``first`` on."""
-
-sum_planes_anew = cast(Callable[..., None], _sum_planes_anew)
-"""`sum_planes_anew(planes, rows, cycles, begin, end, first, sums)`: the same from zero on."""
-
-sum_planes_in_parts = cast(Callable[..., None], _sum_planes_in_parts)
-"""`sum_planes_in_parts(planes, rows, cycles, begin, end, first, sums)`: `sum_planes` where part p
-of the components, 16 p ... 16 p + 15, counts for ``cycles[i, p]``; T[n, 4]."""
-
-sum_plane = cast(Callable[..., None], _sum_plane)
-"""`sum_plane(planes, rows, cycles, begin, end, column, sums)`: the same for one column."""
-
-sum_cells = cast(Callable[..., None], _sum_cells)
-"""`sum_cells(planes, rows, cycles, begin, end, shift, columns, components, sums, group)`: bit
-``components[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts for
-``cycles[i]`` in ``sums[group, c]``, for begin <= i < end; the last three are of 64 bits, [:, 8]."""
-
-add_where = cast(Callable[[Any, Any, Any, Any], None], _add_where)
-"""`add_where(sums, row, word, cycles)`: to the components of ``word`` in a row of T[:, 64]."""
-
-add_row = cast(Callable[[Any, Any, Any, Any], None], _add_row)
-"""`add_row(sums, row, added, added_row)`: a row of T[:, 64] to a row of another."""
-
-add_row_where = cast(Callable[[Any, Any, Any, Any, Any, Any], None], _add_row_where)
-"""`add_row_where(sums, row, added, added_row, word, cycles)`: `add_row` and `add_where`."""
-
-prefetch = cast(Callable[[Any, int, int], None], _prefetch)
-"""`prefetch(array, row, column)`, for compiled functions; of a 1-D array, column 0."""
+    return types.void(array, types.int64, types.int64), generate
