@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 
 from mcage.errors import UserError
 
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+"""Arrays by the type of their items; docstrings say their shapes."""
+
 COMPONENT_BITS = 32
 MOST_COMPONENTS = 64
 """A set of components is a 64-bit word."""

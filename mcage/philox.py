@@ -16,9 +16,9 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from mcage.compiled import compiled
+from mcage.geometry import Booleans, Floats, Integers, Words
 from mcage.random import successive_streams
 
 _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
@@ -73,12 +73,7 @@ def _number(word: np.uint64) -> float:
     return np.float64(np.int64(word >> _UNUSED_BITS)) * _STEP
 
 
-def numbers_at(
-    keys: NDArray[np.uint64],
-    streams: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def numbers_at(keys: Words, streams: Integers, rows: Integers, places: Integers) -> Floats:
     """Numbers at places of streams.
 
     Parameters
@@ -101,12 +96,7 @@ def numbers_at(
     return upper.astype(np.float64) * _STEP
 
 
-def _words_at(
-    keys: NDArray[np.uint64],
-    streams: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-) -> NDArray[np.uint64]:
+def _words_at(keys: Words, streams: Integers, rows: Integers, places: Integers) -> Words:
     """Words of which the numbers at places of streams are made."""
     words = np.empty(len(rows), np.uint64)
     _fill_in(keys, streams, rows, places, words)
@@ -115,11 +105,7 @@ def _words_at(
 
 @compiled
 def _fill_in(
-    keys: NDArray[np.uint64],
-    streams: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-    words: NDArray[np.uint64],
+    keys: Words, streams: Integers, rows: Integers, places: Integers, words: Words
 ) -> None:
     for wanted in range(len(rows)):
         row, place = rows[wanted], places[wanted]
@@ -127,9 +113,7 @@ def _fill_in(
         words[wanted] = _words(counter, stream, keys[row, 0], keys[row, 1])[place % _WORDS]
 
 
-def integers_below(
-    bound: int, key: NDArray[np.uint64], streams: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
+def integers_below(bound: int, key: Words, streams: Integers, count: int) -> Integers:
     """The first integers of streams, as `Generator.integers` draws them.
 
     Parameters
@@ -154,9 +138,7 @@ def integers_below(
     )
 
 
-def distinct_below(
-    bound: int, key: NDArray[np.uint64], streams: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
+def distinct_below(bound: int, key: Words, streams: Integers, count: int) -> Integers:
     """Different integers of streams, as `Generator.choice` draws them first, unshuffled.
 
     Parameters as of `integers_below`; bound is count or more. For each of the last numbers below
@@ -164,7 +146,7 @@ def distinct_below(
     already (Floyd; Bentley, CACM 1987).
     """
 
-    def choose(drawing: np.random.Generator) -> NDArray[np.int64]:
+    def choose(drawing: np.random.Generator) -> Integers:
         return drawing.choice(bound, count, replace=False, shuffle=False)
 
     numbers, final = _integers(key, streams, np.arange(bound - count, bound, dtype=np.uint64) + 1)
@@ -173,9 +155,7 @@ def distinct_below(
     return _redrawn(numbers, ~final | (count > bound // _TAIL), key, streams, choose)
 
 
-def _integers(
-    key: NDArray[np.uint64], streams: NDArray[np.int64], bounds: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _integers(key: Words, streams: Integers, bounds: Words) -> tuple[Integers, Booleans]:
     """Integers of each stream below bounds uint64[n]: int64[I, n]; where they are final: bool[I].
 
     An integer is the upper half of the product of bound and half a word; it is drawn again if the
@@ -191,12 +171,12 @@ def _integers(
 
 
 def _redrawn(
-    numbers: NDArray[np.int64],
-    again: NDArray[np.bool_],
-    key: NDArray[np.uint64],
-    streams: NDArray[np.int64],
-    draw: Callable[[np.random.Generator], NDArray[np.int64]],
-) -> NDArray[np.int64]:
+    numbers: Integers,
+    again: Booleans,
+    key: Words,
+    streams: Integers,
+    draw: Callable[[np.random.Generator], Integers],
+) -> Integers:
     """Numbers of all streams; those of some, bool[I], are drawn by NumPy."""
     rows = np.flatnonzero(again)
     for row, drawing in zip(
@@ -207,8 +187,8 @@ def _redrawn(
 
 
 def first_numbers_below(
-    keys: NDArray[np.uint64], streams: NDArray[np.int64], bounds: NDArray[np.float64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    keys: Words, streams: Integers, bounds: Floats, count: int
+) -> tuple[Integers, Integers, Floats]:
     """Those of the first numbers of streams that do not exceed their bounds.
 
     Parameters
@@ -234,13 +214,13 @@ def first_numbers_below(
 
 @compiled
 def _keep_below(
-    keys: NDArray[np.uint64],
-    streams: NDArray[np.int64],
-    bounds: NDArray[np.float64],
+    keys: Words,
+    streams: Integers,
+    bounds: Floats,
     count: int,
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-    numbers: NDArray[np.float64],
+    rows: Integers,
+    places: Integers,
+    numbers: Floats,
 ) -> int:
     """Fill in what `first_numbers_below` returns, and one more; return how many they are."""
     _, bound_rows, columns = bounds.shape

@@ -22,6 +22,7 @@ from mcage.engines.stress import (
     Moments,
     TrackedSeconds,
 )
+from mcage.geometry import Booleans, Floats, Integers
 
 _LEAST = sys.float_info.min
 
@@ -29,25 +30,21 @@ _LEAST = sys.float_info.min
 class _Rates(NamedTuple):
     """What the formula of `facelift` takes, of each: float64[I] or [1]."""
 
-    stress: NDArray[np.float64]
-    diffusion: NDArray[np.float64]
-    activity: NDArray[np.float64]
-    eta: NDArray[np.float64]
+    stress: Floats
+    diffusion: Floats
+    activity: Floats
+    eta: Floats
 
 
 class CompiledSeconds(TrackedSeconds):
     """As `TrackedSeconds`."""
 
-    def begin_epoch(self, instances: NDArray[np.int64]) -> None:
+    def begin_epoch(self, instances: Integers) -> None:
         """See `TrackedSeconds.begin_epoch`."""
         _begin(self._among(instances), self._tracked.instance, self.now, self._before)
 
     def add_duties(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        duties: FaultFreeDuties,
-        seconds: float,
+        self, instances: Integers, kernel: Integers, duties: FaultFreeDuties, seconds: float
     ) -> None:
         """Let instances without faults run a kernel each, for so many seconds.
 
@@ -67,12 +64,8 @@ class CompiledSeconds(TrackedSeconds):
         _add(kernel_of, *cells, zeros.cycles, ones.cycles, zeros.period, seconds, self.now)
 
     def failing(
-        self,
-        instances: NDArray[np.int64],
-        age: NDArray[np.float64],
-        shift: AdditiveShift,
-        failure: CellFailure,
-    ) -> tuple[NDArray[np.int64], CellSeconds]:
+        self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
+    ) -> tuple[Integers, CellSeconds]:
         """See `TrackedSeconds.failing`."""
         if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
@@ -86,9 +79,7 @@ class CompiledSeconds(TrackedSeconds):
         places = np.flatnonzero(fails)
         return places, self.of(places)
 
-    def sampled_dvth(
-        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift
-    ) -> NDArray[np.float64]:
+    def sampled_dvth(self, instances: Integers, moments: Moments, shift: AdditiveShift) -> Floats:
         """See `TrackedSeconds.sampled_dvth`."""
         if type(shift.nbti) is not Facelift:
             return super().sampled_dvth(instances, moments, shift)
@@ -99,8 +90,8 @@ class CompiledSeconds(TrackedSeconds):
         return volts
 
     def histogram(
-        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
-    ) -> NDArray[np.int64]:
+        self, instances: Integers, moments: Moments, shift: AdditiveShift, bins: int
+    ) -> Integers:
         """See `TrackedSeconds.histogram`."""
         if type(shift.nbti) is not Facelift:
             return super().histogram(instances, moments, shift, bins)
@@ -111,9 +102,7 @@ class CompiledSeconds(TrackedSeconds):
         return counts
 
 
-def shifts(
-    shift: AdditiveShift, busy: NDArray[np.float64], age: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def shifts(shift: AdditiveShift, busy: Floats, age: Floats) -> Floats:
     """As `AdditiveShift.dvth`: float64[2, n] and float64[n] to float64[2, n]."""
     if type(shift.nbti) is not Facelift:
         return shift.dvth(busy, age)
@@ -125,11 +114,11 @@ def shifts(
 def are_faulty(
     shift: AdditiveShift,
     failure: CellFailure,
-    vmin_volts: NDArray[np.float64],
+    vmin_volts: Floats,
     seconds: CellSeconds,
     moments: Moments,
-    scores: NDArray[np.float64] | None = None,
-) -> NDArray[np.bool_]:
+    scores: Floats | None = None,
+) -> Booleans:
     """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n]."""
     if not is_plain(shift, failure):
         dvth = shift.of_cells(seconds.at(moments.part), moments.age)
@@ -156,12 +145,7 @@ def _rates(shift: AdditiveShift) -> _Rates:
 
 
 @compiled
-def _begin(
-    runs: NDArray[np.bool_],
-    instance: NDArray[np.int64],
-    now: NDArray[np.float64],
-    before: NDArray[np.float64],
-) -> None:
+def _begin(runs: Booleans, instance: Integers, now: Floats, before: Floats) -> None:
     for cell in range(len(instance)):
         if runs[instance[cell]]:
             before[0, cell], before[1, cell] = now[0, cell], now[1, cell]
@@ -169,14 +153,14 @@ def _begin(
 
 @compiled
 def _add(
-    kernel_of: NDArray[np.int64],
-    instance: NDArray[np.int64],
-    cells: NDArray[np.int64],
+    kernel_of: Integers,
+    instance: Integers,
+    cells: Integers,
     zeros: NDArray[np.integer],
     ones: NDArray[np.integer],
-    period: NDArray[np.int64],
+    period: Integers,
     seconds: float,
-    now: NDArray[np.float64],
+    now: Floats,
 ) -> None:
     """Add the time of a kernel to the cells of instances; -1: the instance runs none."""
     for place in range(len(instance)):
@@ -188,7 +172,7 @@ def _add(
 
 
 @compiled
-def _of(values: NDArray[np.float64], instance: int) -> float:
+def _of(values: Floats, instance: int) -> float:
     value: float = values[instance] if len(values) > 1 else values[0]
     return value
 
@@ -210,8 +194,8 @@ def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
 
 @compiled
 def _dvth_within(
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
+    before: Floats,
+    after: Floats,
     kind: int,
     cell: int,
     part: float,
@@ -226,15 +210,15 @@ def _dvth_within(
 
 @compiled
 def _fails(
-    vmin: NDArray[np.float64],
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
+    vmin: Floats,
+    before: Floats,
+    after: Floats,
     cell: int,
     part: float,
     age: float,
     rates: _Rates,
     instance: int,
-    limits: tuple[NDArray[np.float64], float],
+    limits: tuple[Floats, float],
 ) -> bool:
     """Tell whether a cell fails when a part of an epoch has passed."""
     coefficients, lowest_vdd = limits
@@ -246,9 +230,7 @@ def _fails(
 
 
 @compiled
-def _shift_each(
-    busy: NDArray[np.float64], age: NDArray[np.float64], rates: _Rates, volts: NDArray[np.float64]
-) -> None:
+def _shift_each(busy: Floats, age: Floats, rates: _Rates, volts: Floats) -> None:
     for kind in range(2):
         for place in range(len(age)):
             volts[kind, place] = _dvth(busy[kind, place], age[place], rates, place)
@@ -256,14 +238,14 @@ def _shift_each(
 
 @compiled
 def _judge(
-    vmin: NDArray[np.float64],
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
-    part: NDArray[np.float64],
-    age: NDArray[np.float64],
+    vmin: Floats,
+    before: Floats,
+    after: Floats,
+    part: Floats,
+    age: Floats,
     rates: _Rates,
-    limits: tuple[NDArray[np.float64], float],
-    faulty: NDArray[np.bool_],
+    limits: tuple[Floats, float],
+    faulty: Booleans,
 ) -> None:
     """Tell which cells fail when a part of their epochs has passed."""
     for cell in range(len(faulty)):
@@ -273,15 +255,15 @@ def _judge(
 
 @compiled
 def _find_failing(
-    instance: NDArray[np.int64],
-    sound: NDArray[np.bool_],
-    vmin: NDArray[np.float64],
-    before: NDArray[np.float64],
-    now: NDArray[np.float64],
-    ages: NDArray[np.float64],
+    instance: Integers,
+    sound: Booleans,
+    vmin: Floats,
+    before: Floats,
+    now: Floats,
+    ages: Floats,
     rates: _Rates,
-    limits: tuple[NDArray[np.float64], float],
-    fails: NDArray[np.bool_],
+    limits: tuple[Floats, float],
+    fails: Booleans,
 ) -> None:
     """Mark sound cells of the tail that fail; an age below 0: the instance is not looked at."""
     for cell in range(len(sound)):
@@ -293,14 +275,14 @@ def _find_failing(
 
 @compiled
 def _shift_sampled(
-    before: NDArray[np.float64],
-    now: NDArray[np.float64],
+    before: Floats,
+    now: Floats,
     first: int,
-    instances: NDArray[np.int64],
-    part: NDArray[np.float64],
-    age: NDArray[np.float64],
+    instances: Integers,
+    part: Floats,
+    age: Floats,
     rates: _Rates,
-    volts: NDArray[np.float64],
+    volts: Floats,
 ) -> None:
     """Fill in the shifts of sampled cells, which begin at the first: float64[2, n, sample]."""
     sampled = volts.shape[2]
@@ -316,15 +298,15 @@ def _shift_sampled(
 
 @compiled
 def _count(
-    before: NDArray[np.float64],
-    now: NDArray[np.float64],
+    before: Floats,
+    now: Floats,
     first: int,
     sampled: int,
-    instances: NDArray[np.int64],
-    part: NDArray[np.float64],
-    age: NDArray[np.float64],
+    instances: Integers,
+    part: Floats,
+    age: Floats,
     rates: _Rates,
-    counts: NDArray[np.int64],
+    counts: Integers,
 ) -> None:
     """Count sampled cells, which begin at the first, per shift: counts int64[2, bins]."""
     last = counts.shape[1] - 1

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mcage.compiled import compiled
 from mcage.concurrency import Memo
 from mcage.engines.interface import Engine
-from mcage.geometry import MOST_BLOCKS_OF_SLICE
+from mcage.geometry import MOST_BLOCKS_OF_SLICE, Booleans, Bytes, Integers, Words
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import RedirectedReplay, kept_of_replays
 from mcage.replays.schedule import DEATH, Schedule
@@ -34,9 +34,7 @@ _EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b10
 """Bytes of a word, each an entry whose blocks, at most four, are bits."""
 _ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)
 
-Count = Callable[
-    [Sequence[RedirectedReplay], NDArray[np.int64], NDArray[np.uint8]], NDArray[np.int64]
-]
+Count = Callable[[Sequence[RedirectedReplay], Integers, Bytes], Integers]
 """Counts events int64[n, 8] of a technique on several kernels: which of them each instance runs,
 int64[n], and on which fault map, uint8[n, entries]."""
 
@@ -61,10 +59,7 @@ class Counts:
         self._known = np.empty(0, np.int64), np.empty((0, COUNTERS), np.int64)
 
     def of(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Counters:
         """Events of instances that run the kernels ``kernel`` int64[n] of a technique.
 
@@ -82,11 +77,8 @@ class Counts:
         return Counters(replays[0].passes, *counted.T)
 
     def _remembered(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> NDArray[np.int64]:
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
+    ) -> Integers:
         places = self._places(replays, kernel, fault_maps)
         known, counters = self._known
         at = np.searchsorted(known, places)
@@ -100,20 +92,17 @@ class Counts:
         return counters[at]
 
     def _places(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> NDArray[np.int64]:
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
+    ) -> Integers:
         """Numbers of places, no more than there is use for, as a number of the kernel: int64[n]."""
         of_kernels = np.array([self._used.of(replay) for replay in replays])
         first, most_entries, most_blocks = of_kernels[kernel].T
         reliable, sound = free_places(fault_maps, replays[0].geometry.blocks)
         entries, blocks = np.minimum(reliable, most_entries), np.minimum(sound, most_blocks)
-        places: NDArray[np.int64] = first + entries * _MANY + blocks
+        places: Integers = first + entries * _MANY + blocks
         return places
 
-    def _add(self, places: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
+    def _add(self, places: Integers, counters: Integers) -> None:
         """Remember the counters int64[n, 8] of places."""
         with self._lock:
             known = np.concatenate([self._known[0], places])
@@ -130,31 +119,23 @@ class RememberingEngine(Engine):
 
     @abstractmethod
     def _count(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> NDArray[np.int64]:
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
+    ) -> Integers:
         """Count events, as `Counts` asks for them: a `Count`."""
 
-    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+    def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
         """See `Engine.redirect`."""
         return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
 
     def redirect_each(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Counters:
         """See `Engine.redirect_each`."""
         self.check(replays[0].technique)
         return self._counts.of(replays, kernel, fault_maps)
 
 
-def free_places(
-    fault_maps: NDArray[np.uint8], blocks_of_entry: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def free_places(fault_maps: Bytes, blocks_of_entry: int) -> tuple[Integers, Integers]:
     """Reliable entries, and sound blocks of the others, on fault maps: int64[n], int64[n]."""
     free = np.empty((2, len(fault_maps)), np.int64)
     _count_free(np.ascontiguousarray(fault_maps).view(np.uint64), blocks_of_entry, free)
@@ -162,7 +143,7 @@ def free_places(
 
 
 @compiled
-def _count_free(words: NDArray[np.uint64], blocks_of_entry: int, free: NDArray[np.int64]) -> None:
+def _count_free(words: Words, blocks_of_entry: int, free: Integers) -> None:
     """As `free_places`, of words of eight entries: uint64[n, entries / 8] to int64[2, n]."""
     entries = 8 * words.shape[1]
     for place in range(len(words)):
@@ -219,7 +200,7 @@ def most_in_use(schedule: Schedule) -> tuple[int, int]:
     until[by_row[:-1][same_row]] = at[by_row[1:][same_row]]
     until = until[: len(first)]
 
-    def most(chosen: NDArray[np.bool_]) -> int:
+    def most(chosen: Booleans) -> int:
         change = np.zeros(len(step) + 1, dtype=np.int64)
         np.add.at(change, since[chosen], 1)
         np.add.at(change, until[chosen], -1)

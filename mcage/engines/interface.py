@@ -13,7 +13,6 @@ from threading import RLock
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
 from mcage.engines.stress import (
@@ -25,7 +24,7 @@ from mcage.engines.stress import (
     by_kernel,
 )
 from mcage.errors import UserError
-from mcage.geometry import GCN, SliceGeometry
+from mcage.geometry import GCN, Bytes, Integers, SliceGeometry
 from mcage.replays.layout import Layout, Packing, Places
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import (
@@ -141,7 +140,7 @@ class Packed:
         self._replays: WeakKeyDictionary[Packing, dict[Places, FixedReplay]] = WeakKeyDictionary()
         self._times: WeakKeyDictionary[Packing, dict[Places, SliceTimes]] = WeakKeyDictionary()
 
-    def cell_times(self, replay: PackedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+    def cell_times(self, replay: PackedReplay, fault_maps: Bytes) -> CellTimes:
         """See `Engine.cell_times`; `period` is that of each instance.
 
         Where nothing can run, all cells are off for as long as the recorded trace takes.
@@ -150,7 +149,7 @@ class Packed:
         ones, powered, period = zip(*slices, strict=True)
         return CellTimes(np.stack(ones), np.stack(powered), np.array(period, dtype=np.int64))
 
-    def slice_times(self, replay: PackedReplay, fault_map: NDArray[np.uint8]) -> SliceTimes:
+    def slice_times(self, replay: PackedReplay, fault_map: Bytes) -> SliceTimes:
         """Times of one slice, whose fault map is uint8[entries]."""
         packing, geometry = replay.packing, replay.geometry
         ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
@@ -177,9 +176,7 @@ class Packed:
                 known[places] = ones[rows].astype(narrow), powered[rows].astype(narrow), period
             return known[places]
 
-    def _laid_out(
-        self, replay: PackedReplay, fault_map: NDArray[np.uint8], places: Places
-    ) -> FixedReplay:
+    def _laid_out(self, replay: PackedReplay, fault_map: Bytes, places: Places) -> FixedReplay:
         """Re-timed replay with its windows where they lie on a fault map."""
         base = replay.packing.bases(fault_map, places)[None]
         layout = Layout(base, np.zeros_like(base), np.zeros_like(replay.layout.step))
@@ -218,9 +215,7 @@ class PackedStress(DenseStress):
         super().__init__(duties, tracked, instances)
         self._packed = packed
 
-    def _times(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
-    ) -> SliceTimes:
+    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
         assert isinstance(replay, PackedReplay)
         return self._packed.slice_times(replay, fault_map)
 
@@ -266,14 +261,11 @@ class Engine(ABC):
         self.policies.check(technique, self.name)
 
     @abstractmethod
-    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+    def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
         """Event counts of a technique that redirects."""
 
     def redirect_each(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Counters:
         """Event counts of a technique that redirects, on one of its kernels for each instance.
 
@@ -297,9 +289,7 @@ class Engine(ABC):
         """Integer cell times where no fault moves a window: those of one slice, for all."""
 
     @abstractmethod
-    def redirected_times(
-        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
-    ) -> CellTimes:
+    def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
         """Integer cell times of every instance of a technique that redirects."""
 
     def program_runner(self, replay: ProgrammedReplay) -> ProgramRunner:
@@ -312,7 +302,7 @@ class Engine(ABC):
     ) -> StressAccumulator:
         """As `stress`, for replays that are not packed."""
 
-    def cell_times(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> CellTimes:
+    def cell_times(self, replay: PreparedReplay, fault_maps: Bytes) -> CellTimes:
         """Integer cell times of a small batch, for inspection and for fault-free replays."""
         self.check(replay.technique)
         match replay:
@@ -327,10 +317,7 @@ class Engine(ABC):
         raise TypeError(f"no kind of replay: {type(replay).__name__}")
 
     def cell_times_each(
-        self,
-        replays: Sequence[PreparedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[PreparedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Iterator[CellTimes]:
         """Cell times of instances of a technique, each alone and on its kernel: 8 MB at a time.
 
@@ -377,7 +364,7 @@ class Engine(ABC):
             return PackedStress(self._packed, duties, tracked, instances)
         return self.unpacked_stress(duties, tracked, instances)
 
-    def count(self, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+    def count(self, replay: PreparedReplay, fault_maps: Bytes) -> Counters:
         """Event counts of any technique for every instance.
 
         Where a technique redirects nothing, every write stays in its home. The counts of an
@@ -397,7 +384,7 @@ class Engine(ABC):
         waking = schedule.was_compressed & ~schedule.compressed
         wakes = int(waking.sum()) if replay.technique.gates_empty else 0
 
-        def of_all(count: int) -> NDArray[np.int64]:
+        def of_all(count: int) -> Integers:
             return np.where(runs, count, 0).astype(np.int64)
 
         return Counters(
@@ -413,6 +400,6 @@ class Engine(ABC):
         )
 
 
-def fault_free_maps(instances: int = 1, geometry: SliceGeometry = GCN) -> NDArray[np.uint8]:
+def fault_free_maps(instances: int = 1, geometry: SliceGeometry = GCN) -> Bytes:
     """Fault maps without a fault of slices of a geometry: uint8[instances, entries]."""
     return np.zeros((instances, geometry.entries), dtype=np.uint8)

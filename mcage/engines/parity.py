@@ -4,11 +4,10 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.stress import FaultFreeDuties, TrackedCells
-from mcage.geometry import GCN, SliceGeometry
+from mcage.geometry import GCN, Bytes, Floats, Integers, SliceGeometry
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
@@ -37,8 +36,8 @@ class Answers:
         Arrays, each under its name in words.
     """
 
-    integers: dict[str, NDArray[np.int64]]
-    floats: dict[str, NDArray[np.float64]]
+    integers: dict[str, Integers]
+    floats: dict[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Parity:
         return f"integers equal, {differ} {self.largest_difference:.1g}"
 
 
-def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -> Answers:
+def ask(engine: Engine, replay: PreparedReplay, fault_maps: Bytes) -> Answers:
     """Replay on each fault map: counters, times of all cells, stress times in two epochs.
 
     Parameters
@@ -118,7 +117,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: NDArray[np.uint8]) -
     return Answers(integers, floats)
 
 
-def ask_passes(engine: Engine, replay: ProgrammedReplay, fault_maps: NDArray[np.uint8]) -> Answers:
+def ask_passes(engine: Engine, replay: ProgrammedReplay, fault_maps: Bytes) -> Answers:
     """Run a placement program for a few passes on each fault map, whether it settles or not.
 
     Parameters
@@ -132,7 +131,7 @@ def ask_passes(engine: Engine, replay: ProgrammedReplay, fault_maps: NDArray[np.
     """
     engine.check(replay.technique)
     runner, state = engine.program_runner(replay), np.zeros(sum(replay.lengths), dtype=np.int64)
-    integers: dict[str, NDArray[np.int64]] = {}
+    integers: dict[str, Integers] = {}
     for number, fault_map in enumerate(fault_maps):
         records = [runner.run_pass(fault_map, state) for _ in range(_PASSES)]
         ones, powered = runner.cell_times(records)
@@ -167,7 +166,7 @@ def compare(answers: Answers, reference: Answers) -> Parity:
     return Parity(tuple(unequal), max((largest_difference(*pair) for pair in pairs), default=0.0))
 
 
-def largest_difference(answers: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+def largest_difference(answers: Floats, reference: Floats) -> float:
     """Largest relative difference; infinite where a number meets none, or shapes differ."""
     if np.array_equal(answers, reference, equal_nan=True):
         return 0.0
@@ -190,7 +189,7 @@ def excerpt() -> Trace:
     return dataclasses.replace(trace, **columns)
 
 
-def demanding_maps(instances: int, geometry: SliceGeometry = GCN) -> NDArray[np.uint8]:
+def demanding_maps(instances: int, geometry: SliceGeometry = GCN) -> Bytes:
     """Fault maps uint8[instances, entries]: none, some faults, so many that registers spill, ..."""
     draw = np.random.default_rng(2)
     maps = fault_free_maps(instances, geometry)

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from mcage.concurrency import usable_cores
 from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells
 from mcage.errors import UserError
+from mcage.geometry import Booleans, Bytes, Integers
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
 
 # What an engine does for placement programs: run them for some passes, and sum up cell times.
-
-Integers = NDArray[np.int64]
 
 COUNTERS = 8
 REGULAR, TO_RELIABLE, TO_FAULTY, LDS, LDS_READS, PEAK, ROW_CYCLES, WAKEUPS = range(COUNTERS)
@@ -75,7 +74,7 @@ class ProgramRunner(ABC):
         self.replay = replay
 
     @abstractmethod
-    def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
+    def run_pass(self, fault_map: Bytes, state: Integers) -> PassRecord:
         """Run one pass.
 
         Parameters
@@ -147,7 +146,7 @@ class LongRun:
     events: CountedEvents
 
 
-def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integers) -> LongRun:
+def long_run(runner: ProgramRunner, fault_map: Bytes, state: Integers) -> LongRun:
     """Run the program of a replay until duties settle.
 
     Parameters
@@ -186,9 +185,7 @@ def long_run(runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integer
     )
 
 
-def counted_events(
-    runner: ProgramRunner, fault_map: NDArray[np.uint8], state: Integers
-) -> CountedEvents:
+def counted_events(runner: ProgramRunner, fault_map: Bytes, state: Integers) -> CountedEvents:
     """Events of the long run, and of how many passes they are.
 
     Events settle sooner than duties: those of the second half of `FEWEST_PASSES` are taken, or the
@@ -211,11 +208,7 @@ class _Passes:
     """
 
     def __init__(
-        self,
-        runner: ProgramRunner,
-        fault_map: NDArray[np.uint8],
-        state: Integers,
-        keep: bool = True,
+        self, runner: ProgramRunner, fault_map: Bytes, state: Integers, keep: bool = True
     ) -> None:
         self.records: list[PassRecord] = []
         self._runner, self._fault_map, self._keep = runner, fault_map, keep
@@ -306,7 +299,7 @@ class Programs:
         self._runs: _Recent[LongRun] = _Recent(PROGRAM_BATCH * usable_cores())
 
     def long_run(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], state: Integers | None = None
+        self, replay: PreparedReplay, fault_map: Bytes, state: Integers | None = None
     ) -> LongRun:
         """Long run of a slice.
 
@@ -329,7 +322,7 @@ class Programs:
         return self._runs.of(key, lambda: long_run(runner, fault_map, known))
 
     def _events(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], state: Integers | None
+        self, replay: PreparedReplay, fault_map: Bytes, state: Integers | None
     ) -> CountedEvents:
         """Events of a slice."""
         runner, known = self._begun(replay, state)
@@ -347,8 +340,8 @@ class Programs:
     def count(
         self,
         replays: Sequence[PreparedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        kernel: Integers,
+        fault_maps: Bytes,
         states: Integers | None = None,
     ) -> Counters:
         """Events of instances that run the kernels ``kernel`` int64[n]; see `counted_events`.
@@ -362,10 +355,7 @@ class Programs:
         return Counters(passes, *counted.T)
 
     def cell_times(
-        self,
-        replay: PreparedReplay,
-        fault_maps: NDArray[np.uint8],
-        states: Integers | None = None,
+        self, replay: PreparedReplay, fault_maps: Bytes, states: Integers | None = None
     ) -> CellTimes:
         """Cell times of instances; the period of each is that of the passes of its long run."""
         known = [None] * len(fault_maps) if states is None else list(states)
@@ -439,7 +429,7 @@ class Learnt:
         """Whether instances differ although they have no faults: each has its own history."""
         return self._states.shape[1] > 0
 
-    def states_of(self, instances: NDArray[np.int64]) -> Integers:
+    def states_of(self, instances: Integers) -> Integers:
         """What programs of instances know at the start of their epochs: int64[n, words]."""
         states: Integers = self._states[instances]
         return states
@@ -447,19 +437,14 @@ class Learnt:
     def count(
         self,
         replays: Sequence[PreparedReplay],
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        instances: Integers,
+        kernel: Integers,
+        fault_maps: Bytes,
     ) -> Counters:
         """Events of instances, each on a kernel of `replays` and a fault map."""
         return self._programs.count(replays, kernel, fault_maps, self.states_of(instances))
 
-    def begin(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> None:
+    def begin(self, instances: Integers, kernel: Integers, fault_maps: Bytes) -> None:
         """Let instances begin an epoch: their long runs are worked out, whose events are counted.
 
         What is wrong with a long run is said when its times are asked for.
@@ -471,10 +456,7 @@ class Learnt:
                 self._programs.long_run(self._replays[number], fault_map, state)
 
     def cell_times(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes
     ) -> Iterator[CellTimes]:
         """Cell times of instances, each alone, on a kernel and a fault map."""
         each = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
@@ -482,19 +464,12 @@ class Learnt:
             state = self._states[instance]
             yield self._programs.cell_times(self._replays[number], fault_map[None], state[None])
 
-    def slice_times(
-        self, instance: int, replay: PreparedReplay, fault_map: NDArray[np.uint8]
-    ) -> SliceTimes:
+    def slice_times(self, instance: int, replay: PreparedReplay, fault_map: Bytes) -> SliceTimes:
         """Times of an instance on a replay and a fault map."""
         run = self._programs.long_run(replay, fault_map, self._states[instance])
         return run.ones, run.powered, run.passes * replay.cycles
 
-    def advance(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> None:
+    def advance(self, instances: Integers, kernel: Integers, fault_maps: Bytes) -> None:
         """Let instances go on to the next epoch, after one of a kernel on a fault map."""
         if not self.differs:
             return
@@ -522,14 +497,10 @@ class ProgramStress(DenseStress):
         super().__init__(duties, tracked, instances)
         self._learnt = learnt
 
-    def _are_alone(
-        self, instances: NDArray[np.int64], fault_maps: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
+    def _are_alone(self, instances: Integers, fault_maps: Bytes) -> Booleans:
         if self._learnt.differs:
             return np.ones(len(instances), dtype=bool)
         return super()._are_alone(instances, fault_maps)
 
-    def _times(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
-    ) -> SliceTimes:
+    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
         return self._learnt.slice_times(instance, replay, fault_map)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
+from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.replays.most_stressed import DutyCycles, longest_total
 from mcage.replays.prepare import PreparedReplay
 
@@ -45,18 +46,18 @@ class TrackedCells:
         Scores of the transistors of the first cells (see `CellFailure.are_faulty`).
     """
 
-    instance: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    vmin_volts: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
+    instance: Integers
+    cell: Integers
+    vmin_volts: Floats = field(default_factory=lambda: np.empty((2, 0)))
     sampled: int = 0
-    scores: NDArray[np.float64] | None = None
+    scores: Floats | None = None
 
     @property
     def tail(self) -> int:
         """Number of the cells that may become faulty."""
         return len(self.vmin_volts[0])
 
-    def scores_of(self, places: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def scores_of(self, places: Integers) -> Floats | None:
         """Scores of selected cells of the tail."""
         return None if self.scores is None else self.scores[:, places]
 
@@ -71,14 +72,14 @@ class CellSeconds:
         Seconds at the start and at the end, if slices were always busy.
     """
 
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
+    before: Floats
+    after: Floats
 
-    def at(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+    def at(self, part: Floats) -> Floats:
         """Seconds when a part of each epoch has passed: float64[n] to float64[2, n]."""
         return between(self.before, self.after, part)
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "CellSeconds":
+    def of(self, which: Integers | Booleans) -> "CellSeconds":
         """Seconds of selected cells."""
         return CellSeconds(self.before[:, which], self.after[:, which])
 
@@ -95,13 +96,11 @@ class Moments:
         Age of the instance in seconds.
     """
 
-    part: NDArray[np.float64]
-    age: NDArray[np.float64]
+    part: Floats
+    age: Floats
 
 
-def between(
-    before: NDArray[np.float64], after: NDArray[np.float64], part: float | NDArray[np.float64]
-) -> NDArray[np.float64]:
+def between(before: Floats, after: Floats, part: float | Floats) -> Floats:
     """Times of cells when a part of a span has passed, from those at its start and its end."""
     return before + (after - before) * part
 
@@ -126,26 +125,22 @@ class TrackedSeconds:
         self._sound = np.ones(tracked.tail, dtype=bool)
 
     @property
-    def now(self) -> NDArray[np.float64]:
+    def now(self) -> Floats:
         """Seconds at the end of the latest epochs: float64[2, n]."""
         return self._now
 
-    def begin_epoch(self, instances: NDArray[np.int64]) -> None:
+    def begin_epoch(self, instances: Integers) -> None:
         """Let an epoch begin for selected instances: what is, is then what was before."""
         of_cells = self._among(instances)[self._tracked.instance]
         np.copyto(self._before, self._now, where=of_cells)
 
-    def of(self, places: NDArray[np.int64]) -> CellSeconds:
+    def of(self, places: Integers) -> CellSeconds:
         """Seconds of selected cells."""
         return CellSeconds(self._before[:, places], self._now[:, places])
 
     def failing(
-        self,
-        instances: NDArray[np.int64],
-        age: NDArray[np.float64],
-        shift: AdditiveShift,
-        failure: CellFailure,
-    ) -> tuple[NDArray[np.int64], CellSeconds]:
+        self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
+    ) -> tuple[Integers, CellSeconds]:
         """Sound cells of the tail that fail at the end of the latest epochs of n instances.
 
         Parameters
@@ -176,13 +171,11 @@ class TrackedSeconds:
         )
         return places[fails], seconds.of(fails)
 
-    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+    def mark_faulty(self, places: Integers) -> None:
         """Mark cells of the tail that are faulty from now on."""
         self._sound[places] = False
 
-    def sampled_dvth(
-        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift
-    ) -> NDArray[np.float64]:
+    def sampled_dvth(self, instances: Integers, moments: Moments, shift: AdditiveShift) -> Floats:
         """Shifts of the sampled cells of n instances at a moment of each: float64[2, n, sampled].
 
         Parameters
@@ -207,18 +200,18 @@ class TrackedSeconds:
         return dvth
 
     def histogram(
-        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
-    ) -> NDArray[np.int64]:
+        self, instances: Integers, moments: Moments, shift: AdditiveShift, bins: int
+    ) -> Integers:
         """Sampled cells per shift, as `dvth_histogram` counts; arguments as of `sampled_dvth`."""
         return dvth_histogram(self.sampled_dvth(instances, moments, shift), bins)
 
-    def _among(self, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _among(self, instances: Integers) -> Booleans:
         among = np.zeros(self._instances, dtype=bool)
         among[instances] = True
         return among
 
 
-def dvth_histogram(dvth_volts: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
+def dvth_histogram(dvth_volts: Floats, bins: int) -> Integers:
     """Transistors in each bin of a millivolt.
 
     Parameters
@@ -262,7 +255,7 @@ class FaultFreeDuties:
     at_one: DutyCycles
 
 
-def by_kernel(kernel: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+def by_kernel(kernel: Integers) -> Iterator[tuple[int, Booleans]]:
     """Each kernel that occurs in int64[m], with bool[m]: who runs it."""
     for number in np.flatnonzero(np.bincount(kernel)).tolist():
         yield number, kernel == number
@@ -295,13 +288,7 @@ class StressAccumulator(ABC):
         self.longest = np.zeros((2, instances))
         """Longest seconds at '0' and at '1' among all cells of each instance."""
 
-    def add(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
-    ) -> None:
+    def add(self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float) -> None:
         """Let each of the instances run a kernel for so many seconds.
 
         Parameters
@@ -325,25 +312,19 @@ class StressAccumulator(ABC):
             self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
         self._add_to_mixtures(instances[~alone], kernel[~alone], seconds)
 
-    def _are_alone(
-        self, instances: NDArray[np.int64], fault_maps: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
+    def _are_alone(self, instances: Integers, fault_maps: Bytes) -> Booleans:
         """Which instances do not live as fault-free ones do, or have not: bool[m]."""
         heeds_faults = self._duties.replays[0].technique.heeds_faults
         return heeds_faults & (fault_maps.any(axis=1) | self._has_separate_times[instances])
 
-    def _add_to_mixtures(
-        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
-    ) -> None:
+    def _add_to_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
         if not len(instances):
             return
         self._mixture[instances, kernel] += seconds
         self.longest[:, instances] = self._longest_of_mixtures(self._mixture[instances])
         self._track_mixtures(instances, kernel, seconds)
 
-    def _track_mixtures(
-        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
-    ) -> None:
+    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
         """Bring `tracked_seconds` of instances without separate times up to date."""
         duties = (self._duties.at_zero, self._duties.at_one)
         kernel_of = np.full(len(self._has_separate_times), -1, dtype=np.int64)
@@ -357,12 +338,8 @@ class StressAccumulator(ABC):
                 tracked[chunk][added] += seconds * of_cells.at(*place)
 
     def longest_earlier(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+    ) -> Floats:
         """Longest seconds at '0' and at '1' of any cell so many seconds before: float64[2, m].
 
         Parameters
@@ -387,7 +364,7 @@ class StressAccumulator(ABC):
             )
         return longest
 
-    def _longest_of_mixtures(self, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _longest_of_mixtures(self, mixtures: Floats) -> Floats:
         """Longest seconds at '0' and at '1' of any cell: float64[m, kernels] to float64[2, m]."""
         duties = (self._duties.at_zero, self._duties.at_one)
         return np.stack([longest_total(mixtures, of_cells.skyline) for of_cells in duties])
@@ -396,30 +373,20 @@ class StressAccumulator(ABC):
         return TrackedSeconds(self._tracked, len(self._has_separate_times))
 
     @abstractmethod
-    def _begin(self, instances: NDArray[np.int64]) -> None:
+    def _begin(self, instances: Integers) -> None:
         """Give instances separate times: so far, those of their mixtures.
 
         Brings `tracked_seconds` in line with these.
         """
 
     def _run_each(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float
     ) -> None:
         """Add an epoch, with a kernel for each: int64[m], int64[m], uint8[m, entries]."""
         for number, chosen in by_kernel(kernel):
             self._run(instances[chosen], number, fault_maps[chosen], seconds)
 
-    def _run(
-        self,
-        instances: NDArray[np.int64],
-        kernel: int,
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
-    ) -> None:
+    def _run(self, instances: Integers, kernel: int, fault_maps: Bytes, seconds: float) -> None:
         """Add an epoch of a kernel to instances that have separate times.
 
         Brings `longest` and `tracked_seconds` up to date.
@@ -427,12 +394,8 @@ class StressAccumulator(ABC):
         raise NotImplementedError
 
     def _separate_longest_earlier(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+    ) -> Floats:
         """`longest_earlier` of instances that have separate times.
 
         To the last bit the largest of what is left of a cell's seconds when the cycles of its last
@@ -440,7 +403,7 @@ class StressAccumulator(ABC):
         """
         raise NotImplementedError
 
-    def _tracked_of(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _tracked_of(self, instances: Integers) -> Integers:
         """Positions of the tracked cells of instances."""
         chosen = np.zeros(len(self._has_separate_times), dtype=bool)
         chosen[instances] = True
@@ -458,7 +421,7 @@ class DenseStress(StressAccumulator):
         # Pages that are never touched take no memory.
         self._seconds = np.zeros((2, instances, duties.at_zero.cycles.shape[1]))
 
-    def _begin(self, instances: NDArray[np.int64]) -> None:
+    def _begin(self, instances: Integers) -> None:
         duties = (self._duties.at_zero, self._duties.at_one)
         for instance in instances:
             for seconds, duty in zip(self._seconds, duties, strict=True):
@@ -466,13 +429,7 @@ class DenseStress(StressAccumulator):
                     seconds[instance] += self._mixture[instance, kernel] * duty.of_kernel(kernel)
         self._read_tracked(instances)
 
-    def _run(
-        self,
-        instances: NDArray[np.int64],
-        kernel: int,
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
-    ) -> None:
+    def _run(self, instances: Integers, kernel: int, fault_maps: Bytes, seconds: float) -> None:
         replay = self._duties.replays[kernel]
         for instance, fault_map in zip(instances, fault_maps, strict=True):
             ones, powered, period = self._times(replay, fault_map, int(instance))
@@ -483,12 +440,8 @@ class DenseStress(StressAccumulator):
         self._read_tracked(instances)
 
     def _separate_longest_earlier(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+    ) -> Floats:
         longest = np.zeros((2, len(instances)))
         for place, instance in enumerate(instances):
             replay = self._duties.replays[kernel[place]]
@@ -500,12 +453,10 @@ class DenseStress(StressAccumulator):
         return longest
 
     @abstractmethod
-    def _times(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
-    ) -> SliceTimes:
+    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
         """Times of an instance with a fault map uint8[entries]."""
 
-    def _read_tracked(self, instances: NDArray[np.int64]) -> None:
+    def _read_tracked(self, instances: Integers) -> None:
         tracked = self._tracked_of(instances)
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
         self.tracked_seconds.now[:, tracked] = self._seconds[:, instance, cell]

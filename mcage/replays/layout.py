@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.replays.schedule import Schedule, Windows
 from mcage.techniques import Placement, refuse_policy
 from mcage.traces.model import ALLOC, EVENT_COLUMNS, READ, RELEASE, WRITE, Trace
@@ -36,9 +35,9 @@ class Layout:
         followed by itself.
     """
 
-    base: NDArray[np.int64]
-    rotation: NDArray[np.int64]
-    step: NDArray[np.int64]
+    base: Integers
+    rotation: Integers
+    step: Integers
 
     @property
     def passes(self) -> int:
@@ -46,7 +45,7 @@ class Layout:
         return len(self.base)
 
     @property
-    def orbits(self) -> NDArray[np.int64]:
+    def orbits(self) -> Integers:
         """Orbits of passes that each entry sees: int64[entries].
 
         From pass p the steps of an entry come back to p after passes / g turns, g the greatest
@@ -55,7 +54,7 @@ class Layout:
         """
         return np.gcd(self.passes, self.step)
 
-    def registers_in(self, entry: int, size: NDArray[np.int64]) -> "RegistersInEntry":
+    def registers_in(self, entry: int, size: Integers) -> "RegistersInEntry":
         """Return the registers that live in an entry; `size` is that of the windows."""
         orbits, step = int(self.orbits[entry]), int(self.step[entry])
         turns = self.passes // orbits
@@ -78,9 +77,9 @@ class RegistersInEntry(NamedTuple):
         entries x window + register.
     """
 
-    orbit: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    register: NDArray[np.int64]
+    orbit: Integers
+    turn: Integers
+    register: Integers
 
 
 class WritesOfRegisters(NamedTuple):
@@ -94,9 +93,9 @@ class WritesOfRegisters(NamedTuple):
         Register entries x window + r has the writes ``write[first:end]``.
     """
 
-    write: NDArray[np.int64]
-    first: NDArray[np.int64]
-    end: NDArray[np.int64]
+    write: Integers
+    first: Integers
+    end: Integers
 
 
 def writes_of_registers(schedule: Schedule) -> WritesOfRegisters:
@@ -151,7 +150,7 @@ def _rotate(windows: Windows, geometry: SliceGeometry) -> Layout:
     return Layout(base, rotation, _rotation_steps(windows, passes, geometry))
 
 
-def _rotation_steps(windows: Windows, passes: int, geometry: SliceGeometry) -> NDArray[np.int64]:
+def _rotation_steps(windows: Windows, passes: int, geometry: SliceGeometry) -> Integers:
     """Pass that each entry sees after pass 0: int64[entries].
 
     A pass advances every slot's counter by the windows that the slot gets. An entry that belongs
@@ -162,7 +161,7 @@ def _rotation_steps(windows: Windows, passes: int, geometry: SliceGeometry) -> N
     generations = np.bincount(windows.slot)[windows.slot]
     candidates = np.arange(passes)[:, None]
     step = np.zeros(geometry.entries, dtype=np.int64)
-    before: NDArray[np.bool_] | None = None
+    before: Booleans | None = None
     for entry in range(geometry.entries):
         covers = (windows.base <= entry) & (entry < windows.base + windows.size)
         if before is not None and np.array_equal(covers, before):
@@ -217,7 +216,7 @@ def _round_robin(schedule: Schedule) -> Layout:
     return Layout(base, np.zeros_like(base), np.full(entries, step, dtype=np.int64))
 
 
-def needed_entries(schedule: Schedule, layout: Layout) -> NDArray[np.bool_]:
+def needed_entries(schedule: Schedule, layout: Layout) -> Booleans:
     """Entries that must be reliable, since the technique cannot move data: bool[entries].
 
     All entries of the windows in use; under table storage those only that ever hold a value,
@@ -252,7 +251,7 @@ Places = tuple[int, ...]
 """Windows that may be open at once, for each window size of a trace."""
 
 
-def packed_bases(fault_map: NDArray[np.uint8], size: int) -> NDArray[np.int64]:
+def packed_bases(fault_map: Bytes, size: int) -> Integers:
     """First entries of the windows that fit: greedily from entry 0 on, which no packing beats.
 
     Parameters
@@ -266,7 +265,7 @@ def packed_bases(fault_map: NDArray[np.uint8], size: int) -> NDArray[np.int64]:
     starts, lengths = faulty[:-1] + 1, np.diff(faulty) - 1
     counts = lengths // size
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    bases: NDArray[np.int64] = np.repeat(starts, counts) + size * number
+    bases: Integers = np.repeat(starts, counts) + size * number
     return bases
 
 
@@ -274,8 +273,8 @@ def packed_bases(fault_map: NDArray[np.uint8], size: int) -> NDArray[np.int64]:
 class Timing:
     """When the windows of a trace start, and where; arrays int64[windows] in allocation order."""
 
-    start_cycle: NDArray[np.int64]
-    place: NDArray[np.int64]
+    start_cycle: Integers
+    place: Integers
     cycles: int
 
 
@@ -300,7 +299,7 @@ class Packing:
 
     trace: Trace
     windows: Windows
-    window_of_event: NDArray[np.int64]
+    window_of_event: Integers
 
     def __post_init__(self) -> None:
         windows = self.windows
@@ -330,18 +329,18 @@ class Packing:
     def _timings(self) -> dict[Places, Timing]:
         return {}
 
-    def places(self, fault_map: NDArray[np.uint8]) -> Places:
+    def places(self, fault_map: Bytes) -> Places:
         """Windows of each size that fit on a map uint8[entries], not more than recorded."""
         return tuple(
             min(slots, len(packed_bases(fault_map, size)))
             for size, slots in zip(self.sizes, self.slots, strict=True)
         )
 
-    def fits(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def fits(self, fault_maps: Bytes) -> Booleans:
         """Whether all kernels can run, if slowly, on fault maps uint8[n, entries]: bool[n]."""
         return np.array([all(self.places(fault_map)) for fault_map in fault_maps], dtype=bool)
 
-    def slowdown(self, fault_maps: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def slowdown(self, fault_maps: Bytes) -> Floats:
         """Cycles lost to waiting, per recorded cycle: float64[n], infinite where nothing runs."""
         cycles = []
         for fault_map in fault_maps:
@@ -403,7 +402,7 @@ class Packing:
             **columns,
         )
 
-    def bases(self, fault_map: NDArray[np.uint8], places: Places) -> NDArray[np.int64]:
+    def bases(self, fault_map: Bytes, places: Places) -> Integers:
         """First entry of every window on a fault map with so many places: int64[windows]."""
         base = np.empty(len(self.windows.size), dtype=np.int64)
         for size in self.sizes:
@@ -411,7 +410,7 @@ class Packing:
             base[of_size] = packed_bases(fault_map, size)[self.timing(places).place[of_size]]
         return base
 
-    def entries(self, fault_map: NDArray[np.uint8], places: Places) -> NDArray[np.int64]:
+    def entries(self, fault_map: Bytes, places: Places) -> Integers:
         """Entries of the places, one after the other, for the only window size of a trace."""
         (size,), (count,) = self.sizes, places
         bases = packed_bases(fault_map, size)[:count]

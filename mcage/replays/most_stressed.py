@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
-from mcage.geometry import COMPONENT_BITS
+from mcage.geometry import COMPONENT_BITS, Floats, Integers
 
 BLOCK = 32
 """Neighbouring cells of a skyline that have a bound in common."""
@@ -49,12 +49,12 @@ class Skyline:
         Largest duty cycle of each 32 cells in turn.
     """
 
-    cell: NDArray[np.int64]
-    duty: NDArray[np.float64]
-    largest: NDArray[np.float64]
+    cell: Integers
+    duty: Floats
+    largest: Floats
 
     @classmethod
-    def of(cls, cell: NDArray[np.int64], duty: NDArray[np.float64]) -> "Skyline":
+    def of(cls, cell: Integers, duty: Floats) -> "Skyline":
         """Skyline of cells int64[m], at least one, with their duty cycles float64[kernels, m]."""
         lacking = (0, -len(cell) % BLOCK)
         cell, of_cells = np.pad(cell, lacking, "edge"), np.pad(duty, ((0, 0), lacking), "edge")
@@ -80,50 +80,44 @@ class DutyCycles:
     """
 
     cycles: NDArray[np.integer]
-    period: NDArray[np.int64]
+    period: Integers
     skyline: Skyline
     components: int
 
     @classmethod
     def of(
-        cls,
-        cycles: NDArray[np.integer],
-        period: NDArray[np.int64],
-        cells: NDArray[np.int64],
-        components: int,
+        cls, cycles: NDArray[np.integer], period: Integers, cells: Integers, components: int
     ) -> "DutyCycles":
         """Duty cycles of which the skyline is one of given cells, int64[m]."""
         skyline = Skyline.of(cells, np.take(cycles, cells, axis=1) / period[:, None])
         return cls(cycles, period, skyline, components)
 
-    def of_kernel(self, kernel: int) -> NDArray[np.float64]:
+    def of_kernel(self, kernel: int) -> Floats:
         """Fraction of the time for which each cell is stressed under a kernel: float64[cells]."""
-        fraction: NDArray[np.float64] = self.cycles[kernel] / self.period[kernel]
+        fraction: Floats = self.cycles[kernel] / self.period[kernel]
         return fraction
 
-    def at(self, kernel: NDArray[np.int64] | int, cell: NDArray[np.int64]) -> NDArray[np.float64]:
+    def at(self, kernel: Integers | int, cell: Integers) -> Floats:
         """Fraction of the time for which n cells are stressed: kernel and cell to float64[n]."""
-        fraction: NDArray[np.float64] = self.cycles[kernel, cell] / self.period[kernel]
+        fraction: Floats = self.cycles[kernel, cell] / self.period[kernel]
         return fraction
 
     @cached_property
-    def most(self) -> NDArray[np.float64]:
+    def most(self) -> Floats:
         """Largest duty cycle of any component: float64[kernels, entries, bits of a component]."""
         shape = (len(self.cycles), -1, self.components, COMPONENT_BITS)
         cycles: NDArray[np.integer] = self.cycles.reshape(shape).max(axis=2)
-        most: NDArray[np.float64] = cycles / self.period[:, None, None]
+        most: Floats = cycles / self.period[:, None, None]
         return most
 
 
-def duty_cycles(
-    cycles: NDArray[np.integer], period: NDArray[np.int64], components: int
-) -> DutyCycles:
+def duty_cycles(cycles: NDArray[np.integer], period: Integers, components: int) -> DutyCycles:
     """Duty cycles with their skyline; cycles [kernels, cells], periods int64[kernels]."""
     cycles = cycles.astype(np.uint32 if period.max() < 1 << 32 else np.int64, copy=False)
     return DutyCycles.of(cycles, period, skyline_cells(cycles, period), components)
 
 
-def skyline_cells(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> NDArray[np.int64]:
+def skyline_cells(cycles: NDArray[np.integer], period: Integers) -> Integers:
     """Cells of which one is the most stressed under any mixture, like cells side by side: int64[n].
 
     Most cells are exceeded by that with the largest sum, and are left out at once. The same bit of
@@ -136,7 +130,7 @@ def skyline_cells(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> NDA
         Cycles for which each cell is stressed, none of them negative, and those of whole replays.
     """
 
-    def unrivalled(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def unrivalled(cells: Integers) -> Integers:
         return cells[_unrivalled(np.take(cycles, cells, axis=1) / period[:, None])]
 
     left = _by_bit(_beside_the_largest(cycles, period))
@@ -145,9 +139,7 @@ def skyline_cells(cycles: NDArray[np.integer], period: NDArray[np.int64]) -> NDA
     return np.concatenate(_by_bit(np.sort(unrivalled(np.concatenate(left)))))
 
 
-def _beside_the_largest(
-    cycles: NDArray[np.integer], period: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _beside_the_largest(cycles: NDArray[np.integer], period: Integers) -> Integers:
     """Cells that exceed the one with the largest sum under a kernel, and that one: int64[n].
 
     They come in the order of their numbers. Of several largest sums, that of the first bit counts.
@@ -162,14 +154,14 @@ def _beside_the_largest(
     return np.flatnonzero(left)
 
 
-def _by_bit(cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _by_bit(cells: Integers) -> list[Integers]:
     """Cells of each bit of a component, in their order."""
     bit = (cells % COMPONENT_BITS).astype(np.uint8)
     starts = np.cumsum(np.bincount(bit, minlength=COMPONENT_BITS))[:-1]
     return np.split(cells[np.argsort(bit, kind="stable")], starts)
 
 
-def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:
+def _unrivalled(duty: Floats) -> Integers:
     """Places of the cells that no other cell equals or exceeds under all kernels: int64[n].
 
     Of cells that are all alike one is kept. A cell may stay for no reason if there are more than
@@ -183,7 +175,7 @@ def _unrivalled(duty: NDArray[np.float64]) -> NDArray[np.int64]:
     return order[kept[: _filter(rows, _signatures(duty), lacking, kept)]]
 
 
-def _totals(duty: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _totals(duty: Iterable[Floats]) -> Floats:
     """Sums over all kernels, float64[cells] each, added in their order: float64[cells]."""
     kernels = iter(duty)
     total = next(kernels).copy()
@@ -192,7 +184,7 @@ def _totals(duty: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     return total
 
 
-def _signatures(duty: NDArray[np.float64]) -> NDArray[np.int64]:
+def _signatures(duty: Floats) -> Integers:
     """Bits that say which borders the duty cycles of each cell reach: int64[cells].
 
     A cell that equals or exceeds another under all kernels has all bits of the other. The cells,
@@ -212,12 +204,7 @@ def _signatures(duty: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @compiled
-def _filter(
-    rows: NDArray[np.float64],
-    signatures: NDArray[np.int64],
-    lacking: NDArray[np.int64],
-    kept: NDArray[np.int64],
-) -> int:
+def _filter(rows: Floats, signatures: Integers, lacking: Integers, kept: Integers) -> int:
     """Keep the cells that no kept cell equals or exceeds under all kernels; return their number.
 
     Parameters
@@ -258,7 +245,7 @@ def _filter(
     return count
 
 
-def longest_total(seconds: NDArray[np.float64], skyline: Skyline) -> NDArray[np.float64]:
+def longest_total(seconds: Floats, skyline: Skyline) -> Floats:
     """Longest stress time of any cell of each instance.
 
     Parameters
@@ -281,12 +268,7 @@ def longest_total(seconds: NDArray[np.float64], skyline: Skyline) -> NDArray[np.
 
 @compiled
 def _longest(
-    seconds: NDArray[np.float64],
-    duty: NDArray[np.float64],
-    largest: NDArray[np.float64],
-    bounds: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    longest: NDArray[np.float64],
+    seconds: Floats, duty: Floats, largest: Floats, bounds: Floats, totals: Floats, longest: Floats
 ) -> None:
     """`longest_total`: only 32 cells whose bound exceeds the longest time so far are looked at.
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mcage.geometry import Floats, Integers
 from mcage.replays.prepare import PreparedReplay
 
 
@@ -31,15 +31,15 @@ class Counters:
         Writes after which an entry that was off because its value was compressed holds a value.
     """
 
-    passes: int | NDArray[np.int64]
-    regular: NDArray[np.int64]
-    to_reliable: NDArray[np.int64]
-    to_faulty: NDArray[np.int64]
-    lds: NDArray[np.int64]
-    lds_reads: NDArray[np.int64]
-    peak_spilled_rows: NDArray[np.int64]
-    spilled_row_cycles: NDArray[np.int64]
-    wakeups: NDArray[np.int64]
+    passes: int | Integers
+    regular: Integers
+    to_reliable: Integers
+    to_faulty: Integers
+    lds: Integers
+    lds_reads: Integers
+    peak_spilled_rows: Integers
+    spilled_row_cycles: Integers
+    wakeups: Integers
 
     def one_by_one(self) -> list["Counters"]:
         """The same, each instance by itself."""
@@ -61,25 +61,25 @@ class CellTimes:
         Cycles of all passes together; of each instance where windows may have to wait.
     """
 
-    ones: NDArray[np.int64]
-    powered: NDArray[np.int64]
-    period: int | NDArray[np.int64]
+    ones: Integers
+    powered: Integers
+    period: int | Integers
 
     @property
-    def zeros(self) -> NDArray[np.int64]:
+    def zeros(self) -> Integers:
         """Cycles at '0': int64[instances, entries, cells of an entry]."""
         return self.powered - self.ones
 
     @property
-    def longest_zero_duty(self) -> NDArray[np.float64]:
+    def longest_zero_duty(self) -> Floats:
         """Longest '0' duty cycle among the cells of the slice: float64[instances]."""
-        longest: NDArray[np.float64] = self.zeros.max(axis=(1, 2)) / self.period
+        longest: Floats = self.zeros.max(axis=(1, 2)) / self.period
         return longest
 
     @property
-    def longest_one_duty(self) -> NDArray[np.float64]:
+    def longest_one_duty(self) -> Floats:
         """Longest '1' duty cycle among the cells of the slice: float64[instances]."""
-        longest: NDArray[np.float64] = self.ones.max(axis=(1, 2)) / self.period
+        longest: Floats = self.ones.max(axis=(1, 2)) / self.period
         return longest
 
 
@@ -105,7 +105,7 @@ COUNTED = Event.SPILLED_ROW + 1
 """The first so many are those that an engine counts for each fault map."""
 
 
-def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.float64]:
+def events_per_cycle(replay: PreparedReplay, counters: Counters) -> Floats:
     """Events per cycle of steady replay, without waits: float64[instances, EVENTS]."""
     schedule = replay.schedule
     counts = counted(counters)
@@ -117,7 +117,7 @@ def events_per_cycle(replay: PreparedReplay, counters: Counters) -> NDArray[np.f
     return events
 
 
-def counted(counters: Counters) -> NDArray[np.int64]:
+def counted(counters: Counters) -> Integers:
     """Those events that a fault map may change: int64[instances, COUNTED]."""
     return np.stack(
         [

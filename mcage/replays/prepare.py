@@ -12,12 +12,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.concurrency import Lazy
 from mcage.errors import UserError
 from mcage.files.disk_cache import Arrays, kept_on_disk
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
 from mcage.replays.layout import Layout, Packing, needed_entries, window_layout
 from mcage.replays.schedule import Schedule, make_schedule, windows_of
 from mcage.techniques import Technique
@@ -28,8 +27,6 @@ from mcage.traces.recorded import RecordedTrace
 from mcage.version import code_digest
 
 # A replay whose placement a program of the user decides: what the program is told, in order.
-
-Integers = NDArray[np.int64]
 
 
 class Told(NamedTuple):
@@ -56,7 +53,7 @@ class Told(NamedTuple):
         Register contents.
     """
 
-    kind: NDArray[np.uint8]
+    kind: Bytes
     which: Integers
     when: Integers
     alloc: Integers
@@ -71,10 +68,10 @@ class Told(NamedTuple):
     row: Integers
     mask: Integers
     value: Integers
-    compressible: NDArray[np.bool_]
-    compressed: NDArray[np.bool_]
-    wakes: NDArray[np.bool_]
-    in_table: NDArray[np.bool_]
+    compressible: Booleans
+    compressed: Booleans
+    wakes: Booleans
+    in_table: Booleans
     reads_after: Integers
     words: Integers
 
@@ -123,12 +120,12 @@ def told_to(program: PlacementProgram, schedule: Schedule) -> Told:
     )
 
 
-def _signed(lanes: NDArray[np.uint64]) -> Integers:
+def _signed(lanes: Words) -> Integers:
     """Lane masks as signed numbers, for whose highest bit is the sign."""
     return np.ascontiguousarray(lanes).view(np.int64)
 
 
-def _events(trace: Trace, with_reads: bool) -> tuple[NDArray[np.uint8], Integers, Integers]:
+def _events(trace: Trace, with_reads: bool) -> tuple[Bytes, Integers, Integers]:
     """Kind, window or write, and cycle of the events that a program is told of."""
     is_write, is_read = trace.kind == WRITE, trace.kind == READ
     window = trace.window_of_event()
@@ -191,7 +188,7 @@ class PreparedReplay(ABC):
         return self.passes * self.cycles
 
     @property
-    def needed(self) -> NDArray[np.bool_]:
+    def needed(self) -> Booleans:
         """Entries that must be reliable, bool[entries]: none if the technique heeds faults."""
         return np.zeros(self.geometry.entries, dtype=bool)
 
@@ -225,7 +222,7 @@ class FixedReplay(PreparedReplay):
         return self.layout.passes
 
     @cached_property
-    def needed(self) -> NDArray[np.bool_]:
+    def needed(self) -> Booleans:
         """Entries in which windows lie, bool[entries]: a window cannot avoid a fault."""
         return needed_entries(self.schedule, self.layout)
 
@@ -240,7 +237,7 @@ class RedirectedReplay(PreparedReplay):
         Entry at which the scan of the selectors starts in each pass.
     """
 
-    selector_starts: NDArray[np.int64]
+    selector_starts: Integers
 
     @property
     def passes(self) -> int:

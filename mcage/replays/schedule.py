@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
 from mcage.replays.stored_values import StoredValues, stored_values_of
 from mcage.techniques import Storage, Technique, refuse_policy
 from mcage.traces.model import READ, RELEASE, WRITE, Trace
@@ -39,12 +39,12 @@ class Windows:
         Cycles in which the window is allocated and released.
     """
 
-    slot: NDArray[np.int64]
-    size: NDArray[np.int64]
-    base: NDArray[np.int64]
-    generation: NDArray[np.int64]
-    alloc_cycle: NDArray[np.int64]
-    release_cycle: NDArray[np.int64]
+    slot: Integers
+    size: Integers
+    base: Integers
+    generation: Integers
+    alloc_cycle: Integers
+    release_cycle: Integers
 
 
 def windows_of(trace: Trace) -> Windows:
@@ -91,12 +91,12 @@ class LiveRanges:
         Event with which the whole life is over: its last read.
     """
 
-    first: NDArray[np.int64]
-    end_event: NDArray[np.int64]
-    death_event: NDArray[np.int64]
+    first: Integers
+    end_event: Integers
+    death_event: Integers
 
 
-def live_ranges(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
+def live_ranges(trace: Trace, window_of_event: Integers) -> LiveRanges:
     """Follow every register from its writes to their last reads.
 
     Parameters
@@ -134,7 +134,7 @@ def live_ranges(trace: Trace, window_of_event: NDArray[np.int64]) -> LiveRanges:
     return lives
 
 
-def _first_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _first_of_each(group: Integers, chosen: Booleans) -> Booleans:
     """The first chosen place of every group; groups are contiguous."""
     places = np.flatnonzero(chosen)
     first = np.zeros(len(group), dtype=bool)
@@ -142,14 +142,14 @@ def _first_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArr
     return first
 
 
-def _last_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _last_of_each(group: Integers, chosen: Booleans) -> Integers:
     """Last chosen place of the group that each place belongs to, or -1."""
     last = np.full(len(group), -1)
     np.maximum.at(last, group[chosen], np.flatnonzero(chosen))
     return last[group]
 
 
-def _next_of_each(group: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _next_of_each(group: Integers, chosen: Booleans) -> Integers:
     """Next chosen place after each one in its group, or the number of places."""
     places = np.flatnonzero(chosen)
     following = np.append(places, len(group))
@@ -192,22 +192,22 @@ class Writes:
     """
 
     windows: Windows
-    cycle: NDArray[np.int64]
-    end_cycle: NDArray[np.int64]
-    window: NDArray[np.int64]
-    reg: NDArray[np.int64]
-    row: NDArray[np.int64]
-    value: NDArray[np.int64]
-    first: NDArray[np.bool_]
-    divergent: NDArray[np.bool_]
-    lanes: NDArray[np.uint64]
-    reads_after: NDArray[np.int64]
-    by_register: NDArray[np.int64]
-    op_kind: NDArray[np.uint8]
+    cycle: Integers
+    end_cycle: Integers
+    window: Integers
+    reg: Integers
+    row: Integers
+    value: Integers
+    first: Booleans
+    divergent: Booleans
+    lanes: Words
+    reads_after: Integers
+    by_register: Integers
+    op_kind: Bytes
     op: NDArray[np.int32]
 
     @property
-    def previous(self) -> NDArray[np.int64]:
+    def previous(self) -> Integers:
         """The write before each write of the same register: int64[writes].
 
         For the first write of a register the value has no meaning.
@@ -265,9 +265,7 @@ def _writes_of(trace: Trace) -> Writes:
     )
 
 
-def _operations(
-    trace: Trace, window_of_event: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def _operations(trace: Trace, window_of_event: Integers) -> tuple[Bytes, NDArray[np.int32]]:
     kept = trace.kind != READ
     kind = trace.kind[kept]
     write_index = np.cumsum(kind == WRITE) - 1
@@ -276,9 +274,7 @@ def _operations(
     ).astype(np.int32)
 
 
-def _reads_after(
-    trace: Trace, window_of_event: NDArray[np.int64], writes: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _reads_after(trace: Trace, window_of_event: Integers, writes: Integers) -> Integers:
     """Reads that each write's value serves."""
     accesses = np.flatnonzero((trace.kind == WRITE) | (trace.kind == READ))
     key = window_of_event[accesses] * trace.geometry.entries + trace.reg[accesses]
@@ -292,11 +288,8 @@ def _reads_after(
 
 
 def _lanes(
-    exec_mask: NDArray[np.uint64],
-    order: NDArray[np.int64],
-    first_sorted: NDArray[np.bool_],
-    geometry: SliceGeometry,
-) -> NDArray[np.uint64]:
+    exec_mask: Words, order: Integers, first_sorted: Booleans, geometry: SliceGeometry
+) -> Words:
     """Lanes that the wavefront has written in the register so far, this write included."""
     lanes = exec_mask[order]
     starts = np.flatnonzero(first_sorted)
@@ -351,19 +344,19 @@ class Schedule:
     delta_limit: int | None
     cycles: int
     windows: Windows
-    cycle: NDArray[np.int64]
-    end_cycle: NDArray[np.int64]
-    window: NDArray[np.int64]
-    reg: NDArray[np.int64]
-    row: NDArray[np.int64]
-    residency_first: NDArray[np.int64]
-    first: NDArray[np.bool_]
-    compressed: NDArray[np.bool_]
-    was_compressed: NDArray[np.bool_]
-    divergent: NDArray[np.bool_]
-    mispredicted: NDArray[np.bool_]
-    reads_after: NDArray[np.int64]
-    op_kind: NDArray[np.uint8]
+    cycle: Integers
+    end_cycle: Integers
+    window: Integers
+    reg: Integers
+    row: Integers
+    residency_first: Integers
+    first: Booleans
+    compressed: Booleans
+    was_compressed: Booleans
+    divergent: Booleans
+    mispredicted: Booleans
+    reads_after: Integers
+    op_kind: Bytes
     op: NDArray[np.int32]
     stored_values: StoredValues
     compressible_writes: int
@@ -380,7 +373,7 @@ class Schedule:
         return len(self.cycle)
 
     @property
-    def in_table(self) -> NDArray[np.bool_]:
+    def in_table(self) -> Booleans:
         """Writes whose values go to the compression table, and to no entry: bool[writes]."""
         return self.compressed & self.technique.stores_in_table
 
@@ -476,12 +469,8 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
 
 
 def _with_deaths(
-    trace: Trace,
-    op_kind: NDArray[np.uint8],
-    op: NDArray[np.int32],
-    death_event: NDArray[np.int64],
-    life: NDArray[np.int64],
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    trace: Trace, op_kind: Bytes, op: NDArray[np.int32], death_event: Integers, life: Integers
+) -> tuple[Bytes, NDArray[np.int32]]:
     """Operations, and the death of each life right after the event that it ends with."""
     event = np.concatenate([np.flatnonzero(trace.kind != READ), death_event])
     order = np.argsort(event, kind="stable")  # a write comes before its own death

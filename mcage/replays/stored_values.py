@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
 from mcage.techniques import Storage, refuse_policy
 from mcage.traces.patterns import classify, wc_bytes, wc_sizes
 
@@ -44,21 +44,21 @@ class StoredValues:
     """
 
     contents: NDArray[np.uint32]
-    image: NDArray[np.int64]
+    image: Integers
     masks: NDArray[np.uint32]
-    mask: NDArray[np.int64]
-    is_record: NDArray[np.bool_]
-    record_code: NDArray[np.uint8]
-    regions: NDArray[np.int64]
+    mask: Integers
+    is_record: Booleans
+    record_code: Bytes
+    regions: Integers
     region_masks: NDArray[np.uint32]
 
 
 def stored_values_of(
     values: NDArray[np.uint32],
     geometry: SliceGeometry,
-    value: NDArray[np.int64],
-    lanes: NDArray[np.uint64],
-    compressed: NDArray[np.bool_],
+    value: Integers,
+    lanes: Words,
+    compressed: Booleans,
     storage: Storage,
 ) -> StoredValues:
     """Stored form of every write under a storage policy.
@@ -130,13 +130,13 @@ def cell_mask(start_bit: int, end_bit: int, geometry: SliceGeometry) -> NDArray[
     return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
 
 
-def _lane_masks(lanes: NDArray[np.uint64], components: int) -> NDArray[np.uint32]:
+def _lane_masks(lanes: Words, components: int) -> NDArray[np.uint32]:
     """Cells of each set of lanes: uint64[sets] to uint32[sets, components]."""
     chosen = (lanes[:, None] >> np.arange(components, dtype=np.uint64)) & np.uint64(1)
     return np.where(chosen == 1, np.uint32(0xFFFF_FFFF), np.uint32(0))
 
 
-def record_codes(values: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def record_codes(values: NDArray[np.uint32]) -> Bytes:
     """Exponent codes of compressible contents: uint32[rows, components] to uint8[rows].
 
     Bits 0-2 log2 of the element delta, bits 3-5 log2 of the block delta, 7 for a delta of zero
@@ -147,12 +147,12 @@ def record_codes(values: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return _exponent_code(patterns.delta_e) | (_exponent_code(patterns.delta_b) << np.uint8(3))
 
 
-def _exponent_code(delta: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def _exponent_code(delta: NDArray[np.uint32]) -> Bytes:
     exponent = np.frexp(np.maximum(delta, 1).astype(np.float64))[1] - 1
     return np.where(delta == 0, 7, exponent & 7).astype(np.uint8)
 
 
-def packed_deltas(values: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArray[np.uint32]:
+def packed_deltas(values: NDArray[np.uint32], sizes: Integers) -> NDArray[np.uint32]:
     """Warped-Compression contents of an entry: base, then signed deltas of one or two bytes.
 
     uint32[rows, components] and byte sizes int64[rows] to uint32[rows, components]; bytes

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from mcage.concurrency import FreeList
 from mcage.errors import UserError
+from mcage.geometry import Bytes
 from mcage.version import kernel_text
 
 # What the CUDA engine asks of the machine that runs its kernels: memory, kernels, launches.
@@ -160,7 +161,7 @@ class Lane:
         self._cupy = cupy
         self.stream: Any = cupy.cuda.Stream(non_blocking=True)
         self._done = cupy.cuda.Event(block=True, disable_timing=True)
-        self._staging: NDArray[np.uint8] | None = None
+        self._staging: Bytes | None = None
 
     def wait(self) -> None:
         """Wait until all work of the stream so far is done."""

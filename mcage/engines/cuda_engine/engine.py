@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.engines.counts import RememberingEngine
 from mcage.engines.cuda_engine.devices import Device
@@ -19,6 +18,7 @@ from mcage.engines.cuda_engine.stress_tables import duties_on, tables_on
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import Policies
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
+from mcage.geometry import Bytes, Integers
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
@@ -102,11 +102,8 @@ class CudaEngine(RememberingEngine):
         return here
 
     def _count(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> NDArray[np.int64]:
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
+    ) -> Integers:
         """See `RememberingEngine`."""
         events = self._here().walk.placement.count(replays, kernel, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
@@ -129,9 +126,7 @@ class CudaEngine(RememberingEngine):
         """See `Engine.fixed_times`."""
         return CellTimes(*self._here().walk.fixed_times(replay), replay.period)
 
-    def redirected_times(
-        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
-    ) -> CellTimes:
+    def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
         """See `Engine.redirected_times`."""
         kernel = np.zeros(len(fault_maps), dtype=np.int64)
         shape = (len(kernel), replay.geometry.entries, replay.geometry.entry_bits)
@@ -144,10 +139,7 @@ class CudaEngine(RememberingEngine):
         return CellTimes(ones, powered, replay.period)
 
     def cell_times_each(
-        self,
-        replays: Sequence[PreparedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[PreparedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Iterator[CellTimes]:
         """See `Engine.cell_times_each`: some slices at a time, where the technique redirects."""
         redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import Memo
 from mcage.engines.cuda_engine.programs import Runner, occupants_program, row_bits, select_program
-from mcage.geometry import repeated_components
+from mcage.geometry import Booleans, Bytes, Integers, Words, repeated_components
 from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import StoredValues
@@ -42,7 +42,7 @@ class Columns:
     region_masks: NDArray[np.uint32]
 
 
-def columns(schedule: Schedule, order: NDArray[np.int64]) -> Columns:
+def columns(schedule: Schedule, order: Integers) -> Columns:
     """Columns of the writes ``order``, in this order."""
     stored_values = schedule.stored_values
     held = schedule.end_cycle - schedule.cycle
@@ -58,7 +58,7 @@ def columns(schedule: Schedule, order: NDArray[np.int64]) -> Columns:
     return Columns(writes, *(repeated_components(each, axis=1) for each in words))
 
 
-def forms(stored_values: StoredValues) -> NDArray[np.int64]:
+def forms(stored_values: StoredValues) -> Integers:
     """What writes leave in their entries, as the kernels take it: int64[writes].
 
     16 x the row of `masks` + the regions powered, or the complement of a record's code.
@@ -91,8 +91,8 @@ class Redirection:
 
     residency_operations: NDArray[np.int32]
     write_operations: NDArray[np.int32]
-    reads_after: NDArray[np.int64]
-    cycles: NDArray[np.int64]
+    reads_after: Integers
+    cycles: Integers
     scan_starts: NDArray[np.int32]
     residencies: int
     columns: Columns
@@ -131,7 +131,7 @@ def redirection(replay: RedirectedReplay) -> Redirection:
     )
 
 
-def _words(schedule: Schedule, begins: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _words(schedule: Schedule, begins: Booleans) -> Integers:
     """What decides the next home at each operation, in bits: int64[operations].
 
     Parameters
@@ -185,7 +185,7 @@ class _Tables:
     """
 
     arrays: tuple[Any, ...]
-    words: NDArray[np.uint64]
+    words: Words
     residencies: int
 
 
@@ -266,11 +266,8 @@ class Placement:
         return _Tables(arrays, words, tables.residencies)
 
     def count(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> NDArray[np.int64]:
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
+    ) -> Integers:
         """Events of each slice in each pass: int64[m, passes, 7]."""
         events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
         bytes_each = np.full(len(kernel), fault_maps.shape[1] + events[:1].nbytes)
@@ -282,8 +279,8 @@ class Placement:
     def occupants(
         self,
         replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        kernel: Integers,
+        fault_maps: Bytes,
         more_bytes: int = 0,
     ) -> Iterator[tuple[slice, Occupants]]:
         """Occupants of a batch, chunk by chunk, of which each fits into the device's memory.
@@ -309,23 +306,12 @@ class Placement:
                 "sort_occupants",
                 (replicas, 1, 1),
                 (entries, 1, 1),
-                [
-                    launch.runs,
-                    np.int32(passes),
-                    launch.arrivals,
-                    launch.arrived,
-                    starts,
-                    occupants,
-                ],
+                [launch.runs, np.int32(passes), launch.arrivals, launch.arrived, starts, occupants],
             )
             yield chunk, Occupants(passes, launch.runs, starts, occupants)
 
     def _place(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        wanted: bool,
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes, wanted: bool
     ) -> _Launch:
         """Run the selectors; with their arrivals if they are ``wanted``."""
         device, slices, passes = self._runner.device, len(kernel), replays[0].passes
@@ -359,9 +345,7 @@ class Placement:
         return _Launch(passes, on_device, events, arrivals, arrived)
 
 
-def runs_of(
-    first: NDArray[np.int64], kernel: NDArray[np.int64], capacity: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def runs_of(first: Integers, kernel: Integers, capacity: Integers) -> NDArray[np.int32]:
     """Slices of a launch as ``Run`` of the kernels: int32[m, 4].
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.devices import Device, Module
-from mcage.geometry import GCN, MOST_BLOCKS, SliceGeometry
+from mcage.geometry import GCN, MOST_BLOCKS, Integers, SliceGeometry
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
@@ -157,7 +157,7 @@ class Runner:
         """A table on the device, there for the other threads of the host as well."""
         return self.device.upload_table(table)
 
-    def chunks(self, bytes_each: NDArray[np.int64]) -> Iterator[slice]:
+    def chunks(self, bytes_each: Integers) -> Iterator[slice]:
         """Parts of a batch whose workspace fits into a thread's part of the memory.
 
         A quarter of what was free in the beginning is for the workspace of all threads.

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.placement import Occupants
 from mcage.engines.cuda_engine.programs import Runner, fault_free_program
@@ -19,7 +18,7 @@ from mcage.engines.cuda_engine.stress_tables import DutiesOnDevice, StressTables
 from mcage.engines.cuda_engine.tracked_seconds import CudaTrackedSeconds
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
-from mcage.geometry import COMPONENT_BITS
+from mcage.geometry import COMPONENT_BITS, Bytes, Floats, Integers
 from mcage.replays.prepare import RedirectedReplay
 
 # What instances have been through, on a device: occupants of entries, and bounds of cells.
@@ -48,9 +47,9 @@ class Epochs:
         Seconds that a cycle of all passes stands for.
     """
 
-    instances: NDArray[np.int64]
-    kernels: NDArray[np.int64]
-    scales: NDArray[np.float64]
+    instances: Integers
+    kernels: Integers
+    scales: Floats
 
 
 class EpochLog:
@@ -93,13 +92,13 @@ class EpochLog:
         row = [*addresses, self._most, len(self._tables.cycles)]
         return self._device.upload(np.array(row, dtype=np.uint64))
 
-    def begin(self, instances: NDArray[np.int64], mixtures: NDArray[np.float64]) -> None:
+    def begin(self, instances: Integers, mixtures: Floats) -> None:
         """Let instances begin with the seconds that they have run each kernel: float64[m, k]."""
         mixed, among = self._device.upload_together(mixtures, instances.astype(np.int32))
         grid = (len(instances), 2 * self._places // _THREADS, 1)
         self._tables.epoch_log.launch("begin", grid, (_THREADS, 1, 1), [self.state, mixed, among])
 
-    def epoch_bytes(self, kernel: NDArray[np.int64]) -> int:
+    def epoch_bytes(self, kernel: Integers) -> int:
         """Bytes that an epoch of an instance takes at most, whichever of the kernels it runs."""
         codes = int(self._tables.residencies.count_of_kernel[kernel].max())
         return 4 * self._tables.passes * (codes + self._entries) + 8 * self._entries
@@ -141,11 +140,9 @@ class EpochLog:
             ],
         )
 
-    def parts(
-        self, instances: NDArray[np.int64], backs: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def parts(self, instances: Integers, backs: Floats) -> Floats:
         """Parts of latest epochs that have passed when seconds are taken back for each cycle."""
-        parts: NDArray[np.float64] = 1 - backs / self._scale[instances]
+        parts: Floats = 1 - backs / self._scale[instances]
         return parts
 
     def _enlarge(self) -> None:
@@ -207,7 +204,7 @@ class CudaStress(StressAccumulator):
             walk.runner, duties.replays[0].geometry, tracked, instances
         )
         self._places = duties.replays[0].geometry.entries * COMPONENT_BITS
-        self._upcoming: list[tuple[NDArray[np.int64], Any]] = []
+        self._upcoming: list[tuple[Integers, Any]] = []
         super().__init__(duties, tracked, instances)
 
     # Memory is taken with the first instance that has separate times: often no instance has.
@@ -223,29 +220,19 @@ class CudaStress(StressAccumulator):
     def _new_tracked_seconds(self) -> CudaTrackedSeconds:
         return self._tracked_there
 
-    def add(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
-    ) -> None:
+    def add(self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float) -> None:
         """See `StressAccumulator.add`; the device is waited for once, at the end."""
         super().add(instances, kernel, fault_maps, seconds)
         for whose, longest in self._upcoming:
             self.longest[:, whose] = self._runner.device.download(longest).view(np.float64)
         self._upcoming.clear()
 
-    def _begin(self, instances: NDArray[np.int64]) -> None:
+    def _begin(self, instances: Integers) -> None:
         """See `StressAccumulator`; `_run_each`, which always follows, adds tracked seconds."""
         self._log.begin(instances, self._mixture[instances])
 
     def _run_each(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float
     ) -> None:
         replays = self._redirected
         scales = seconds / np.array([replay.period for replay in replays])[kernel]
@@ -260,12 +247,8 @@ class CudaStress(StressAccumulator):
         self._track(instances)
 
     def _separate_longest_earlier(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+    ) -> Floats:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
         periods = np.array([replay.period for replay in self._duties.replays])
         longest = np.zeros((2, len(instances)))
@@ -276,8 +259,8 @@ class CudaStress(StressAccumulator):
         return longest
 
     def _searches(
-        self, instances: NDArray[np.int64], backs: NDArray[np.float64], known: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        self, instances: Integers, backs: Floats, known: Floats
+    ) -> Iterator[tuple[Integers, Any]]:
         """Longest seconds at '0' and at '1' of any cell at moments of the latest epochs.
 
         Parameters
@@ -297,9 +280,7 @@ class CudaStress(StressAccumulator):
         for chunk in self._runner.chunks(np.full(len(instances), 4 * self._places)):
             yield instances[chunk], self._search(instances[chunk], backs[chunk], known[:, chunk])
 
-    def _search(
-        self, instances: NDArray[np.int64], backs: NDArray[np.float64], known: NDArray[np.float64]
-    ) -> Any:
+    def _search(self, instances: Integers, backs: Floats, known: Floats) -> Any:
         device, module, count = self._runner.device, self._tables.most_stressed, len(instances)
         arrays = device.upload_together(
             instances.astype(np.int32),
@@ -337,7 +318,7 @@ class CudaStress(StressAccumulator):
             [self._tables.residencies.table, self._log.state, moments, items, how_many],
         )
 
-    def _track(self, instances: NDArray[np.int64]) -> None:
+    def _track(self, instances: Integers) -> None:
         """Add the latest epoch to the tracked cells of instances."""
         cells = len(self._tracked.cell)
         if cells:
@@ -352,19 +333,17 @@ class CudaStress(StressAccumulator):
                 ],
             )
 
-    def _add_to_mixtures(
-        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
-    ) -> None:
+    def _add_to_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
         if len(instances):
             self._mixture[instances, kernel] += seconds
             self._upcoming.append((instances, self._longest_of(self._mixture[instances])))
             duties = self._on_device.duties.of(self._duties)
             self._tracked_there.add_duties(instances, kernel, duties, seconds)
 
-    def _longest_of_mixtures(self, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _longest_of_mixtures(self, mixtures: Floats) -> Floats:
         return self._runner.device.download(self._longest_of(mixtures))
 
-    def _longest_of(self, mixtures: NDArray[np.float64]) -> Any:
+    def _longest_of(self, mixtures: Floats) -> Any:
         """Longest seconds at '0' and at '1' of mixtures float64[m, k]: float64[2, m], there."""
         device, (count, kernels) = self._runner.device, mixtures.shape
         longest, on_device = device.empty((2, count), np.float64), device.upload(mixtures)

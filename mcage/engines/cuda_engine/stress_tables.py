@@ -17,7 +17,7 @@ from mcage.engines.cuda_engine.programs import (
 )
 from mcage.engines.interface import check_writes
 from mcage.engines.stress import FaultFreeDuties
-from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, repeated_components
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, Integers, Words, repeated_components
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
 # Fault-free duty cycles on a device.
@@ -106,14 +106,14 @@ class HostResidencies:
     """
 
     writes: NDArray[np.int32]
-    write_cycle: NDArray[np.int64]
+    write_cycle: Integers
     residency_of: NDArray[np.int32]
     contents: NDArray[np.uint32]
     masks: NDArray[np.uint32]
-    residencies: NDArray[np.int64]
+    residencies: Integers
     with_sums: int
-    first_write: NDArray[np.int64]
-    count_of_kernel: NDArray[np.int64]
+    first_write: Integers
+    count_of_kernel: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,8 @@ class DeviceResidencies:
     """
 
     table: Any
-    first_write: NDArray[np.int64]
-    count_of_kernel: NDArray[np.int64]
+    first_write: Integers
+    count_of_kernel: Integers
     wide: bool
     arrays: tuple[Any, ...]
 
@@ -251,7 +251,7 @@ class _Part:
         self.sums_save = count * (says_all & worthwhile)
 
 
-def _starts(counts: list[int]) -> NDArray[np.int64]:
+def _starts(counts: list[int]) -> Integers:
     return np.cumsum([0, *counts])
 
 
@@ -278,7 +278,7 @@ class StressTables:
     tracked_cells: Module
     residencies: DeviceResidencies
     passes: int
-    cycles: NDArray[np.uint64]
+    cycles: Words
     duties: DeviceDuties
 
 

@@ -4,7 +4,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.aging.nbti.models import Facelift
 from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
@@ -13,7 +12,7 @@ from mcage.engines.compiled_cells import is_plain
 from mcage.engines.cuda_engine.programs import SHIFTS, Runner, fault_free_program
 from mcage.engines.cuda_engine.stress_tables import DeviceDuties
 from mcage.engines.stress import BINS_PER_VOLT, CellSeconds, Moments, TrackedCells, TrackedSeconds
-from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, SliceGeometry
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, Floats, Integers, SliceGeometry
 
 _THREADS = 256
 
@@ -74,14 +73,14 @@ class CudaTrackedSeconds(TrackedSeconds):
         return upload(vmin), upload(self._sound.astype(np.uint8))
 
     @property
-    def now(self) -> NDArray[np.float64]:
+    def now(self) -> Floats:
         """See `TrackedSeconds.now`; a copy."""
         return self._runner.device.download(self._seconds[1])
 
-    def begin_epoch(self, instances: NDArray[np.int64]) -> None:
+    def begin_epoch(self, instances: Integers) -> None:
         """See `TrackedSeconds.begin_epoch`; what adds the epoch keeps what was before."""
 
-    def of(self, places: NDArray[np.int64]) -> CellSeconds:
+    def of(self, places: Integers) -> CellSeconds:
         """See `TrackedSeconds.of`."""
         self._fetch()
         return super().of(places)
@@ -90,7 +89,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         download = self._runner.device.download
         self._before, self._now = (download(seconds) for seconds in self._seconds)
 
-    def cells_of(self, instances: NDArray[np.int64]) -> tuple[Any, ...]:
+    def cells_of(self, instances: Integers) -> tuple[Any, ...]:
         """What a kernel needs that adds an epoch of instances: its first and its last arguments.
 
         Returns
@@ -103,11 +102,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         return (runs, *self._cells, np.int32(len(self._tracked.cell)), *self._seconds)
 
     def add_duties(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        duties: DeviceDuties,
-        seconds: float,
+        self, instances: Integers, kernel: Integers, duties: DeviceDuties, seconds: float
     ) -> None:
         """Let instances without faults run a kernel each: int64[m], int64[m]."""
         kernel_of = np.full(self._instances, -1, dtype=np.int32)
@@ -128,12 +123,8 @@ class CudaTrackedSeconds(TrackedSeconds):
         )
 
     def failing(
-        self,
-        instances: NDArray[np.int64],
-        age: NDArray[np.float64],
-        shift: AdditiveShift,
-        failure: CellFailure,
-    ) -> tuple[NDArray[np.int64], CellSeconds]:
+        self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
+    ) -> tuple[Integers, CellSeconds]:
         """See `TrackedSeconds.failing`."""
         if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
@@ -168,23 +159,21 @@ class CudaTrackedSeconds(TrackedSeconds):
         seconds = rows[:, 1:].T.copy().view(np.float64)
         return rows[:, 0].astype(np.int64), CellSeconds(seconds[:2], seconds[2:])
 
-    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+    def mark_faulty(self, places: Integers) -> None:
         """See `TrackedSeconds.mark_faulty`."""
         super().mark_faulty(places)
         on_device = self._runner.device.upload(places.astype(np.int32))
         arguments = [on_device, np.int32(len(places)), self._tail[1]]
         self._launch(SHIFTS, "mark_faulty", len(places), arguments)
 
-    def sampled_dvth(
-        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift
-    ) -> NDArray[np.float64]:
+    def sampled_dvth(self, instances: Integers, moments: Moments, shift: AdditiveShift) -> Floats:
         """See `TrackedSeconds.sampled_dvth`."""
         self._fetch()
         return super().sampled_dvth(instances, moments, shift)
 
     def histogram(
-        self, instances: NDArray[np.int64], moments: Moments, shift: AdditiveShift, bins: int
-    ) -> NDArray[np.int64]:
+        self, instances: Integers, moments: Moments, shift: AdditiveShift, bins: int
+    ) -> Integers:
         """See `TrackedSeconds.histogram`."""
         if type(shift.nbti) is not Facelift or bins > _MOST_BINS:
             return super().histogram(instances, moments, shift, bins)

@@ -17,7 +17,7 @@ from mcage.engines.cuda_engine.placement import (
     runs_of,
 )
 from mcage.engines.cuda_engine.programs import Program, Runner, walk_program
-from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, SliceGeometry
+from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, Bytes, Integers, SliceGeometry, Words
 from mcage.replays.layout import WritesOfRegisters, writes_of_registers
 from mcage.replays.prepare import FixedReplay, RedirectedReplay
 from mcage.replays.schedule import Schedule
@@ -50,7 +50,7 @@ class FixedOccupants:
     starts: NDArray[np.int32]
     occupants: NDArray[np.int32]
     orbits: NDArray[np.int32]
-    periods: NDArray[np.uint64]
+    periods: Words
 
 
 def fixed_occupants(replay: FixedReplay) -> FixedOccupants:
@@ -84,7 +84,7 @@ def columns_of_registers(schedule: Schedule) -> Columns:
 
 def _occupants_of(
     entry: int, replay: FixedReplay, writes: WritesOfRegisters
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Occupants of an entry, orbit after orbit in order of time: orbit, and row of the table."""
     held = replay.layout.registers_in(entry, replay.schedule.windows.size)
     first, end = writes.first[held.register], writes.end[held.register]
@@ -99,7 +99,7 @@ TOGETHER = 16
 _CELLS = MOST_COMPONENTS * COMPONENT_BITS
 """Cells of an entry, with those that are repeated."""
 
-Times = tuple[NDArray[np.int64], NDArray[np.int64]]
+Times = tuple[Integers, Integers]
 """Cycles at '1' and powered of slices: two times int64[m, entries, cells of an entry]."""
 
 
@@ -116,7 +116,7 @@ class _Tables:
     """
 
     arrays: tuple[Any, ...]
-    words: NDArray[np.uint64]
+    words: Words
 
 
 class Walk:
@@ -178,10 +178,7 @@ class Walk:
         return self._cell_times(walk_program((replay,)), replay.geometry, [tables], occupants, 1)
 
     def redirected_times(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Iterator[Times]:
         """Cell times of slices on fault maps, some slices at a time, in their order.
 

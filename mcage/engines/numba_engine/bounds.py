@@ -22,13 +22,8 @@ from mcage.engines.numba_engine.homes import (
 )
 from mcage.engines.numba_engine.jit import inlined, inner
 from mcage.engines.numba_engine.residencies import ALL_COMPONENTS, BITS, END, LAST
-from mcage.engines.numba_engine.simd import (
-    COMPONENTS,
-    add_row,
-    add_where,
-    aligned_zeros,
-    prefetch,
-)
+from mcage.engines.numba_engine.simd import COMPONENTS, add_row, add_where, aligned_zeros, prefetch
+from mcage.geometry import Booleans, Floats, Integers, Words
 
 BLOCKS = WHOLE_ENTRY
 """Blocks of an entry for which there is room; where it has fewer, the others hold no record."""
@@ -68,12 +63,12 @@ class Views(NamedTuple):
 
     at_most: NDArray[np.unsignedinteger]
     sums: NDArray[np.unsignedinteger]
-    recorded: NDArray[np.bool_]
-    record_cycles: NDArray[np.int64]
-    next: NDArray[np.int64]
-    since: NDArray[np.int64]
-    first: NDArray[np.int64]
-    held: NDArray[np.uint64]
+    recorded: Booleans
+    record_cycles: Integers
+    next: Integers
+    since: Integers
+    first: Integers
+    held: Words
 
 
 class Occupancy(NamedTuple):
@@ -306,13 +301,13 @@ class EpochLog(NamedTuple):
         How many there are.
     """
 
-    epochs: NDArray[np.int64]
-    kernel: NDArray[np.int64]
-    scale: NDArray[np.float64]
+    epochs: Integers
+    kernel: Integers
+    scale: Floats
     first: NDArray[np.int32]
-    begin: NDArray[np.int64]
+    begin: Integers
     occupant: NDArray[np.uint32]
-    used: NDArray[np.int64]
+    used: Integers
 
 
 def new_epoch_log(
@@ -415,9 +410,9 @@ class OpenBits(NamedTuple):
         its `bits` and `first`; `MORE`, `MORE_END`: rows of further tracked cells.
     """
 
-    bits: NDArray[np.uint64]
-    first: NDArray[np.int64]
-    used: NDArray[np.int64]
+    bits: Words
+    first: Integers
+    used: Integers
     ones: NDArray[np.unsignedinteger]
     lines: NDArray[np.unsignedinteger]
 
@@ -504,12 +499,12 @@ class Cells(NamedTuple):
         Seconds at '0' and at '1'.
     """
 
-    bounds: NDArray[np.float64]
-    before: NDArray[np.float64]
+    bounds: Floats
+    before: Floats
     kept: NDArray[np.int32]
-    used: NDArray[np.int64]
-    epochs: NDArray[np.int64]
-    seconds: NDArray[np.float64]
+    used: Integers
+    epochs: Integers
+    seconds: Floats
 
 
 class FaultFreeState(NamedTuple):
@@ -527,8 +522,8 @@ class FaultFreeState(NamedTuple):
         Components of an entry.
     """
 
-    seconds: NDArray[np.float64]
-    period: NDArray[np.int64]
+    seconds: Floats
+    period: Integers
     at_zero: NDArray[np.integer]
     at_one: NDArray[np.integer]
     components: int

@@ -40,6 +40,7 @@ from mcage.engines.numba_engine.simd import (
     sum_plane,
     sum_planes,
 )
+from mcage.geometry import Integers, Words
 from mcage.replays.prepare import FixedReplay
 
 # Writes that an entry receives, and what its cells hold after each, a bit at a time.
@@ -68,13 +69,13 @@ class Events(NamedTuple):
     """
 
     image: NDArray[np.uint32]
-    mask: NDArray[np.int64]
-    regions: NDArray[np.int64]
-    when: NDArray[np.int64]
+    mask: Integers
+    regions: Integers
+    when: Integers
     held: NDArray[np.unsignedinteger]
-    orbits: NDArray[np.int64]
-    lit: NDArray[np.uint64]
-    powered: NDArray[np.uint64]
+    orbits: Integers
+    lit: Words
+    powered: Words
 
 
 def new_events(events: int, orbits: int, cycles: Any) -> Any:
@@ -469,12 +470,12 @@ class Places(NamedTuple):
         Likewise.
     """
 
-    residency: NDArray[np.int64]
-    size: NDArray[np.int64]
-    base: NDArray[np.int64]
-    rotation: NDArray[np.int64]
-    step: NDArray[np.int64]
-    orbits: NDArray[np.int64]
+    residency: Integers
+    size: Integers
+    base: Integers
+    rotation: Integers
+    step: Integers
+    orbits: Integers
 
 
 class _Workspace(NamedTuple):
@@ -484,9 +485,7 @@ class _Workspace(NamedTuple):
     times: Times
 
 
-def fixed_layout_times(
-    replay: FixedReplay, ones: NDArray[np.int64], powered: NDArray[np.int64]
-) -> None:
+def fixed_layout_times(replay: FixedReplay, ones: Integers, powered: Integers) -> None:
     """Add cell times under a window layout to int64[entries, components, 32]."""
     schedule, layout, residencies = replay.schedule, replay.layout, residencies_of((replay,))
     windows, entries = schedule.windows, replay.geometry.entries
@@ -508,11 +507,7 @@ def fixed_layout_times(
 
 
 def _add_rotations(
-    residencies: Residencies,
-    first: NDArray[np.int64],
-    places: Places,
-    ones: NDArray[np.int64],
-    powered: NDArray[np.int64],
+    residencies: Residencies, first: Integers, places: Places, ones: Integers, powered: Integers
 ) -> None:
     """Add the times of a rotating layout whose released places are off and whose writes are whole.
 
@@ -536,7 +531,7 @@ def _add_rotations(
 
 @compiled
 def _sum_writes(
-    planes: NDArray[np.uint64],
+    planes: Words,
     image: NDArray[np.uint32],
     duration: NDArray[np.integer],
     begin: int,
@@ -549,10 +544,7 @@ def _sum_writes(
 
 
 def _add_orbits(
-    residencies: Residencies,
-    places: Places,
-    ones: NDArray[np.int64],
-    powered: NDArray[np.int64],
+    residencies: Residencies, places: Places, ones: Integers, powered: Integers
 ) -> None:
     """Add the times of `_orbit_times`, with space for as many events as an entry turns out to have.
 
@@ -601,8 +593,8 @@ def _orbit_times(
     places: Places,
     first: int,
     workspace: _Workspace,
-    ones: NDArray[np.int64],
-    powered: NDArray[np.int64],
+    ones: Integers,
+    powered: Integers,
 ) -> int:
     """Cell times of every entry from the first on, orbit of passes after orbit.
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Memo
 from mcage.engines.counts import RememberingEngine
@@ -42,7 +41,7 @@ from mcage.engines.numba_engine.stress import (
     new_workspace,
 )
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Bytes, Integers, SliceGeometry
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
@@ -74,11 +73,8 @@ class NumbaEngine(RememberingEngine):
         self._workspaces: Memo[FaultFreeDuties, FreeList[Workspace]] = Memo(self._free_workspaces)
 
     def _count(
-        self,
-        replays: Sequence[RedirectedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-    ) -> NDArray[np.int64]:
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
+    ) -> Integers:
         """See `RememberingEngine`."""
         residencies = self._tables.of(replays)
         counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
@@ -95,17 +91,12 @@ class NumbaEngine(RememberingEngine):
         fixed_layout_times(replay, ones[0], powered[0])
         return _cell_times(ones, powered, replay.period)
 
-    def redirected_times(
-        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
-    ) -> CellTimes:
+    def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
         """See `Engine.redirected_times`."""
         return self._times_on_kernel((replay,), 0, fault_maps)
 
     def cell_times_each(
-        self,
-        replays: Sequence[PreparedReplay],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
+        self, replays: Sequence[PreparedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Iterator[CellTimes]:
         """See `Engine.cell_times_each`: one table for all kernels."""
         redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
@@ -117,7 +108,7 @@ class NumbaEngine(RememberingEngine):
             yield self._times_on_kernel(redirected, number, fault_map[None])
 
     def _times_on_kernel(
-        self, replays: Sequence[RedirectedReplay], kernel: int, fault_maps: NDArray[np.uint8]
+        self, replays: Sequence[RedirectedReplay], kernel: int, fault_maps: Bytes
     ) -> CellTimes:
         geometry = replays[kernel].geometry
         ones, powered = (_no_cycles(len(fault_maps), geometry) for _ in range(2))
@@ -156,12 +147,12 @@ class NumbaEngine(RememberingEngine):
         return FreeList(partial(new_workspace, self._tables.of(duties.replays)))
 
 
-def _no_cycles(instances: int, geometry: SliceGeometry) -> NDArray[np.int64]:
+def _no_cycles(instances: int, geometry: SliceGeometry) -> Integers:
     """Zeros for all cells of slices: int64[instances, entries, components, 32]."""
     return np.zeros((instances, geometry.entries, geometry.components, BITS), dtype=np.int64)
 
 
-def _cell_times(ones: NDArray[np.int64], powered: NDArray[np.int64], period: int) -> CellTimes:
+def _cell_times(ones: Integers, powered: Integers, period: int) -> CellTimes:
     shape = (*ones.shape[:2], -1)
     return CellTimes(ones.reshape(shape), powered.reshape(shape), period)
 
@@ -171,8 +162,8 @@ class _EntryWorkspace(NamedTuple):
 
     homes: Homes
     occupants: Occupants
-    fill: NDArray[np.int64]
-    counters: NDArray[np.int64]
+    fill: Integers
+    counters: Integers
     events: Events
     times: Times
 
@@ -194,10 +185,7 @@ class _EntryWorkspace(NamedTuple):
 
 @compiled
 def _redirected_times(
-    residencies: Residencies,
-    workspace: _EntryWorkspace,
-    ones: NDArray[np.int64],
-    powered: NDArray[np.int64],
+    residencies: Residencies, workspace: _EntryWorkspace, ones: Integers, powered: Integers
 ) -> None:
     """Add the cell times of an instance whose residencies have homes.
 

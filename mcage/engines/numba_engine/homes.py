@@ -16,7 +16,7 @@ from mcage.engines.numba_engine.residencies import (
     Residencies,
 )
 from mcage.engines.numba_engine.simd import lowest_bit
-from mcage.geometry import ENTRY_COUNTS, MOST_BLOCKS
+from mcage.geometry import ENTRY_COUNTS, MOST_BLOCKS, Bytes, Integers, Words
 
 # An occupant of an entry as a number of 32 bits: who lives there, from which write on, and where.
 #
@@ -112,8 +112,8 @@ class Arrivals(NamedTuple):
 
     occupant: NDArray[np.uint32]
     entry: NDArray[np.uint16]
-    arrived: NDArray[np.int64]
-    in_entry: NDArray[np.int64]
+    arrived: Integers
+    in_entry: Integers
 
 
 class Tally(NamedTuple):
@@ -127,10 +127,10 @@ class Tally(NamedTuple):
         Rows that live in the LDS, since when, and the largest number of them so far.
     """
 
-    events: NDArray[np.int64]
-    spilled: NDArray[np.int64]
-    since: NDArray[np.int64]
-    peak: NDArray[np.int64]
+    events: Integers
+    spilled: Integers
+    since: Integers
+    peak: Integers
 
 
 class Homes(NamedTuple):
@@ -153,8 +153,8 @@ class Homes(NamedTuple):
     home: NDArray[np.int16]
     arrivals: Arrivals
     tally: Tally
-    sets: NDArray[np.uint64]
-    free: NDArray[np.uint8]
+    sets: Words
+    free: Bytes
     entries: int
     all_blocks: int
 
@@ -186,13 +186,7 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
 def with_home(homes: Any, home: Any) -> Any:
     """Return the same memory with another `home`: int16[residencies, passes]."""
     return Homes(
-        home,
-        homes.arrivals,
-        homes.tally,
-        homes.sets,
-        homes.free,
-        homes.entries,
-        homes.all_blocks,
+        home, homes.arrivals, homes.tally, homes.sets, homes.free, homes.entries, homes.all_blocks
     )
 
 

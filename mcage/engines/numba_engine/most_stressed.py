@@ -8,7 +8,6 @@ Within the latest epoch no cell exceeds the line between its bounds before and a
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.bounds import (
     BIT,
@@ -39,6 +38,7 @@ from mcage.engines.numba_engine.cell_times import (
 from mcage.engines.numba_engine.jit import compiled, inner
 from mcage.engines.numba_engine.residencies import BITS, Residencies
 from mcage.engines.numba_engine.simd import COMPONENTS
+from mcage.geometry import Floats, Integers
 
 ALONE, OPEN_UP, FINISH = range(3)
 """Steps of the search, see `look`."""
@@ -72,7 +72,7 @@ class CellWorkspace(NamedTuple):
     times: Times
     latest: Times
     open_bits: OpenBits
-    most: NDArray[np.float64]
+    most: Floats
 
 
 class Search(NamedTuple):
@@ -94,7 +94,7 @@ class Search(NamedTuple):
     epoch_log: EpochLog
     state: FaultFreeState
     cells: Cells
-    longest: NDArray[np.float64]
+    longest: Floats
     workspace: CellWorkspace
 
 
@@ -120,13 +120,11 @@ class Moment(NamedTuple):
     scale: Any
     back: float
     part: float
-    most: NDArray[np.float64]
+    most: Floats
 
 
 @compiled
-def look(
-    search: Search, instances: NDArray[np.int64], backs: NDArray[np.float64], step: int
-) -> None:
+def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
     """Raise the longest seconds at '0' and at '1' of any cell of each instance.
 
     Parameters

@@ -30,6 +30,7 @@ from mcage.engines.numba_engine.simd import (
     sum_planes_in_parts,
 )
 from mcage.engines.programs import CYCLE, PLACE, UNTIL, WRITE_OF
+from mcage.geometry import Integers, Words
 from mcage.techniques.programs import PLACES
 
 _OF_PART = COMPONENTS // PARTS
@@ -57,13 +58,13 @@ class Stored(NamedTuple):
     """
 
     contents: Contents
-    image: NDArray[np.int64]
-    mask: NDArray[np.int64]
+    image: Integers
+    mask: Integers
     gated: bool
     blocks: int
-    words: NDArray[np.uint64]
-    mask_words: NDArray[np.uint64]
-    block_of_part: NDArray[np.int64]
+    words: Words
+    mask_words: Words
+    block_of_part: Integers
 
 
 class Shown(NamedTuple):
@@ -90,10 +91,10 @@ class Shown(NamedTuple):
 
     cycles: NDArray[np.integer]
     met: NDArray[np.int32]
-    merged: NDArray[np.uint64]
+    merged: Words
     row: NDArray[np.uint32]
     of_row: NDArray[np.integer]
-    word: NDArray[np.uint64]
+    word: Words
     of_words: NDArray[np.integer]
 
 
@@ -112,7 +113,7 @@ def new_shown(stored: Stored, events: int, merged: int, cycles: Any) -> Shown:
 
 
 @compiled
-def first_words(planes: NDArray[np.uint64], components: int, words: NDArray[np.uint64]) -> None:
+def first_words(planes: Words, components: int, words: Words) -> None:
     """Find the first two components of all blocks: uint64[n, 32] to uint64[n, blocks].
 
     Blocks have so many components.
@@ -129,7 +130,7 @@ def first_words(planes: NDArray[np.uint64], components: int, words: NDArray[np.u
 
 @compiled
 def sort_by_entry(
-    arrivals: NDArray[np.int32], first: NDArray[np.int64], in_order: NDArray[np.int32]
+    arrivals: NDArray[np.int32], first: Integers, in_order: NDArray[np.int32]
 ) -> None:
     """Sort arrivals, int32[n, 4], by entry: first[entry], int64[entries + 1], is where each begins.
 
@@ -154,13 +155,13 @@ def sort_by_entry(
 def times_of_entries(
     stored: Stored,
     arrivals: NDArray[np.int32],
-    first: NDArray[np.int64],
+    first: Integers,
     cycles: int,
     events: Any,
     shown: Shown,
     times: Any,
-    ones: NDArray[np.int64],
-    powered: NDArray[np.int64],
+    ones: Integers,
+    powered: Integers,
 ) -> None:
     """Add the cycles of all cells of some entries at '1' and powered: int64[n, components, 32].
 
@@ -209,13 +210,7 @@ def times_of_entries(
 
 @inner
 def _gather(
-    stored: Any,
-    arrivals: Any,
-    first: Any,
-    entry: int,
-    cycles: int,
-    block: int,
-    events: Any,
+    stored: Any, arrivals: Any, first: Any, entry: int, cycles: int, block: int, events: Any
 ) -> bool:
     """List what an entry, or a block of it, receives; whether all of it writes all components."""
     count, whole = 0, True

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mcage.compiled import OPTIONS, LightDispatcher
 from mcage.concurrency import FreeList
+from mcage.engines import programs
 from mcage.engines.numba_engine.cell_times import new_events, new_times
 from mcage.engines.numba_engine.jit import Dispatcher, inlined
 from mcage.engines.numba_engine.program_times import (
@@ -32,33 +33,9 @@ from mcage.engines.numba_engine.residencies import (
     planes_of,
 )
 from mcage.engines.numba_engine.simd import COMPONENTS, PARTS
-from mcage.engines.programs import (
-    ARRIVAL,
-    CYCLE,
-    FINE,
-    LDS,
-    LDS_READS,
-    NEEDS_BLOCK,
-    NEEDS_ENTRY,
-    NO_ENTRY,
-    NOT_SOUND,
-    PEAK,
-    PLACE,
-    REGULAR,
-    ROW_CYCLES,
-    TAKEN,
-    TO_FAULTY,
-    TO_RELIABLE,
-    UNTIL,
-    WAKEUPS,
-    WRITE_OF,
-    Integers,
-    PassRecord,
-    ProgramRunner,
-    breach,
-)
+from mcage.engines.programs import PassRecord, ProgramRunner, breach
 from mcage.errors import UserError
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Bytes, Integers, SliceGeometry, Words
 from mcage.plain_text import said_by
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import (
@@ -143,7 +120,7 @@ def in_words(error: Exception) -> str:
     return f"Numba does not compile it: {why.rstrip(':'):.200}{where}"
 
 
-_MACHINE = re.compile(r"numba_engine.programs.machine\.py$|site-packages")
+_MACHINE = re.compile(r"numba_engine.programs\.py$|site-packages")
 """Files that are not the user's."""
 
 
@@ -187,7 +164,7 @@ def new_slice(entries: int) -> SliceState:
 
 
 @inlined
-def _set_up(state: Any, fault_map: NDArray[np.uint8], all_blocks: int) -> None:
+def _set_up(state: Any, fault_map: Bytes, all_blocks: int) -> None:
     """Begin a pass with every entry empty."""
     state.counters[:] = 0
     state.spilled[0] = state.arrived[0] = state.breach[0] = 0
@@ -201,7 +178,7 @@ def _set_up(state: Any, fault_map: NDArray[np.uint8], all_blocks: int) -> None:
 @inlined
 def _report(state: Any, problem: int, when: int, row: int, answer: int) -> None:
     """Keep what is wrong first."""
-    if state.breach[0] == FINE:
+    if state.breach[0] == programs.FINE:
         state.breach[0] = problem
         state.breach[1] = when
         state.breach[2] = row
@@ -238,20 +215,20 @@ def _settle(
 ) -> bool:
     """Let a value live in a place; False, and a report, if it may not."""
     entry, block, in_block = place // PLACES, place % PLACES, told.compressed[write]
-    problem = FINE
+    problem = programs.FINE
     if place < 0 or entry >= len(state.free):
-        problem = NO_ENTRY
+        problem = programs.NO_ENTRY
     elif in_block and (block == WHOLE or not all_blocks >> block & 1):
-        problem = NEEDS_BLOCK
+        problem = programs.NEEDS_BLOCK
     elif not in_block and block != WHOLE:
-        problem = NEEDS_ENTRY
-    if problem == FINE:
+        problem = programs.NEEDS_ENTRY
+    if problem == programs.FINE:
         blocks = _blocks_of(place, all_blocks)
         if blocks & ~state.sound[entry]:
-            problem = NOT_SOUND
+            problem = programs.NOT_SOUND
         elif blocks & ~state.free[entry]:
-            problem = TAKEN
-    if problem != FINE:
+            problem = programs.TAKEN
+    if problem != programs.FINE:
         _report(state, problem, when, row, place)
         return False
     state.free[entry] &= ~_blocks_of(place, all_blocks)
@@ -259,17 +236,17 @@ def _settle(
     state.write[row] = write
     number = state.arrived[0]
     state.arrival[row] = number
-    arrivals[number, CYCLE] = when
-    arrivals[number, UNTIL] = told.end[write]
-    arrivals[number, WRITE_OF] = write
-    arrivals[number, PLACE] = place
+    arrivals[number, programs.CYCLE] = when
+    arrivals[number, programs.UNTIL] = told.end[write]
+    arrivals[number, programs.WRITE_OF] = write
+    arrivals[number, programs.PLACE] = place
     state.arrived[0] = number + 1
     return True
 
 
 @inlined
 def _count_redirection(state: Any, entry: Any) -> None:
-    state.counters[TO_FAULTY if state.unusable[entry] else TO_RELIABLE] += 1
+    state.counters[programs.TO_FAULTY if state.unusable[entry] else programs.TO_RELIABLE] += 1
 
 
 @inlined
@@ -281,7 +258,7 @@ def _swap(
     entries = len(state.free)
     if answer < 0 or first >= entries or second >= entries:
         entry = first if answer < 0 or first >= entries else second
-        _report(state, NO_ENTRY, when, row, entry * PLACES)
+        _report(state, programs.NO_ENTRY, when, row, entry * PLACES)
         return
     if first == second:
         return
@@ -295,7 +272,7 @@ def _swap(
                 state.free[entry] |= _blocks_of(place, all_blocks)
                 continue
             other = second if entry == first else first
-            arrivals[state.arrival[mover], UNTIL] = when
+            arrivals[state.arrival[mover], programs.UNTIL] = when
             target = other * PLACES + place % PLACES
             if not _settle(
                 state, arrivals, told, mover, state.write[mover], target, when, all_blocks
@@ -352,7 +329,7 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
         _vacate(slice_, row, seen.all_blocks)
         if told.in_table[number]:
             slice_.home[row] = IN_TABLE
-            counters[REGULAR] += 1
+            counters[programs.REGULAR] += 1
             return
         value = value_of(told, earlier, number, when, told.mask[number])
         slice_.home[row] = earlier
@@ -360,18 +337,18 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
         if place == SPILL:
             slice_.home[row] = SPILL
             slice_.spilled[0] += 1
-            counters[LDS] += 1
-            counters[LDS_READS] += told.reads_after[number]
-            counters[ROW_CYCLES] += told.end[number] - when
-            counters[PEAK] = max(counters[PEAK], slice_.spilled[0])
+            counters[programs.LDS] += 1
+            counters[programs.LDS_READS] += told.reads_after[number]
+            counters[programs.ROW_CYCLES] += told.end[number] - when
+            counters[programs.PEAK] = max(counters[programs.PEAK], slice_.spilled[0])
             return
         if not _settle(slice_, arrivals, told, row, number, place, when, seen.all_blocks):
             return
         if place == earlier:
-            counters[REGULAR] += 1
+            counters[programs.REGULAR] += 1
             return
         _count_redirection(slice_, place // PLACES)
-        counters[WAKEUPS] += told.wakes[number]
+        counters[programs.WAKEUPS] += told.wakes[number]
 
     @inlined
     def turn(
@@ -395,7 +372,7 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
 
     @outermost
     def run_pass(
-        told: Any, slice_: Any, kept: Any, seen: Any, fault_map: NDArray[np.uint8], arrivals: Any
+        told: Any, slice_: Any, kept: Any, seen: Any, fault_map: Bytes, arrivals: Any
     ) -> None:
         _set_up(slice_, fault_map, seen.all_blocks)
         for event in range(len(told.kind)):
@@ -408,7 +385,7 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
                     read(kept, seen, value_of(told, home, which, when, 0))
             else:
                 turn(told, slice_, kept, seen, which, kind == ALLOC, arrivals)
-            if slice_.breach[0] != FINE:
+            if slice_.breach[0] != programs.FINE:
                 return
 
     return run_pass, functions
@@ -435,7 +412,7 @@ class _Memory(NamedTuple):
 
     slice_: SliceState
     arrivals: NDArray[np.int32]
-    first: NDArray[np.int64]
+    first: Integers
 
 
 class NumbaProgramRunner(ProgramRunner):
@@ -456,11 +433,11 @@ class NumbaProgramRunner(ProgramRunner):
         entries = self.replay.geometry.entries
         return _Memory(
             new_slice(entries),
-            np.empty((self._most, len(ARRIVAL)), np.int32),
+            np.empty((self._most, len(programs.ARRIVAL)), np.int32),
             np.empty(entries + 1, np.int64),
         )
 
-    def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
+    def run_pass(self, fault_map: Bytes, state: Integers) -> PassRecord:
         """See `ProgramRunner.run_pass`."""
         replay, memory = self.replay, self._memory.take()
         slice_, arrivals = memory.slice_, memory.arrivals
@@ -481,7 +458,7 @@ class NumbaProgramRunner(ProgramRunner):
         if wrong:
             raise UserError(f"technique {replay.technique.name!r}: {wrong}")
         problem, cycle, row, entry, answer = slice_.breach.tolist()
-        if problem != FINE:
+        if problem != programs.FINE:
             raise breach(replay, cycle, row, entry, problem, answer)
         arrivals = arrivals[: int(slice_.arrived[0])]
         record = PassRecord(slice_.counters.copy(), np.empty_like(arrivals))
@@ -528,14 +505,16 @@ class NumbaProgramRunner(ProgramRunner):
         entries = self.replay.geometry.entries
         merged = np.zeros(entries, np.int64)
         for record in passes:
-            partial = self._stored.mask[record.arrivals[:, WRITE_OF]] >= FIRST_PARTIAL
-            merged += np.bincount(record.arrivals[partial, PLACE] // PLACES, minlength=entries)
+            partial = self._stored.mask[record.arrivals[:, programs.WRITE_OF]] >= FIRST_PARTIAL
+            merged += np.bincount(
+                record.arrivals[partial, programs.PLACE] // PLACES, minlength=entries
+            )
         return int(merged.max())
 
 
-def _first_of_entries(arrivals: NDArray[np.int32], entries: int) -> NDArray[np.int64]:
+def _first_of_entries(arrivals: NDArray[np.int32], entries: int) -> Integers:
     """Where the arrivals of each entry begin, and the end of the last: int64[entries + 1]."""
-    return np.searchsorted(arrivals[:, PLACE] // PLACES, np.arange(entries + 1))
+    return np.searchsorted(arrivals[:, programs.PLACE] // PLACES, np.arange(entries + 1))
 
 
 def _stored(replay: ProgrammedReplay) -> Stored:
@@ -564,14 +543,14 @@ def _stored(replay: ProgrammedReplay) -> Stored:
     )
 
 
-def _first_words(planes: NDArray[np.uint64], geometry: SliceGeometry) -> NDArray[np.uint64]:
+def _first_words(planes: Words, geometry: SliceGeometry) -> Words:
     """See `Stored.words`."""
     words = np.empty((len(planes), geometry.blocks), dtype=np.uint64)
     first_words(planes, geometry.block_components, words)
     return words
 
 
-def _block_of_part(geometry: SliceGeometry) -> NDArray[np.int64]:
+def _block_of_part(geometry: SliceGeometry) -> Integers:
     """See `Stored.block_of_part`."""
     component = np.arange(PARTS) * (COMPONENTS // PARTS) % geometry.components
     whole = geometry.block_components >= COMPONENTS // PARTS

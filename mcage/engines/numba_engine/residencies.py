@@ -26,7 +26,15 @@ from mcage.engines.numba_engine.simd import (
     with_bit,
 )
 from mcage.files.disk_cache import arrays_of_record, record_of_arrays
-from mcage.geometry import COMPONENT_BITS, SliceGeometry, repeated_components
+from mcage.geometry import (
+    COMPONENT_BITS,
+    Booleans,
+    Bytes,
+    Integers,
+    SliceGeometry,
+    Words,
+    repeated_components,
+)
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay, kept_of_replays
 from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import CODE_MASK, cell_mask
@@ -70,16 +78,14 @@ class Contents(NamedTuple):
         Components of a block.
     """
 
-    planes: NDArray[np.uint64]
-    masks: NDArray[np.uint64]
-    regions_on: NDArray[np.uint64]
-    first_block: NDArray[np.uint64]
+    planes: Words
+    masks: Words
+    regions_on: Words
+    first_block: Words
     block_components: int
 
 
-def contents_of(
-    schedule: Schedule, planes: NDArray[np.uint64], masks: list[NDArray[np.uint64]]
-) -> Contents:
+def contents_of(schedule: Schedule, planes: Words, masks: list[Words]) -> Contents:
     """Contents of the slice that a schedule is about.
 
     Parameters
@@ -102,9 +108,7 @@ def contents_of(
     )
 
 
-def planes_of(
-    schedule: Schedule, held: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def planes_of(schedule: Schedule, held: Integers) -> tuple[Words, Integers]:
     """Bit planes of what writes store, records included, and the row of each write."""
     stored_values = schedule.stored_values
     record = stored_values.is_record[held]
@@ -121,14 +125,14 @@ def planes_of(
     return by_bit(np.concatenate([stored_values.contents[used], contents])), image
 
 
-def _common_masks(geometry: SliceGeometry) -> NDArray[np.uint64]:
+def _common_masks(geometry: SliceGeometry) -> Words:
     """Return the first rows of `Contents.masks`: all cells, and the cells of a record."""
     masks = np.full((FIRST_PARTIAL, BITS), ALL_COMPONENTS)
     masks[RECORD] = by_bit(cell_mask(0, COMPONENT_BITS + CODE_BITS, geometry)[None])
     return masks
 
 
-def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
+def _regions_on(schedule: Schedule) -> Words:
     """Components in every set of regions: uint64[16, 32]."""
     each = by_bit(schedule.stored_values.region_masks)
     sets = np.zeros((ALL_REGIONS + 1, BITS), dtype=np.uint64)
@@ -139,7 +143,7 @@ def _regions_on(schedule: Schedule) -> NDArray[np.uint64]:
     return sets
 
 
-def by_bit(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
+def by_bit(contents: NDArray[np.uint32]) -> Words:
     """Return contents uint32[n, components] as bit planes uint64[n, 32]."""
     planes = np.empty((len(contents), BITS), dtype=np.uint64)
     _transpose(np.ascontiguousarray(repeated_components(contents, axis=1)), planes)
@@ -147,7 +151,7 @@ def by_bit(contents: NDArray[np.uint32]) -> NDArray[np.uint64]:
 
 
 @compiled
-def _transpose(contents: NDArray[np.uint32], planes: NDArray[np.uint64]) -> None:
+def _transpose(contents: NDArray[np.uint32], planes: Words) -> None:
     for image in range(len(contents)):
         for bit in range(BITS):
             planes[image, bit] = with_bit(contents, image, np.uint32(bit))
@@ -175,13 +179,11 @@ class Operations(NamedTuple):
     """
 
     code: NDArray[np.uint32]
-    retry_starts: NDArray[np.int64]
+    retry_starts: Integers
     retries: NDArray[np.integer]
 
 
-def operations_of(
-    schedule: Schedule, held: NDArray[np.int64], residency: NDArray[np.int64]
-) -> Operations:
+def operations_of(schedule: Schedule, held: Integers, residency: Integers) -> Operations:
     """Return the operations of a kernel; `retry_starts` without its last item.
 
     Parameters
@@ -230,13 +232,13 @@ def operations_of(
     )
 
 
-def _deaths(schedule: Schedule) -> NDArray[np.int64]:
+def _deaths(schedule: Schedule) -> Integers:
     """Event with which each life of a value is over; lives are numbered as residencies."""
     events = np.flatnonzero(schedule.op_kind == DEATH)
     return events[np.argsort(schedule.op[events])]
 
 
-def _releases(schedule: Schedule) -> NDArray[np.int64]:
+def _releases(schedule: Schedule) -> Integers:
     """Event with which each window is released."""
     events = np.flatnonzero(schedule.op_kind == RELEASE)
     event_of_window = np.empty(len(schedule.windows.size), dtype=np.int64)
@@ -244,7 +246,7 @@ def _releases(schedule: Schedule) -> NDArray[np.int64]:
     return event_of_window
 
 
-def _changes(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _changes(schedule: Schedule) -> tuple[Integers, Integers]:
     """Writes that begin a residency, and the first write of the register's residency before."""
     begins = np.flatnonzero(schedule.residency_first == np.arange(schedule.writes))
     key = (schedule.window * schedule.geometry.entries + schedule.reg)[begins]
@@ -299,11 +301,11 @@ class Kernels(NamedTuple):
         Kernel k has the residencies and operations from its number up to that of k + 1.
     """
 
-    cycles: NDArray[np.int64]
-    writes: NDArray[np.int64]
-    whole: NDArray[np.bool_]
-    first_residency: NDArray[np.int64]
-    first_operation: NDArray[np.int64]
+    cycles: Integers
+    writes: Integers
+    whole: Booleans
+    first_residency: Integers
+    first_operation: Integers
 
 
 class Writes(NamedTuple):
@@ -327,11 +329,11 @@ class Writes(NamedTuple):
         Residency that it belongs to.
     """
 
-    cycle: NDArray[np.int64]
+    cycle: Integers
     duration: NDArray[np.unsignedinteger]
     image: NDArray[np.uint32]
     mask: NDArray[np.int32]
-    regions: NDArray[np.uint8]
+    regions: Bytes
     reads_after: NDArray[np.int32]
     residency: NDArray[np.int32]
 
@@ -389,17 +391,17 @@ class Residencies(NamedTuple):
     writes: Writes
     contents: Contents
     operations: Operations
-    selector_starts: NDArray[np.int64]
-    write_starts: NDArray[np.int64]
-    register: NDArray[np.int64]
-    row: NDArray[np.int64]
-    end: NDArray[np.int64]
-    wakes: NDArray[np.bool_]
+    selector_starts: Integers
+    write_starts: Integers
+    register: Integers
+    row: Integers
+    end: Integers
+    wakes: Booleans
     at_most: NDArray[np.unsignedinteger]
-    facts: NDArray[np.uint64]
+    facts: Words
 
 
-def owners_of(residencies: Residencies) -> NDArray[np.int64] | None:
+def owners_of(residencies: Residencies) -> Integers | None:
     """Rows whose entries the residencies prefer, where rows have entries: int64[residencies]."""
     return residencies.row if residencies.rules.borrows else None
 
@@ -504,11 +506,11 @@ class _Part:
         self.operations = operations_of(schedule, held, residency)
 
 
-def _starts(counts: list[int], first: int = 0) -> NDArray[np.int64]:
+def _starts(counts: list[int], first: int = 0) -> Integers:
     return np.cumsum([first, *counts])
 
 
-def _joined(columns: list[NDArray[Any]], first: NDArray[np.int64] | None = None) -> NDArray[Any]:
+def _joined(columns: list[NDArray[Any]], first: Integers | None = None) -> NDArray[Any]:
     """Columns of all kernels, each raised by the number of its first item."""
     if first is None:
         return np.concatenate(columns)
@@ -516,7 +518,7 @@ def _joined(columns: list[NDArray[Any]], first: NDArray[np.int64] | None = None)
 
 
 def _joined_writes(
-    parts: list[_Part], first_residency: NDArray[np.int64], cycles: type[np.integer]
+    parts: list[_Part], first_residency: Integers, cycles: type[np.integer]
 ) -> Writes:
     first_image = _starts([len(part.planes) for part in parts])
     masks_before = _starts([len(part.masks) for part in parts])
@@ -538,7 +540,7 @@ def _joined_writes(
 
 
 def _joined_operations(
-    parts: list[_Part], first_residency: NDArray[np.int64], first_write: NDArray[np.int64]
+    parts: list[_Part], first_residency: Integers, first_write: Integers
 ) -> Operations:
     first_retry = _starts([len(part.operations.retries) for part in parts])
     codes = [part.operations.code for part in parts]

@@ -64,7 +64,7 @@ from mcage.engines.numba_engine.tracked_cells import (
     run_together,
 )
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 
 # Memory in which the instances of a thread, and of a batch, are worked on.
 
@@ -87,10 +87,10 @@ class PlacementWorkspace(NamedTuple):
     """
 
     homes: Homes
-    fill: NDArray[np.int64]
-    counters: NDArray[np.int64]
+    fill: Integers
+    counters: Integers
     homes_of_several: NDArray[np.int16]
-    spilled: NDArray[np.bool_]
+    spilled: Booleans
 
 
 class Workspace(NamedTuple):
@@ -186,16 +186,12 @@ class Batch(NamedTuple):
 
     kernel: int
     scale: float
-    instances: NDArray[np.int64]
-    fault_maps: NDArray[np.uint8]
+    instances: Integers
+    fault_maps: Bytes
 
 
 def count(
-    residencies: Residencies,
-    kernel: int,
-    fault_maps: NDArray[np.uint8],
-    homes: Homes,
-    counters: NDArray[np.int64],
+    residencies: Residencies, kernel: int, fault_maps: Bytes, homes: Homes, counters: Integers
 ) -> None:
     """Count the events of every instance on a kernel: uint8[n, entries], int64[n, 8].
 
@@ -238,7 +234,7 @@ def _none_of(array: NDArray[np.integer]) -> NDArray[np.unsignedinteger]:
 @compiled
 def place_and_bound(
     residencies: Residencies,
-    owners: NDArray[np.int64] | None,
+    owners: Integers | None,
     batch: Batch,
     epoch_log: EpochLog,
     cells: Cells,
@@ -296,12 +292,10 @@ class FaultFreeStress(StressAccumulator):
     def _new_tracked_seconds(self) -> CompiledSeconds:
         return CompiledSeconds(self._tracked, len(self._has_separate_times))
 
-    def _track_mixtures(
-        self, instances: NDArray[np.int64], kernel: NDArray[np.int64], seconds: float
-    ) -> None:
+    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
         self.tracked_seconds.add_duties(instances, kernel, self._duties, seconds)
 
-    def _begin(self, instances: NDArray[np.int64]) -> None:
+    def _begin(self, instances: Integers) -> None:
         raise NotImplementedError
 
 
@@ -361,7 +355,7 @@ class NumbaStress(FaultFreeStress):
         return progress
 
     @cached_property
-    def _residencies_of_kernel(self) -> NDArray[np.int64]:
+    def _residencies_of_kernel(self) -> Integers:
         return np.diff(self._residencies.kernels.first_residency)
 
     @cached_property
@@ -378,7 +372,7 @@ class NumbaStress(FaultFreeStress):
         if "_cells" in self.__dict__:
             self._memory.cells.give_back(self._cells)
 
-    def _begin(self, instances: NDArray[np.int64]) -> None:
+    def _begin(self, instances: Integers) -> None:
         tracked = self._tracked_of(instances)
         instance, cell = self._tracked.instance[tracked], self._tracked.cell[tracked]
         duties = (self._duties.at_zero, self._duties.at_one)
@@ -394,11 +388,7 @@ class NumbaStress(FaultFreeStress):
                 seconds[tracked] += spent[instance] * duty.at(kernel, cell)
 
     def _run_each(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: float,
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float
     ) -> None:
         occupants = int(self._residencies_of_kernel[kernel].sum())
         occupants *= len(self._residencies.selector_starts)
@@ -441,12 +431,8 @@ class NumbaStress(FaultFreeStress):
         ]
 
     def _separate_longest_earlier(
-        self,
-        instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
-        fault_maps: NDArray[np.uint8],
-        seconds: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+    ) -> Floats:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
         workspace = self.workspaces.take()
         search = self._search(workspace)._replace(longest=np.zeros_like(self.longest))
@@ -455,7 +441,7 @@ class NumbaStress(FaultFreeStress):
         return search.longest[:, instances]
 
     @cached_property
-    def _periods(self) -> NDArray[np.int64]:
+    def _periods(self) -> Integers:
         return np.array([replay.period for replay in self._duties.replays])
 
     def _search(self, workspace: Workspace) -> Search:

@@ -51,7 +51,7 @@ from mcage.engines.numba_engine.simd import (
     sum_planes_anew,
 )
 from mcage.engines.stress import TrackedCells
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Floats, Integers, SliceGeometry, Words
 
 # Tracked cells in groups of up to eight, which are summed together.
 
@@ -71,11 +71,11 @@ class TrackedGroups(NamedTuple):
         Number of the cell among those tracked, or -1 for a place that is not taken.
     """
 
-    first: NDArray[np.int64]
-    block: NDArray[np.int64]
-    column: NDArray[np.int64]
-    component: NDArray[np.uint64]
-    tracked: NDArray[np.int64]
+    first: Integers
+    block: Integers
+    column: Integers
+    component: Words
+    tracked: Integers
 
 
 class CellList(NamedTuple):
@@ -94,9 +94,9 @@ class CellList(NamedTuple):
         Number of the cell among those tracked, or -1 for a place that is not taken.
     """
 
-    first: NDArray[np.int64]
+    first: Integers
     place: NDArray[np.uint32]
-    tracked: NDArray[np.int64]
+    tracked: Integers
 
 
 class Progress(NamedTuple):
@@ -123,15 +123,15 @@ class Progress(NamedTuple):
     """
 
     cycles_at_one: NDArray[np.unsignedinteger]
-    ones: NDArray[np.int64]
-    powered: NDArray[np.int64]
-    since: NDArray[np.int64]
-    first: NDArray[np.int64]
-    write: NDArray[np.int64]
-    shift: NDArray[np.uint64]
-    upcoming: NDArray[np.int64]
-    depends: NDArray[np.bool_]
-    mixed: NDArray[np.bool_]
+    ones: Integers
+    powered: Integers
+    since: Integers
+    first: Integers
+    write: Integers
+    shift: Words
+    upcoming: Integers
+    depends: Booleans
+    mixed: Booleans
 
 
 class Tracking(NamedTuple):
@@ -148,7 +148,7 @@ class Tracking(NamedTuple):
     groups: TrackedGroups
     cells: CellList
     progress: Progress
-    seconds: NDArray[np.float64]
+    seconds: Floats
 
 
 def groups_of(
@@ -229,7 +229,7 @@ def run_side_by_side(
     residencies: Residencies,
     epoch_log: EpochLog,
     kernel: int,
-    instances: NDArray[np.int64],
+    instances: Integers,
     tracking: Tracking,
     events: Events,
 ) -> None:
@@ -480,9 +480,9 @@ def run_together(
     residencies: Residencies,
     epoch_log: EpochLog,
     kernel: int,
-    instances: NDArray[np.int64],
+    instances: Integers,
     homes: NDArray[np.int16],
-    spilled: NDArray[np.bool_],
+    spilled: Booleans,
     tracking: Tracking,
     cells: CellWorkspace,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import COMPONENT_BITS, SliceGeometry
+from mcage.geometry import COMPONENT_BITS, Booleans, Bytes, Integers, SliceGeometry
 from mcage.replays.stored_values import CODE_MASK, REGIONS, StoredValues, cell_mask
 
 _ALL_REGIONS = (1 << REGIONS) - 1
@@ -22,7 +22,7 @@ _ALL_CELLS = np.uint32(0xFFFF_FFFF)
 _MANY_CONTENTS = 256
 """Contents of which bytes are looked at instead of bits."""
 
-_CellsAtOne = Callable[[NDArray[Any], NDArray[np.int64]], NDArray[np.int64]]
+_CellsAtOne = Callable[[NDArray[Any], Integers], Integers]
 """From the cycles of each content, and cells, the cycles at '1' of these cells."""
 
 
@@ -42,10 +42,10 @@ class Occupants:
         Orbit, in ascending order.
     """
 
-    write: NDArray[np.int64]
-    block: NDArray[np.int64]
-    cycles: NDArray[np.int64]
-    orbit: NDArray[np.int64]
+    write: Integers
+    block: Integers
+    cycles: Integers
+    orbit: Integers
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Imprints:
     """
 
     contents: NDArray[np.uint32]
-    image: NDArray[np.int64]
-    mask: NDArray[np.int64]
-    regions: NDArray[np.int64]
-    class_of_cell: NDArray[np.int64]
-    overwrites: NDArray[np.bool_]
-    powers: NDArray[np.bool_]
+    image: Integers
+    mask: Integers
+    regions: Integers
+    class_of_cell: Integers
+    overwrites: Booleans
+    powers: Booleans
 
 
 def make_imprints(
@@ -114,7 +114,7 @@ def make_imprints(
 
 def _with_records(
     stored_values: StoredValues, geometry: SliceGeometry
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint32], Integers]:
     """Contents with those of records added, and the row of it that each write stores.
 
     A record is repeated at the start of every block; a mask will pick the one that it goes to.
@@ -134,9 +134,7 @@ def _with_records(
     return np.concatenate([stored_values.contents, records]), image
 
 
-def cell_times(
-    imprints: Imprints, occupants: Occupants
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cell_times(imprints: Imprints, occupants: Occupants) -> tuple[Integers, Integers]:
     """Cycles that each cell of an entry holds '1' and is powered: int64[cells of an entry] twice.
 
     Cells that an orbit never writes are off in it.
@@ -161,8 +159,8 @@ def cell_times(
 
 
 def _classes_met(
-    imprints: Imprints, mask: NDArray[np.int64], regions: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    imprints: Imprints, mask: Integers, regions: Integers
+) -> Iterator[tuple[int, Integers]]:
     """Classes that the masks and regions of an entry's occupants tell apart, and their cells.
 
     Of classes that are not told apart the first stands for all.
@@ -178,7 +176,7 @@ def _classes_met(
             yield class_, np.flatnonzero(met_of_cell == number)
 
 
-def kinds_of_columns(columns: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def kinds_of_columns(columns: Booleans) -> tuple[Integers, Integers]:
     """Kinds of columns, bool[rows, n]: the first column of each kind, and the kind of each column.
 
     64 rows at a time are the bits of a number. To compare columns as such takes ten times as long.
@@ -195,9 +193,7 @@ def kinds_of_columns(columns: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDA
     return first, kind
 
 
-def _last_overwrite(
-    overwrites: NDArray[np.bool_], first: NDArray[np.int64], final: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _last_overwrite(overwrites: Booleans, first: Integers, final: Integers) -> Integers:
     """Occupant that overwrote a class last, this occupant included; -1 if none of its orbit does.
 
     `first` and `final` are the first and the final occupant of each occupant's orbit.
@@ -219,9 +215,7 @@ def _cells_at_one(contents: NDArray[np.uint32]) -> _CellsAtOne:
     return lambda cycles, cells: np.asarray((cycles @ bits)[cells].astype(np.int64))
 
 
-def _by_bytes(
-    by_byte: NDArray[np.uint8], cycles: NDArray[Any], cells: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _by_bytes(by_byte: Bytes, cycles: NDArray[Any], cells: Integers) -> Integers:
     """Cycles at '1' of cells: cycles are summed by byte value first, of which there are 256."""
     byte_of_cell = cells // 8
     needed, position = np.unique(byte_of_cell, return_inverse=True)
@@ -230,15 +224,15 @@ def _by_bytes(
     )
     values = np.arange(256, dtype=np.uint8)[:, None]
     of_bit = of_value @ np.unpackbits(values, axis=1, bitorder="little").astype(np.float64)
-    of_cell: NDArray[np.int64] = of_bit[position, cells % 8].astype(np.int64)
+    of_cell: Integers = of_bit[position, cells % 8].astype(np.int64)
     return of_cell
 
 
-def _bytes(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def _bytes(contents: NDArray[np.uint32]) -> Bytes:
     """Bytes of entries: uint32[n, components] to uint8[n, bytes]."""
     return np.ascontiguousarray(contents.astype("<u4")).view(np.uint8)
 
 
-def _bits(contents: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def _bits(contents: NDArray[np.uint32]) -> Bytes:
     """Cells of entries, one number each: uint32[n, components] to uint8[n, cells]."""
     return np.unpackbits(_bytes(contents), axis=1, bitorder="little")

@@ -20,18 +20,14 @@ from mcage.engines.stress import (
     StressAccumulator,
     TrackedCells,
 )
+from mcage.geometry import Bytes, Integers
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
-from mcage.replays.prepare import (
-    FixedReplay,
-    PreparedReplay,
-    ProgrammedReplay,
-    RedirectedReplay,
-)
+from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay
 from mcage.techniques import Gating, Placement, Storage
 
 _EntryOccupants = Iterator[tuple[int, Occupants]]
-_CellTimes = tuple[NDArray[np.int64], NDArray[np.int64]]
+_CellTimes = tuple[Integers, Integers]
 
 
 class NumpyEngine(Engine):
@@ -53,7 +49,7 @@ class NumpyEngine(Engine):
     )
     batch = 16
 
-    def redirect(self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Counters:
+    def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
         """See `Engine.redirect`."""
         self.check(replay.technique)
         return count_writes(replay, fault_maps, place_writes(replay, fault_maps))
@@ -63,9 +59,7 @@ class NumpyEngine(Engine):
         ones, powered = _slice_times(replay, _imprints(replay), _fixed_occupants(replay))
         return CellTimes(ones[None], powered[None], replay.period)
 
-    def redirected_times(
-        self, replay: RedirectedReplay, fault_maps: NDArray[np.uint8]
-    ) -> CellTimes:
+    def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
         """See `Engine.redirected_times`."""
         slices = list(_redirected(replay, fault_maps))
         ones, powered = (np.stack(times) for times in zip(*slices, strict=True))
@@ -83,14 +77,12 @@ class NumpyEngine(Engine):
 
 
 class _NumpyStress(DenseStress):
-    def _times(
-        self, replay: PreparedReplay, fault_map: NDArray[np.uint8], instance: int
-    ) -> SliceTimes:
+    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
         assert isinstance(replay, RedirectedReplay)
         return *next(_redirected(replay, fault_map[None])), replay.period
 
 
-def _redirected(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Iterator[_CellTimes]:
+def _redirected(replay: RedirectedReplay, fault_maps: Bytes) -> Iterator[_CellTimes]:
     """Cell times of slice after slice, each with the fault map of its row."""
     homes = place_writes(replay, fault_maps)
     imprints = _imprints(replay)
@@ -146,12 +138,8 @@ def _fixed_occupants(replay: FixedReplay) -> _EntryOccupants:
 
 
 def _hold_cycles(
-    replay: PreparedReplay,
-    write: NDArray[np.int64],
-    when: NDArray[np.int64],
-    orbit: NDArray[np.int64],
-    orbit_cycles: int,
-) -> NDArray[np.int64]:
+    replay: PreparedReplay, write: Integers, when: Integers, orbit: Integers, orbit_cycles: int
+) -> Integers:
     """For how long each write of an occupant holds: int64[writes].
 
     If released places are switched off, a write holds until its value is replaced or released.
@@ -168,7 +156,7 @@ def _hold_cycles(
     return until - when
 
 
-def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranges(starts: Integers, counts: Integers) -> Integers:
     """Chain the ranges start ... start + count - 1."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(counts.sum())

@@ -4,36 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mcage.engines import programs
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
-from mcage.engines.programs import (
-    ARRIVAL,
-    COUNTERS,
-    CYCLE,
-    FINE,
-    KEPT,
-    LDS,
-    LDS_READS,
-    NEEDS_BLOCK,
-    NEEDS_ENTRY,
-    NO_ENTRY,
-    NOT_SOUND,
-    PEAK,
-    PLACE,
-    REGULAR,
-    ROW_CYCLES,
-    TAKEN,
-    TO_FAULTY,
-    TO_RELIABLE,
-    UNTIL,
-    WAKEUPS,
-    Integers,
-    PassRecord,
-    ProgramRunner,
-    breach,
-)
+from mcage.engines.programs import PassRecord, ProgramRunner, breach
 from mcage.errors import UserError
+from mcage.geometry import Bytes, Integers
 from mcage.plain_text import said_by
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import (
@@ -64,7 +40,7 @@ class NumpyProgramRunner(ProgramRunner):
             replay.schedule.stored_values, replay.geometry, replay.technique.gates_released
         )
 
-    def run_pass(self, fault_map: NDArray[np.uint8], state: Integers) -> PassRecord:
+    def run_pass(self, fault_map: Bytes, state: Integers) -> PassRecord:
         """See `ProgramRunner.run_pass`."""
         return _Pass(self.replay, fault_map, state).run()
 
@@ -77,8 +53,8 @@ class NumpyProgramRunner(ProgramRunner):
         shift = cycles * np.repeat(
             np.arange(len(passes)), [len(record.arrivals) for record in passes]
         )
-        arrivals[:, [CYCLE, UNTIL]] += shift[:, None]
-        entry_met, block = np.divmod(arrivals[:, PLACE], PLACES)
+        arrivals[:, [programs.CYCLE, programs.UNTIL]] += shift[:, None]
+        entry_met, block = np.divmod(arrivals[:, programs.PLACE], PLACES)
         block[block == WHOLE] = 0
         for entry in np.unique(entry_met).tolist():
             here = np.flatnonzero(entry_met == entry)
@@ -93,9 +69,7 @@ class NumpyProgramRunner(ProgramRunner):
 class _Pass:
     """A pass of a slice, event after event."""
 
-    def __init__(
-        self, replay: ProgrammedReplay, fault_map: NDArray[np.uint8], state: Integers
-    ) -> None:
+    def __init__(self, replay: ProgrammedReplay, fault_map: Bytes, state: Integers) -> None:
         self.replay, self.told, self.program = replay, replay.told, replay.program
         self.all_blocks = replay.geometry.all_blocks
         unusable = fault_map.astype(np.int64)
@@ -111,7 +85,7 @@ class _Pass:
             _read_only(unusable), _read_only(self.free), self.all_blocks, _read_only(self.home)
         )
         self.words = _read_only(self.told.words)
-        self.counters = np.zeros(COUNTERS, dtype=np.int64)
+        self.counters = np.zeros(programs.COUNTERS, dtype=np.int64)
         self.arrivals: list[list[int]] = []
 
     def run(self) -> PassRecord:
@@ -126,9 +100,9 @@ class _Pass:
                 self.turn(kind == ALLOC, which, when)
         if (self.free != self.sound).any():
             entry = int(np.flatnonzero(self.free != self.sound)[0])
-            raise breach(self.replay, self.replay.cycles, NOWHERE, entry, KEPT, NOWHERE)
-        arrivals = np.array(self.arrivals, dtype=np.int32).reshape(-1, len(ARRIVAL))
-        order = np.argsort(arrivals[:, PLACE] // PLACES, kind="stable")
+            raise breach(self.replay, self.replay.cycles, NOWHERE, entry, programs.KEPT, NOWHERE)
+        arrivals = np.array(self.arrivals, dtype=np.int32).reshape(-1, len(programs.ARRIVAL))
+        order = np.argsort(arrivals[:, programs.PLACE] // PLACES, kind="stable")
         return PassRecord(self.counters, arrivals[order])
 
     def ask(self, name: str, cycle: int, subject: Window | Value) -> int:
@@ -187,26 +161,26 @@ class _Pass:
         self.vacate(row)
         if told.in_table[write]:
             self.home[row] = IN_TABLE
-            self.counters[REGULAR] += 1
+            self.counters[programs.REGULAR] += 1
             return
         place = self.ask("write", when, self.value(write, when, int(told.mask[write])))
         if place == SPILL:
             self.home[row] = SPILL
-            self.counters[LDS] += 1
-            self.counters[LDS_READS] += told.reads_after[write]
-            self.counters[ROW_CYCLES] += told.end[write] - when
+            self.counters[programs.LDS] += 1
+            self.counters[programs.LDS_READS] += told.reads_after[write]
+            self.counters[programs.ROW_CYCLES] += told.end[write] - when
             spilled = np.count_nonzero(self.home == SPILL)
-            self.counters[PEAK] = max(self.counters[PEAK], spilled)
+            self.counters[programs.PEAK] = max(self.counters[programs.PEAK], spilled)
             return
         self.settle(row, write, place, when)
         if place == earlier:
-            self.counters[REGULAR] += 1
+            self.counters[programs.REGULAR] += 1
             return
         self.count_redirection(entry_of(place))
-        self.counters[WAKEUPS] += told.wakes[write]
+        self.counters[programs.WAKEUPS] += told.wakes[write]
 
     def count_redirection(self, entry: int) -> None:
-        self.counters[TO_FAULTY if self.faulty[entry] else TO_RELIABLE] += 1
+        self.counters[programs.TO_FAULTY if self.faulty[entry] else programs.TO_RELIABLE] += 1
 
     def blocks_of(self, place: int) -> int:
         block = block_of(place)
@@ -222,25 +196,25 @@ class _Pass:
         """Let a value live in a place, if it may."""
         entry, block = entry_of(place), block_of(place)
         in_block = bool(self.told.compressed[write])
-        problem = FINE
+        problem = programs.FINE
         if place < 0 or entry >= len(self.sound):
-            problem = NO_ENTRY
+            problem = programs.NO_ENTRY
         elif in_block and (block == WHOLE or not self.all_blocks >> block & 1):
-            problem = NEEDS_BLOCK
+            problem = programs.NEEDS_BLOCK
         elif not in_block and block != WHOLE:
-            problem = NEEDS_ENTRY
+            problem = programs.NEEDS_ENTRY
         elif self.blocks_of(place) & ~self.sound[entry]:
-            problem = NOT_SOUND
+            problem = programs.NOT_SOUND
         elif self.blocks_of(place) & ~self.free[entry]:
-            problem = TAKEN
-        if problem != FINE:
+            problem = programs.TAKEN
+        if problem != programs.FINE:
             raise breach(self.replay, when, row, entry, problem, place)
         self.free[entry] &= ~self.blocks_of(place)
         self.home[row], self.write[row], self.arrival[row] = place, write, len(self.arrivals)
         self.arrivals.append([when, int(self.told.end[write]), write, place])
         taken = [self.blocks_of(home) for home in self.living_in(entry).values()]
         if sum(taken) != self.sound[entry] & ~self.free[entry]:
-            raise breach(self.replay, when, row, entry, TAKEN, place)
+            raise breach(self.replay, when, row, entry, programs.TAKEN, place)
 
     def living_in(self, entry: int) -> dict[int, int]:
         """Rows that live in an entry, and their places."""
@@ -252,7 +226,7 @@ class _Pass:
         pair = entries_swapped(answer)
         for entry in pair:
             if answer < 0 or entry >= len(self.sound):
-                raise breach(self.replay, when, row, entry, NO_ENTRY, in_block(entry, 0))
+                raise breach(self.replay, when, row, entry, programs.NO_ENTRY, in_block(entry, 0))
         if pair[0] == pair[1]:
             return
         moving = self.living_in(pair[0]) | self.living_in(pair[1])
@@ -261,7 +235,7 @@ class _Pass:
             self.home[mover] = NOWHERE
         for mover, place in sorted(moving.items()):
             other = pair[entry_of(place) == pair[0]]
-            self.arrivals[self.arrival[mover]][UNTIL] = when
+            self.arrivals[self.arrival[mover]][programs.UNTIL] = when
             self.settle(mover, int(self.write[mover]), in_block(other, block_of(place)), when)
             self.count_redirection(other)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import MOST_BLOCKS, SliceGeometry
+from mcage.geometry import MOST_BLOCKS, Booleans, Bytes, Integers, SliceGeometry
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH
@@ -41,8 +41,8 @@ class Homes:
 
     entry: NDArray[np.int16]
     block: NDArray[np.int8]
-    chosen: NDArray[np.bool_]
-    peak_spilled_rows: NDArray[np.int64]
+    chosen: Booleans
+    peak_spilled_rows: Integers
 
 
 class _Slices:
@@ -52,12 +52,7 @@ class _Slices:
     else all of them.
     """
 
-    def __init__(
-        self,
-        geometry: SliceGeometry,
-        fault_maps: NDArray[np.uint8],
-        scan_start: NDArray[np.int64],
-    ) -> None:
+    def __init__(self, geometry: SliceGeometry, fault_maps: Bytes, scan_start: Integers) -> None:
         self.entries, self.all_blocks = geometry.entries, np.uint8(geometry.all_blocks)
         self.reliable = fault_maps == 0
         self.free = self.all_blocks & ~fault_maps
@@ -75,18 +70,18 @@ class _Slices:
         distance = (np.arange(self.entries) - self.scan_start[:, None]) % self.entries
         self.distance = distance.astype(np.int16)
 
-    def spilled_rows(self) -> NDArray[np.int64]:
+    def spilled_rows(self) -> Integers:
         """Rows in the LDS partition: int64[replicas]."""
         return np.asarray(np.count_nonzero(self.entry == SPILLED, axis=1))
 
-    def vacate(self, replicas: NDArray[np.int64], row: int) -> None:
+    def vacate(self, replicas: Integers, row: int) -> None:
         """Free the home of a row and forget it."""
         entry = self.entry[replicas, row]
         inside = entry >= 0
         self.free[replicas[inside], entry[inside]] |= self.blocks[replicas[inside], row]
         self.entry[replicas, row] = NOWHERE
 
-    def choose(self, replicas: NDArray[np.int64], row: int, compressed: bool) -> None:
+    def choose(self, replicas: Integers, row: int, compressed: bool) -> None:
         """Give a row without a home the best free place, or spill it."""
         free, reliable = self.free[replicas], self.reliable[replicas]
         empty_reliable = free == self.all_blocks  # a faulty entry has a block that is never free
@@ -102,15 +97,13 @@ class _Slices:
         settled = candidate.any(axis=1)
         self._settle(replicas, row, np.where(settled, entry, SPILLED), compressed)
 
-    def borrow(self, replicas: NDArray[np.int64], row: int) -> None:
+    def borrow(self, replicas: Integers, row: int) -> None:
         """Give a row without a home the entry of its number, else the lowest free, or spill it."""
         candidate = self.free[replicas] == self.all_blocks
         entry = np.where(candidate[:, row], row, candidate.argmax(axis=1))
         self._settle(replicas, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
 
-    def _settle(
-        self, replicas: NDArray[np.int64], row: int, entry: NDArray[np.int64], compressed: bool
-    ) -> None:
+    def _settle(self, replicas: Integers, row: int, entry: Integers, compressed: bool) -> None:
         self.entry[replicas, row] = entry
         settled = entry != SPILLED
         replicas, entry = replicas[settled], entry[settled]
@@ -121,7 +114,7 @@ class _Slices:
         self.blocks[replicas, row] = blocks
 
 
-def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Homes:
+def place_writes(replay: RedirectedReplay, fault_maps: Bytes) -> Homes:
     """Find the home of every write of a redirecting technique.
 
     Parameters
@@ -179,9 +172,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
                 homes.chosen[seeking, which] = ~in_own_entry
                 if (slices.entry[seeking, row] == SPILLED).any():
                     np.maximum(
-                        homes.peak_spilled_rows,
-                        slices.spilled_rows(),
-                        out=homes.peak_spilled_rows,
+                        homes.peak_spilled_rows, slices.spilled_rows(), out=homes.peak_spilled_rows
                     )
             if schedule.compressed[which]:
                 homes.block[:, which] = _LOWEST_BLOCK[slices.blocks[:, row]]
@@ -189,7 +180,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8]) -> Hom
     return homes
 
 
-def count_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8], homes: Homes) -> Counters:
+def count_writes(replay: RedirectedReplay, fault_maps: Bytes, homes: Homes) -> Counters:
     """Event counts that follow from the homes of all writes, summed over the passes.
 
     Parameters
@@ -207,10 +198,10 @@ def count_writes(replay: RedirectedReplay, fault_maps: NDArray[np.uint8], homes:
     if not replay.technique.gates_empty:
         wakes[:] = False
 
-    def by_instance(of_replicas: NDArray[np.int64]) -> NDArray[np.int64]:
+    def by_instance(of_replicas: Integers) -> Integers:
         return of_replicas.reshape(len(fault_maps), replay.passes)
 
-    def total(events: NDArray[np.bool_], each: NDArray[np.int64]) -> NDArray[np.int64]:
+    def total(events: Booleans, each: Integers) -> Integers:
         return np.asarray(by_instance(events @ each).sum(axis=1))
 
     write_once = np.ones(schedule.writes, dtype=np.int64)
