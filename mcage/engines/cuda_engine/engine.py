@@ -13,7 +13,7 @@ import numpy as np
 from mcage.engines.counts import RememberingEngine
 from mcage.engines.cuda_engine.devices import Device
 from mcage.engines.cuda_engine.programs import Runner
-from mcage.engines.cuda_engine.stress import CudaStress, StressOnDevice
+from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.cuda_engine.stress_tables import duties_on, tables_on
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import Policies
@@ -157,7 +157,7 @@ class CudaEngine(RememberingEngine):
     ) -> StressAccumulator:
         """See `Engine.unpacked_stress`."""
         here = self._here()
-        return CudaStress(here.walk, here.stress, duties, tracked, instances)
+        return CudaStress(here.walk, here.duties, here.tables, duties, tracked, instances)
 
 
 def busy_threads(devices: int) -> int:
@@ -171,5 +171,5 @@ class _OnDevice:
     def __init__(self, runner: Runner) -> None:
         self.walk = Walk(runner)
         self.batches = 0  # at work
-        duties = duties_on(runner)
-        self.stress = StressOnDevice(duties, tables_on(runner, duties))
+        self.duties = duties_on(runner)
+        self.tables = tables_on(runner, self.duties)

@@ -212,25 +212,6 @@ class Occupants:
     occupants: Any
 
 
-@dataclass(frozen=True, eq=False)
-class _Launch:
-    """A placement of m slices under way on the device.
-
-    Attributes
-    ----------
-    passes : int
-        Of each slice.
-    runs, events, arrivals, arrived
-        As `kernels/select.cu` has them.
-    """
-
-    passes: int
-    runs: Any
-    events: Any
-    arrivals: Any
-    arrived: Any
-
-
 class Placement:
     """Runs the selectors of redirecting techniques, for batches whose slices run any kernels.
 
@@ -272,8 +253,8 @@ class Placement:
         events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
         bytes_each = np.full(len(kernel), fault_maps.shape[1] + events[:1].nbytes)
         for chunk in self._runner.chunks(bytes_each):
-            launch = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=False)
-            events[chunk] = self._runner.device.download(launch.events)
+            _, counted, *_ = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=False)
+            events[chunk] = self._runner.device.download(counted)
         return events
 
     def occupants(
@@ -298,22 +279,36 @@ class Placement:
         tables = 4 * entries + 4 * (entries + 1) + 8 * EVENTS
         bytes_of_kernel = passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
         for chunk in self._runner.chunks(bytes_of_kernel[place] + entries + more_bytes):
-            launch = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=True)
+            runs, _, arrivals, arrived = self._place(
+                replays, kernel[chunk], fault_maps[chunk], wanted=True
+            )
             replicas = len(kernel[chunk]) * passes
             starts = device.empty((replicas, entries + 1), np.int32)
-            occupants = device.empty(launch.arrivals.shape, np.int32)
-            self._runner.module(occupants_program(replays[0].geometry)).launch(
+            occupants = device.empty(arrivals.shape, np.int32)
+            self._runner.launch(
+                occupants_program(replays[0].geometry),
                 "sort_occupants",
-                (replicas, 1, 1),
-                (entries, 1, 1),
-                [launch.runs, np.int32(passes), launch.arrivals, launch.arrived, starts, occupants],
+                replicas,
+                entries,
+                runs,
+                np.int32(passes),
+                arrivals,
+                arrived,
+                starts,
+                occupants,
             )
-            yield chunk, Occupants(passes, launch.runs, starts, occupants)
+            yield chunk, Occupants(passes, runs, starts, occupants)
 
     def _place(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes, wanted: bool
-    ) -> _Launch:
-        """Run the selectors; with their arrivals if they are ``wanted``."""
+    ) -> tuple[Any, ...]:
+        """Run the selectors; with their arrivals if they are ``wanted``.
+
+        Returns
+        -------
+        tuple of arrays of the device
+            Runs, events, arrivals and how many have arrived, as `kernels/select.cu` has them.
+        """
         device, slices, passes = self._runner.device, len(kernel), replays[0].passes
         numbers, place = np.unique(kernel, return_inverse=True)
         tables = [self._tables.of(replays[number]) for number in numbers]
@@ -326,23 +321,22 @@ class Placement:
         events = device.empty((slices, passes, EVENTS), np.int64)
         arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
         arrived = device.empty((slices * passes if wanted else 1, fault_maps.shape[1]), np.int32)
-        self._runner.module(select_program(replays[0].technique, replays[0].geometry)).launch(
+        self._runner.launch(
+            select_program(replays[0].technique, replays[0].geometry),
             "place",
-            (-(-slices * passes // _WARPS), 1, 1),
-            (32 * _WARPS, 1, 1),
-            [
-                kernels,
-                on_device,
-                maps,
-                np.int32(slices),
-                np.int32(passes),
-                np.int32(wanted),
-                arrivals,
-                arrived,
-                events,
-            ],
+            -(-slices * passes // _WARPS),
+            32 * _WARPS,
+            kernels,
+            on_device,
+            maps,
+            np.int32(slices),
+            np.int32(passes),
+            np.int32(wanted),
+            arrivals,
+            arrived,
+            events,
         )
-        return _Launch(passes, on_device, events, arrivals, arrived)
+        return on_device, events, arrivals, arrived
 
 
 def runs_of(first: Integers, kernel: Integers, capacity: Integers) -> NDArray[np.int32]:

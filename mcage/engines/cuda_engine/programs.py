@@ -153,6 +153,28 @@ class Runner:
                 module.set_exception(error)
         return module.result()
 
+    def launch(
+        self,
+        program: Program,
+        kernel: str,
+        blocks: int | tuple[int, int],
+        threads: int,
+        *arguments: Any,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Run a kernel of a program; its blocks lie in a row, or in rows.
+
+        Parameters
+        ----------
+        program : Program
+            The program.
+        kernel, blocks, threads, arguments, shared_bytes
+            As for `Module.launch`.
+        """
+        x, y = blocks if isinstance(blocks, tuple) else (blocks, 1)
+        grid, block = (x, y, 1), (threads, 1, 1)
+        self.module(program).launch(kernel, grid, block, arguments, shared_bytes)
+
     def shared(self, table: NDArray[Any]) -> Any:
         """A table on the device, there for the other threads of the host as well."""
         return self.device.upload_table(table)

@@ -6,7 +6,6 @@ them is the most stressed; tracked cells are summed up for themselves.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,25 +32,6 @@ _THREADS, _PARTS = 256, 4
 """Threads of a block; blocks that share the entries of a slice."""
 
 
-@dataclass(frozen=True, eq=False)
-class Epochs:
-    """An epoch of each of m instances.
-
-    Attributes
-    ----------
-    instances : int64[m]
-        Positions in the batch.
-    kernels : int64[k]
-        Kernels that they run, in the order in which `Occupants.runs` counts them.
-    scales : float64[m]
-        Seconds that a cycle of all passes stands for.
-    """
-
-    instances: Integers
-    kernels: Integers
-    scales: Floats
-
-
 class EpochLog:
     """Epochs of the lives of instances that have separate times.
 
@@ -67,7 +47,7 @@ class EpochLog:
 
     def __init__(self, runner: Runner, tables: StressTables, instances: int) -> None:
         device, self._entries = runner.device, int(tables.duties.most.shape[2])
-        self._device, self._tables = device, tables
+        self._runner, self._device, self._tables = runner, device, tables
         self._places = self._entries * COMPONENT_BITS
         self._epochs = np.zeros(instances, dtype=np.int64)
         self._scale = np.zeros(instances)
@@ -95,49 +75,64 @@ class EpochLog:
     def begin(self, instances: Integers, mixtures: Floats) -> None:
         """Let instances begin with the seconds that they have run each kernel: float64[m, k]."""
         mixed, among = self._device.upload_together(mixtures, instances.astype(np.int32))
-        grid = (len(instances), 2 * self._places // _THREADS, 1)
-        self._tables.epoch_log.launch("begin", grid, (_THREADS, 1, 1), [self.state, mixed, among])
+        blocks = len(instances), 2 * self._places // _THREADS
+        program = self._tables.epoch_log
+        self._runner.launch(program, "begin", blocks, _THREADS, self.state, mixed, among)
 
     def epoch_bytes(self, kernel: Integers) -> int:
         """Bytes that an epoch of an instance takes at most, whichever of the kernels it runs."""
         codes = int(self._tables.residencies.count_of_kernel[kernel].max())
         return 4 * self._tables.passes * (codes + self._entries) + 8 * self._entries
 
-    def add(self, epochs: Epochs, occupants: Occupants) -> None:
-        """Add an epoch of instances, whose slices have these occupants."""
-        device, tables, instances = self._device, self._tables, epochs.instances
+    def add(
+        self, instances: Integers, kernels: Integers, scales: Floats, occupants: Occupants
+    ) -> None:
+        """Add an epoch of each of m instances.
+
+        Parameters
+        ----------
+        instances : int64[m]
+            Positions in the batch.
+        kernels : int64[k]
+            Kernels that they run, in the order in which `Occupants.runs` counts them.
+        scales : float64[m]
+            Seconds that a cycle of all passes stands for.
+        occupants : Occupants
+            Those of their slices.
+        """
+        device, tables = self._device, self._tables
         self._epochs[instances] += 1
-        self._scale[instances] = epochs.scales
+        self._scale[instances] = scales
         if self._epochs[instances].max() > self._most:
             self._enlarge()
         codes = device.empty((occupants.occupants.size // 4,), np.uint32)
         starts = device.empty((len(instances), tables.passes * self._entries + 1), np.int32)
         powered = device.empty((len(instances), self._entries), np.int64)
         self._kept.append((codes, starts, powered))
-        first_write, cycles, among, scales = device.upload_together(
-            tables.residencies.first_write[epochs.kernels].astype(np.int32),
-            tables.cycles[epochs.kernels],
+        uploaded = device.upload_together(
+            tables.residencies.first_write[kernels].astype(np.int32),
+            tables.cycles[kernels],
             instances.astype(np.int32),
-            epochs.scales,
+            scales,
         )
-        tables.epoch_log.launch(
+        first_write, cycles, among, scales_there = uploaded
+        self._runner.launch(
+            tables.epoch_log,
             "log_epoch",
-            (len(instances), _PARTS, 1),
-            (_THREADS, 1, 1),
-            [
-                tables.residencies.table,
-                self.state,
-                occupants.runs,
-                first_write,
-                cycles,
-                occupants.starts,
-                occupants.occupants,
-                among,
-                scales,
-                codes,
-                starts,
-                powered,
-            ],
+            (len(instances), _PARTS),
+            _THREADS,
+            tables.residencies.table,
+            self.state,
+            occupants.runs,
+            first_write,
+            cycles,
+            occupants.starts,
+            occupants.occupants,
+            among,
+            scales_there,
+            codes,
+            starts,
+            powered,
         )
 
     def parts(self, instances: Integers, backs: Floats) -> Floats:
@@ -154,28 +149,12 @@ class EpochLog:
         self.state = self._upload_state()
 
 
-_THREADS_OF_A_SLICE, _WARPS = 256, 8
+_WARPS = 8
 _MIXTURES = 4
 """Mixtures of a block that looks for the longest times of some."""
 _GUESSES = 4
 _WARPS_OF_SLICE, _MOST_BLOCKS = 64, 2112
 """Warps that work out cells: so many for each slice, in so many blocks at most."""
-
-
-@dataclass(frozen=True)
-class StressOnDevice:
-    """What all batches share on a device.
-
-    Attributes
-    ----------
-    duties : DutiesOnDevice
-        Fault-free duty cycles.
-    tables : TablesOfDuties
-        Kernels and residencies of techniques that redirect.
-    """
-
-    duties: DutiesOnDevice
-    tables: TablesOfDuties
 
 
 class CudaStress(StressAccumulator):
@@ -185,8 +164,8 @@ class CudaStress(StressAccumulator):
     ----------
     walk : Walk
         The device, and its selectors.
-    on_device : StressOnDevice
-        What all batches share there.
+    duties_there, tables : Memo
+        What all batches share there: fault-free duty cycles, and tables of techniques.
     duties, tracked, instances
         As for `StressAccumulator`.
     """
@@ -194,12 +173,14 @@ class CudaStress(StressAccumulator):
     def __init__(
         self,
         walk: Walk,
-        on_device: StressOnDevice,
+        duties_there: DutiesOnDevice,
+        tables: TablesOfDuties,
         duties: FaultFreeDuties,
         tracked: TrackedCells,
         instances: int,
     ) -> None:
-        self._runner, self._placement, self._on_device = walk.runner, walk.placement, on_device
+        self._runner, self._placement = walk.runner, walk.placement
+        self._duties_there, self._tables_there = duties_there, tables
         self._tracked_there = CudaTrackedSeconds(
             walk.runner, duties.replays[0].geometry, tracked, instances
         )
@@ -211,7 +192,7 @@ class CudaStress(StressAccumulator):
 
     @cached_property
     def _tables(self) -> StressTables:
-        return self._on_device.tables.of(self._duties)
+        return self._tables_there.of(self._duties)
 
     @cached_property
     def _log(self) -> EpochLog:
@@ -239,9 +220,8 @@ class CudaStress(StressAccumulator):
         more_bytes = self._log.epoch_bytes(kernel)
         placed = self._placement.occupants(replays, kernel, fault_maps, more_bytes)
         for chunk, occupants in placed:
-            self._log.add(
-                Epochs(instances[chunk], np.unique(kernel[chunk]), scales[chunk]), occupants
-            )
+            kernels = np.unique(kernel[chunk])
+            self._log.add(instances[chunk], kernels, scales[chunk], occupants)
         nothing, known = np.zeros(len(instances)), self.longest[:, instances]
         self._upcoming += self._searches(instances, nothing, known)
         self._track(instances)
@@ -281,7 +261,8 @@ class CudaStress(StressAccumulator):
             yield instances[chunk], self._search(instances[chunk], backs[chunk], known[:, chunk])
 
     def _search(self, instances: Integers, backs: Floats, known: Floats) -> Any:
-        device, module, count = self._runner.device, self._tables.most_stressed, len(instances)
+        runner, program, count = self._runner, self._tables.most_stressed, len(instances)
+        device = runner.device
         arrays = device.upload_together(
             instances.astype(np.int32),
             self._log.parts(instances, backs),
@@ -293,51 +274,45 @@ class CudaStress(StressAccumulator):
         moments = device.upload(np.array([*addresses, count], dtype=np.uint64))
         state = self._log.state
         guesses = device.empty((_GUESSES * count,), np.uint32)
-        module.launch(
-            "guess", (count, 1, 1), (_THREADS_OF_A_SLICE, 1, 1), [state, moments, guesses]
-        )
+        runner.launch(program, "guess", count, _THREADS, state, moments, guesses)
         how_many = device.upload(np.array([_GUESSES * count], dtype=np.int32))
         self._work_out(moments, guesses, how_many, -(-_GUESSES * count // _WARPS))
         places = device.empty((self._places * count,), np.uint32)
         how_many = device.zeros((1,), np.int32)
-        module.launch(
-            "list_open",
-            (self._places // _THREADS_OF_A_SLICE * count, 1, 1),
-            (_THREADS_OF_A_SLICE, 1, 1),
-            [state, moments, places, how_many],
-        )
+        blocks = self._places // _THREADS * count
+        runner.launch(program, "list_open", blocks, _THREADS, state, moments, places, how_many)
         blocks = min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count)
         self._work_out(moments, places, how_many, blocks)
         return longest
 
     def _work_out(self, moments: Any, items: Any, how_many: Any, blocks: int) -> None:
-        self._tables.most_stressed.launch(
+        self._runner.launch(
+            self._tables.most_stressed,
             "work_out",
-            (blocks, 1, 1),
-            (_THREADS_OF_A_SLICE, 1, 1),
-            [self._tables.residencies.table, self._log.state, moments, items, how_many],
+            blocks,
+            _THREADS,
+            *(self._tables.residencies.table, self._log.state, moments, items, how_many),
         )
 
     def _track(self, instances: Integers) -> None:
         """Add the latest epoch to the tracked cells of instances."""
         cells = len(self._tracked.cell)
         if cells:
-            self._tables.tracked_cells.launch(
+            self._runner.launch(
+                self._tables.tracked_cells,
                 "track",
-                (-(-cells // _THREADS_OF_A_SLICE), 1, 1),
-                (_THREADS_OF_A_SLICE, 1, 1),
-                [
-                    self._tables.residencies.table,
-                    self._log.state,
-                    *self._tracked_there.cells_of(instances),
-                ],
+                -(-cells // _THREADS),
+                _THREADS,
+                self._tables.residencies.table,
+                self._log.state,
+                *self._tracked_there.cells_of(instances),
             )
 
     def _add_to_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
         if len(instances):
             self._mixture[instances, kernel] += seconds
             self._upcoming.append((instances, self._longest_of(self._mixture[instances])))
-            duties = self._on_device.duties.of(self._duties)
+            duties = self._duties_there.of(self._duties)
             self._tracked_there.add_duties(instances, kernel, duties, seconds)
 
     def _longest_of_mixtures(self, mixtures: Floats) -> Floats:
@@ -347,20 +322,19 @@ class CudaStress(StressAccumulator):
         """Longest seconds at '0' and at '1' of mixtures float64[m, k]: float64[2, m], there."""
         device, (count, kernels) = self._runner.device, mixtures.shape
         longest, on_device = device.empty((2, count), np.float64), device.upload(mixtures)
-        skylines = self._on_device.duties.of(self._duties).skylines
+        skylines = self._duties_there.of(self._duties).skylines
         for of_kind, skyline in zip((longest[0], longest[1]), skylines, strict=True):
-            self._runner.module(fault_free_program(self._duties.replays[0].geometry)).launch(
+            self._runner.launch(
+                fault_free_program(self._duties.replays[0].geometry),
                 "longest_of_mixtures",
-                (-(-count // _MIXTURES), 1, 1),
-                (_THREADS_OF_A_SLICE, 1, 1),
-                [
-                    on_device,
-                    np.int32(count),
-                    np.int32(kernels),
-                    skyline,
-                    np.int32(skyline.shape[1]),
-                    of_kind,
-                ],
+                -(-count // _MIXTURES),
+                _THREADS,
+                on_device,
+                np.int32(count),
+                np.int32(kernels),
+                skyline,
+                np.int32(skyline.shape[1]),
+                of_kind,
                 shared_bytes=8 * kernels * _MIXTURES,
             )
         return longest

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import Memo
-from mcage.engines.cuda_engine.devices import Module
 from mcage.engines.cuda_engine.placement import forms
 from mcage.engines.cuda_engine.programs import (
     STRESS_SOURCES,
+    Program,
     Runner,
     residencies_program,
     stress_program,
@@ -155,11 +155,12 @@ def device_residencies(
     sums = device.empty((max(1, rows), _CELLS), cycles)
     at_most = device.empty((count, 2 * COMPONENT_BITS), cycles)
     last = device.empty((count, 2), np.uint32)
-    runner.module(residencies_program(replays[0].geometry, wide)).launch(
+    runner.launch(
+        residencies_program(replays[0].geometry, wide),
         "sum_residencies",
-        (count, 1, 1),
-        (MOST_COMPONENTS, 1, 1),
-        [writes, contents, residencies, np.int32(rows), sums, at_most, last],
+        count,
+        MOST_COMPONENTS,
+        *(writes, contents, residencies, np.int32(rows), sums, at_most, last),
     )
     arrays = (
         writes,
@@ -261,8 +262,8 @@ class StressTables:
 
     Attributes
     ----------
-    epoch_log, most_stressed, tracked_cells : Module
-        Compiled kernels of the files of these names in `kernels/`.
+    epoch_log, most_stressed, tracked_cells : Program
+        The files of these names in `kernels/`.
     residencies : DeviceResidencies
         Residencies of all kernels.
     passes : int
@@ -273,9 +274,9 @@ class StressTables:
         Fault-free duty cycles.
     """
 
-    epoch_log: Module
-    most_stressed: Module
-    tracked_cells: Module
+    epoch_log: Program
+    most_stressed: Program
+    tracked_cells: Program
     residencies: DeviceResidencies
     passes: int
     cycles: Words
@@ -296,7 +297,7 @@ def _tables(runner: Runner, duties: FaultFreeDuties, on_device: DeviceDuties) ->
     passes = first.passes if isinstance(first, RedirectedReplay) else 1
     residencies = device_residencies(runner, duties.replays, passes)
     epoch_log, most_stressed, tracked_cells = (
-        runner.module(stress_program(source, first.technique, first.geometry, residencies.wide))
+        stress_program(source, first.technique, first.geometry, residencies.wide)
         for source in STRESS_SOURCES
     )
     return StressTables(

@@ -9,7 +9,7 @@ from mcage.aging.nbti.models import Facelift
 from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.compiled_cells import is_plain
-from mcage.engines.cuda_engine.programs import SHIFTS, Runner, fault_free_program
+from mcage.engines.cuda_engine.programs import SHIFTS, Program, Runner, fault_free_program
 from mcage.engines.cuda_engine.stress_tables import DeviceDuties
 from mcage.engines.stress import BINS_PER_VOLT, CellSeconds, Moments, TrackedCells, TrackedSeconds
 from mcage.geometry import COMPONENT_BITS, MOST_COMPONENTS, Floats, Integers, SliceGeometry
@@ -111,15 +111,13 @@ class CudaTrackedSeconds(TrackedSeconds):
             fault_free_program(self._geometry),
             "add_duties",
             len(self._tracked.cell),
-            [
-                self._runner.device.upload(kernel_of),
-                *self._cells,
-                np.int32(len(self._tracked.cell)),
-                duties.duties,
-                np.int32(duties.duties.shape[1]),
-                np.float64(seconds),
-                *self._seconds,
-            ],
+            self._runner.device.upload(kernel_of),
+            *self._cells,
+            np.int32(len(self._tracked.cell)),
+            duties.duties,
+            np.int32(duties.duties.shape[1]),
+            np.float64(seconds),
+            *self._seconds,
         )
 
     def failing(
@@ -136,19 +134,17 @@ class CudaTrackedSeconds(TrackedSeconds):
             SHIFTS,
             "list_failing",
             tail,
-            [
-                self._shift_on_device(shift),
-                device.upload(ages),
-                self._cells[0],
-                *self._tail,
-                np.int32(tail),
-                np.int32(len(self._tracked.cell)),
-                *self._seconds,
-                device.upload(failure.coefficients),
-                np.int64(len(failure.coefficients) > 1),
-                np.float64(failure.lowest_vdd_volts),
-                listed,
-            ],
+            self._shift_on_device(shift),
+            device.upload(ages),
+            self._cells[0],
+            *self._tail,
+            np.int32(tail),
+            np.int32(len(self._tracked.cell)),
+            *self._seconds,
+            device.upload(failure.coefficients),
+            np.int64(len(failure.coefficients) > 1),
+            np.float64(failure.lowest_vdd_volts),
+            listed,
         )
         rows = device.download(listed[: 1 + _AT_FIRST])
         count = int(rows[0, 0])
@@ -163,8 +159,8 @@ class CudaTrackedSeconds(TrackedSeconds):
         """See `TrackedSeconds.mark_faulty`."""
         super().mark_faulty(places)
         on_device = self._runner.device.upload(places.astype(np.int32))
-        arguments = [on_device, np.int32(len(places)), self._tail[1]]
-        self._launch(SHIFTS, "mark_faulty", len(places), arguments)
+        count = np.int32(len(places))
+        self._launch(SHIFTS, "mark_faulty", len(places), on_device, count, self._tail[1])
 
     def sampled_dvth(self, instances: Integers, moments: Moments, shift: AdditiveShift) -> Floats:
         """See `TrackedSeconds.sampled_dvth`."""
@@ -181,29 +177,27 @@ class CudaTrackedSeconds(TrackedSeconds):
         counts = device.zeros((2, bins), np.uint64)
         moment = device.upload_together(instances.astype(np.int32), moments.part, moments.age)
         if len(instances):
-            self._runner.module(SHIFTS).launch(
+            self._runner.launch(
+                SHIFTS,
                 "count_shifts",
-                (len(instances), 1, 1),
-                (_THREADS, 1, 1),
-                [
-                    self._shift_on_device(shift),
-                    *moment,
-                    np.int64(cells - self._instances * self._tracked.sampled),
-                    np.int32(self._tracked.sampled),
-                    np.int32(cells),
-                    *self._seconds,
-                    np.float64(BINS_PER_VOLT),
-                    np.int32(bins),
-                    counts,
-                ],
+                len(instances),
+                _THREADS,
+                self._shift_on_device(shift),
+                *moment,
+                np.int64(cells - self._instances * self._tracked.sampled),
+                np.int32(self._tracked.sampled),
+                np.int32(cells),
+                *self._seconds,
+                np.float64(BINS_PER_VOLT),
+                np.int32(bins),
+                counts,
                 shared_bytes=2 * bins * 4,
             )
         return device.download(counts).astype(np.int64)
 
-    def _launch(self, program: Any, kernel: str, threads: int, arguments: list[Any]) -> None:
+    def _launch(self, program: Program, kernel: str, threads: int, *arguments: Any) -> None:
         if threads:
-            grid = (-(-threads // _THREADS), 1, 1)
-            self._runner.module(program).launch(kernel, grid, (_THREADS, 1, 1), arguments)
+            self._runner.launch(program, kernel, -(-threads // _THREADS), _THREADS, *arguments)
 
     def _shift_on_device(self, shift: AdditiveShift) -> Any:
         """`Shift` of `kernels/shifts.cu`."""

@@ -210,19 +210,18 @@ class Walk:
     ) -> Times:
         device, shape = self.runner.device, (slices, geometry.entries, _CELLS)
         ones, powered = device.empty(shape, np.uint64), device.empty(shape, np.uint64)
-        self.runner.module(program).launch(
+        self.runner.launch(
+            program,
             "cell_times",
-            (slices, geometry.entries, 1),
-            (MOST_COMPONENTS, 1, 1),
-            [
-                device.upload(np.stack([of_kernel.words for of_kernel in tables])),
-                occupants.runs,
-                np.int32(occupants.most_orbits),
-                occupants.starts,
-                occupants.occupants,
-                ones,
-                powered,
-            ],
+            (slices, geometry.entries),
+            MOST_COMPONENTS,
+            device.upload(np.stack([of_kernel.words for of_kernel in tables])),
+            occupants.runs,
+            np.int32(occupants.most_orbits),
+            occupants.starts,
+            occupants.occupants,
+            ones,
+            powered,
         )
         of_entry = geometry.entry_bits  # without the components that are repeated
         return (
