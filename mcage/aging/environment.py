@@ -1,4 +1,9 @@
-"""Operating points of a life, and the delay of a shifted transistor."""
+"""Operating points of a life, and the delay of a shifted transistor.
+
+Three environments are presets; others are made of user-defined operating points. Aging accumulates
+over all operating points; a cell must hold its value at the lowest Vdd; delay is judged at the
+highest.
+"""
 
 import math
 from dataclasses import dataclass

@@ -88,10 +88,11 @@ def test_other_replays_are_not_taken_for_them(monkeypatch, fields):
 def test_results_are_the_same_to_the_last_bit_and_need_no_trace(monkeypatch):
     """Counting, cell times and stress times share a table of residencies, which is made once."""
     made, spec = [], small_spec(instances=4, techniques=TECHNIQUES, workload=WORKLOAD)
+    tabulate = residencies.residencies_of
 
     def residencies_of(replays):
         made.append(replays)
-        return residencies.residencies_of(replays)
+        return tabulate(replays)
 
     monkeypatch.setattr(residencies, "residencies_of", residencies_of)
     cold = Sweep(spec, *select_engine("numba")).compute(0, 4)
