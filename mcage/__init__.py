@@ -23,11 +23,11 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.gpu.both.spec import BothSpec as BothSpec
     from mcage.gpu.gating.spec import GatingSpec as GatingSpec
     from mcage.gpu.heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
-    from mcage.lifetime.end_of_life import EndCause as EndCause
+    from mcage.lifetime import EndCause as EndCause
     from mcage.spec import SweepSpec as SweepSpec
-    from mcage.stats.competing_risks import cumulative_incidence as cumulative_incidence
     from mcage.stats.estimates import Estimate as Estimate
     from mcage.stats.paired import compare_means as compare_means
+    from mcage.stats.survival import cumulative_incidence as cumulative_incidence
     from mcage.stats.survival import kaplan_meier as kaplan_meier
     from mcage.stats.survival import life_quantile as life_quantile
     from mcage.studies.functions import import_traces as import_traces
@@ -57,7 +57,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Analysis": "mcage.analysis",
     "BothSpec": "mcage.gpu.both.spec",
-    "EndCause": "mcage.lifetime.end_of_life",
+    "EndCause": "mcage.lifetime",
     "Estimate": "mcage.stats.estimates",
     "Gating": "mcage.techniques",
     "GatingSpec": "mcage.gpu.gating.spec",
@@ -74,7 +74,7 @@ _HOMES = {
     "Trace": "mcage.traces",
     "UserError": "mcage.errors",
     "compare_means": "mcage.stats.paired",
-    "cumulative_incidence": "mcage.stats.competing_risks",
+    "cumulative_incidence": "mcage.stats.survival",
     "failure_probability": "mcage.studies.rare_events",
     "import_traces": "mcage.studies.functions",
     "kaplan_meier": "mcage.stats.survival",

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from mcage.analysis.grid import GridCase, cases_of, header_of, lives_in, study_of, whole_histogram
 from mcage.errors import UserError
 from mcage.report.cases import Named, Setting, by_setting, identities, names_for, with_names
-from mcage.report.figures import energy, shifts, survival
-from mcage.report.figures.figure import AbsentFigure, ReportFigure, Series
-from mcage.report.figures.sheet import Sheet
-from mcage.report.figures.style import Look, looks_of
+from mcage.report.figures import energy, shifts
+from mcage.report.figures import lives as life_figures
+from mcage.report.figures.sheet import AbsentFigure, Look, ReportFigure, Series, Sheet, looks_of
 
 NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
@@ -53,20 +52,22 @@ def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
     names = names_for([header_of(results)], options.labels)
     if study_of(results) == "sweep":
-        what, cases = "slices", _numbers(results, names, survival)
+        what, cases = "slices", _numbers(results, names, life_figures)
     else:
         what, cases = (
             "GPUs",
             [
-                Named(case.name, _name(case, names), Setting("", "", ""), survival.curve_of(lives))
+                Named(
+                    case.name, _name(case, names), Setting("", "", ""), life_figures.curve_of(lives)
+                )
                 for case, lives in lives_in(results)
             ],
         )
     looks = looks_of(identities(cases))
-    figure, sheet = survival.figure_of(cases, what), _sheet(results, options)
+    figure, sheet = life_figures.figure_of(cases, what), _sheet(results, options)
     settings = by_setting(cases).items()
     panels = [
-        survival.panel_of(setting.title if what == "slices" else "", of_it)
+        life_figures.panel_of(setting.title if what == "slices" else "", of_it)
         for setting, of_it in settings
     ]
     if options.axes is None:

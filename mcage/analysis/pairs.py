@@ -16,10 +16,15 @@ from mcage.analysis.grid import (
     warn_of_dependence,
 )
 from mcage.errors import UserError
-from mcage.report.comparison import compare_cases
-from mcage.report.file_comparison import study_lines
-from mcage.report.spec_differences import keys_of, refuse_unmeant, spec_differences
-from mcage.report.tables.comparison import Line, lines_of
+from mcage.report.comparison import (
+    Line,
+    compare_cases,
+    keys_of,
+    lines_of,
+    refuse_unmeant,
+    spec_differences,
+    study_lines,
+)
 from mcage.stats.estimates import Estimate
 from mcage.stats.paired import PairedMeans, outliving
 

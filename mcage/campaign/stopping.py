@@ -18,7 +18,7 @@ from mcage.campaign.finished import Finished, Source, refuse_damaged
 from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header, StoppingRule
 from mcage.results.variable import Sample
-from mcage.stats.precision import Precision
+from mcage.stats.survival import Precision
 
 # How precisely a campaign knows the quantity of its stopping rule, as numbers and in words.
 

@@ -181,8 +181,8 @@ def _third_volts(values: dict[str, Any], arrays: str, geometry: "SliceGeometry")
     """Vdd at which a third of the entries of a slice is faulty, to the millivolt."""
     from bisect import bisect_left
 
-    from mcage.variation.expected import expected_classes
     from mcage.variation.fault_models import fault_model
+    from mcage.variation.vmin_tail import expected_classes
 
     scenario: Scenario = fault_model(
         "measured", geometry=geometry, arrays=arrays, **values
@@ -227,7 +227,7 @@ def _numbers(estimate: "Estimate") -> dict[str, float] | None:
 
 
 def _print_fit(counts: "FaultCounts", fitted: "FittedVmin", usage: dict[str, Any]) -> None:
-    from mcage.report.console import PlainConsole
+    from mcage.report.tables.table import PlainConsole
 
     console = PlainConsole()
     arrays = f", {counts.arrays:,} arrays" if counts.arrays else ""
@@ -275,7 +275,7 @@ def _caveats(counts: "FaultCounts", fitted: "FittedVmin") -> list[str]:
 
 
 def _constants_table(fitted: "FittedVmin") -> Any:
-    from mcage.report.console import plain_table
+    from mcage.report.tables.table import plain_table
 
     table = plain_table("constant, mV")
     for name in ("value", "95 % interval"):
@@ -289,7 +289,7 @@ def _constants_table(fitted: "FittedVmin") -> Any:
 
 
 def _counts_table(counts: "FaultCounts", predictions: "tuple[Prediction, ...]") -> Any:
-    from mcage.report.console import plain_table
+    from mcage.report.tables.table import plain_table
 
     table = plain_table("V")
     headings = ["faulty", "expected", "95 %"]
@@ -445,8 +445,8 @@ def _sampled(model: "FaultModel", name: str, which: MapOptions, vdd_volts: float
     """Sample the map of the instance."""
     import numpy as np
 
-    from mcage.variation.die import sample_die
-    from mcage.variation.fault_maps import fault_map, faulty_bits
+    from mcage.variation.fault_models import fault_map, faulty_bits
+    from mcage.variation.field import sample_die
 
     seed, instances = which.seed, np.array([which.instance])
     cells = model.sample(seed, instances, vdd_volts)
@@ -490,7 +490,7 @@ def _rows(model: "FaultModel", seed: int, maps: int, vdd_volts: float) -> _Rows:
     import numpy as np
 
     from mcage.geometry import GCN
-    from mcage.variation.expected import expected_classes
+    from mcage.variation.vmin_tail import expected_classes
 
     mean, standard_error = _class_shares(model, seed, maps, vdd_volts)
     rows = {"mean": mean, "standard_error": standard_error}
@@ -563,7 +563,7 @@ def _class_shares(
     """
     import numpy as np
 
-    from mcage.variation.fault_maps import class_shares
+    from mcage.variation.fault_models import class_shares
 
     instances = np.arange(maps)
     classes = class_shares(_bits(model, seed, instances, vdd_volts))
@@ -592,7 +592,7 @@ def _bits(
     """Faulty bits of every entry, int16[I, 256]."""
     import numpy as np
 
-    from mcage.variation.fault_maps import faulty_bits
+    from mcage.variation.fault_models import faulty_bits
 
     parts = []
     for first in range(0, len(instances), BATCH):
@@ -606,7 +606,7 @@ def _print_map(title: str, sampled: _SampledMap) -> None:
     import numpy as np
     from rich.text import Text
 
-    from mcage.report.console import PlainConsole
+    from mcage.report.tables.table import PlainConsole
 
     geometry = sampled.cells.geometry
     hit = np.zeros((geometry.entries, geometry.blocks), bool)
@@ -627,7 +627,7 @@ def _print_map(title: str, sampled: _SampledMap) -> None:
 
 def _print_classes(rows: _Rows, maps: int, table_volts: float) -> None:
     """Print the classes of entries beside Table I, in percent."""
-    from mcage.report.console import PlainConsole, plain_table
+    from mcage.report.tables.table import PlainConsole, plain_table
     from mcage.variation.scenarios import CLASSES
 
     labels = {

@@ -142,7 +142,7 @@ def _print_nominal_levels(path: Path, spec: "BothSpec", json: bool) -> None:
     """Print cases without variation."""
     from mcage.aging.nbti import nbti_model
     from mcage.gpu.both.spec import BothSpec
-    from mcage.gpu.nominal.both import combined_cases
+    from mcage.gpu.nominal import combined_cases
 
     aging = spec.gating.aging
     levels = {"gating": BothSpec().gating.model_copy(update={"aging": aging})}
@@ -159,7 +159,7 @@ def _print_nominal(path: Path, spec: "GatingSpec", json: bool) -> None:
     """Print cases without variation; under the model of Chen et al. unless another is named."""
     from mcage.aging.nbti import nbti_model
     from mcage.gpu.gating.spec import GatingSpec
-    from mcage.gpu.nominal.gating import gated_cases
+    from mcage.gpu.nominal import gated_cases
 
     plain = GatingSpec(aging=spec.aging)
     if spec != plain:
@@ -177,10 +177,9 @@ def _print_points(
     nominal: Path | None, benchmarks: bool, spec: "HeterogeneitySpec", json: bool
 ) -> None:
     """Print cases without variation; of the spec only fields and fills are for them."""
-    from mcage.gpu.heterogeneity.parts import parts
     from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-    from mcage.gpu.nominal.benchmarks import benchmark_rows
-    from mcage.gpu.nominal.heterogeneity import heterogeneous_cases
+    from mcage.gpu.heterogeneity.structures import parts
+    from mcage.gpu.nominal import benchmark_rows, heterogeneous_cases
 
     option = "--benchmarks" if nominal is None else "--nominal"
     if nominal is not None and benchmarks:
@@ -213,7 +212,7 @@ def optimum(
 ) -> None:
     """Show cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1)."""
     from mcage.gpu.chip import gpu as gpu_called
-    from mcage.gpu.nominal.optimum import optima
+    from mcage.gpu.nominal import optima
 
     print_rows(optima(kernels, gpu_called(gpu).machine), json)
 
@@ -239,7 +238,7 @@ def temperature(
 ) -> None:
     """Show the temperature of each block under given powers."""
     from mcage.gpu.chip import gpu as gpu_called
-    from mcage.gpu.nominal.temperature import temperatures
+    from mcage.gpu.nominal import temperatures
 
     if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
         raise UserError(f"--seconds {seconds:g}: a time of 0 ... {MOST_SECONDS:g} s is needed")
@@ -251,10 +250,8 @@ def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> N
     if json:
         typer.echo(json_module.dumps(list(rows), indent=2, allow_nan=False))
         return
-    from mcage.report.console import console
-    from mcage.report.tables.table import table_of_texts
-    from mcage.report.tables.terminal import print_table
-    from mcage.stats.wording import DASH
+    from mcage.report.tables.table import console, print_table, table_of_texts
+    from mcage.stats.estimates import DASH
 
     words = [name for name, value in rows[0].items() if isinstance(value, str)]
     numbers = [name for name in rows[0] if name not in words]

@@ -64,7 +64,7 @@ def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
     from dataclasses import asdict
     from math import isfinite
 
-    from mcage.stats.wording import plain
+    from mcage.stats.estimates import plain
 
     # JSON knows no infinity.
     values = {

@@ -64,10 +64,9 @@ def report(
     from rich.text import Text
 
     from mcage.plain_text import visible
-    from mcage.report.cases import parsed_labels
-    from mcage.report.console import PlainConsole
+    from mcage.report.cases import Condition, parsed_labels
     from mcage.report.folder import PAGE, ReportOptions, write_report
-    from mcage.report.selection import Condition
+    from mcage.report.tables.table import PlainConsole
 
     options = ReportOptions(
         width_mm=float(width),

@@ -231,11 +231,10 @@ def run_study(
     from importlib import import_module
 
     from mcage.campaign.progress import progress_on_stderr
-    from mcage.report.console import console
     from mcage.report.notes import note_on_caveats
-    from mcage.report.tables.terminal import print_table
+    from mcage.report.tables.table import console, print_table
     from mcage.results.reader import read_header
-    from mcage.stats.wording import plain
+    from mcage.stats.estimates import plain
 
     progress = progress_on_stderr(run.progress)
     with chosen_executor(run, progress, uses_devices) as executor:

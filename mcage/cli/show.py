@@ -13,7 +13,7 @@ from mcage.cli.run_options import Labels
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
-    from mcage.report.selection import Condition
+    from mcage.report.cases import Condition
     from mcage.report.tables.table import ResultTable
     from mcage.results.header import Header
 
@@ -66,9 +66,7 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
     UserError
         There is no column to sort by.
     """
-    from mcage.report.console import console
-    from mcage.report.tables.table import csv_of, sorted_by
-    from mcage.report.tables.terminal import print_table
+    from mcage.report.tables.table import console, csv_of, print_table, sorted_by
 
     if form.sort is not None:
         table = sorted_by(table, form.sort)
@@ -153,8 +151,7 @@ def show(
     label: Labels = None,
 ) -> None:
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
-    from mcage.report.cases import names_for, parsed_labels
-    from mcage.report.selection import Condition
+    from mcage.report.cases import Condition, names_for, parsed_labels
 
     _check_options(which, form)
     where = [Condition.parse(text) for text in form.where or ()]
@@ -166,7 +163,7 @@ def show(
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
         if len(files) > 1:
             raise UserError(f"--figure is for one file: leave out {files[1]}")
-        from mcage.report.figures.survival import draw_survival_of_file
+        from mcage.report.figures.lives import draw_survival_of_file
 
         draw_survival_of_file(files[0], figure, where, names)
     if which.compare:
@@ -252,18 +249,18 @@ def _other_table(
     which: TableOptions,
 ) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
-    from mcage.report.tables import causes, chips, fits, rates
+    from mcage.report.tables import lives, summary
 
     if which.causes:
-        return causes.summarize_causes_of_file, causes.table_of
+        return lives.summarize_causes_of_file, lives.table_of
     if which.fit:
-        return fits.summarize_fits_of_file, fits.table_of
+        return lives.summarize_fits_of_file, lives.table_of_fits
     if which.rate_at:
         ages = which.rate_at
-        return partial(rates.summarize_rates_of_file, ages_years=ages), rates.table_of
+        return partial(lives.summarize_rates_of_file, ages_years=ages), lives.table_of_rates
     count, spare = which.slices_per_chip, which.spare_slices or 0
-    summarize = partial(chips.summarize_chips_of_file, slices_per_chip=count, spare_slices=spare)
-    return summarize, chips.table_of
+    summarize = partial(summary.summarize_chips_of_file, slices_per_chip=count, spare_slices=spare)
+    return summarize, summary.table_of_chips
 
 
 def _show_lines(
@@ -274,7 +271,7 @@ def _show_lines(
     form: _Form,
 ) -> None:
     """Show the cases of all files in one table."""
-    from mcage.stats.wording import plain
+    from mcage.stats.estimates import plain
 
     lines = [(path, summary) for path in files for summary in summarize(path, where=where)]
     if form.options.json:
@@ -290,8 +287,8 @@ def _show_cases(
     """Show the cases of all files, and what their lots and their constants make uncertain."""
     from importlib import import_module
 
-    from mcage.report.tables import draws
-    from mcage.stats.wording import plain
+    from mcage.report.tables import lives
+    from mcage.stats.estimates import plain
 
     files = list(headers)
     module = import_module(headers[files[0]].table)
@@ -300,7 +297,7 @@ def _show_cases(
         (path, summary)
         for path, header in headers.items()
         if getattr(header, "draws", ())
-        for summary in draws.summarize_draws_of_file(path, where)
+        for summary in lives.summarize_draws_of_file(path, where)
     ]
     if form.options.json:
         by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}
@@ -317,7 +314,7 @@ def _show_cases(
     table = module.table_of(summaries, paths if several else ())
     if drawn:
         paths, summaries = zip(*drawn, strict=True)
-        below = draws.table_of(summaries, paths if several else ())
+        below = lives.table_of_draws(summaries, paths if several else ())
         table = replace(table, below=(*table.below, below))
     form.print(table)
 
@@ -326,10 +323,9 @@ def _show_comparison(
     files: Sequence[Path], pair: tuple[str, str], names: Mapping[str, str], form: FormOptions
 ) -> None:
     """Show two cases die by die."""
-    from mcage.report.comparison import compare_in_file, compare_in_files
-    from mcage.report.tables.comparison import table_of
+    from mcage.report.comparison import compare_in_file, compare_in_files, table_of
     from mcage.report.tables.table import renamed
-    from mcage.stats.wording import plain
+    from mcage.stats.estimates import plain
 
     compared = (
         compare_in_files(files, *pair) if len(files) > 1 else compare_in_file(files[0], *pair)
@@ -371,9 +367,16 @@ def compare(
     Files whose specs differ in more than cases, seed and instances are refused, unless --allow says
     that the difference is meant.
     """
-    from mcage.report.file_comparison import as_json, compare_files, pairs_of, title_of
-    from mcage.report.selection import Condition
-    from mcage.report.tables.comparison import NOTE, NOTE_ON_STUDIES, pairs_table
+    from mcage.report.cases import Condition
+    from mcage.report.comparison import (
+        NOTE,
+        NOTE_ON_STUDIES,
+        as_json,
+        compare_files,
+        pairs_of,
+        pairs_table,
+        title_of,
+    )
 
     check_form(form)
     first, *others = files

@@ -118,7 +118,7 @@ class _Progress:
 
 
 def _print_import(imported: "Import", out: Path) -> None:
-    from mcage.report.console import console, plain_table
+    from mcage.report.tables.table import console, plain_table
 
     facts = imported.facts()
     about = plain_table(title=facts["format"], show_header=False)
@@ -232,7 +232,7 @@ def synthesize_command(
 
 def _print_profile(profile: "Profile") -> None:
     """Print the statistics of a profile, a table for each of their parts."""
-    from mcage.report.console import console, plain_table
+    from mcage.report.tables.table import console, plain_table
 
     terminal = console()
     parts = dict(profile.statistics)
@@ -266,7 +266,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 def list_traces(as_json: AsJson = False) -> None:
     """List the bundled traces."""
-    from mcage.report.console import console, plain_table
+    from mcage.report.tables.table import console, plain_table
     from mcage.traces.library import KERNELS, PROFILES, SHORT_NAMES, bundled_trace
 
     entries: list[dict[str, Any]] = []
@@ -340,7 +340,7 @@ def validate_traces(
 
 
 def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
-    from mcage.report.console import console, plain_table
+    from mcage.report.tables.table import console, plain_table
 
     kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
     facts = {

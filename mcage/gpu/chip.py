@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from mcage.errors import UserError
-from mcage.gpu.gating.time_model import Machine
-from mcage.gpu.thermal.floorplan import Floorplan
-from mcage.gpu.thermal.network import HIGHEST_KELVIN, LOWEST_KELVIN, ThermalNetwork
-from mcage.gpu.thermal.package import Layer, Package
+from mcage.gpu.gating.workload import Machine
+from mcage.gpu.thermal import (
+    HIGHEST_KELVIN,
+    LOWEST_KELVIN,
+    Floorplan,
+    Layer,
+    Package,
+    ThermalNetwork,
+)
 from mcage.plain_text import shortened
 from mcage.spec.sections import Section
 from mcage.spec.study_spec import first_problem

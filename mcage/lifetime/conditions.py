@@ -67,7 +67,7 @@ class LifeConditions:
     lds_rows : int
         Rows of the LDS that spilled registers may take.
     spread_blocks : bool
-        Whether fault maps follow the conservative rule of `mcage.variation.fault_maps`.
+        Whether fault maps follow the conservative rule of `mcage.variation.fault_models`.
     distributions : InstanceDistributions
         Distributions of the constants in which instances differ.
     spill_limit : float

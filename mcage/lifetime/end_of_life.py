@@ -1,7 +1,6 @@
 """What ends a life, and when within an epoch."""
 
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +10,7 @@ from mcage.aging.transistors import NbtiSpread, TrapLaw
 from mcage.lifetime.conditions import DelayLimit, LifeConditions
 from mcage.lifetime.degradation import Degradation, crossing
 from mcage.lifetime.faults import BatchLuck, SliceLuck
-from mcage.variation.fault_maps import NewSlices
-
-
-class EndCause(IntEnum):
-    """Why a life ended."""
-
-    CENSORED = 0
-    """It did not end before the horizon."""
-    DELAY = 1
-    """The worst transistor's delay used up the guardband."""
-    FAULTY_ENTRY = 2
-    """An entry in use had two faulty bits, and the technique cannot move data."""
-    NO_HOME = 3
-    """A register found neither a home in the slice nor room in the LDS; or no whole window did."""
-    SPILL_LIMIT = 4
-    """There was room, but more of the register writes went to the LDS than the limit allows."""
-
+from mcage.variation.fault_models import NewSlices
 
 # Limits of weak cells: which margin and which value decide when each of them fails.
 #

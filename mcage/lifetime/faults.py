@@ -12,7 +12,7 @@ from mcage.aging.vmin import CellFailure
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation, EpochSpan
 from mcage.random import stream_key, streams_of
-from mcage.variation.fault_maps import EntryFaults, NewSlices
+from mcage.variation.fault_models import EntryFaults, NewSlices
 from mcage.variation.vmin_tail import TailCells
 
 

@@ -14,7 +14,7 @@ from mcage.engines.programs import Learnt
 from mcage.engines.stress import FaultFreeDuties, by_kernel
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import SliceGeometry
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import COUNTED, EVENTS, Counters, Event, counted, events_per_cycle
 from mcage.replays.prepare import PackedReplay, PreparedReplay, RedirectedReplay

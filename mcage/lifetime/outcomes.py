@@ -13,8 +13,8 @@ from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, slowdown
 from mcage.engines.stress import by_kernel, dvth_histogram
+from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
-from mcage.lifetime.end_of_life import EndCause
 from mcage.lifetime.feasibility import FaultFreeReplays
 from mcage.replays.outcome import EVENTS, Event
 from mcage.spec.cost_constants import Penalties

@@ -19,9 +19,10 @@ from mcage.aging.sampling import InstanceConstants
 from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
 from mcage.engines.stress import TrackedCells
+from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
-from mcage.lifetime.end_of_life import CellLimits, EndCause, delay_end
+from mcage.lifetime.end_of_life import CellLimits, delay_end
 from mcage.lifetime.faults import BatchLuck, NewFaults
 from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
 from mcage.lifetime.outcomes import (
@@ -38,7 +39,7 @@ from mcage.lifetime.outcomes import (
 )
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
-from mcage.variation.fault_maps import NewSlices
+from mcage.variation.fault_models import NewSlices
 
 BISECTIONS = 12
 """Halvings of an epoch in search of the moment from which a kernel cannot run: 4 hours of two

@@ -1,20 +1,173 @@
-"""Two cases of sweeps compared: on the same dies die by die, and otherwise mean by mean."""
+"""Results files compared case by case: on the same dies die by die, and otherwise mean by mean."""
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
-from mcage.report.cases import find_case, labels_of, lives_of
-from mcage.report.spec_differences import Difference, spec_differences
-from mcage.results.reader import open_results
-from mcage.stats.estimates import Floats
-from mcage.stats.paired import Outliving, PairedMeans, compare_means, outliving
-from mcage.sweep.variables import TRANSISTORS
+from mcage.plain_text import shortened, shown
+from mcage.report.cases import CASE_KEYS, Condition, find_case, labels_of, lives_of, places_where
+from mcage.report.tables.table import (
+    Cell,
+    Column,
+    ResultTable,
+    estimates,
+    file_column,
+    names,
+    numbers,
+)
+from mcage.results.header import Header
+from mcage.results.reader import open_results, read_header
+from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, plus_minus, with_bounds
+from mcage.stats.paired import (
+    ApartMeans,
+    Outliving,
+    PairedMeans,
+    compare_apart,
+    compare_means,
+    outliving,
+)
+from mcage.sweep.header import TRANSISTORS, SweepHeader
+
+# In what the specs of two results files differ, key by key.
+
+CASES = {
+    *("techniques", "environments", "scenarios", "vdd_volts", "policies", "readings"),
+    *("sweep.techniques", "gating.policies"),
+}
+"""Keys that say which cases there are."""
+
+SAMPLE = {"seed", "instances"}
+"""Keys that say which instances there are."""
+
+REPORTED = {"life.report_years", "stopping"}
+"""Keys that change no value that is compared."""
+
+NEVER_ALLOWED = {"life.horizon_years", "gating.life.horizon_years"}
+"""Keys without which quantities have no common meaning: means of lives up to other horizons."""
+
+ABSENT = "not given"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key of which two specs have different values.
+
+    Parameters
+    ----------
+    key : str
+        Its name with dots, such as ``aging.model``.
+    first, second : str
+        Values as text, shortened; ``not given`` where a spec lacks the key.
+    """
+
+    key: str
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.key)} ({self.first}, {self.second})"
+
+
+def spec_differences(first_toml: str, second_toml: str) -> list[Difference]:
+    """Keys of which two specs have different values, but for those that name cases or instances.
+
+    Parameters
+    ----------
+    first_toml, second_toml : str
+        Specs as results files hold them.
+
+    Raises
+    ------
+    UserError
+        A spec is not TOML.
+    """
+    first, second = (dict(_values(text)) for text in (first_toml, second_toml))
+    return [
+        Difference(key, *(shortened(of[key]) if key in of else ABSENT for of in (first, second)))
+        for key in dict.fromkeys((*first, *second))
+        if first.get(key, ABSENT) != second.get(key, ABSENT) and not _is_of_sample(key)
+    ]
+
+
+def options(keys: Sequence[str]) -> str:
+    """Options of `mcage compare` that allow keys to differ."""
+    return " ".join(f"--allow {shown(key)}" for key in keys)
+
+
+def refuse_unmeant(
+    differences: Sequence[Difference],
+    allowed: Sequence[str],
+    keys: Sequence[str],
+    asking: Callable[[Sequence[str]], str] = options,
+) -> None:
+    """Refuse differences that nobody has said to be meant.
+
+    Parameters
+    ----------
+    differences : sequence of Difference
+        In what the specs differ.
+    allowed : sequence of str
+        Keys that may differ; a section such as ``aging`` stands for all keys in it.
+    keys : sequence of str
+        Keys of both specs.
+    asking : callable
+        Says how the user allows keys.
+
+    Raises
+    ------
+    UserError
+        A key differs that is not allowed, or that cannot be allowed; or no spec has an allowed key.
+    """
+    for key in allowed:
+        if not any(_is_within(other, key) for other in keys):
+            raise UserError(f"{asking([key])}: neither spec has such a key")
+    hopeless = [of for of in differences if of.key in NEVER_ALLOWED]
+    if hopeless:
+        raise UserError(
+            f"the specs differ in {hopeless[0]}: means up to different horizons have no common "
+            "meaning"
+        )
+    unmeant = [of for of in differences if not any(_is_within(of.key, key) for key in allowed)]
+    if unmeant:
+        raise UserError(
+            f"the specs differ in {', '.join(map(str, unmeant))}; if this is what you compare: "
+            f"{asking([of.key for of in unmeant])}"
+        )
+
+
+def keys_of(*specs_toml: str) -> list[str]:
+    """All keys of some specs, with dots."""
+    return [key for text in specs_toml for key, _ in _values(text)]
+
+
+def _values(spec_toml: str) -> Iterator[tuple[str, Any]]:
+    try:
+        return _flat(tomllib.loads(spec_toml))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError("attribute spec: is not TOML") from error
+
+
+def _flat(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, content in section.items():
+        if isinstance(content, Mapping):
+            yield from _flat(content, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", content
+
+
+def _is_of_sample(key: str) -> bool:
+    return key in CASES | SAMPLE or any(_is_within(key, other) for other in REPORTED)
+
+
+def _is_within(key: str, section: str) -> bool:
+    return f"{key}.".startswith(f"{section}.")
 
 
 @dataclass(frozen=True)
@@ -222,3 +375,465 @@ def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floa
     epoch = np.searchsorted(ends_years, age_years, side="right") - 1
     values: Floats = epoch_values[np.arange(epoch.size), np.maximum(epoch, 0)]
     return np.where(epoch[:, None] >= 0, values, np.nan)
+
+
+# The table of a comparison: a line for each quantity of two cases, and what one gains.
+
+NOTE = "dVth, spill rate, energy: on dies that worked at all under A and B"
+"""What must be known of the quantities of sweeps."""
+
+NOTE_ON_STUDIES = "lives are counted up to the horizon"
+"""What must be known of the quantities of other studies."""
+
+QUANTITIES = {
+    "life_to_horizon_years": ("RMST up to the horizon [years]", 1.0),
+    "max_dvth_t0_mv": ("dVth T0 at the end of life [mV]", 1.0),
+    "max_dvth_t1_mv": ("dVth T1 at the end of life [mV]", 1.0),
+    "max_dvth_t0_mv_at_equal_age": ("dVth T0 at equal age [mV]", 1.0),
+    "max_dvth_t1_mv_at_equal_age": ("dVth T1 at equal age [mV]", 1.0),
+    "spill_rate": ("spill rate [%]", 100.0),
+    "energy_saving_nominal": ("energy saving vs. the technology's nominal Vdd [%]", 100.0),
+}
+"""Quantities of sweeps: name for people, and what makes a value that of the name's unit."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A quantity under two cases.
+
+    Parameters
+    ----------
+    key, name : str
+        Its name for programs and for people, with the unit.
+    scale : float
+        What makes a value that of the name's unit, such as 100 for percent of a fraction.
+    means : PairedMeans or ApartMeans
+        Its means.
+    """
+
+    key: str
+    name: str
+    scale: float
+    means: PairedMeans | ApartMeans
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cases as lines of a table.
+
+    Parameters
+    ----------
+    case : str
+        What both are called; empty if the title says it.
+    lines : sequence of Line
+        Their quantities.
+    outliving : Outliving, optional
+        How often each outlives the other, where they have the same dies.
+    file : Path, optional
+        File of the second, where several files are compared with the first.
+    """
+
+    case: str
+    lines: Sequence[Line]
+    outliving: Outliving | None = None
+    file: Path | None = None
+
+
+def lines_of(comparison: Comparison) -> list[Line]:
+    """Quantities of two cases of sweeps."""
+    ends, aged = comparison.max_dvth_mv, comparison.max_dvth_mv_at_equal_age
+    means = {
+        "life_to_horizon_years": comparison.life_to_horizon_years,
+        **{f"max_dvth_{name.lower()}_mv": of for name, of in ends.items()},
+        **{f"max_dvth_{name.lower()}_mv_at_equal_age": of for name, of in aged.items()},
+        "spill_rate": comparison.spill_rate,
+        "energy_saving_nominal": comparison.energy_saving_nominal,
+    }
+    return [Line(key, *QUANTITIES[key], of) for key, of in means.items()]
+
+
+def table_of(comparison: Comparison) -> ResultTable:
+    """Table of two cases of sweeps: a line for each quantity, and how often each outlives."""
+    return pairs_table(
+        f"A: {comparison.first}\nB: {comparison.second}\n"
+        + "".join(f"  differs: {difference}\n" for difference in comparison.differences)
+        + f"{comparison.instances} instances, horizon {comparison.horizon_years:g} years",
+        [Pair("", lines_of(comparison), comparison.outliving)],
+        NOTE,
+    )
+
+
+def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTable:
+    """Table with a line for each quantity of some pairs of cases.
+
+    Parameters
+    ----------
+    title : str
+        What A and B are.
+    pairs : sequence of Pair
+        Pairs that have a line at least.
+    note : str
+        What must be known of the quantities.
+    """
+    lines = [(pair, line) for pair in pairs for line in pair.lines]
+    caption = f"{CONFIDENCE:.0%} intervals"
+    if any(isinstance(line.means, PairedMeans) for _, line in lines):
+        caption += (
+            ", die by die; common dies: as many times more dies would be needed if A and B had "
+            "dies of their own"
+        )
+    of_lives = [pair for pair in pairs if pair.outliving is not None]
+    return ResultTable(
+        title=title,
+        caption=f"{caption}; {note}" if note else caption,
+        columns=(
+            *_columns_of([pair for pair, _ in lines]),
+            Column(
+                "quantity",
+                "mean over instances",
+                tuple(Cell(line.name, line.key) for _, line in lines),
+                primary=True,
+                justify="left",
+            ),
+            Column("dies", "instances", tuple(_dies(line.means) for _, line in lines)),
+            *(
+                _column(key, heading, [line for _, line in lines], plus_minus)
+                for key, heading in (("a", "A"), ("b", "B"), ("difference", "A - B"))
+            ),
+            _column("ratio", "A / B", [line for _, line in lines], with_bounds),
+            Column(
+                "variance_reduction",
+                "common\ndies",
+                tuple(_gain(line.means) for _, line in lines),
+            ),
+        ),
+        below=(_lives_table(of_lives),) if of_lives else (),
+    )
+
+
+def _columns_of(pairs: Sequence[Pair]) -> tuple[Column, ...]:
+    """Columns that say which pair a line is of, if there are several pairs."""
+    files = [pair.file for pair in pairs if pair.file is not None]
+    labels = [pair.case for pair in pairs]
+    return (
+        *(file_column(files) if len(set(files)) > 1 else ()),
+        *((names("case", "case", labels, groups=True),) if any(labels) else ()),
+    )
+
+
+def _column(
+    key: str, heading: str, lines: Sequence[Line], write: Callable[[Estimate, float], str]
+) -> Column:
+    """Column of estimates, each in the unit of its line."""
+    attribute = {"a": "first", "b": "second"}.get(key, key)
+    cells = []
+    for line in lines:
+        estimate: Estimate = getattr(line.means, attribute)
+        scale = 1.0 if key == "ratio" else line.scale
+        cells.append(Cell(write(estimate, scale), *vars(estimate).values()))
+    return Column(key, heading, tuple(cells), primary=key != "ratio")
+
+
+def _dies(means: PairedMeans | ApartMeans) -> Cell:
+    if isinstance(means, PairedMeans):
+        return Cell(str(means.dies), means.dies)
+    text = f"{means.first_dies} and {means.second_dies}"
+    return Cell(text, text)
+
+
+def _gain(means: PairedMeans | ApartMeans) -> Cell:
+    if isinstance(means, ApartMeans) or np.isnan(means.variance_reduction):
+        return Cell(DASH, None)
+    return Cell(f"× {means.variance_reduction:.3g}", means.variance_reduction)
+
+
+def _lives_table(pairs: Sequence[Pair]) -> ResultTable:
+    """Table of how often each case outlives the other."""
+    lives = [pair.outliving for pair in pairs if pair.outliving is not None]
+
+    def shares(name: str, heading: str, *, primary: bool = False) -> Column:
+        values = [getattr(of, name) for of in lives]
+        return estimates(name, heading, values, lambda of: with_bounds(of, 100.0), primary=primary)
+
+    return ResultTable(
+        title="Share of the instances",
+        caption="p: sign test of the instances of which one lives longer; small if A and B can "
+        "hardly be equally good",
+        columns=(
+            *_columns_of(pairs),
+            shares("first", "A lives\nlonger [%]", primary=True),
+            shares("second", "B lives\nlonger [%]", primary=True),
+            shares("together", "dead at the\nsame age [%]"),
+            shares("unknown", "both reach the\nhorizon [%]"),
+            shares("first_of_decided", "A, where one\nlives longer [%]"),
+            numbers("p_value", "p", [of.p_value for of in lives], "{:.2g}".format, primary=True),
+        ),
+    )
+
+
+# Results files compared case by case: on the same dies where seeds match, otherwise apart.
+
+OF_INSTANCES = "of the instances"
+"""Name of what an instance has whatever the case."""
+
+LISTED = 6
+"""Cases that a title names of those that only one file has; `FileComparison` has all."""
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """Cases that two results files have in common, compared.
+
+    Parameters
+    ----------
+    first, second : str
+        Paths of the files.
+    study : str
+        Study of both.
+    seeds : tuple of int
+        Their seeds.
+    instances : tuple of int
+        Number of instances that are compared, of each file.
+    paired : bool
+        Whether instances are compared one by one: seeds are equal, so that instance i has the same
+        random numbers in both.
+    differences : list of Difference
+        In what the specs differ, besides cases and instances.
+    only_first, only_second : list of str
+        Cases that one file has alone.
+    pairs : list of Pair
+        Cases that both have.
+    """
+
+    first: str
+    second: str
+    study: str
+    seeds: tuple[int, int]
+    instances: tuple[int, int]
+    paired: bool
+    differences: list[Difference]
+    only_first: list[str]
+    only_second: list[str]
+    pairs: list[Pair]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A case of a file: by which it is selected, and its part of the file."""
+
+    named: Mapping[str, str | float]
+    part: xr.Dataset
+
+
+def compare_files(
+    first: Path, second: Path, allowed: Sequence[str] = (), where: Sequence[Condition] = ()
+) -> FileComparison:
+    """Compare the cases that two files have in common.
+
+    Parameters
+    ----------
+    first, second : Path
+        Results files of the same study.
+    allowed : sequence of str
+        Keys of the specs, or sections, that are meant to differ.
+    where : sequence of Condition
+        What cases must fulfil.
+
+    Raises
+    ------
+    UserError
+        The files hold other studies, their specs differ in what is not allowed, they have no case
+        or no instance in common; or a file cannot be read.
+    """
+    headers = read_header(first), read_header(second)
+    try:
+        differences = _checked(headers, allowed)
+    except UserError as error:
+        raise UserError(f"{first} and {second}: {error}") from error
+    paired = headers[0].seed == headers[1].seed
+    with ExitStack() as files:
+        opened = [files.enter_context(open_results(path)) for path in (first, second)]
+        if paired:
+            opened = _on_common_instances(opened, (first, second))
+        cases = [_cases(results, header) for results, header in zip(opened, headers, strict=True)]
+        common = [label for label in cases[0] if label in cases[1]]
+        if not common:
+            raise UserError(
+                f"{first} and {second} have no case in common: {', '.join(cases[0])}; "
+                f"{', '.join(cases[1])}"
+            )
+        if where:
+            common = _selected(common, cases[0], where)
+        compare = _sweep_pair if isinstance(headers[0], SweepHeader) else _study_pair
+        pairs = [
+            compare(label, cases[0][label].part, cases[1][label].part, paired) for label in common
+        ]
+        return FileComparison(
+            first=str(first),
+            second=str(second),
+            study=headers[0].study,
+            seeds=(headers[0].seed, headers[1].seed),
+            instances=(opened[0].sizes["instance"], opened[1].sizes["instance"]),
+            paired=paired,
+            differences=differences,
+            only_first=[label for label in cases[0] if label not in cases[1]],
+            only_second=[label for label in cases[1] if label not in cases[0]],
+            pairs=[pair for pair in pairs if pair.lines],
+        )
+
+
+def _checked(headers: tuple[Header, Header], allowed: Sequence[str]) -> list[Difference]:
+    """In what the specs differ, if all of it is allowed."""
+    first, second = headers
+    if first.study != second.study:
+        raise UserError(f"they hold different studies, {first.study} and {second.study}")
+    differences = spec_differences(first.spec_toml, second.spec_toml)
+    refuse_unmeant(differences, allowed, keys_of(first.spec_toml, second.spec_toml))
+    return differences
+
+
+def _on_common_instances(
+    opened: Sequence[xr.Dataset], paths: tuple[Path, Path]
+) -> list[xr.Dataset]:
+    ids = [results["instance"].values for results in opened]
+    common, *places = np.intersect1d(ids[0], ids[1], assume_unique=True, return_indices=True)
+    if not common.size:
+        raise UserError(f"{paths[0]} and {paths[1]} hold no instance in common")
+    if all(common.size == of.size for of in ids):
+        return list(opened)
+    return [results.isel(instance=at) for results, at in zip(opened, places, strict=True)]
+
+
+def _cases(results: xr.Dataset, header: Header) -> dict[str, _Case]:
+    """Cases of a file by their labels; those of other studies are places of its dimensions."""
+    if isinstance(header, SweepHeader):
+        of_sweep = (results.isel(case=place) for place in range(results.sizes["case"]))
+        return {
+            str(part["case"].item()): _Case(
+                {key: part[name].item() for key, name in CASE_KEYS.items()}, part
+            )
+            for part in of_sweep
+        }
+    parts: dict[str, tuple[dict[str, str | float], dict[str, xr.DataArray]]] = {}
+    for name, array in results.data_vars.items():
+        if "instance" not in array.dims or "flag_values" in array.attrs:
+            continue
+        dims = [str(dim) for dim in array.dims if dim not in ("instance", "age")]
+        for place in np.ndindex(tuple(results.sizes[dim] for dim in dims)):
+            values = array.isel(dict(zip(dims, place, strict=True)))
+            named = {dim: values[dim].item() for dim in dims}
+            label = " ".join(map(str, named.values())) or OF_INSTANCES
+            arrays = parts.setdefault(label, (named, {}))[1]
+            arrays[str(name)] = values.drop_vars(dims)
+    return {label: _Case(named, xr.Dataset(arrays)) for label, (named, arrays) in parts.items()}
+
+
+def _selected(
+    labels: Sequence[str], cases: Mapping[str, _Case], where: Sequence[Condition]
+) -> list[str]:
+    """Labels of the cases that fulfil all conditions; some cases have fewer keys than others."""
+    keys = {condition.key for condition in where}
+    with_keys = [label for label in labels if keys <= set(cases[label].named)]
+    named = with_keys or [max(labels, key=lambda label: len(cases[label].named))]
+    places = places_where(where, [cases[label].named for label in named])
+    return [named[place] for place in places]
+
+
+def _sweep_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
+    if paired:
+        comparison = compare_cases(case, other)
+        return Pair(label, lines_of(comparison), comparison.outliving)
+    first, second = _values_of(case), _values_of(other)
+    return Pair(
+        label,
+        [Line(key, *QUANTITIES[key], compare_apart(first[key], second[key])) for key in first],
+    )
+
+
+def _values_of(case: xr.Dataset) -> dict[str, Floats]:
+    """Values of a case of a sweep by instance, for each quantity that is compared."""
+    shifts = case["max_dvth_mv"].values
+    return {
+        "life_to_horizon_years": lives_of(case).years,
+        **{f"max_dvth_{name.lower()}_mv": shifts[:, i] for i, name in enumerate(TRANSISTORS)},
+        "spill_rate": case["spill_rate"].values,
+        "energy_saving_nominal": case["energy_saving_nominal"].values,
+    }
+
+
+def _study_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
+    return Pair(label, study_lines(case, other, paired))
+
+
+def study_lines(case: xr.Dataset, other: xr.Dataset, paired: bool) -> list[Line]:
+    """Compare all numbers that each instance has, those with ages at the last age.
+
+    Parameters
+    ----------
+    case, other : xarray.Dataset
+        Numbers of two cases: [instance], or [instance, age].
+    paired : bool
+        Whether instances are compared one by one; they must be the same.
+    """
+    lines = []
+    for name, array in case.data_vars.items():
+        if name in other:
+            first, second = _at_last_age(array), _at_last_age(other[name])
+            means = compare_means(first, second) if paired else compare_apart(first, second)
+            lines.append(Line(str(name), _name_of(array), 1.0, means))
+    return lines
+
+
+def _at_last_age(array: xr.DataArray) -> Floats:
+    chosen = array.isel(age=-1) if "age" in array.dims else array
+    return np.asarray(chosen.values, np.float64)
+
+
+def _name_of(array: xr.DataArray) -> str:
+    units = str(array.attrs.get("units", "1"))
+    at = f" at {float(array['age'][-1]):g} years" if "age" in array.dims else ""
+    name = str(array.attrs.get("long_name", array.name))
+    return f"{name}{at}" + (f" [{units}]" if units != "1" else "")
+
+
+def pairs_of(comparisons: Sequence[FileComparison]) -> list[Pair]:
+    """Lines of the table of some comparisons with the same first file."""
+    return [
+        Pair(pair.case, pair.lines, pair.outliving, Path(of.second))
+        for of in comparisons
+        for pair in of.pairs
+    ]
+
+
+def title_of(comparisons: Sequence[FileComparison]) -> str:
+    """What is compared, on which instances, and in what the specs differ."""
+    first = comparisons[0]
+    lines = [f"A: {first.first}"]
+    for of in comparisons:
+        lines.append(f"B: {of.second}")
+        counts = of.instances
+        if of.paired:
+            lines.append(f"  {counts[0]} instances of both, one by one (seed {of.seeds[0]})")
+        else:
+            lines.append(
+                f"  not the same dies (seeds {of.seeds[0]} and {of.seeds[1]}): {counts[0]} and "
+                f"{counts[1]} instances, compared by their means"
+            )
+        lines += [f"  differs: {difference}" for difference in of.differences]
+        for name, alone in (("A", of.only_first), ("B", of.only_second)):
+            if alone:
+                more = len(alone) - LISTED
+                others = f", and {more} more" if more > 0 else ""
+                lines.append(f"  only in {name}: {', '.join(alone[:LISTED])}{others}")
+    return "\n".join(lines)
+
+
+def as_json(comparison: FileComparison) -> dict[str, Any]:
+    """Comparison as plain values: quantities by their keys."""
+    from mcage.stats.estimates import plain
+
+    fields: dict[str, Any] = plain(comparison)
+    for pair, of in zip(fields["pairs"], comparison.pairs, strict=True):
+        del pair["file"]
+        pair["lines"] = {line.key: {"name": line.name} | plain(line.means) for line in of.lines}
+    return fields

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.stats.estimates import Estimate
-from mcage.stats.precision import Precision, mean_precision
-from mcage.stats.wording import with_bounds
+from mcage.stats.estimates import Estimate, with_bounds
+from mcage.stats.survival import Precision, mean_precision
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,8 @@ from mcage.spec.cost_constants import (
 )
 from mcage.spec.keys import Option, UsedIf
 from mcage.spec.workload_mix import canonical_mix
-from mcage.stats.wording import known_name
-from mcage.variation.modes import GROWING_MODES
-from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
+from mcage.stats.estimates import known_name
+from mcage.variation.scenarios import GROWING_MODES, NO_ARRAYS, ArraySize, scenario
 
 if TYPE_CHECKING:
     from mcage.techniques import Technique

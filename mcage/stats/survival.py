@@ -1,13 +1,24 @@
-"""Lives that a horizon cuts: survival curves, and quantiles with distribution-free bounds."""
+"""Lives that a horizon cuts off: Kaplan-Meier, causes, failure rates, chips of several slices."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from mcage.stats.estimates import CONFIDENCE, Bools, Estimate, Floats, normal_quantile
+from mcage.errors import UserError
+from mcage.stats.estimates import (
+    CONFIDENCE,
+    SAME_AGE_YEARS,
+    Bools,
+    Estimate,
+    Floats,
+    mean,
+    normal_quantile,
+    proportion,
+    wilson,
+)
 
 
 @dataclass(frozen=True)
@@ -197,3 +208,336 @@ def _binomial_probability(successes: int, count: int, share: float) -> float:
 
     ways = gammaln(count + 1) - gammaln(successes + 1) - gammaln(count - successes + 1)
     return math.exp(ways + xlogy(successes, share) + xlog1py(count - successes, -share))
+
+
+# Competing risks: the share of slices that each cause has killed by each age.
+
+ROUNDING = 1e-12
+"""What rounding can leave of a share that is 1; of so many lives, one is more."""
+
+
+@dataclass(frozen=True)
+class Incidence:
+    """Share of all slices that have died of a cause up to and including each age.
+
+    Parameters
+    ----------
+    years : ndarray of float [age]
+        Ages.
+    share, lower, upper : ndarray of float [age]
+        Shares, 0 ... 1, with a pointwise confidence band.
+    """
+
+    years: Floats
+    share: Floats
+    lower: Floats
+    upper: Floats
+
+
+def cumulative_incidence(
+    life_years: Floats,
+    died: Bools,
+    of_cause: Bools,
+    years: Floats,
+    confidence: float = CONFIDENCE,
+) -> Incidence:
+    """Share of the slices dead of a cause by each age, while other causes compete (Aalen-Johansen).
+
+    The shares of all causes and that of the survivors add up to 1. With ``of_cause = died`` the
+    result is 1 minus the Kaplan-Meier curve.
+
+    Parameters
+    ----------
+    life_years : ndarray of float [instance]
+        End of life, or of observation, years. A life censored at the time of a death counts as
+        at risk then.
+    died : ndarray of bool [instance]
+        False where the life is censored.
+    of_cause : ndarray of bool [instance]
+        True where the life ended by the given cause; implies ``died``.
+    years : ndarray of float [age]
+        Ages at which the shares are computed.
+    confidence : float
+        Probability that the band covers at each age, 0 ... 1.
+
+    Notes
+    -----
+    The band is Wilson's, for the number of slices that would give a binomial share the same
+    variance. Where no life is censored before the age, as in a sweep, it is Wilson's interval.
+
+    References
+    ----------
+    Aalen and Johansen, Scand. J. Stat. 5 (1978); variance by Marubini and Valsecchi, Analysing
+    Survival Data from Clinical Trials and Observational Studies, section 10.4; band by Rothman,
+    J. Chronic Dis. 31 (1978).
+    """
+    lives = life_years.astype(np.float64)
+    times, place = np.unique(lives[died], return_inverse=True)
+    deaths = np.bincount(place, minlength=times.size).astype(np.float64)
+    of_this = np.bincount(place[of_cause[died]], minlength=times.size).astype(np.float64)
+    at_risk = lives.size - np.searchsorted(np.sort(lives), times).astype(np.float64)
+    alive_before = np.cumprod(np.concatenate([[1.0], 1.0 - deaths / at_risk]))[:-1]
+    risen = np.concatenate([[0.0], np.cumsum(alive_before * of_this / at_risk)])
+
+    step = np.searchsorted(times, years, side="right")
+    share = risen[step]
+    variance = np.array([_variance(k, risen, alive_before, deaths, of_this, at_risk) for k in step])
+    # Where the cause has ended all lives, rounding must not leave a share and a variance.
+    everything = share > 1.0 - ROUNDING
+    share[everything], variance[everything] = 1.0, 0.0
+    observed = lives.size - np.array(
+        [np.count_nonzero(~died & (lives < age)) for age in years], dtype=np.float64
+    )
+    certain = variance <= 0.0
+    size = np.where(certain, observed, share * (1.0 - share) / np.where(certain, 1.0, variance))
+    lower, upper = wilson(share, size, confidence)
+    return Incidence(np.asarray(years, np.float64), share, lower, upper)
+
+
+def _variance(
+    steps: int, risen: Floats, alive: Floats, deaths: Floats, of_this: Floats, at_risk: Floats
+) -> float:
+    """Variance of the share after the first ``steps`` times of death (delta method)."""
+    n, d, c, s = at_risk[:steps], deaths[:steps], of_this[:steps], alive[:steps]
+    to_come = risen[steps] - risen[1 : steps + 1]
+    # If the last slices die together nothing is to come, and their first term is 0 / 0.
+    hazard = np.divide(d, n * (n - d), out=np.zeros_like(d), where=n > d)
+    terms = to_come**2 * hazard + s**2 * c * (n - c) / n**3 - 2 * to_come * s * c / n**2
+    return float(terms.sum())
+
+
+# Failures by an age, and the mean failure rate until then, from lives that a horizon cuts.
+
+HOURS_PER_YEAR = 8760.0
+"""Hours of a year of 365 days, as all years of a life have."""
+
+PER_MILLION = 1e6
+FIT_HOURS = 1e9
+"""Device hours of which a FIT is one failure."""
+
+
+@dataclass(frozen=True)
+class FailureRate:
+    """Failures by an age, and how fast they come on average.
+
+    Parameters
+    ----------
+    age_years : float
+        The age.
+    failed_ppm : Estimate
+        Slices that are dead by that age, in a million: those that are dead on arrival, too.
+    dead_on_arrival_ppm : Estimate
+        Slices that never work, in a million.
+    mean_rate_fit : Estimate
+        Mean of the hazard from age 0 to that age, of slices that worked at all, in failures in
+        1e9 device hours; NaN if all of them are dead by then, or none ever worked.
+    """
+
+    age_years: float
+    failed_ppm: Estimate
+    dead_on_arrival_ppm: Estimate
+    mean_rate_fit: Estimate
+
+
+def failure_rate(lives: CaseLives, age_years: float, confidence: float = CONFIDENCE) -> FailureRate:
+    """Estimate the failures by an age that no life is censored before.
+
+    Parameters
+    ----------
+    lives : CaseLives
+        Lives that are censored at the horizon alone.
+    age_years : float
+        Age above 0 and at most the horizon, years.
+    confidence : float
+        Probability that each interval covers, 0 ... 1.
+
+    Raises
+    ------
+    ValueError
+        The age lies outside.
+
+    Notes
+    -----
+    Shares have Wilson's interval. The mean rate is that of the share that fails of those that
+    worked, see `fit_of_share`, and so are its bounds.
+    """
+    if not 0.0 < age_years <= lives.horizon_years:
+        raise ValueError(f"an age of {age_years:g} years is not within the simulated time")
+    dead = lives.died & (lives.years <= age_years + SAME_AGE_YEARS)
+    worked = lives.years > 0.0
+    count, alive_at_first = lives.years.size, int(np.count_nonzero(worked))
+    failed = int(np.count_nonzero(dead & worked))
+    nothing = Estimate(math.nan, math.nan, math.nan)
+    share = proportion(failed, alive_at_first, confidence) if alive_at_first else nothing
+    return FailureRate(
+        age_years=age_years,
+        failed_ppm=in_ppm(proportion(int(np.count_nonzero(dead)), count, confidence)),
+        dead_on_arrival_ppm=in_ppm(proportion(count - alive_at_first, count, confidence)),
+        mean_rate_fit=fit_of_share(share, age_years),
+    )
+
+
+def in_ppm(share: Estimate) -> Estimate:
+    """Share in parts per million."""
+    return Estimate(*(PER_MILLION * bound for bound in vars(share).values()))
+
+
+def fit_of_share(failed: Estimate, age_years: float) -> Estimate:
+    """Mean failure rate from age 0 to an age, in failures in 1e9 device hours.
+
+    Parameters
+    ----------
+    failed : Estimate
+        Share of the devices that fail by then, 0 ... 1.
+    age_years : float
+        The age, above 0.
+
+    Returns
+    -------
+    Estimate
+        -ln(1 - F(t)) / t: the constant rate that would leave as many devices alive; NaN where no
+        rate would, since none is left.
+
+    References
+    ----------
+    Average failure rate: NIST/SEMATECH e-Handbook of Statistical Methods, section 8.1.2.3.
+    """
+
+    def rate(share: float) -> float:
+        if share >= 1.0:
+            return math.nan
+        return -math.log1p(-share) * FIT_HOURS / (age_years * HOURS_PER_YEAR)
+
+    return Estimate(*(rate(bound) for bound in vars(failed).values()))
+
+
+# Lives of chips: a chip of several slices works while no more of them are dead than it can spare.
+#
+# Slices with successive ids make a chip: slice i belongs to chip ``i // slices_per_chip``, which
+# is also the number of its die. Slices of a chip share the die part of Vmin, if the scenario has
+# any. Their fields, cells and workloads are independent: each slice draws its kernels as if work
+# were spread over the chip without regard to what other slices run. If a chip ran the same kernel
+# on all of its slices at a time, the mean life of its slices would be the same, but they would die
+# closer together: the first death would come later, and chips would differ more.
+
+
+def chip_lives(lives: CaseLives, slices_per_chip: int, spare_slices: int = 0) -> CaseLives:
+    """Lives of chips from those of their slices; all statistics of slices apply to them.
+
+    Parameters
+    ----------
+    lives : CaseLives
+        Lives of slices, in the order of their ids from 0 on.
+    slices_per_chip : int
+        Number of slices of a chip, 1 or more. Slices of an incomplete last chip are left out.
+    spare_slices : int
+        Number of dead slices that a chip can spare, 0 ... ``slices_per_chip - 1``.
+
+    Returns
+    -------
+    CaseLives
+        A chip dies with its (``spare_slices`` + 1)-th slice, of the same cause; of slices that die
+        at the same age, the slice with the lower id counts first. A chip is censored if fewer
+        slices die before the horizon.
+
+    Raises
+    ------
+    UserError
+        The numbers make no chip, or there are too few slices for a chip.
+    ValueError
+        A life is censored before another one ends: then the order of deaths is not known.
+    """
+    _check(lives.years.size, slices_per_chip, spare_slices)
+    died = lives.died
+    if not died.all() and died.any() and lives.years[~died].min() < lives.years[died].max():
+        raise ValueError("order of deaths needs every censored life to outlast every death")
+    chips = lives.years.size // slices_per_chip
+    shape, whole = (chips, slices_per_chip), chips * slices_per_chip
+    death_years = np.where(died, lives.years, np.inf)[:whole].reshape(shape)
+    in_chip = np.argsort(death_years, axis=1, kind="stable")[:, spare_slices]
+    last = np.arange(chips) * slices_per_chip + in_chip
+    return replace(lives, years=lives.years[last], died=died[last], cause=lives.cause[last])
+
+
+def _check(slices: int, slices_per_chip: int, spare_slices: int) -> None:
+    if slices_per_chip < 1:
+        raise UserError(f"slices_per_chip = {slices_per_chip}, expected 1 or more")
+    if not 0 <= spare_slices < slices_per_chip:
+        raise UserError(
+            f"spare_slices = {spare_slices}, expected 0 ... {slices_per_chip - 1} of the "
+            f"{slices_per_chip} slices of a chip"
+        )
+    if slices < slices_per_chip:
+        raise UserError(
+            f"{slices} slices make no chip of {slices_per_chip}: run a sweep of more instances"
+        )
+
+
+# Relative precision of an estimate, by which a campaign may stop.
+#
+# A campaign that stops as soon as an interval is narrow stops too often where the interval is
+# narrow by chance, and then its intervals enclose the truth less often than they say. Intervals of
+# quantiles are prone to this: their width depends on the density of lives at the estimate, and
+# beside an atom (many lives that end at the same age) there are hardly any lives. So a quantile is
+# known to +-R only if its interval would be as narrow wherever in that interval the true value
+# lies. docs/statistics.md says how often intervals cover with this rule, and without it.
+
+
+@dataclass(frozen=True)
+class Precision:
+    """An estimate of a quantity, and its relative precision.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The quantity and its interval.
+    relative : float
+        Largest distance of a bound from the value, over the value. Zero where more instances
+        would change nothing: the interval has no width, a quantile is certain to lie beyond the
+        horizon, or no instance has a value. Infinite where the sample is too small for an
+        interval, where the interval reaches beyond the horizon, or where the value is zero and a
+        bound is not.
+    """
+
+    estimate: Estimate
+    relative: float
+
+
+def quantile_precision(
+    life_years: Floats, died: Bools, share: float, confidence: float = CONFIDENCE
+) -> Precision:
+    """Precision of the age at which ``share`` of the slices are dead.
+
+    The interval is that of `life_quantile`: a number of ranks below the estimate, and a number
+    above. The precision is the worst that these numbers give around any rank in the interval.
+
+    Parameters
+    ----------
+    life_years, died, share, confidence
+        As in `mcage.stats.survival.life_quantile`.
+    """
+    estimate = life_quantile(life_years, died, share, confidence)
+    ordered = np.sort(np.where(died, life_years, np.inf))
+    middle = quantile_rank(ordered.size, share)
+    lower, upper = enclosing_ranks(ordered.size, share, confidence)
+    if 2 * lower - middle < 1 or 2 * upper - middle > ordered.size:
+        return Precision(estimate, np.inf)
+    ranks = np.arange(lower, upper + 1)
+    here = ordered[ranks - 1]
+    below, above = ordered[ranks - 1 - (middle - lower)], ordered[ranks - 1 + (upper - middle)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        distance = np.fmax(here - below, above - here)  # beyond the horizon, one of them is NaN
+        same = (below == above) | (distance <= SAME_AGE_YEARS)
+        relative = np.where(np.isinf(distance), np.inf, distance / here)
+    return Precision(estimate, float(np.where(same, 0.0, relative).max()))
+
+
+def mean_precision(values: Floats, confidence: float = CONFIDENCE) -> Precision:
+    """Precision of the mean of the instances that have a value (are not NaN)."""
+    estimate = mean(values, confidence)
+    half = (estimate.upper - estimate.lower) / 2
+    if np.isnan(estimate.value) or half == 0.0:
+        return Precision(estimate, 0.0)
+    if np.isnan(half) or estimate.value == 0.0:
+        return Precision(estimate, np.inf)
+    return Precision(estimate, half / abs(estimate.value))

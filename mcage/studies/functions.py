@@ -298,8 +298,8 @@ def write_report(
         A file is missing, foreign or damaged, or the folder holds something else.
     """
     from mcage.report import folder
-    from mcage.report.figures.style import WIDTHS_MM
-    from mcage.report.selection import Condition
+    from mcage.report.cases import Condition
+    from mcage.report.figures.sheet import WIDTHS_MM
 
     if width not in WIDTHS_MM:
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")

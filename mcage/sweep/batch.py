@@ -17,11 +17,9 @@ from mcage.lifetime.outcomes import Consumption, LifeOutcomes, Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream_key
 from mcage.spec import SweepSpec
-from mcage.sweep.cases import PlannedCase
-from mcage.sweep.kernels import kernels_of_periods
-from mcage.sweep.plan import SweepPlan
-from mcage.sweep.variables import DRAW, DVTH_BIN_EDGES_MV, variables
-from mcage.variation.fault_maps import NewSlices
+from mcage.sweep.header import DRAW, DVTH_BIN_EDGES_MV, variables
+from mcage.sweep.plan import PlannedCase, SweepPlan, kernels_of_periods
+from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
 SAMPLED_CELLS = 128

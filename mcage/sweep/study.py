@@ -1,9 +1,11 @@
-"""A register-file sweep: from its plan to the arrays of any range of instances."""
+"""A register-file sweep: from its plan to the arrays of any range of instances, or a whole file."""
 
+import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +16,85 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
+from mcage.errors import UserError
 from mcage.plugins import plugin_modules
 from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.writer import Arrays, joined
 from mcage.spec import SweepSpec
 from mcage.spec.draws import DRAWN, OF_MODEL
 from mcage.sweep.batch import batch_by_work, batches, compute_batch
-from mcage.sweep.cases import PlannedCase
-from mcage.sweep.halving import Halving, Say
-from mcage.sweep.header import SweepHeader
-from mcage.sweep.plan import SweepPlan
-from mcage.sweep.stopping import stopping_rule
+from mcage.sweep.header import SweepHeader, stopping_rule
+from mcage.sweep.plan import PlannedCase, SweepPlan
 from mcage.techniques import TECHNIQUES
 from mcage.version import running_code
+
+# Batches that become smaller when memory runs out.
+
+SMALLEST_BATCH = 8
+"""Instances of a batch that is not halved any more."""
+
+Result = TypeVar("Result")
+Say = Callable[[str], None]
+
+
+class Halving:
+    """Computes batches, in halves if there is no memory for a whole batch.
+
+    Later batches are no larger than the halves.
+
+    Results do not depend on it, since no instance depends on its batch.
+
+    Parameters
+    ----------
+    say : callable, optional
+        Is told of every new size.
+    """
+
+    def __init__(self, say: Say | None = None) -> None:
+        self._say = say
+        self._most = sys.maxsize
+
+    def run(
+        self, compute: Callable[[NDArray[np.int64]], Result], instances: NDArray[np.int64]
+    ) -> list[Result]:
+        """Results of ``compute`` for all instances: part by part, or in one part if memory lasts.
+
+        Parameters
+        ----------
+        compute : callable
+            Computes a batch, and raises MemoryError if there is no memory for it.
+        instances : int64[n]
+            Of the batch.
+
+        Raises
+        ------
+        UserError
+            There is no memory even for `SMALLEST_BATCH` instances.
+        """
+        results: list[Result] = []
+        while len(instances):
+            part = instances[: self._most]
+            try:
+                results.append(compute(part))
+            except MemoryError as error:
+                self._shrink(len(part), error)
+                # What the batch had in memory goes with the error, before the next try.
+            else:
+                instances = instances[len(part) :]
+        return results
+
+    def _shrink(self, size: int, error: MemoryError) -> None:
+        why = str(error) or "no memory"
+        if size <= SMALLEST_BATCH:
+            raise UserError(
+                f"out of memory with {size} instances in a batch ({why}); finished shards are "
+                "kept: free memory, and run the same command again"
+            ) from error
+        half = max(SMALLEST_BATCH, size // 2)
+        if half < self._most:
+            self._most = half
+            if self._say:
+                self._say(f"out of memory ({why}): on with batches of {half} instances")
 
 
 class Sweep:
@@ -119,7 +187,7 @@ class Sweep:
         self.plan.prepare()
 
     def compute(self, first: int, last: int) -> Arrays:
-        """Results of instances ``first`` ... ``last`` - 1, as `mcage.sweep.variables` declares."""
+        """Results of instances ``first`` ... ``last`` - 1, as `mcage.sweep.header` declares."""
         self.prepare()
         parts = self.plan.in_batch_threads(
             partial(self._halving.run, self._batch), batches(first, last, self._batch_size)

@@ -1,18 +1,411 @@
 """The fault model of a sweep: which scenario, and how its maps come about."""
 
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
-from mcage.variation.die import die_of
-from mcage.variation.expected import check_vdd
-from mcage.variation.modes import GROWING_MODES, MODES
-from mcage.variation.published_table import sample_table, select_attempts
-from mcage.variation.scenarios import ArraySize, Scenario, scenario
-from mcage.variation.vmin_tail import TailCells, sample_tail
+from mcage.random import variation_stream
+from mcage.variation.field import die_of
+from mcage.variation.scenarios import CLASSES, GROWING_MODES, MODES, ArraySize, Scenario, scenario
+from mcage.variation.vmin_tail import TailCells, check_vdd, sample_tail
+
+# From faulty cells to fault maps: what error-correcting pointers leave to be avoided.
+
+REPAIRED_BITS = 1
+"""Replacement bits of an entry: entries with no more faulty bits than this are reliable."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntryFaults:
+    """Faulty bits of all entries of I instances.
+
+    Attributes
+    ----------
+    bits : int16[I, entries]
+        Number of faulty bits.
+    blocks : uint8[I, entries]
+        Bit b is set if block b has a faulty bit.
+    maps : uint8[I, entries]
+        Fault maps that follow: see `fault_map`.
+    spread_blocks : bool
+        Whether they follow the paper's conservative rule.
+    """
+
+    bits: NDArray[np.int16]
+    blocks: NDArray[np.uint8]
+    maps: NDArray[np.uint8]
+    spread_blocks: bool
+
+    @classmethod
+    def none(
+        cls, instances: int, spread_blocks: bool = False, geometry: SliceGeometry = GCN
+    ) -> Self:
+        """Instances without faults."""
+        shape = (instances, geometry.entries)
+        blocks, maps = (np.zeros(shape, dtype=np.uint8) for _ in range(2))
+        return cls(np.zeros(shape, dtype=np.int16), blocks, maps, spread_blocks)
+
+    def of(self, instances: NDArray[np.int64]) -> "EntryFaults":
+        """Faults of selected instances."""
+        bits, blocks = self.bits[instances], self.blocks[instances]
+        return EntryFaults(bits, blocks, self.maps[instances], self.spread_blocks)
+
+    def keep(self, instances: NDArray[np.int64], others: "EntryFaults") -> None:
+        """Replace the faults of selected instances."""
+        self.bits[instances], self.blocks[instances] = others.bits, others.blocks
+        self.maps[instances] = others.maps
+
+    def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
+        """The same with more faults: cells of the I instances, and which are faulty, bool[n]."""
+        bits, blocks = self.bits.copy(), self.blocks.copy()
+        maps = self._more(cells, faulty, bits, blocks, counted=True)
+        return EntryFaults(bits, blocks, maps, self.spread_blocks)
+
+    def maps_with(self, cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Fault maps with more faults, as `more` has them: uint8[I, entries]."""
+        return self._more(cells, faulty, self.bits, self.blocks, counted=False)
+
+    def _more(
+        self,
+        cells: TailCells,
+        faulty: NDArray[np.bool_],
+        bits: NDArray[np.int16],
+        blocks: NDArray[np.uint8],
+        counted: bool,
+    ) -> NDArray[np.uint8]:
+
+        geometry, maps = cells.geometry, self.maps.copy()
+        unusable = _unusable_blocks(geometry.blocks, self.spread_blocks)
+        add_faults(
+            cells.offsets,
+            cells.cell,
+            faulty,
+            bits,
+            blocks,
+            maps,
+            unusable,
+            counted,
+            geometry.entry_bits,
+            geometry.block_bits,
+        )
+        return maps
+
+
+@dataclass(frozen=True, eq=False)
+class NewSlices:
+    """I slices as manufactured, at a Vdd: their faults, and the cells that may become faulty.
+
+    Attributes
+    ----------
+    faults : EntryFaults
+        Their faults; a cell that is faulty from the start stays faulty.
+    tail : TailCells
+        The weakest of the other cells.
+    """
+
+    faults: EntryFaults
+    tail: TailCells
+
+    @classmethod
+    def at(cls, vdd_volts: float, cells: TailCells, spread_blocks: bool = False) -> Self:
+        """Slices with these weak cells.
+
+        Parameters
+        ----------
+        vdd_volts : float
+            Vdd at which cells must work.
+        cells : TailCells
+            All cells that are faulty at this Vdd, or may become so.
+        spread_blocks : bool
+            See `fault_map`.
+        """
+        faulty, count = cells.vmin_volts > vdd_volts, cells.instances
+        faults = EntryFaults.none(count, spread_blocks, cells.geometry).more(cells, faulty)
+        return cls(faults, cells.at(np.flatnonzero(~faulty), np.arange(count)))
+
+    def __len__(self) -> int:
+        return self.tail.instances
+
+
+@cache
+def _unusable_blocks(blocks: int, spread_blocks: bool) -> NDArray[np.uint8]:
+    """Unusable blocks of an entry by its faulty bits and the blocks that hold them.
+
+    uint8[n, 2 ** blocks]; n - 1 faulty bits stand for all larger numbers.
+    """
+    rows = max(blocks, REPAIRED_BITS + 1) + 1
+    bits, held = np.divmod(np.arange(rows << blocks), 1 << blocks)
+    unusable = held[:, None] >> np.arange(blocks) & 1 == 1
+    if spread_blocks:
+        rank = np.argsort(np.argsort(~unusable, axis=1, kind="stable"), axis=1)
+        unusable = rank < bits[:, None]
+    unusable &= (bits > REPAIRED_BITS)[:, None]
+    table = np.packbits(unusable, axis=1, bitorder="little").reshape(rows, -1)
+    table.setflags(write=False)
+    return table
+
+
+def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """Faulty bits of each entry.
+
+    Parameters
+    ----------
+    cells : TailCells
+        Cells of I instances.
+    faulty : bool[n]
+        Which of them are faulty.
+
+    Returns
+    -------
+    int16[I, entries]
+    """
+    return EntryFaults.none(cells.instances, False, cells.geometry).more(cells, faulty).bits
+
+
+def fault_map(
+    cells: TailCells, faulty: NDArray[np.bool_], spread_blocks: bool = False
+) -> NDArray[np.uint8]:
+    """Blocks that cannot be used, after error-correcting pointers have repaired one bit an entry.
+
+    Parameters
+    ----------
+    cells : TailCells
+        Cells of I instances.
+    faulty : bool[n]
+        Which of them are faulty.
+    spread_blocks : bool
+        The paper's conservative rule: an entry with i >= 2 faulty bits loses i blocks, or all,
+        also where two of its bits lie in the same block. Blocks with faulty bits go first, then the
+        lowest others.
+
+    Returns
+    -------
+    uint8[I, entries]
+        Bit b set: block b of that entry is unusable. 0: the entry is reliable.
+
+    Notes
+    -----
+    Toca-Díaz et al. (RRCD), section II.B; Schechter et al. (ECP), ISCA 2010.
+    """
+    none = EntryFaults.none(cells.instances, spread_blocks, cells.geometry)
+    return none.more(cells, faulty).maps
+
+
+def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
+    """Fractions of entries with 0, 1, 2, 3, and 4 or more faulty bits.
+
+    Parameters
+    ----------
+    bits : int16[I, entries]
+        Faulty bits of each entry.
+
+    Returns
+    -------
+    float64[I, 5]
+    """
+    last = len(CLASSES) - 1
+    classes = np.minimum(bits, last)
+    shares: NDArray[np.float64] = (classes[:, :, None] == np.arange(len(CLASSES))).mean(axis=1)
+    return shares
+
+
+# What more faulty cells do to the fault maps of slices; compiled.
+
+
+@compiled
+def add_faults(
+    offsets: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    faulty: NDArray[np.bool_],
+    bits: NDArray[np.int16],
+    blocks: NDArray[np.uint8],
+    maps: NDArray[np.uint8],
+    unusable: NDArray[np.uint8],
+    counted: bool,
+    entry_bits: int,
+    block_bits: int,
+) -> None:
+    """Add faulty cells to fault maps.
+
+    Parameters
+    ----------
+    offsets, cell : int64[I+1], int32[n]
+        Cells of I slices, as of `mcage.variation.vmin_tail.TailCells`.
+    faulty : bool[n]
+        Which of them are faulty from now on.
+    bits, blocks : int16[I, entries], uint8[I, entries]
+        Faulty bits of entries, and blocks with faulty bits, so far.
+    maps : uint8[I, entries]
+        Fault maps, which are brought up to date.
+    unusable : uint8[n, 2 ** blocks]
+        Unusable blocks by faulty bits, 0 ... n - 1 or more, and blocks that hold them.
+    counted : bool
+        Whether ``bits`` and ``blocks`` are brought up to date, too.
+    entry_bits, block_bits : int
+        Cells of an entry and of a block.
+    """
+    for instance in range(len(offsets) - 1):
+        place, last = offsets[instance], offsets[instance + 1]
+        while place < last:
+            entry = cell[place] // entry_bits
+            number, held = 0, 0
+            while place < last and cell[place] // entry_bits == entry:  # cells are in rising order
+                if faulty[place]:
+                    number += 1
+                    held |= 1 << (cell[place] % entry_bits // block_bits)
+                place += 1
+            if number == 0:
+                continue
+            number += bits[instance, entry]
+            held |= blocks[instance, entry]
+            maps[instance, entry] = unusable[min(number, len(unusable) - 1), held]
+            if counted:
+                bits[instance, entry], blocks[instance, entry] = number, held
+
+
+# Fault maps of Table I of RRCD: drawn from it, or selected among slices until one matches it.
+
+MAX_ATTEMPTS = 20_000
+"""Slices drawn for an instance before giving up: if one in 1,000 would do, 2e-9 of the instances
+get this far."""
+
+
+def exact_counts(shares: tuple[float, ...], total: int) -> NDArray[np.int64]:
+    """Whole numbers that sum to ``total`` and come closest to the fractions (largest remainder)."""
+    ideal = np.asarray(shares) * total
+    # A fraction such as 0.29 * 100 = 28.999999999999996 is meant to be whole.
+    counts = np.floor(ideal + 1e-9).astype(np.int64)
+    missing = total - int(counts.sum())
+    counts[np.argsort(counts - ideal, kind="stable")[:missing]] += 1
+    return counts
+
+
+def sample_table(
+    scenario: Scenario, seed: int, instances: NDArray[np.int64], exact: bool
+) -> TailCells:
+    """Faulty cells of each instance at the Vdd of the scenario.
+
+    An entry of class i has i faulty bits in i different blocks; the last class, "4 or more", has
+    four. Their Vmin is infinite: the table knows one Vdd only, and its faults do not grow.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Only its table is used.
+    seed : int
+        Seed of the whole sweep.
+    instances : int64[I]
+        Instance ids.
+    exact : bool
+        Whether each map has the fractions of the table, rounded to whole entries, in random order.
+        If not, the class of each entry is drawn, and the fractions hold on the average.
+
+    Notes
+    -----
+    Toca-Díaz et al. (RRCD), section II.B and Table I: "entries with i faulty bits, i >= 2, have
+    i faulty blocks", conservatively.
+    """
+    ladder = np.cumsum(scenario.table_shares)[:-1]
+    ranked = np.repeat(np.arange(len(CLASSES)), exact_counts(scenario.table_shares, GCN.entries))
+    parts = []
+    for instance in instances.tolist():
+        generator = variation_stream(seed, "table", instance)
+        uniform = generator.random(GCN.entries)
+        block_order = np.argsort(generator.random((GCN.entries, GCN.blocks)), axis=1)
+        place = (generator.random((GCN.entries, GCN.blocks)) * GCN.block_bits).astype(int)
+        bits = (
+            ranked[np.argsort(np.argsort(uniform))]
+            if exact
+            else np.searchsorted(ladder, uniform, side="right")
+        )
+        entry, nth = np.nonzero(np.arange(GCN.blocks) < bits[:, None])
+        cell = entry * GCN.entry_bits + block_order[entry, nth] * GCN.block_bits
+        cell += place[entry, nth]
+        parts.append((cell.astype(np.int32), np.full(len(cell), np.inf)))
+    return TailCells.join(parts)
+
+
+def worst_class_deviation(shares: NDArray[np.float64], scenario: Scenario) -> NDArray[np.float64]:
+    """Largest distance of a class from the scenario's table.
+
+    Parameters
+    ----------
+    shares : float64[I, 5]
+        Fractions of entries by class, as `mcage.variation.fault_models.class_shares` counts them.
+    scenario : Scenario
+        Only its table is used.
+
+    Returns
+    -------
+    float64[I]
+        Fraction of the entries: 0.05 for five percentage points.
+    """
+    deviation: NDArray[np.float64] = np.abs(shares - scenario.table_shares).max(axis=1)
+    return deviation
+
+
+def select_attempts(
+    scenario: Scenario, seed: int, instances: NDArray[np.int64], tolerance: float
+) -> NDArray[np.int64]:
+    """For each instance, the first attempt whose map is close to the table.
+
+    Attempt 0 is the slice that the instance has without selection; each further attempt draws its
+    field and its cells from other streams. So the choice is a function of scenario, seed, instance
+    and tolerance alone.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The distribution of Vmin, and the table, which holds at the Vdd of the scenario.
+    seed : int
+        Seed of the whole sweep.
+    instances : int64[I]
+        Instance ids.
+    tolerance : float
+        Largest allowed deviation of a class, as a fraction of the entries: 0.05 for five points.
+
+    Returns
+    -------
+    int64[I]
+        Slices drawn and rejected before; for `mcage.variation.vmin_tail.sample_tail`.
+
+    Raises
+    ------
+    UserError
+        If 20,000 attempts for an instance all fail.
+    """
+    attempts = np.zeros(len(instances), np.int64)
+    closest = np.full(len(instances), np.inf)
+    searching = np.arange(len(instances))
+    for attempt in range(MAX_ATTEMPTS):
+        attempts[searching] = attempt
+        deviation = _deviations(scenario, seed, instances[searching], attempt)
+        closest[searching] = np.minimum(closest[searching], deviation)
+        searching = searching[deviation > tolerance]
+        if not searching.size:
+            return attempts
+    hopeless = searching[0]
+    raise UserError(
+        f"scenario {scenario.name}, tolerance = {tolerance:g}: of {MAX_ATTEMPTS:,} maps drawn for "
+        f"instance {instances[hopeless]}, the closest is {closest[hopeless]:.4f} off the table in "
+        "its worst class; use a larger tolerance"
+    )
+
+
+def _deviations(
+    scenario: Scenario, seed: int, instances: NDArray[np.int64], attempt: int
+) -> NDArray[np.float64]:
+    attempts = np.full(len(instances), attempt)
+    cells = sample_tail(scenario, seed, instances, scenario.vdd_volts, attempts=attempts)
+    bits = faulty_bits(cells, cells.vmin_volts > scenario.vdd_volts)
+    return worst_class_deviation(class_shares(bits), scenario)
+
 
 DEFAULT_TOLERANCE = 0.05
 """Tolerance of selected maps: five percentage points in the worst class."""
@@ -33,9 +426,9 @@ class FaultModel:
         table; only the Vdd of the table, and faults never grow. ``table-exact``: the same with
         exactly the fractions of the table in each map.
     spread_blocks : bool
-        Whether fault maps follow the conservative rule of `mcage.variation.fault_maps`.
+        Whether fault maps follow the conservative rule of `mcage.variation.fault_models`.
     slices_per_chip : int
-        Slices with successive ids that share a die; see `mcage.variation.die.die_of`.
+        Slices with successive ids that share a die; see `mcage.variation.field.die_of`.
     tolerance : float
         Of ``varius-selected``: largest deviation of a class from the table, as a fraction of the
         entries.

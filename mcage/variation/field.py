@@ -1,8 +1,4 @@
-"""The systematic part of the variation: a smooth Gaussian field, or arrays that differ.
-
-The field has the spherical correlation. Arrays are shifted as wholes, each by a normal number that
-is independent of the others'.
-"""
+"""Threshold-voltage variation of a die: die-to-die, systematic and random parts (VARIUS)."""
 
 from functools import lru_cache
 from typing import Any
@@ -11,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
-from mcage.random import attempts_of, successive_streams, variation_keys
+from mcage.errors import UserError
+from mcage.random import attempts_of, successive_streams, variation_keys, variation_stream
 from mcage.variation.scenarios import Scenario
 
 DIAGONAL = 1e-9
@@ -130,7 +127,7 @@ def sample_field(
     instances : int64[I]
         Instance ids.
     attempts : int64[I], optional
-        See `mcage.variation.published_table.select_attempts`.
+        See `mcage.variation.fault_models.select_attempts`.
 
     Returns
     -------
@@ -148,7 +145,6 @@ def sample_field(
     if scenario.arrays:
         shifts = scenario.sigma_systematic_volts * normal.reshape(-1, *each)
         return _at_nodes(scenario, shifts)
-    from mcage.variation.field_sum import triangular_product  # Numba takes long to import
 
     field = triangular_product(node_factor(scenario.phi, rows, columns), normal)
     field *= scenario.sigma_systematic_volts
@@ -160,3 +156,135 @@ def _at_nodes(scenario: Scenario, of_arrays: NDArray[Any]) -> NDArray[Any]:
     rows, columns = of_arrays.shape[1:]
     repeated = np.repeat(of_arrays, scenario.node_rows // rows, axis=1)
     return np.repeat(repeated, scenario.node_columns // columns, axis=2)
+
+
+# The product that makes a field of independent numbers, in an order of its own; compiled.
+#
+# What a product of matrices adds up first is left to libraries, and differs with the number of
+# rows, with threads and processors. Here it is written down, so that an instance has the same
+# field in any batch and on any machine.
+
+TOGETHER = 32
+"""Rows that are computed together."""
+
+BLOCK = 8
+"""Terms that are added up together."""
+
+
+def triangular_product(
+    factor: NDArray[np.float64], numbers: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Each row of numbers times the rows of a lower triangular matrix.
+
+    Parameters
+    ----------
+    factor : float64[m, m]
+        Lower triangular; m is a multiple of eight.
+    numbers : float64[I, m]
+        The numbers.
+
+    Returns
+    -------
+    float64[I, m]
+        Even and odd terms are added up apart, and the two sums at the end. Of each eight terms the
+        last pair comes first.
+    """
+    products = np.empty(numbers.shape)
+    columns, sums = np.zeros((numbers.shape[1], TOGETHER)), np.empty((4, TOGETHER))
+    _multiply(factor, np.ascontiguousarray(numbers), columns, sums, products)
+    return products
+
+
+@compiled
+def _multiply(
+    factor: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    products: NDArray[np.float64],
+) -> None:
+    """Fill in the products; columns float64[m, 32] and sums float64[4, 32] are workspaces.
+
+    Two rows of the matrix are taken together: numbers that are loaded serve both.
+    """
+    count, size = numbers.shape
+    for begin in range(0, count, TOGETHER):
+        together = min(TOGETHER, count - begin)
+        for number in range(together):
+            for column in range(size):
+                columns[column, number] = numbers[begin + number, column]
+        for row in range(0, size, 2):
+            sums[:] = 0
+            for block in range(0, row + 2, BLOCK):
+                terms = factor[row : row + 2, block : block + BLOCK]
+                numbers_of = columns[block : block + BLOCK]
+                for number in range(TOGETHER):
+                    even, odd = sums[0, number], sums[1, number]
+                    next_even, next_odd = sums[2, number], sums[3, number]
+                    for pair in range(0, BLOCK, 2):
+                        term = BLOCK - 2 - pair
+                        left, right = numbers_of[term, number], numbers_of[term + 1, number]
+                        even += terms[0, term] * left
+                        odd += terms[0, term + 1] * right
+                        next_even += terms[1, term] * left
+                        next_odd += terms[1, term + 1] * right
+                    sums[0, number], sums[1, number] = even, odd
+                    sums[2, number], sums[3, number] = next_even, next_odd
+            for number in range(together):
+                products[begin + number, row] = sums[0, number] + sums[1, number]
+                products[begin + number, row + 1] = sums[2, number] + sums[3, number]
+
+
+# The part of Vmin that is the same for all slices of a die.
+
+
+def die_of(instances: NDArray[np.int64], slices_per_chip: int) -> NDArray[np.int64]:
+    """Die that each slice lies on: slices with successive ids lie on the same die.
+
+    Parameters
+    ----------
+    instances : int64[I]
+        Instance ids.
+    slices_per_chip : int
+        Slices of a die, 1 or more; 1: no two slices lie on the same die.
+
+    Returns
+    -------
+    int64[I]
+        ``instance // slices_per_chip``.
+
+    Raises
+    ------
+    UserError
+        If a die has no slice.
+    """
+    if slices_per_chip < 1:
+        raise UserError(f"slices_per_chip = {slices_per_chip}, expected 1 or more")
+    return instances // slices_per_chip
+
+
+def sample_die(scenario: Scenario, seed: int, dies: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Die part of Vmin of each die.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Only its ``sigma_die_volts`` is used.
+    seed : int
+        Seed of the whole sweep.
+    dies : int64[I]
+        Ids of dies, in any order, also repeated.
+
+    Returns
+    -------
+    float64[I]
+        Volts, normal with mean 0. The draw behind it depends on seed and die only.
+    """
+    if scenario.sigma_die_volts == 0:
+        return np.zeros(len(dies))
+    ids, place = np.unique(dies, return_inverse=True)
+    normal = np.array(
+        [variation_stream(seed, "die", die).standard_normal() for die in ids.tolist()]
+    )
+    shift: NDArray[np.float64] = scenario.sigma_die_volts * normal[place]
+    return shift

@@ -43,8 +43,7 @@ from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
-from mcage.variation.fault_maps import EntryFaults
-from mcage.variation.fault_models import FaultModel
+from mcage.variation.fault_models import EntryFaults, FaultModel
 from mcage.variation.scenarios import scenario
 
 TRACES = ("MatrixTranspose", "ScanLargeArrays", "BlackScholes")

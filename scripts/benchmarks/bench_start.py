@@ -29,7 +29,7 @@ steps = {}
 def done(step):
     steps[step] = time.process_time() - sum(steps.values())
 done("interpreter")
-import mcage.cli.app, mcage.sweep.run, mcage.sweep.compile_beside
+import mcage.cli.app, mcage.sweep.study, mcage.sweep.compile_beside
 from mcage.sweep.compile_beside import compiling_beside
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec

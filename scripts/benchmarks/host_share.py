@@ -37,7 +37,7 @@ from mcage.engines.cuda_engine.engine import busy_threads
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.stress import CellSeconds, FaultFreeDuties, StressAccumulator, TrackedSeconds
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.lifetime.feasibility import FaultFreeEvents, FaultFreeReplays
 from mcage.replays.outcome import Counters
 from mcage.replays.prepare import prepare

@@ -14,7 +14,7 @@ from mcage.engines.interface import Engine
 
 ENGINE_PHASES = ("counting", "cell times", "stress")
 _PHASE_OF = {
-    "mcage.sweep.kernels.recorded_trace": "preparation",
+    "mcage.sweep.plan.recorded_trace": "preparation",
     "mcage.sweep.plan.prepare": "preparation",
     "mcage.sweep.plan.fault_free_replays": "preparation",
     "mcage.sweep.batch.kernels_of_periods": "sampling",

@@ -23,8 +23,7 @@ from mcage.replays.schedule import DEATH, Schedule, live_ranges, make_schedule
 from mcage.techniques import technique
 from mcage.traces import KERNELS, READ, Trace, open_trace
 from mcage.traces.transforms import last_accesses, release_cycles, released_with_wavefronts
-from mcage.variation.fault_maps import fault_map
-from mcage.variation.fault_models import FaultModel
+from mcage.variation.fault_models import FaultModel, fault_map
 from mcage.variation.scenarios import PUBLISHED, scenario
 
 DIES = 100

@@ -23,8 +23,7 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 from mcage.traces.transforms import released
-from mcage.variation.fault_maps import fault_map
-from mcage.variation.fault_models import FaultModel
+from mcage.variation.fault_models import FaultModel, fault_map
 from mcage.variation.scenarios import PUBLISHED, scenario
 
 WC_LOSS, RRCD_LOSS = 0.0043, 0.0153

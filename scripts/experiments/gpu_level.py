@@ -31,17 +31,16 @@ from mcage.engines.select import select_engine
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.study import Both
 from mcage.gpu.gating.policies import policy
-from mcage.gpu.gating.rounds import ROUND_SECONDS, Rounds
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.report.figures.figure import save
-from mcage.report.figures.style import STYLE
+from mcage.gpu.nominal import ROUND_SECONDS, Rounds
+from mcage.report.figures.sheet import STYLE, save
 from mcage.results.reader import open_results
+from mcage.stats.estimates import plus_minus, with_bounds
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import kaplan_meier, life_quantile
-from mcage.stats.wording import plus_minus, with_bounds
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "results" / "gpu-level.md"
@@ -327,7 +326,7 @@ def draw_both(nominal: xr.Dataset, low: xr.Dataset) -> None:
     figure = Figure(figsize=(DOUBLE_COLUMN_INCHES, 2.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     lines = ("-", "--", "-.", ":")
-    pairs = [(policy, technique) for policy in (0, 1) for technique in (0, 1)]
+    pairs = [(policies, technique) for policies in (0, 1) for technique in (0, 1)]
     names = ("none", "register files", "gating", "both")
     colours = ("#000000", "#E69F00", "#0072B2", "#009E73")
     ages = nominal["age"].values

@@ -31,16 +31,13 @@ from matplotlib.figure import Figure
 
 from mcage.campaign.progress import progress_on_stderr
 from mcage.report.cases import Named, Setting, by_setting, lives_of
-from mcage.report.figures.figure import save
-from mcage.report.figures.sheet import line_of
-from mcage.report.figures.style import LOOKS, STYLE
-from mcage.report.figures.survival import curve_of, figure_of, panel_of
+from mcage.report.figures.lives import curve_of, figure_of, panel_of
+from mcage.report.figures.sheet import LOOKS, STYLE, line_of, save
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import Estimate, mean, proportion
+from mcage.stats.estimates import DASH, Estimate, life, mean, percent, plus_minus, proportion
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives, life_quantile
-from mcage.stats.wording import DASH, life, percent, plus_minus
 from mcage.sweep.run import run_sweep
 from mcage.traces.transforms import RELEASES
 from mcage.variation.scenarios import PUBLISHED, SCENARIOS, scenario

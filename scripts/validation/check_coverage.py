@@ -36,12 +36,16 @@ from scipy.special import ndtr
 from mcage.campaign.stopping import checkpoints
 from mcage.report.cases import lives_of
 from mcage.results.reader import open_results
-from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import Estimate, mean, proportion
 from mcage.stats.fits import Verdict, fit_distributions
 from mcage.stats.paired import compare_means, outliving
-from mcage.stats.precision import Precision, mean_precision, quantile_precision
-from mcage.stats.survival import life_quantile
+from mcage.stats.survival import (
+    Precision,
+    cumulative_incidence,
+    life_quantile,
+    mean_precision,
+    quantile_precision,
+)
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,12 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mcage.variation.expected import expected_classes
-from mcage.variation.fault_maps import class_shares, faulty_bits
+from mcage.variation.fault_models import class_shares, faulty_bits, worst_class_deviation
 from mcage.variation.field import spherical_correlation
-from mcage.variation.published_table import worst_class_deviation
 from mcage.variation.scenarios import CLASSES, PUBLISHED, Scenario, scenario
-from mcage.variation.vmin_tail import sample_tail
+from mcage.variation.vmin_tail import expected_classes, sample_tail
 
 MAPS = 1000
 SEED = 1

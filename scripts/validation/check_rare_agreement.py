@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import wilson
 from mcage.studies.rare_events import failure_probability

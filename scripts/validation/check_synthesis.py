@@ -23,8 +23,7 @@ from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.profiles.characterizing.characterize import characterize
 from mcage.traces.profiles.profile import Profile
 from mcage.traces.profiles.synthesizing.synthesize import synthesize
-from mcage.variation.fault_maps import fault_map
-from mcage.variation.fault_models import fault_model
+from mcage.variation.fault_models import fault_map, fault_model
 
 SECONDS = 3 * 365.25 * 24 * 3600
 MAPS, VDD_VOLTS = 4, 0.42

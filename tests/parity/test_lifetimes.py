@@ -13,7 +13,7 @@ from mcage.aging.vmin import margins
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.stress import TrackedCells
 from mcage.geometry import GCN
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.techniques import TECHNIQUES
 
 

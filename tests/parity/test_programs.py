@@ -16,8 +16,8 @@ from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excer
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
+from mcage.sweep.header import VARIABLES
 from mcage.sweep.study import Sweep
-from mcage.sweep.variables import VARIABLES
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.programs import (
     NO_SWAP,

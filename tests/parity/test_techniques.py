@@ -14,7 +14,7 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.replays.layout import packed_bases
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH, live_ranges

@@ -19,7 +19,7 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import COLUMNS, Trace
-from mcage.variation.fault_maps import NewSlices
+from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
 NUMPY, NUMBA = NumpyEngine(), NumbaEngine()

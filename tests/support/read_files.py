@@ -22,14 +22,14 @@ from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
 from mcage.files import hdf5
 from mcage.files.inputs import DamagedFileError
-from mcage.report.comparison import compare_in_file
-from mcage.report.file_comparison import compare_files
+from mcage.report.comparison import compare_files, compare_in_file
 from mcage.report.notes import note_on_shared_dies
-from mcage.report.tables.causes import summarize_causes_of_file
-from mcage.report.tables.chips import summarize_chips_of_file
-from mcage.report.tables.fits import summarize_fits_of_file
-from mcage.report.tables.rates import summarize_rates_of_file
-from mcage.report.tables.summary import summarize_file
+from mcage.report.tables.lives import (
+    summarize_causes_of_file,
+    summarize_fits_of_file,
+    summarize_rates_of_file,
+)
+from mcage.report.tables.summary import summarize_chips_of_file, summarize_file
 from mcage.traces.storage import load_trace
 
 SHOWN = (

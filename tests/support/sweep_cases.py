@@ -7,8 +7,8 @@ import numpy as np
 
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
+from mcage.sweep.header import VARIABLES
 from mcage.sweep.study import Sweep
-from mcage.sweep.variables import VARIABLES
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
 ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}

@@ -11,7 +11,7 @@ from tables import each
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.report.file_comparison import FileComparison, title_of
+from mcage.report.comparison import FileComparison, title_of
 from mcage.results.writer import conforming, write_results
 
 CASES = fake_campaign.CAMPAIGN.cases

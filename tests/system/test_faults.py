@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 from mcage.cli.commands import with_options
 from mcage.cli.faults import faults
 from mcage.errors import UserError
-from mcage.variation.die import sample_die
-from mcage.variation.fault_maps import class_shares, fault_map, faulty_bits
+from mcage.variation.fault_models import class_shares, fault_map, faulty_bits, select_attempts
+from mcage.variation.field import sample_die
 from mcage.variation.fitting import fit_vmin
-from mcage.variation.published_table import select_attempts
 from mcage.variation.scenarios import ArraySize, scenario
 from mcage.variation.vmin_tail import sample_tail
 

@@ -29,7 +29,7 @@ from mcage.campaign.shards import read_owner, shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files import hdf5, inputs
 from mcage.geometry import GCN
-from mcage.report.whole_folder import CONTENTS, whole_folder
+from mcage.report.folder import CONTENTS, whole_folder
 from mcage.results import reader
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps

@@ -18,7 +18,7 @@ from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
 from mcage.report.figures.energy import numbers_of
-from mcage.report.figures.survival import draw_survival_of_file
+from mcage.report.figures.lives import draw_survival_of_file
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.sweep.run import run_sweep

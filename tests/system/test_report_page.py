@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sweep_cases import small_spec
 
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.plain_text import visible
 from mcage.report import folder as report_folder
 from mcage.report.folder import PAGE, write_report

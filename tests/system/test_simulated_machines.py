@@ -20,7 +20,7 @@ from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
-from mcage.sweep import halving
+from mcage.sweep import study
 from mcage.sweep.study import Sweep
 
 pytestmark = needs_host_compiler
@@ -262,7 +262,7 @@ def test_more_cores_make_no_batch_smaller(machine):
 
 
 def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
-    monkeypatch.setattr(halving, "SMALLEST_BATCH", 1)
+    monkeypatch.setattr(study, "SMALLEST_BATCH", 1)
     card = Card()
     machine(card)
     engine, reason = select_engine("auto")
@@ -444,7 +444,7 @@ def test_halves_until_it_fits_and_stays_there():
             raise MemoryError("full")
         return instances
 
-    halves = halving.Halving(said.append)
+    halves = study.Halving(said.append)
     for first in (0, 100):
         parts = halves.run(compute, np.arange(first, first + 100))
         assert np.array_equal(np.concatenate(parts), np.arange(first, first + 100))
@@ -460,5 +460,5 @@ def test_no_smaller_than_stated():
         raise MemoryError
 
     with pytest.raises(UserError, match=r"out of memory with 8 instances in a batch \(no memory\)"):
-        halving.Halving().run(compute, np.arange(20))
-    assert tried == [20, 10, halving.SMALLEST_BATCH]
+        study.Halving().run(compute, np.arange(20))
+    assert tried == [20, 10, study.SMALLEST_BATCH]

@@ -16,7 +16,7 @@ PACKAGE = Path(mcage.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 MOST_PARAMETERS = 8
-COMPILED = {"compiled", "inner", "inlined", "intrinsic"}
+COMPILED = {"compiled", "inner", "inlined", "intrinsic", "_operation"}
 """Decorators of compiled functions, which take no records of Python."""
 
 LEFT_BEHIND = {

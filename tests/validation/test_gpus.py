@@ -10,21 +10,21 @@ from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.engines.select import select_engine
-from mcage.gpu.both.combination import BothEnd
 from mcage.gpu.both.register_files import with_slower_period
 from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.both.study import Both
-from mcage.gpu.gating.demand import row_sum
+from mcage.gpu.both.study import Both, BothEnd
 from mcage.gpu.gating.policies import policy
-from mcage.gpu.gating.rounds import ROUND_SECONDS, Rounds
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
-from mcage.gpu.heterogeneity.benchmarks import benchmarks, printed_means
-from mcage.gpu.heterogeneity.designs import nbti_efficiency
-from mcage.gpu.heterogeneity.parts import parts
-from mcage.gpu.heterogeneity.scheduler import ipc_overhead
-from mcage.gpu.nominal.benchmarks import benchmark_rows
-from mcage.gpu.nominal.both import combined_cases
+from mcage.gpu.gating.workload import row_sum
+from mcage.gpu.heterogeneity.structures import (
+    benchmarks,
+    ipc_overhead,
+    nbti_efficiency,
+    parts,
+    printed_means,
+)
+from mcage.gpu.nominal import ROUND_SECONDS, Rounds, benchmark_rows, combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.studies.reproduction.drawings import GPU_PLOTS, ages
 from mcage.studies.reproduction.kernel_replays import GPU_PAPERS, MEAN, published_figures
@@ -43,8 +43,8 @@ from mcage.studies.reproduction.whole_gpus import (
     launch_by_launch,
     mitigation_percent,
 )
-from mcage.sweep.kernels import kernels_of_periods
-from mcage.variation.fault_maps import NewSlices
+from mcage.sweep.plan import kernels_of_periods
+from mcage.variation.fault_models import NewSlices
 
 CHECK = (
     ("PATH 1000", 4, 53.58),

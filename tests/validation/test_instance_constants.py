@@ -29,7 +29,7 @@ from mcage.aging.sampling import OF_SLICES, ConstantDraws, InstanceConstants, In
 from mcage.distributions import Distribution
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.random import stream
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec

@@ -37,7 +37,7 @@ from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.distributions import Distribution
 from mcage.engines.interface import fault_free_maps
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.replays.prepare import prepare
 from mcage.replays.stored_values import record_codes
 from mcage.stats.estimates import Estimate

@@ -24,8 +24,7 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS
 from mcage.traces.transforms import RELEASES, WAVEFRONT, WORK_GROUP
-from mcage.variation.fault_maps import fault_map
-from mcage.variation.fault_models import FaultModel
+from mcage.variation.fault_models import FaultModel, fault_map
 from mcage.variation.scenarios import scenario
 
 ENGINE = NumbaEngine()

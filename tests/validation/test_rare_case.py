@@ -8,7 +8,7 @@ from rare_cases import case_of, distribution_of, engine, fields, ready_case, spe
 from scipy.stats import truncnorm
 
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.studies.rare_events.case import dead_at_start, estimate
 from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
 from mcage.studies.rare_events.proposals import LifeTilt

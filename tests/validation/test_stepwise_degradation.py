@@ -28,10 +28,10 @@ from mcage.aging.sampling import InstanceDistributions
 from mcage.distributions import Distribution
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.geometry import GCN
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
-from mcage.variation.fault_maps import fault_map
+from mcage.variation.fault_models import fault_map
 
 BHARDWAJ = MODELS["bhardwaj"]
 TRACES = tuple(

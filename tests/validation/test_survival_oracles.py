@@ -10,11 +10,9 @@ import pytest
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import checkpoints
 from mcage.campaign.study import Study
-from mcage.stats.competing_risks import cumulative_incidence
 from mcage.stats.estimates import Estimate
-from mcage.stats.fits import fit_distributions
-from mcage.stats.location_scale import LogLives, lognormal, maximum_likelihood, weibull
-from mcage.stats.survival import kaplan_meier
+from mcage.stats.fits import LogLives, fit_distributions, lognormal, maximum_likelihood, weibull
+from mcage.stats.survival import cumulative_incidence, kaplan_meier
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -32,7 +32,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs import conventional
 from mcage.engines.stress import dvth_histogram
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.lifetime.feasibility import fault_free_replays
 from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
@@ -40,14 +40,13 @@ from mcage.replays.prepare import prepare
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming
 from mcage.studies.rare_events.case import rare_case
-from mcage.sweep.kernels import kernels_of_periods
+from mcage.sweep.header import DVTH_BIN_EDGES_MV
+from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep
-from mcage.sweep.variables import DVTH_BIN_EDGES_MV
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
 from mcage.traces.transforms import held_while_idle
-from mcage.variation.fault_maps import NewSlices, fault_map
-from mcage.variation.fault_models import FaultModel
+from mcage.variation.fault_models import FaultModel, NewSlices, fault_map
 from mcage.variation.scenarios import scenario
 from mcage.variation.vmin_tail import sample_tail
 

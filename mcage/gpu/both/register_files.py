@@ -12,15 +12,13 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, NbtiModel
 from mcage.aging.sampling import ZERO, InstanceConstants
 from mcage.distributions import Distribution
 from mcage.gpu.gating.life import SmHistory
+from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.end_of_life import EndCause
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size
-from mcage.sweep.cases import PlannedCase
-from mcage.sweep.kernels import kernels_of_periods
-from mcage.sweep.plan import SweepPlan
-from mcage.variation.fault_maps import NewSlices
+from mcage.sweep.plan import PlannedCase, SweepPlan, kernels_of_periods
+from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
 _ANY = Distribution("constant", (1.0,))

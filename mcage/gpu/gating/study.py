@@ -1,10 +1,11 @@
-"""A study of SM gating: from its spec to the arrays of any range of GPUs."""
+"""A study of SM gating: from its spec to the arrays of any range of GPUs, and their variables."""
 
 import re
 import tomllib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,23 +18,147 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
-from mcage.gpu.gating.demand import row_sum
-from mcage.gpu.gating.kernels import gated_kernels
-from mcage.gpu.gating.life import GpuLives, Lives, Population
+from mcage.gpu.gating.life import GpuLives, Lives, Population, sample_surroundings, surroundings
 from mcage.gpu.gating.policies import Policy, policy
-from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec
-from mcage.gpu.gating.temperatures import sample_surroundings, surroundings
-from mcage.gpu.gating.time_model import TimeModel
-from mcage.gpu.gating.variables import AGE, POLICY, VARIABLES, GpuEnd
-from mcage.gpu.gating.workload import kernel_shares
-from mcage.gpu.sm_variation import sample_vt0
+from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
+from mcage.gpu.gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
 from mcage.gpu.stopping import stopping_rule
 from mcage.plain_text import shown
 from mcage.plugins import plugin_modules
+from mcage.random import stream
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
-from mcage.results.variable import Coordinate
+from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
+from mcage.variation.field import correlation_factor
 from mcage.version import running_code
+
+# What a study of SM gating writes: each variable of its results files.
+
+
+class GpuEnd(IntEnum):
+    """What ended the life of a GPU."""
+
+    CENSORED = 0
+    DELAY = 1
+
+
+_LIFE = ("policy", "instance")
+_BY_AGE = ("policy", "instance", "age")
+
+VARIABLES = (
+    Variable(
+        "surroundings_kelvin",
+        ("instance",),
+        "float64",
+        "K",
+        "temperature of the air around the GPU",
+        "Under temperature.model = 'fixed', of its SMs.",
+    ),
+    Variable(
+        "slowest_vt0_volts",
+        ("instance",),
+        "float64",
+        "V",
+        "unaged threshold voltage of the slowest SM",
+        "It sets the clock of the GPU.",
+    ),
+    Variable(
+        "mean_vt0_volts",
+        ("instance",),
+        "float64",
+        "V",
+        "unaged threshold voltage, mean over the SMs",
+    ),
+    Variable(
+        "margin_needed",
+        _BY_AGE,
+        "float64",
+        "1",
+        "delay margin needed",
+        "Delay of the slowest SM that is not retired over that of the slowest new SM, less 1.",
+    ),
+    Variable("max_dvth_mv", _BY_AGE, "float32", "mV", "largest NBTI threshold shift of an SM"),
+    Variable("retired_sms", _BY_AGE, "int16", "1", "SMs that have been given up"),
+    Variable(
+        "life_years",
+        _LIFE,
+        "float64",
+        "year",
+        "life",
+        "Age at which more SMs are slower than the guardband allows than may be given up; the "
+        "horizon where end_cause is censored.",
+    ),
+    Variable("end_cause", _LIFE, "int8", "1", "cause of the end of life", flags=flags_of(GpuEnd)),
+    Variable(
+        "slowdown",
+        _LIFE,
+        "float64",
+        "1",
+        "extra execution time",
+        "For the work of the whole horizon, as a fraction of the time that it takes on all SMs.",
+    ),
+    Variable(
+        "sm_power_w", _LIFE, "float64", "W", "power of all SMs together, mean over the horizon"
+    ),
+    Variable(
+        "hottest_kelvin",
+        _LIFE,
+        "float32",
+        "K",
+        "highest temperature of an SM",
+        "Of its mean temperatures from reading to reading.",
+    ),
+)
+"""What is computed, in the order of the files."""
+
+POLICY = Variable("policy", ("policy",), "text", "1", "policy that assigns SMs")
+AGE = Variable("age", ("age",), "float64", "year", "age")
+
+
+# Unaged threshold voltages of the SMs of a die: die, systematic and random parts.
+
+
+def sample_vt0(
+    variation: SmVariation,
+    centres: NDArray[np.float64],
+    vt0_volts: float,
+    seed: int,
+    instances: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Unaged threshold voltage of each SM, V.
+
+    Parameters
+    ----------
+    variation : SmVariation
+        Standard deviations, and the range of the spherical correlation (Sarangi et al., VARIUS,
+        IEEE TSM 2008, equation 1).
+    centres : float64[n, 2]
+        Centres of the SMs, in sides of the die.
+    vt0_volts : float
+        Mean.
+    seed : int
+        Seed of the study.
+    instances : int64[I]
+        Ids of the GPUs.
+
+    Returns
+    -------
+    float64[n, I]
+        Volts. The draws behind them depend on seed and instance only.
+    """
+    sms = len(centres)
+    normal = np.empty((len(instances), 1 + 2 * sms))
+    for row, instance in zip(normal, instances.tolist(), strict=True):
+        stream(seed, "gpu.vt0", instance).standard_normal(out=row)
+    die, field, random = normal[:, :1], normal[:, 1 : 1 + sms], normal[:, 1 + sms :]
+    factor = correlation_factor(centres, variation.phi)
+    millivolts = (
+        variation.sigma_die_mv * die
+        + variation.sigma_systematic_mv * np.einsum("ij,nj->ni", factor, field)
+        + variation.sigma_random_mv * random
+    )
+    return np.ascontiguousarray(vt0_volts + 1e-3 * millivolts.T)
+
 
 BATCH_GPUS = 8192
 """GPUs that are taken through their lives together: fewer, and threads wait for the interpreter."""
@@ -47,7 +172,7 @@ class GatingHeader(DeclaredHeader):
     """A study of SM gating as its files know it."""
 
     command: ClassVar[str] = "mcage gpu gating"
-    table: ClassVar[str] = "mcage.report.tables.gpu.lives"
+    table: ClassVar[str] = "mcage.report.tables.gpu"
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -1,15 +1,170 @@
-"""Which kernels a GPU launches in each interval of its life."""
+"""Kernels under SM gating: their time on k SMs, and which of them each interval runs."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, ValidationError, model_validator
 
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GpuWorkload, Launches
 from mcage.plain_text import shortened
 from mcage.random import stream
+from mcage.spec.sections import Section
+from mcage.spec.study_spec import first_problem
+from mcage.spec.toml_files import read_toml
+
+# How long a kernel takes on k SMs, and on how many it should run (Chen et al., DAC 2014).
+
+LANES = 32
+"""Threads of a warp."""
+
+TOLERANCE = 1e-9
+"""Relative difference of cycle counts that rounding may make (assumed): under equation 4 a count
+does not depend on the number of SMs, and without a tolerance rounding would choose it."""
+
+Reading = Literal["literal", "bounded"]
+READINGS: tuple[Reading, ...] = ("literal", "bounded")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the time model knows of a GPU.
+
+    Parameters
+    ----------
+    sms : int
+        Streaming multiprocessors (SMs), at least 1.
+    bandwidth_bytes_per_s : float
+        Bandwidth of the global memory, B/s.
+    clock_hz : float
+        Clock of the SMs, Hz.
+    """
+
+    sms: int
+    bandwidth_bytes_per_s: float
+    clock_hz: float
+
+
+@dataclass(frozen=True)
+class KernelTiming:
+    """What the time model knows of a kernel: measured characteristics.
+
+    Parameters
+    ----------
+    global_latency_cycles, cache_latency_cycles : float
+        Latency of an access to the global memory and to the cache, cycles.
+    miss : float or tuple of float
+        Share of the accesses that miss the cache, 0 ... 1; or a share for each number of SMs, from
+        1 on.
+    load_bytes_per_thread : float
+        Bytes that a thread loads in an access.
+    comp_cycles : float
+        Cycles that a warp computes between two accesses.
+    total_warps : float
+        Warps that are resident on the whole GPU.
+    total_workload_warps : float
+        Warps of the whole launch.
+    """
+
+    global_latency_cycles: float
+    cache_latency_cycles: float
+    miss: float | tuple[float, ...]
+    load_bytes_per_thread: float
+    comp_cycles: float
+    total_warps: float
+    total_workload_warps: float
+
+
+@dataclass(frozen=True)
+class TimeModel:
+    """Equations 3 to 7, and Algorithm 1.
+
+    Parameters
+    ----------
+    reading : str
+        ``literal``: as printed. ``bounded``: no more warps access the memory at once than an SM
+        has, as in Hong and Kim (ISCA 2009), on whom the model builds.
+    whole_warps : bool
+        Whether an SM has a whole number of warps: the last wave of a launch is then not full.
+    delta : float
+        Relative loss of time that is accepted where no smaller number of SMs is as fast as all
+        (section 5.2.2: 0.08).
+    min_sms : int
+        Fewest SMs that may run a kernel (section 6.1: 4).
+    """
+
+    reading: Reading = "literal"
+    whole_warps: bool = False
+    delta: float = 0.08
+    min_sms: int = 4
+
+    def cycles(self, kernel: KernelTiming, machine: Machine) -> NDArray[np.float64]:
+        """Cycles of a launch on each number of SMs, 1 ... ``machine.sms``: float64[sms].
+
+        Raises
+        ------
+        UserError
+            The kernel gives a miss rate for another number of SMs.
+        """
+        sms = np.arange(1, machine.sms + 1, dtype=np.float64)
+        miss = self._miss(kernel, machine.sms)
+        mem = kernel.global_latency_cycles * miss + kernel.cache_latency_cycles * (1 - miss)
+        warps = kernel.total_warps / sms
+        if self.whole_warps:
+            warps = np.ceil(warps)
+        repeat = kernel.total_workload_warps / kernel.total_warps
+        loaded = kernel.load_bytes_per_thread * LANES * miss
+        with np.errstate(divide="ignore"):
+            parallel = machine.bandwidth_bytes_per_s * mem / (sms * machine.clock_hz * loaded)
+        if self.reading == "bounded":
+            parallel = np.minimum(parallel, warps)
+        computing = mem + repeat * warps * kernel.comp_cycles
+        with np.errstate(invalid="ignore"):
+            waiting = repeat * warps / parallel * mem
+        return np.where(parallel >= mem / kernel.comp_cycles, computing, waiting)
+
+    def optimum(self, kernel: KernelTiming, machine: Machine) -> int:
+        """Number of SMs that Algorithm 1 chooses.
+
+        The smallest number that is as fast as all SMs; if that is all of them, the smallest that
+        loses no more than `delta`. The algorithm's loops have no ``break`` in print; that the
+        smallest is meant follows from Table 2 (docs/gpu-level.md).
+
+        Raises
+        ------
+        UserError
+            The GPU has fewer SMs than `min_sms`; or as `cycles`.
+        """
+        if not 1 <= self.min_sms <= machine.sms:
+            raise UserError(
+                f"min_sms = {self.min_sms} must be 1 ... {machine.sms}, the SMs of the GPU"
+            )
+        cycles = self.cycles(kernel, machine)
+        return (
+            self._smallest(cycles, 0.0)
+            if self._smallest(cycles, 0.0) < machine.sms
+            else (self._smallest(cycles, self.delta))
+        )
+
+    def _smallest(self, cycles: NDArray[np.float64], loss: float) -> int:
+        """Fewest SMs that take at most ``loss`` longer than all of them."""
+        allowed = cycles[-1] * (1 + loss) * (1 + TOLERANCE)
+        return self.min_sms + int(np.argmax(cycles[self.min_sms - 1 :] <= allowed))
+
+    @staticmethod
+    def _miss(kernel: KernelTiming, sms: int) -> NDArray[np.float64]:
+        given = kernel.miss
+        if isinstance(given, Sequence) and len(given) != sms:
+            raise UserError(f"miss gives {len(given)} rates, but the GPU has {sms} SMs")
+        return np.broadcast_to(np.asarray(given, dtype=np.float64), (sms,))
+
 
 MOST_JOBS = 100_000
 """Most jobs of a life."""
@@ -229,3 +384,234 @@ def _refuse_unknown(
                 f"{where}: kernel {shortened(name)} is unknown; there are "
                 f"{shortened(', '.join(names))}"
             )
+
+
+# Kernels as SM gating knows them: SMs that each needs, and how long it takes on them.
+#
+# Either the number of SMs is given, as in Table 2 of Chen et al. (DAC 2014), or characteristics
+# are, from which the time model and Algorithm 1 compute it. Two sets ship with mcage: `chen-2014`,
+# and `chen-2014-sizes` with execution times by problem size. Any other set is a TOML file with a
+# table for each kernel.
+
+KERNEL_SETS = ("chen-2014", "chen-2014-sizes")
+"""Sets of kernels that ship with mcage."""
+
+Cycles = Annotated[float, Field(gt=0, le=1e15)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True)
+class GatedKernel:
+    """A kernel on a GPU that gates SMs.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    sms : int
+        SMs that it needs.
+    time_ratio : float
+        Time that it takes on them relative to all SMs.
+    """
+
+    name: str
+    sms: int
+    time_ratio: float
+
+
+class KernelTable(Section):
+    """Table of a kernel: its SMs, or the characteristics of `KernelTiming`."""
+
+    sms: Annotated[int, Field(ge=1, le=127)] | None = None
+    time_ratio: Annotated[float, Field(gt=0, le=1e3)] | None = None
+    global_latency_cycles: Cycles | None = None
+    cache_latency_cycles: Cycles | None = None
+    miss: Share | tuple[Share, ...] | None = None
+    load_bytes_per_thread: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    comp_cycles: Cycles | None = None
+    total_warps: Cycles | None = None
+    total_workload_warps: Cycles | None = None
+
+    @model_validator(mode="after")
+    def _counted_or_measured(self) -> Self:
+        missing = [name for name in _MEASURED if getattr(self, name) is None]
+        if self.sms is not None and len(missing) < len(_MEASURED):
+            raise ValueError("gives both sms and measured characteristics: give one of them")
+        if self.sms is None and len(missing) == len(_MEASURED):
+            raise ValueError("needs sms, or the measured characteristics of the kernel")
+        if self.sms is None and missing:
+            raise ValueError(f"lacks {', '.join(missing)}")
+        if self.sms is None and self.time_ratio is not None:
+            raise ValueError("time_ratio follows from the measured characteristics: leave it out")
+        return self
+
+    def timing(self) -> KernelTiming:
+        """Return the measured characteristics."""
+        return KernelTiming(**{name: getattr(self, name) for name in _MEASURED})
+
+
+_MEASURED = tuple(KernelTiming.__dataclass_fields__)
+
+
+class _KernelFile(Section):
+    """Keys of a file of kernels."""
+
+    kernels: Annotated[dict[str, KernelTable], Field(min_length=1, max_length=10_000)]
+
+
+def gated_kernels(
+    name: str, names: Sequence[str], machine: Machine, model: TimeModel
+) -> tuple[GatedKernel, ...]:
+    """Kernels of a set, with the SMs that each needs on a GPU.
+
+    Parameters
+    ----------
+    name : str
+        A set that ships with mcage, or a TOML file.
+    names : sequence of str
+        Kernels of the set; empty: all.
+    machine : Machine
+        The GPU.
+    model : TimeModel
+        Chooses SMs of kernels whose characteristics are given.
+
+    Raises
+    ------
+    UserError
+        There is no such set or kernel; the file cannot be read, a key is missing or wrong; a kernel
+        needs more SMs than the GPU has.
+    """
+    if name in KERNEL_SETS:
+        path = Path(str(files("mcage") / "data" / "kernels" / f"{name}.toml"))
+    elif name.endswith(".toml"):
+        path = Path(name)
+    else:
+        raise UserError(
+            f"kernels {shortened(name)} are unknown; choose from {', '.join(KERNEL_SETS)}, or name "
+            "a TOML file"
+        )
+    fields = read_toml(path)
+    try:
+        tables = _KernelFile.model_validate_json(json.dumps(fields)).kernels
+    except ValidationError as error:
+        raise UserError(f"{path}: {first_problem(error, _KernelFile)}") from error
+    for kernel in names:
+        if kernel not in tables:
+            raise UserError(f"{path}: there is no kernel {shortened(kernel)} in it")
+    chosen = {kernel: tables[kernel] for kernel in (names or tables)}
+    return tuple(_gated(k, table, machine, model, str(path)) for k, table in chosen.items())
+
+
+def _gated(
+    name: str, table: KernelTable, machine: Machine, model: TimeModel, source: str
+) -> GatedKernel:
+    if table.sms is not None:
+        if table.sms > machine.sms:
+            raise UserError(
+                f"{source}: kernels.{shortened(name)}.sms = {table.sms}, but the GPU has "
+                f"{machine.sms} SMs"
+            )
+        return GatedKernel(name, table.sms, table.time_ratio or 1.0)
+    try:
+        timing = table.timing()
+        cycles = model.cycles(timing, machine)
+        best = model.optimum(timing, machine)
+    except UserError as error:
+        raise UserError(f"{source}: kernels.{shortened(name)}: {error}") from error
+    return GatedKernel(name, best, float(cycles[best - 1] / cycles[-1]))
+
+
+# What the kernels of an interval ask of a GPU: for which share of the time how many SMs work.
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What the kernels of an interval ask of I GPUs with n SMs; I is 1 where all GPUs are alike.
+
+    Parameters
+    ----------
+    busy : float64[I]
+        Share of the time in which some SM is at work.
+    time_by_sms : float64[n + 1, I]
+        Share of the time in which so many SMs are at work.
+    slowdown : float64[I]
+        Time of the work relative to all SMs, less 1.
+    """
+
+    busy: NDArray[np.float64]
+    time_by_sms: NDArray[np.float64]
+    slowdown: NDArray[np.float64]
+
+    @cached_property
+    def by_rank(self) -> NDArray[np.float64]:
+        """Share of the time for which the SM at each place of a ranking works: float64[n, I]."""
+        # An SM that all kernels need works for exactly all of the busy time: under the long-term
+        # form of `bhardwaj` a hair less would be far less.
+        fewer = self.time_by_sms.cumsum(axis=0)[:-1]
+        more = self.time_by_sms[:0:-1].cumsum(axis=0)[::-1]
+        return np.where(more < self.busy / 2, more, np.maximum(self.busy - fewer, 0.0))
+
+    @cached_property
+    def mean_sms(self) -> NDArray[np.float64]:
+        """SMs at work, mean over all of the time: float64[I]."""
+        return row_sum(self.by_rank)
+
+
+def row_sum(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of the rows of float64[n, I], one after the other: float64[I].
+
+    NumPy's own sum adds in an order that depends on I, and a GPU must not depend on others.
+    """
+    total: NDArray[np.float64] = rows[0].copy()
+    for row in rows[1:]:
+        total += row
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class KernelDemands:
+    """From shares of kernels to what they ask of a GPU.
+
+    Parameters
+    ----------
+    kernels : sequence of GatedKernel
+        SMs that each needs, and how long it takes on them.
+    sms : int
+        SMs of a GPU.
+    utilisation : float
+        Share of the time in which a GPU whose SMs all work is busy.
+    """
+
+    kernels: Sequence[GatedKernel]
+    sms: int
+    utilisation: float
+
+    def of(self, shares: NDArray[np.float64], available: NDArray[np.int64], gates: bool) -> Demand:
+        """Return what kernels ask of GPUs.
+
+        Parameters
+        ----------
+        shares : float64[kernels, I]
+            Shares of the kernels in the busy time of GPUs whose SMs all work; I may be 1.
+        available : int64[I]
+            SMs that are not retired; I may be 1.
+        gates : bool
+            Whether SMs that a kernel does not need are gated.
+
+        Notes
+        -----
+        A kernel that needs more SMs than are left takes longer in proportion (assumed). A GPU that
+        cannot do its work in time is busy all of the time.
+        """
+        needed = np.array([kernel.sms if gates else self.sms for kernel in self.kernels])[:, None]
+        ratio = np.array([kernel.time_ratio if gates else 1.0 for kernel in self.kernels])[:, None]
+        longer = ratio * np.maximum(needed / available, 1.0)
+        slowdown = row_sum(shares * (longer - 1))
+        busy = np.minimum(self.utilisation * (1 + slowdown), 1.0)
+        times = shares * longer * (busy / (1 + slowdown))
+        counts = np.broadcast_to(np.minimum(needed, available), times.shape)
+        by_sms = np.zeros((self.sms + 1, times.shape[1]))
+        gpus = np.arange(times.shape[1])
+        for time, count in zip(times, counts, strict=True):
+            by_sms[count, gpus] += time
+        return Demand(busy, by_sms, slowdown)

@@ -8,9 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from mcage.gpu.heterogeneity.aging import YEARS
-from mcage.gpu.heterogeneity.benchmarks import MEAN_L2_BASELINE_DELAY
-from mcage.gpu.heterogeneity.scheduler import Reading
+from mcage.gpu.heterogeneity.structures import MEAN_L2_BASELINE_DELAY, YEARS, Reading
 from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.spec.keys import Option
 from mcage.spec.sections import Name, Section, distinct, distribution_within

@@ -9,21 +9,9 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.cases import Named, labels_of, names_in
-from mcage.report.figures import (
-    causes,
-    duty,
-    energy,
-    fault_maps,
-    shifts,
-    survival,
-    voltage,
-    writes,
-)
-from mcage.report.figures.figure import AbsentFigure, ReportFigure
-from mcage.report.figures.other_studies import any_study, both, gating, heterogeneity
-from mcage.report.figures.sheet import Sheet
-from mcage.report.notes import note_on_code
-from mcage.report.recorded_spec import plan_of
+from mcage.report.figures import distributions, energy, fault_maps, gpu, lives, shifts
+from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet
+from mcage.report.notes import note_on_code, plan_of
 from mcage.results.header import Header
 from mcage.sweep.header import SweepHeader
 from mcage.version import running_code
@@ -49,19 +37,19 @@ class Kind:
 
 
 KINDS = (
-    Kind(survival.VARIABLES, survival.numbers_of, survival.draw),
-    Kind(causes.VARIABLES, causes.numbers_of, causes.draw),
+    Kind(lives.VARIABLES, lives.numbers_of, lives.draw),
+    Kind(lives.CAUSES_VARIABLES, lives.numbers_of_causes, lives.draw_causes),
     Kind(shifts.VARIABLES, shifts.numbers_of, shifts.draw),
-    Kind(writes.VARIABLES, writes.numbers_of, writes.draw),
+    Kind(energy.WRITES_VARIABLES, energy.numbers_of_writes, energy.draw_writes),
     Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
-    Kind(energy.VARIABLES, energy.numbers_of, voltage.draw),
+    Kind(energy.VARIABLES, energy.numbers_of, energy.draw_voltage),
 )
 """Figures of a sweep, of what its file holds."""
 
 OTHER_STUDIES: dict[str, Callable[[xr.Dataset, Sheet], Iterator[ReportFigure | AbsentFigure]]] = {
-    "gpu-gating": gating.draw,
-    "gpu-both": both.draw,
-    "gpu-heterogeneity": heterogeneity.draw,
+    "gpu-gating": gpu.draw,
+    "gpu-both": gpu.draw_both,
+    "gpu-heterogeneity": gpu.draw_heterogeneity,
 }
 """What draws the figures of studies that ship with mcage."""
 
@@ -79,7 +67,7 @@ def figures_of(
     """Draw the figures of a results file, one by one.
 
     Every variable is read once, case by case. What is kept of a case does not grow with the number
-    of instances beyond `mcage.report.figures.survival.MOST_STEPS`.
+    of instances beyond `mcage.report.figures.lives.MOST_STEPS`.
 
     Parameters
     ----------
@@ -88,7 +76,7 @@ def figures_of(
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it, or some of its cases.
     width_mm : float
-        Width of the figures, such as those of `mcage.report.figures.style.WIDTHS_MM`.
+        Width of the figures, such as those of `mcage.report.figures.sheet.WIDTHS_MM`.
     title : bool
         Whether figures have a title.
 
@@ -109,7 +97,7 @@ def figures_of(
     elif header.study in OTHER_STUDIES:
         yield from OTHER_STUDIES[header.study](results, sheet)
     else:
-        yield from any_study.draw(header, results, sheet)
+        yield from distributions.draw(header, results, sheet)
 
 
 def _figures_of_sweep(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
@@ -136,7 +124,7 @@ def replayed_figures(
         row = int(results["draw"][0]) if header.draws else None
         techniques = dict.fromkeys(results["technique"].values.tolist())
         names = {names_in(results).get(name, visible(name)): name for name in techniques}
-        yield from duty.draw(plan, names, sheet)
+        yield from shifts.draw_duty(plan, names, sheet)
         yield from fault_maps.draw(plan, labels_of(results), header.ids[0], row, sheet)
     except UserError as error:
         for name, title in REPLAYED.items():

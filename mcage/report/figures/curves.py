@@ -8,18 +8,24 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mcage.plain_text import shown
-from mcage.report.figures.figure import Panel, ReportFigure, Series
 from mcage.report.figures.sheet import (
+    GREY,
     LABELS_MM,
     LINE,
     LINE_MM,
     PERCENT,
+    SMALL,
+    Look,
+    Panel,
+    ReportFigure,
+    Series,
     Sheet,
     heads,
+    in_style,
     line_of,
     lines_of,
+    looks_of,
 )
-from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
 from mcage.stats.estimates import Bools, Floats
 
 Kind = Literal["step", "line", "distribution"]

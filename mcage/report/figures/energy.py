@@ -1,6 +1,6 @@
-"""Energy against life: what a technique saves at a voltage, and how long its slices live."""
+"""Energy against life and against the low Vdd, and where register writes go."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,15 +9,38 @@ import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
-from mcage.report.cases import Named, identities, lives_of, savings_of_all
-from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
-from mcage.report.figures.sheet import LABELS_MM, LINE_MM, PERCENT, Sheet, heads, lines_of, listed
-from mcage.report.figures.style import GREY, SMALL, Look, in_style, looks_of
-from mcage.report.figures.survival import NEVER_WORK
-from mcage.report.recorded_spec import costs_of
-from mcage.stats.estimates import Bools, Estimate, mean, proportion
+from mcage.report.cases import Named, Setting, by_setting, identities, lives_of, savings_of_all
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
+from mcage.report.figures.lives import NEVER_WORK
+from mcage.report.figures.sheet import (
+    GREY,
+    HATCHES,
+    LABELS_MM,
+    LINE_MM,
+    PERCENT,
+    SMALL,
+    AbsentFigure,
+    Look,
+    Panel,
+    ReportFigure,
+    Series,
+    Sheet,
+    extremes,
+    heads,
+    in_style,
+    line_of,
+    lines_of,
+    listed,
+    looks_of,
+    name_rows,
+    say_in_rows,
+)
+from mcage.report.notes import costs_of
+from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion, wilson
+from mcage.sweep.header import WRITE_KINDS
 
 VARIABLES = ("life_years", "end_cause", "energy_saving_nominal")
 NAME = "energy-life"
@@ -331,3 +354,333 @@ def _height_mm(scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]], sheet: S
         + LABELS_MM
         + LINE_MM * max(map(lines_of, notes))
     )
+
+
+# Where register writes go: their kinds, and how many of them spill.
+
+WRITES_VARIABLES = ("write_share", "spill_rate")
+
+STEP = 10 ** (1 / 60) - 1
+RATES = np.logspace(-8, 0, 8 * 60 + 1)
+"""Spill rates at which the share of slices above them is computed."""
+
+DECADES = 1e4
+"""Range of the axis of spill rates."""
+
+KINDS = {
+    "regular": ("#BBBBBB", "stay in their home"),
+    "to_reliable": ("#0072B2", "redirected to a reliable entry"),
+    "to_faulty": ("#E69F00", "redirected to a faulty entry"),
+    "lds": ("#D55E00", "spilled to the LDS"),
+}
+"""Colour and words of each kind of write."""
+
+ROW_MM = 5.0
+Settings = Sequence[tuple[Setting, Sequence[Named["Writes"]]]]
+
+
+@dataclass(frozen=True)
+class Writes:
+    """Register writes of a case, over its slices that worked at all.
+
+    Parameters
+    ----------
+    shares : dict of str to Estimate
+        Mean share of the writes of a life, by kind.
+    worked : int
+        Number of these slices.
+    spill_more : ndarray of float [rate]
+        Share of these slices whose spill rate is larger than each of `RATES`.
+    """
+
+    shares: dict[str, Estimate]
+    worked: int
+    spill_more: Floats
+
+
+def numbers_of_writes(case: xr.Dataset) -> Writes:
+    """Numbers that the figures show of a case of a results file."""
+    kinds = case["write_share"].transpose("write_kind", "instance").values
+    rates = case["spill_rate"].values
+    rates = np.sort(rates[~np.isnan(rates)])
+    more = rates.size - np.searchsorted(rates, RATES, side="right")
+    return Writes(
+        shares={name: mean(of_kind) for name, of_kind in zip(WRITE_KINDS, kinds, strict=True)},
+        worked=rates.size,
+        spill_more=more / max(1, rates.size),
+    )
+
+
+def draw_writes(
+    cases: Sequence[Named[Writes]], sheet: Sheet
+) -> Iterator[ReportFigure | AbsentFigure]:
+    """Draw how many slices spill how much, and the kinds of writes."""
+    settings = [
+        item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
+    ]
+    yield from _spills(settings, sheet, looks_of(identities(cases)))
+    if not settings:
+        yield AbsentFigure("writes", "Kinds of register writes", "No slice works when it is new.")
+        return
+    height_mm = _height_mm_writes(settings)
+    for name, part, of_page in sheet.pages("writes", settings, height_mm, 75.0):
+        yield _page_writes(name, part, of_page, sheet)
+
+
+def _spills(
+    settings: Settings, sheet: Sheet, looks: Mapping[str, Look]
+) -> Iterator[ReportFigure | AbsentFigure]:
+    title = f"Slices that spill more than a rate, {PERCENT} bands"
+    spilling = [
+        (setting, cases)
+        for setting, cases in settings
+        if any(case.numbers.spill_more[0] > 0 for case in cases)
+    ]
+    if not spilling:
+        reason = "No slice works when it is new."
+        if settings:
+            reason = "No register write of any slice goes to the LDS."
+        yield AbsentFigure("spills", title, reason)
+        return
+    highest = max(
+        RATES[np.flatnonzero(case.numbers.spill_more > 0).max() + 1]
+        for _, cases in spilling
+        for case in cases
+        if case.numbers.spill_more[0] > 0
+    )
+    without = [setting.title for setting, cases in settings if (setting, cases) not in spilling]
+    caption = (
+        "Share of the slices that worked at all whose spill rate is larger than that of the axis, "
+        f"with {PERCENT} intervals after Wilson. The spill rate is the share of the register "
+        "writes of a life that go to the LDS."
+    )
+    if without:
+        caption += f" No slice spills in: {listed(without)}."
+    figure = CurveFigure(
+        name="spills",
+        title=title,
+        caption=caption,
+        x_label="spill rate (% of the register writes of a life)",
+        y_label="slices that spill more (% of those that worked)",
+        x_limits=(100 * highest / DECADES, 100 * highest),
+        y_limits=(0.0, 103.0),
+        x_scale="log",
+    )
+    shown = (highest / DECADES <= RATES * (1 + STEP)) & (highest >= RATES)
+    panels = [_panel_of_spills(setting, cases, shown) for setting, cases in spilling]
+    yield from figure.pages(panels, sheet, looks)
+
+
+def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]], shown: Bools) -> CurvePanel:
+    """Curves at the rates that the axis shows."""
+    spilling = [case for case in cases if case.numbers.spill_more[0] > 0]
+    curves = []
+    for case in spilling:
+        share = case.numbers.spill_more[shown]
+        lower, upper = wilson(share, np.full(share.size, float(case.numbers.worked)))
+        curves.append(
+            Curve(
+                case.technique,
+                100 * RATES[shown],
+                100 * share,
+                100 * lower,
+                100 * upper,
+                case.label,
+            )
+        )
+    means = {case.technique: 100 * case.numbers.shares["lds"].value for case in spilling}
+    others = [c.technique for c in cases if c.numbers.worked and c not in spilling]
+    never = [c.technique for c in cases if not c.numbers.worked]
+    notes = [f"no slice spills: {listed(others)}"] if others else []
+    notes += [f"no slice works: {listed(never)}"] if never else []
+    alt = extremes(setting.title, "the mean share of writes that spill", means, " %")
+    return CurvePanel(setting.title, tuple(curves), tuple(notes), alt)
+
+
+@in_style
+def _page_writes(name: str, part: str, settings: Settings, sheet: Sheet) -> ReportFigure:
+    figure, grid = sheet.grid(len(settings), _height_mm_writes(settings), 75.0, share=False)
+    panels, alts = [], []
+    x_label, y_label = "share of the register writes of a life (%)", ""
+    occurring = [
+        kind
+        for kind in KINDS
+        if any(case.numbers.shares[kind].value > 0 for _, cases in settings for case in cases)
+    ]
+    for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
+        rows = np.flatnonzero([case.numbers.worked for case in cases]).astype(float)
+        worked = [case for case in cases if case.numbers.worked]
+        left = np.zeros(len(worked))
+        series = []
+        for kind in occurring:
+            colour, words = KINDS[kind]
+            estimates = [case.numbers.shares[kind] for case in worked]
+            width = np.array([100 * estimate.value for estimate in estimates])
+            bars = axes.barh(
+                rows,
+                width,
+                0.7,
+                left,
+                color=colour,
+                hatch=HATCHES[list(KINDS).index(kind)],
+                edgecolor="white",
+                linewidth=0.4,
+            )
+            for row, (case, estimate, bar) in enumerate(zip(worked, estimates, bars, strict=True)):
+                gid = f"{name}-{number + 1}-{row + 1}-{kind.replace('_', '-')}"
+                bar.set_gid(gid)
+                value, lower, upper = (
+                    np.array([100 * bound])
+                    for bound in (estimate.value, estimate.lower, estimate.upper)
+                )
+                label = f"{case.technique}: {words}"
+                place = rows[row : row + 1]
+                series.append(
+                    Series(
+                        gid, label, case.label, value, place, "bars", x_lower=lower, x_upper=upper
+                    )
+                )
+            left += width
+        axes.set(xlim=(0, 100), xlabel=sheet.label(x_label, len(grid), 75.0))
+        name_rows(axes, [case.technique for case in cases])
+        say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
+        panels.append(Panel(axes, setting.title, x_label, y_label, tuple(series)))
+        alts.append(_alt_of_writes(setting, worked))
+    heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
+    handles = {
+        KINDS[kind][1]: Patch(
+            facecolor=KINDS[kind][0],
+            hatch=HATCHES[list(KINDS).index(kind)],
+            edgecolor="white",
+            linewidth=0.4,
+        )
+        for kind in occurring
+    }
+    title = f"Kinds of register writes{part}"
+    sheet.finish(figure, f"{title}: {sheet.population}", handles)
+    caption = sheet.captioned(
+        "Mean share of the register writes of a life by kind, over the slices that worked at all."
+    )
+    return ReportFigure(name, title, caption, " ".join(alts), figure, tuple(panels))
+
+
+def _alt_of_writes(setting: Setting, cases: Sequence[Named[Writes]]) -> str:
+    regular = {case.technique: 100 * case.numbers.shares["regular"].value for case in cases}
+    return extremes(setting.title, "the share of writes that stay in their home", regular, " %")
+
+
+def _height_mm_writes(settings: Settings) -> float:
+    return LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
+
+
+# Against the low Vdd: slices that work when new and at the horizon, and the energy saved.
+
+VOLTAGE_NAME = "vdd"
+VOLTAGE_TITLE = f"Lives and energy saving against the low Vdd, {PERCENT} intervals"
+X_LABEL = "lowest Vdd (V)"
+
+Group = tuple[str, list[Named[Worth]]]
+
+
+def draw_voltage(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure]:
+    """Draw lives and, if known, energy of each environment and scenario of several voltages."""
+    groups: dict[str, list[Named[Worth]]] = {}
+    for case in cases:
+        title = f"{case.setting.environment}, {case.setting.scenario}"
+        groups.setdefault(title, []).append(case)
+    several = [item for item in groups.items() if len(_voltages(item[1])) > 1]
+    if not several:
+        return
+    looks = looks_of(identities(cases))
+    knows_energy = not any(np.isnan(case.numbers.saving.value) for case in cases)
+    each = 2 if knows_energy else 1
+    height_mm = each * _height_mm_voltage(each, sheet) / sheet.columns(each, NARROWEST_MM)
+    for name, part, of_page in sheet.pages(VOLTAGE_NAME, several, height_mm, sheet.width_mm):
+        yield _page_voltage(name, part, of_page, each, looks, sheet)
+
+
+@in_style
+def _page_voltage(
+    name: str,
+    part: str,
+    groups: Sequence[Group],
+    each: int,
+    looks: Mapping[str, Look],
+    sheet: Sheet,
+) -> ReportFigure:
+    count = each * len(groups)
+    figure, grid = sheet.grid(count, _height_mm_voltage(count, sheet), NARROWEST_MM, share=False)
+    nominal = groups[0][1][0].numbers.nominal_vdd_volts
+    saved = f"energy saved over a conventional slice at {nominal:g} V"
+    panels, notes = [], []
+    for number, axes in enumerate(grid):
+        title, cases = groups[number // each]
+        of_lives, gid = number % each == 0, f"{name}-{number + 1}"
+        label = "slices that work (% of all)" if of_lives else f"{saved} (% of its energy)"
+        if of_lives:
+            alive = _curves(cases, lambda c: c.works_at_horizon)
+            series = draw_curves(axes, alive, looks, gid, "line")
+            series += _draw_new(axes, _curves(cases, lambda c: c.works_when_new), looks, gid)
+            axes.set_ylim(0, 103)
+        else:
+            series = draw_curves(axes, _curves(cases, lambda c: c.saving), looks, gid, "line")
+        notes.append("dotted: when new; lines: at the horizon" if of_lives else "")
+        axes.set_xlabel(X_LABEL)
+        axes.set_ylabel(sheet.upright(label, count, NARROWEST_MM))
+        panels.append(Panel(axes, title, X_LABEL, label, series))
+    heads(grid, [panel.title for panel in panels], notes)
+    handles = {technique: line_of(look) for technique, look in looks.items()}
+    sheet.finish(figure, f"{VOLTAGE_TITLE}{part}: {sheet.population}", handles)
+    caption = sheet.captioned(
+        "Of each environment and scenario, the slices that still work at the horizon and, dotted, "
+        f"those that work when they are new (with {PERCENT} intervals of Wilson), and the mean "
+        f"{saved} that does the same work, over all slices (with those of Student). "
+        f"{DEAD_SAVE_NOTHING} Savings are those of the time for which a slice lives. The dies are "
+        "the same at each voltage."
+    )
+    alt = " ".join(_alt(title, cases, each == 2) for title, cases in groups)
+    return ReportFigure(name, VOLTAGE_TITLE + part, caption, alt, figure, tuple(panels))
+
+
+def _curves(cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]) -> tuple[Curve, ...]:
+    """A curve for each technique, from the lowest voltage to the highest."""
+    points: dict[str, list[tuple[float, ...]]] = {}
+    for case in cases:
+        estimate = vars(shown(case.numbers)).values()
+        points.setdefault(case.technique, []).append((case.numbers.vdd_volts, *estimate))
+    return tuple(Curve(name, *np.array(sorted(of_it)).T) for name, of_it in points.items())
+
+
+def _draw_new(
+    axes: Axes, curves: Sequence[Curve], looks: Mapping[str, Look], gid: str
+) -> tuple[Series, ...]:
+    """Draw the shares of slices that work when they are new, dotted."""
+    drawn = []
+    for place, curve in enumerate(curves):
+        look, name = looks[curve.name], f"{gid}-new-{place + 1}"
+        style: dict[str, Any] = {"color": look.colour, "linewidth": 0.6, "markersize": 2.5}
+        style |= {"linestyle": ":", "marker": look.marker, "fillstyle": "none"}
+        axes.plot(curve.x, curve.y, gid=name, **style)
+        label, bounds = f"{curve.name}, when new", (curve.lower, curve.upper)
+        drawn.append(Series(name, label, "", curve.x, curve.y, "line", *bounds))
+    return tuple(drawn)
+
+
+def _voltages(cases: Sequence[Named[Worth]]) -> set[float]:
+    return {case.numbers.vdd_volts for case in cases}
+
+
+def _alt(title: str, cases: Sequence[Named[Worth]], of_energy: bool) -> str:
+    """At which voltage each technique saves most, or else has most slices that work."""
+    curves = _curves(cases, lambda c: c.saving if of_energy else c.works_at_horizon)
+    words = [
+        f"{curve.name} at {curve.x[best]:g} V ({curve.y[best]:.3g} %)"
+        for curve in curves
+        for best in [int(np.argmax(curve.y))]
+    ]
+    what = "most energy is saved by" if of_energy else "most slices reach the horizon under"
+    return f"{title}: {what} {listed(words)}."
+
+
+def _height_mm_voltage(panels: int, sheet: Sheet) -> float:
+    return sheet.axis_mm(panels, NARROWEST_MM) + LABELS_MM + LINE_MM

@@ -11,11 +11,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mcage.report.figures.figure import AbsentFigure, Panel, ReportFigure, Series
-from mcage.report.figures.sheet import Sheet, heads
-from mcage.report.figures.style import in_style
+from mcage.report.figures.sheet import (
+    AbsentFigure,
+    Panel,
+    ReportFigure,
+    Series,
+    Sheet,
+    heads,
+    in_style,
+)
 from mcage.sweep.plan import SweepPlan
-from mcage.variation.fault_maps import fault_map, faulty_bits
+from mcage.variation.fault_models import fault_map, faulty_bits
 from mcage.variation.vmin_tail import TailCells
 
 NAME = "fault-maps"

@@ -1,30 +1,410 @@
 """The sheet that figures are drawn on: its width, its panels, its legend and what stands below."""
 
 import re
+import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from itertools import count, product
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
 
+import matplotlib
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.path import Path as Shape
 
+from mcage.files.atomic import FIGURES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import shown, visible
-from mcage.report.figures.style import (
-    GREY,
-    LABEL,
-    MM_PER_INCH,
-    SMALL,
-    Look,
-    StyledFigure,
-    inches,
-)
 from mcage.report.notes import caveats_of
 from mcage.results.header import Header
-from mcage.stats.estimates import CONFIDENCE
+from mcage.stats.estimates import CONFIDENCE, Bools, Floats
+
+# The style of all figures: fonts, widths, and how curves are told apart, in colour and in grey.
+
+Given = ParamSpec("Given")
+Drawn = TypeVar("Drawn")
+
+WIDTHS_MM = (85.0, 180.0)
+"""Widths of a column and of a page of a paper."""
+
+MM_PER_INCH = 25.4
+
+LABEL = 7.0
+"""Points of the labels of axes."""
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # which ships with Matplotlib: the same on every machine
+    "font.size": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.labelsize": LABEL,
+    "axes.titlesize": 7.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 5,
+    "axes.unicode_minus": True,
+    "figure.titlesize": 8.5,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 6.5,
+    "legend.handlelength": 3.2,
+    "hatch.linewidth": 0.6,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4,
+    "pdf.fonttype": 42,  # TrueType: journals refuse fonts of type 3
+    "ps.fonttype": 42,
+    "svg.hashsalt": "mcage",
+    # Names of techniques and kernels are no mathematics, whatever signs they have.
+    "text.parse_math": False,
+}
+
+SMALL = 6.0
+"""Points of the smallest text: numbers at risk, notes, caveats."""
+
+GREY = "#666666"
+"""Colour of what is no data: limits, notes."""
+
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo", "--")
+"""Hatches of stacked parts, which tell them apart in grey."""
+
+PALETTE = (
+    *("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#332288", "#882255", "#999933", "#777777"),
+)
+"""Colours of Okabe and Ito, and of Tol, which the colour-blind tell apart."""
+
+SOLID: tuple[float, ...] = ()
+DASHES: tuple[tuple[float, ...], ...] = (
+    SOLID,
+    (5, 1.6),
+    (1, 1.2),
+    (5, 1.4, 1, 1.4),
+    (9, 2),
+    (5, 1.4, 1, 1.4, 1, 1.4),
+    (2.4, 1.2),
+)
+"""Line styles: points on, off, ..., in widths of the line."""
+
+MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">", "h", "p", "d", "8")
+
+FREE_COLOURS = ("#772200", "#7766FF", "#22CC77", "#550055")
+"""Colours beside those of `PALETTE`: the colour-blind tell each of them from all of these, too."""
+
+_CORNERS = ((-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0), (-1.0, -1.0))
+FREE_MARKERS = (Shape(_CORNERS), Shape([(y, x) for x, y in _CORNERS]))
+"""Markers beside `MARKERS`: an hourglass, upright and lying."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a curve looks.
+
+    Parameters
+    ----------
+    colour : str
+        Colour as #RRGGBB.
+    dashes : tuple of float
+        Points on, off, ..., in widths of the line; empty for a solid line.
+    marker : str or matplotlib.path.Path
+        Marker of Matplotlib.
+    """
+
+    colour: str
+    dashes: tuple[float, ...]
+    marker: Any
+
+    @property
+    def linestyle(self) -> Any:
+        """Line style as Matplotlib takes it."""
+        return (0, self.dashes) if self.dashes else "solid"
+
+    @property
+    def in_grey(self) -> tuple[tuple[float, ...], Any]:
+        """What is left to tell it by without colours."""
+        return self.dashes, self.marker
+
+
+LOOKS = {
+    "baseline": Look("#000000", SOLID, "o"),
+    "rar": Look("#882255", DASHES[4], "<"),
+    "rc": Look("#999933", DASHES[2], ">"),
+    "rc+rar": Look("#D55E00", DASHES[1], "s"),
+    "wc": Look("#332288", DASHES[6], "v"),
+    "argo": Look("#777777", DASHES[3], "h"),
+    "disable": Look("#E69F00", DASHES[4], "X"),
+    "gr-guard": Look("#CC79A7", DASHES[5], "P"),
+    "rrcd": Look("#0072B2", DASHES[3], "^"),
+    "rrcd+pg": Look("#56B4E9", DASHES[1], "D"),
+    "rrcd+rc+rar": Look("#009E73", DASHES[2], "*"),
+}
+"""Looks of the techniques that ship with mcage, the same in each figure."""
+
+
+def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
+    """Look of each technique, or of whatever else has curves of its own.
+
+    Parameters
+    ----------
+    names : iterable of str, or mapping of str to str
+        Names in the order of the file; a mapping says which technique has the name. Techniques
+        that `LOOKS` does not have get looks whose colours and markers none of the others has, as
+        long as there are such, and always another line style or marker.
+
+    Returns
+    -------
+    dict of str to Look
+        Looks that differ from each other in line style or marker.
+    """
+    techniques = dict(names) if isinstance(names, Mapping) else {name: name for name in names}
+    shipped = [LOOKS[technique] for technique in techniques.values() if technique in LOOKS]
+    others = _other_looks(shipped)
+    return {
+        name: LOOKS[technique] if technique in LOOKS else next(others)
+        for name, technique in techniques.items()
+    }
+
+
+def _other_looks(shipped: Sequence[Look]) -> Iterator[Look]:
+    """Looks beside those of techniques, each once; neighbours differ in all that they can."""
+    # Free ones come first, so that a user's technique looks the same beside whatever it stands.
+    palette = (*FREE_COLOURS, *PALETTE) if shipped else (*PALETTE[1:], PALETTE[0])
+    every_marker = (*FREE_MARKERS, *MARKERS) if shipped else MARKERS
+    seen = {look.colour for look in shipped}
+    colours = [colour for colour in palette if colour not in seen]
+    seen = {look.marker for look in shipped}
+    markers = [marker for marker in every_marker if marker not in seen]
+    turns = product(range(len(DASHES)), range(len(markers)))
+    pairs = ((DASHES[(turn + place) % len(DASHES)], markers[place]) for turn, place in turns)
+    taken = {look.in_grey for look in LOOKS.values()}
+    numbers = ((SOLID, f"${number}$") for number in count(1))
+    for number, (dashes, marker) in enumerate(pair for pair in pairs if pair not in taken):
+        yield Look(colours[number % len(colours)], dashes, marker)
+    for number, (dashes, marker) in enumerate(numbers):  # more than a figure can show
+        yield Look(colours[number % len(colours)], dashes, marker)
+
+
+def in_style(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
+    """Decorate a function that draws or writes a figure in this style."""
+
+    @wraps(draw)
+    def drawing(*args: Given.args, **named: Given.kwargs) -> Drawn:
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **named)
+
+    return drawing
+
+
+class StyledFigure(Figure):
+    """A figure that is saved in this style by whoever saves it."""
+
+    savefig = in_style(Figure.savefig)
+
+    def _ipython_display_(self) -> None:
+        """Let a notebook show it once, not at the end of the cell again, as pyplot would."""
+        if "matplotlib.pyplot" in sys.modules and "inline" in matplotlib.get_backend():
+            sys.modules["matplotlib.pyplot"].close(self)
+        raise NotImplementedError  # IPython goes on as with any figure
+
+
+def inches(millimetres: float) -> float:
+    """Length in inches, as Matplotlib takes it."""
+    return millimetres / MM_PER_INCH
+
+
+# A figure with its words and its numbers, and how it is written to a file.
+
+DOTS_PER_INCH = 300
+FINENESS = 1 / 250
+"""Largest deviation of a thinned curve, as a part of the range of its numbers."""
+
+# What would differ from run to run, or from one Matplotlib to the next, is left out.
+_UNDATED = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Numbers of a curve, or of a group of points or bars.
+
+    Parameters
+    ----------
+    gid : str
+        Name of the drawn artist, unique among all figures of a file: letters, digits, hyphens. The
+        artist of a band has it with ``-band``, those of markers with ``-marks``.
+    label : str
+        Name as in the legend.
+    case : str
+        Label of the case; empty where the numbers are of no single case.
+    x, y : ndarray of float [point]
+        Numbers in the units of the axes. Of steps, ``y`` holds from its ``x`` to the next.
+    kind : {'step', 'line', 'points', 'bars'}
+        How they are drawn.
+    lower, upper : ndarray of float [point], optional
+        Bounds of the interval of ``y``; NaN where there is none.
+    x_lower, x_upper : ndarray of float [point], optional
+        Bounds of the interval of ``x``, as of horizontal bars.
+    """
+
+    gid: str
+    label: str
+    case: str
+    x: Floats
+    y: Floats
+    kind: Literal["step", "line", "points", "bars"]
+    lower: Floats | None = None
+    upper: Floats | None = None
+    x_lower: Floats | None = None
+    x_upper: Floats | None = None
+
+    def thinned(self) -> "Series":
+        """Return the series without points of a step curve that nobody would see.
+
+        A point stays where ``y`` or a bound has moved by more than `FINENESS` of its range since
+        the last point that stayed, and so do the first, the last, and those where a bound begins
+        or ends. So a curve that rises or falls all the time keeps some 250 points, and each
+        bound adds as many at most. Series of other kinds stay as they are.
+        """
+        if self.kind != "step" or self.x.size < 2 / FINENESS:
+            return self
+        columns = [column for column in (self.y, self.lower, self.upper) if column is not None]
+        keep = kept_steps(columns, FINENESS)
+        bounds = (None if bound is None else bound[keep] for bound in (self.lower, self.upper))
+        lower, upper = bounds
+        return replace(self, x=self.x[keep], y=self.y[keep], lower=lower, upper=upper)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes of a figure and the numbers that they show.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes.
+    title : str
+        What the panel is about, such as a setting; empty if the figure has a single panel.
+    x_label, y_label : str
+        Labels of the axes, with their units.
+    series : tuple of Series
+        What is drawn.
+    """
+
+    axes: Axes
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure of a results file.
+
+    Parameters
+    ----------
+    name : str
+        Name of its files without suffix, unique among the figures of a file: letters, digits,
+        hyphens. Pages of a figure with many panels end in ``-1``, ``-2``, ...
+    title : str
+        What it shows, in a line.
+    caption : str
+        Population, intervals and assumptions, in sentences.
+    alt : str
+        What can be seen in it, in a sentence or two, for those who cannot see it.
+    figure : matplotlib.figure.Figure
+        The drawing, laid out.
+    panels : tuple of Panel
+        Its parts, with the numbers that they show.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    figure: Figure
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class AbsentFigure:
+    """A figure that cannot be drawn.
+
+    Parameters
+    ----------
+    name, title : str
+        As of `ReportFigure`.
+    reason : str
+        Why there is none, in a sentence.
+    """
+
+    name: str
+    title: str
+    reason: str
+
+
+def check_figure_path(path: Path) -> None:
+    """Refuse a figure that could not be written.
+
+    Raises
+    ------
+    UserError
+        There is no such folder, the suffix names no format, or a file of another kind is there.
+    """
+    make_ready(path, kind_of_name(path, list(FIGURES)))
+
+
+@in_style
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure, all or nothing, in the format that its suffix names.
+
+    Raises
+    ------
+    UserError
+        It cannot be written.
+    """
+    form = path.suffix.removeprefix(".").lower()
+    with whole_file(path, kind_of_name(path, list(FIGURES))) as stream:
+        figure.savefig(stream, format=form, dpi=DOTS_PER_INCH, metadata=_UNDATED[form])
+
+
+def kept_steps(columns: Sequence[Floats], fineness: float) -> Bools:
+    """Steps that a curve and its bounds need to be drawn, bool[step].
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of float [step]
+        Heights and bounds; a bound is NaN where there is none.
+    fineness : float
+        Largest deviation, as a part of the range of a column.
+    """
+    keep = np.zeros(columns[0].size, dtype=bool)
+    keep[[0, -1]] = True
+    for column in columns:
+        keep |= _moves(column, fineness)
+    return keep
+
+
+def _moves(column: Floats, fineness: float) -> Bools:
+    """Where a column has moved by more than the fineness since the last such point."""
+    known = ~np.isnan(column)
+    moves = np.zeros(column.size, dtype=bool)
+    moves[1:] = known[1:] != known[:-1]
+    if not known.any():
+        return moves
+    step = fineness * max(float(np.ptp(column[known])), np.finfo(float).tiny)
+    # Cells of a grid as wide as the fineness: a point stays where another cell begins.
+    cells = np.floor(np.where(known, column, 0.0) / step)
+    moves[1:] |= cells[1:] != cells[:-1]
+    return moves
+
 
 Item = TypeVar("Item")
 

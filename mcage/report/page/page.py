@@ -15,10 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mcage.plain_text import visible, visible_lines
-from mcage.report.page.assumptions import Assumptions
-from mcage.report.page.dark import dark_colours
-from mcage.report.page.svg import PageFigure
-from mcage.report.page.words import Words
+from mcage.report.page.svg import PageFigure, dark_colours
+from mcage.report.page.words import Assumptions, Words
 from mcage.report.references import mcage_bibtex, references_of
 from mcage.report.tables.table import Column, ResultTable
 from mcage.results.header import Header, code_in_words

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from mcage.report.selection import Condition, selected
+from mcage.report.cases import Condition, selected
 from mcage.report.tables.table import ResultTable, estimates, file_column, names, numbers
 from mcage.results.header import OLDEST_STUDY
 from mcage.results.reader import open_results
-from mcage.stats.estimates import CONFIDENCE, Estimate, mean
-from mcage.stats.wording import plus_minus
+from mcage.stats.estimates import CONFIDENCE, Estimate, mean, plus_minus
 
 KEYS = ("variable",)
 """What lines are selected by."""

@@ -14,20 +14,21 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
 from mcage.engines.programs import PROGRAM_BATCH
 from mcage.errors import UserError
+from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import most_instances
-from mcage.lifetime.end_of_life import EndCause, limits_of_batch
+from mcage.lifetime.end_of_life import limits_of_batch
 from mcage.lifetime.faults import SliceLuck
 from mcage.lifetime.feasibility import FaultFreeReplays, Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate
-from mcage.stats.rates import fit_of_share, in_ppm
+from mcage.stats.survival import fit_of_share, in_ppm
 from mcage.studies.rare_events.proposals import EntryProposal, LifeDistribution, Lives, VminGaussian
 from mcage.studies.single_replay import SingleCase
-from mcage.sweep.kernels import kernels_of
+from mcage.sweep.plan import kernels_of
 from mcage.sweep.study import Sweep
-from mcage.variation.fault_maps import NewSlices
+from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
 MOMENT_YEARS = 1e-12

@@ -11,7 +11,7 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import engine_of
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.random import seed_of
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events.case import (

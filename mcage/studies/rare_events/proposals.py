@@ -12,7 +12,7 @@ from scipy.special import betainc, gammainc, log_ndtr, logsumexp, ndtr, ndtri, n
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.random import stream, streams_of
 from mcage.spec.workload_mix import Mix, draw_kernels, kernel_chances
-from mcage.variation.fault_maps import REPAIRED_BITS
+from mcage.variation.fault_models import REPAIRED_BITS
 from mcage.variation.field import node_loads
 from mcage.variation.scenarios import Scenario
 from mcage.variation.vmin_tail import TailCells
@@ -222,7 +222,7 @@ class VminGaussian:
         float64[I, node_rows, node_columns]
             In volts.
         """
-        from mcage.variation.field_sum import triangular_product  # Numba takes long to import
+        from mcage.variation.field import triangular_product  # Numba takes long to import
 
         scenario = self.scenario
         # Not ``@``: BLAS sums in an order that depends on batch and threads.

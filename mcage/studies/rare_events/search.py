@@ -10,9 +10,9 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.stress import TrackedCells
+from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
-from mcage.lifetime.end_of_life import EndCause
 from mcage.random import seed_of, stream
 from mcage.studies.rare_events.case import MOMENT_YEARS, RareCase, effective_number
 from mcage.studies.rare_events.proposals import (

@@ -19,9 +19,9 @@ from matplotlib.ticker import MaxNLocator
 from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
 from mcage.files.atomic import CSV, PNG, make_ready, whole_file
 from mcage.gpu.gating.policies import policy
-from mcage.gpu.gating.rounds import ROUND_SECONDS, ROUNDS
-from mcage.gpu.heterogeneity.designs import nbti_efficiency
-from mcage.report.figures.style import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
+from mcage.gpu.heterogeneity.structures import nbti_efficiency
+from mcage.gpu.nominal import ROUND_SECONDS, ROUNDS
+from mcage.report.figures.sheet import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
 from mcage.studies.reproduction import whole_gpus
 from mcage.studies.reproduction.figure_data import PLOTS, Plot, Table
 from mcage.studies.reproduction.kernel_replays import (

@@ -25,8 +25,7 @@ from mcage.replays.schedule import Schedule, Windows, make_schedule
 from mcage.techniques import Technique, technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.transforms import WAVEFRONT, checked_release, released
-from mcage.variation.fault_maps import fault_map
-from mcage.variation.fault_models import FaultModel
+from mcage.variation.fault_models import FaultModel, fault_map
 from mcage.variation.scenarios import PUBLISHED, scenario
 
 # Duty cycles of the cells of a slice, reduced to what the papers plot.

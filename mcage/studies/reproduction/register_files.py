@@ -33,8 +33,8 @@ from mcage.studies.reproduction.kernel_replays import (
     Run,
 )
 from mcage.techniques import technique
-from mcage.variation.expected import expected_classes
 from mcage.variation.scenarios import PUBLISHED, scenario
+from mcage.variation.vmin_tail import expected_classes
 
 # A printed value as mcage computes it.
 

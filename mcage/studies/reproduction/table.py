@@ -12,8 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from mcage.files.atomic import JSON, make_ready, whole_file
-from mcage.report.tables.table import table_of_texts
-from mcage.report.tables.terminal import fits, print_table
+from mcage.report.tables.table import fits, print_table, table_of_texts
 from mcage.studies.reproduction import register_files, whole_gpus
 from mcage.studies.reproduction.kernel_replays import (
     GPU_PAPERS,

@@ -13,24 +13,24 @@ from rich.console import Console
 from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, Phases, Transistors, nbti_model
 from mcage.gpu.chip import gpu
-from mcage.gpu.gating.kernels import GatedKernel, gated_kernels
 from mcage.gpu.gating.policies import policy
-from mcage.gpu.gating.rounds import ROUND_SECONDS, ROUNDS, Rounds
-from mcage.gpu.gating.time_model import TimeModel
-from mcage.gpu.heterogeneity.aging import Conditions
-from mcage.gpu.heterogeneity.benchmarks import (
+from mcage.gpu.gating.workload import GatedKernel, TimeModel, gated_kernels
+from mcage.gpu.heterogeneity.structures import (
+    BASE_DUTY,
+    DUPLICATION,
     MEAN_BASELINE_DELAY,
     MEAN_L2_BASELINE_DELAY,
+    READINGS,
+    Conditions,
+    HeterogeneousGpu,
+    SequentialL2,
+    TwoStage,
     benchmarks,
+    parts,
 )
-from mcage.gpu.heterogeneity.designs import DUPLICATION, HeterogeneousGpu
-from mcage.gpu.heterogeneity.l2 import SequentialL2
-from mcage.gpu.heterogeneity.parts import parts
-from mcage.gpu.heterogeneity.scheduler import BASE_DUTY, READINGS, TwoStage
-from mcage.gpu.nominal.benchmarks import MEAN as MEAN_ROW
-from mcage.gpu.nominal.benchmarks import benchmark_rows
-from mcage.report.tables.table import table_of_texts
-from mcage.report.tables.terminal import print_table
+from mcage.gpu.nominal import MEAN as MEAN_ROW
+from mcage.gpu.nominal import ROUND_SECONDS, ROUNDS, Rounds, benchmark_rows
+from mcage.report.tables.table import print_table, table_of_texts
 from mcage.studies.reproduction.kernel_replays import MEAN, Published, published_figures
 from mcage.studies.reproduction.register_files import Measured
 

@@ -17,10 +17,9 @@ from mcage.errors import UserError
 from mcage.plain_text import shown
 from mcage.random import stream
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, mean, proportion
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, known_name, mean, proportion
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import life_quantile
-from mcage.stats.wording import known_name
 from mcage.studies.sensitivity.parameters import (
     CONSTANT,
     QUANTITIES,

@@ -15,13 +15,10 @@ from rich.console import Console
 
 from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import csv_text
-from mcage.report.figures.figure import save
-from mcage.report.figures.style import STYLE
-from mcage.report.tables.table import table_of_texts
-from mcage.report.tables.terminal import print_table
+from mcage.report.figures.sheet import STYLE, save
+from mcage.report.tables.table import print_table, table_of_texts
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import CONFIDENCE, Estimate
-from mcage.stats.wording import DASH, life, plain, with_bounds
+from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, life, plain, with_bounds
 from mcage.studies.sensitivity.methods import Bar, Effect, OneAtATime, Sobol
 from mcage.studies.sensitivity.parameters import Value
 

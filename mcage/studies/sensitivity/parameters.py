@@ -14,7 +14,7 @@ from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.aging.nbti.catalogue import CALIBRATED, can_be_calibrated
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.spec.toml_files import read_toml

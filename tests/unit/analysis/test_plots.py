@@ -13,7 +13,7 @@ from tables import each
 
 import mcage
 from mcage.campaign.run import run_campaign
-from mcage.report.figures.survival import curve_of
+from mcage.report.figures.lives import curve_of
 from mcage.stats.survival import CaseLives
 
 

@@ -13,7 +13,7 @@ from tables import each
 
 import mcage
 from mcage.campaign.run import run_campaign
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.report.comparison import compare
 from mcage.results import lazy_store
 from mcage.results.writer import conforming, write_results

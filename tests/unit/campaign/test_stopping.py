@@ -18,15 +18,14 @@ from mcage.campaign.shards import shard_name, write_shard
 from mcage.campaign.stopping import CampaignPrecision, Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.results.header import StoppingRule
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Stopping
 from mcage.stats.estimates import Estimate
-from mcage.stats.precision import Precision
-from mcage.sweep.header import SweepHeader
-from mcage.sweep.stopping import stopping_rule
+from mcage.stats.survival import Precision
+from mcage.sweep.header import SweepHeader, stopping_rule
 
 MOST = 900
 RULE = StoppingRule(0.047, "spill_rate")

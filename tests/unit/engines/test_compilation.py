@@ -26,7 +26,7 @@ from mcage.engines.stress import CellSeconds, Moments, TrackedCells, TrackedSeco
 from mcage.philox import _keep_below
 from mcage.spec import SweepSpec
 from mcage.sweep import compile_beside, run
-from mcage.variation.added_faults import add_faults
+from mcage.variation.fault_models import add_faults
 
 STEPS = (place_and_bound, look, run_together, run_side_by_side)
 LIVES = (_keep_below, add_faults, _find_failing)

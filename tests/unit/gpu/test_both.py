@@ -10,13 +10,12 @@ from tables import each
 from mcage.aging.nbti import nbti_model
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.gpu.both.combination import BothEnd, Clock, GpuRules, combined, too_slow_years
 from mcage.gpu.both.register_files import SliceFates, SmLevel, with_slower_period
 from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.both.study import Both
+from mcage.gpu.both.study import Both, BothEnd, Clock, GpuRules, combined, too_slow_years
 from mcage.gpu.gating.life import SmHistory
-from mcage.gpu.nominal.both import combined_cases
-from mcage.lifetime.end_of_life import EndCause
+from mcage.gpu.nominal import combined_cases
+from mcage.lifetime import EndCause
 from mcage.report.notes import caveats_of
 
 RANGES = {

@@ -12,16 +12,13 @@ from mcage.aging.nbti import Transistors, nbti_model
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-from mcage.gpu.gating.compiled import ranked
-from mcage.gpu.gating.policies import POLICIES, Policy, Readings, policy
-from mcage.gpu.gating.policies.user_defined import CheckedPolicy
-from mcage.gpu.gating.rounds import ROUND_SECONDS, Rounds, closed_form_mitigation
+from mcage.gpu.gating.policies import POLICIES, CheckedPolicy, Policy, Readings, policy, ranked
 from mcage.gpu.gating.spec import MOST_LAUNCHES, GatingSpec, GpuWorkload, read_launches
 from mcage.gpu.gating.study import study_of_header
 from mcage.gpu.gating.workload import kernel_shares
-from mcage.gpu.nominal.gating import OTHER_NAMES
+from mcage.gpu.nominal import OTHER_NAMES, ROUND_SECONDS, Rounds, closed_form_mitigation
 from mcage.report.notes import caveats_of
-from mcage.report.tables.gpu.lives import summarize_file, table_of
+from mcage.report.tables.gpu import summarize_file, table_of
 from mcage.results.reader import read_header
 from mcage.spec.toml_files import read_toml
 

@@ -11,8 +11,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
 from mcage.gpu.gating.policies import Policy
-from mcage.gpu.thermal.floorplan import Floorplan
-from mcage.gpu.thermal.network import ThermalNetwork
+from mcage.gpu.thermal import Floorplan, ThermalNetwork
 
 FIXED = {"model": "fixed", "fixed_kelvin": 353.15}
 EQUAL = {"sigma_systematic_mv": 0.0}

@@ -26,7 +26,7 @@ from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.environment import delay_increase, environment
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.studies.rare_events.case import rare_case
 from mcage.variation.fault_models import fault_model
 

@@ -32,13 +32,14 @@ from mcage.aging.environment import environment
 from mcage.aging.nbti import nbti_model
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import Margins, margins
-from mcage.lifetime.end_of_life import CellLimits, DelayEndByLuck, EndCause
+from mcage.lifetime import EndCause
+from mcage.lifetime.end_of_life import CellLimits, DelayEndByLuck
 from mcage.lifetime.faults import UNLUCKIEST, SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec.epochs import growth_weights, middle_of_growth, middles_of_growth
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace, first_generations
-from mcage.variation.fault_maps import NewSlices
+from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
 ZERO = np.zeros(64, dtype=np.uint32)

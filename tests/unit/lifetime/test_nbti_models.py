@@ -15,7 +15,7 @@ from mcage.aging.environment import dvth_at_delay, environment
 from mcage.aging.nbti import AdditiveModel, NbtiModel, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)

@@ -13,13 +13,11 @@ from tables import each
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.report.cases import Named, Setting
-from mcage.report.figures.figure import FINENESS, Series
-from mcage.report.figures.sheet import Sheet
-from mcage.report.figures.style import LOOKS, looks_of
-from mcage.report.figures.survival import curve_of, draw, draw_survival_of_file, panel_of
-from mcage.report.figures.survival import figure_of as what_panels_share
+from mcage.report.figures.lives import curve_of, draw, draw_survival_of_file, panel_of
+from mcage.report.figures.lives import figure_of as what_panels_share
+from mcage.report.figures.sheet import FINENESS, LOOKS, Series, Sheet, looks_of
 from mcage.stats.survival import CaseLives
 from mcage.techniques.catalogue import TECHNIQUES
 

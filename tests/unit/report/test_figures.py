@@ -16,19 +16,15 @@ from sweep_cases import small_spec
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.engines.interface import fault_free_maps
-from mcage.gpu.both.variables import VARIABLES as BOTH
+from mcage.gpu.both.study import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.lifetime.end_of_life import EndCause
+from mcage.lifetime import EndCause
 from mcage.report.cases import savings_of_all
-from mcage.report.figures import energy, shifts
+from mcage.report.figures import distributions, energy, gpu, shifts
 from mcage.report.figures.catalogue import figures_of, replayed_figures
-from mcage.report.figures.energy import pareto
-from mcage.report.figures.figure import AbsentFigure, ReportFigure, save
-from mcage.report.figures.other_studies import any_study, both
-from mcage.report.figures.sheet import Sheet
-from mcage.report.figures.style import WIDTHS_MM
-from mcage.report.figures.writes import RATES
+from mcage.report.figures.energy import RATES, pareto
+from mcage.report.figures.sheet import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.results.header import Code
 from mcage.results.reader import open_results, read_header
 from mcage.sweep.header import CaseName
@@ -418,7 +414,7 @@ def replayed(header, path):
 
 
 def test_duty_cycles_are_those_of_the_kernels(swept):
-    from mcage.report.recorded_spec import plan_of
+    from mcage.report.notes import plan_of
 
     header = read_header(swept)
     figures = replayed(header, swept)
@@ -542,7 +538,7 @@ def test_a_study_without_figures_of_its_own_has_a_curve_for_each_label():
     results = results_of_both()
     variables = {variable.name: variable for variable in BOTH}
     header = SimpleNamespace(variables=(variables["life_years"], variables["end_cause"]))
-    lives, causes = any_study.draw(header, results, SHEET)
+    lives, causes = distributions.draw(header, results, SHEET)
     (panel,) = lives.panels
     assert panel.x_label == "life (year)"
     assert list(series_by_label(panel)) == [
@@ -599,7 +595,7 @@ def results_of_both():
 
 
 def test_both_levels():
-    figures = {figure.name: figure for figure in both.draw(results_of_both(), SHEET)}
+    figures = {figure.name: figure for figure in gpu.draw_both(results_of_both(), SHEET)}
     assert list(figures) == ["margin-age", "dvth-age", "survival", "causes", "saved", "stress"]
     cells, logic = figures["margin-age"].panels
     assert series_by_label(cells)["default, baseline"].y.tolist() == pytest.approx([5.5, 9.5, 14.5])

@@ -10,16 +10,21 @@ from matplotlib.figure import Figure
 from places import ROOT
 from sweep_cases import small_spec
 
-from mcage.lifetime.end_of_life import EndCause
-from mcage.report.figures.figure import Panel, ReportFigure, Series
-from mcage.report.page.assumptions import assumptions_of
-from mcage.report.page.dark import BACKGROUND, LEAST_CONTRAST, contrast, dark_colours
-from mcage.report.page.numbers import GRID
-from mcage.report.page.svg import _path, page_figure
-from mcage.report.page.words import _killers, _longest, in_a_row
+from mcage.lifetime import EndCause
+from mcage.report.figures.sheet import Panel, ReportFigure, Series
+from mcage.report.page.svg import (
+    BACKGROUND,
+    GRID,
+    LEAST_CONTRAST,
+    _path,
+    contrast,
+    dark_colours,
+    page_figure,
+)
+from mcage.report.page.words import _killers, _longest, assumptions_of, in_a_row
+from mcage.stats.estimates import plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
-from mcage.stats.wording import plus_minus
 
 HORIZON = 10.0
 

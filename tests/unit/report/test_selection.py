@@ -16,11 +16,11 @@ from mcage.aging.nbti import MODEL_NAMES
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
+from mcage.report.cases import Condition, places_where
+from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
+from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.pages import page_text, page_titles
 from mcage.report.references import AUTHORS, TITLE, mcage_bibtex, references, references_of
-from mcage.report.selection import Condition, places_where
-from mcage.report.spec_differences import keys_of, refuse_unmeant, spec_differences
-from mcage.report.whole_folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.results.header import STUDIES
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES

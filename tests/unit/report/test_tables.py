@@ -19,32 +19,32 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.report.console import WIDTH_WITHOUT_TERMINAL, PlainConsole
-from mcage.report.tables.chips import (
+from mcage.report.tables.gpu import summarize_both
+from mcage.report.tables.gpu import table_of_both as both_table
+from mcage.report.tables.lives import summarize_draws
+from mcage.report.tables.lives import table_of_draws as draws_table
+from mcage.report.tables.summary import (
     ChipSummary,
     summarize_chips,
     summarize_chips_of_file,
-    table_of,
+    table_of_chips,
 )
-from mcage.report.tables.draws import summarize_draws
-from mcage.report.tables.draws import table_of as draws_table
-from mcage.report.tables.gpu.both import summarize
-from mcage.report.tables.gpu.both import table_of as both_table
 from mcage.report.tables.table import (
+    WIDTH_WITHOUT_TERMINAL,
+    PlainConsole,
     ResultTable,
     ages,
     csv_of,
     estimates,
     names,
     numbers,
+    print_table,
     remarks,
     sorted_by,
 )
-from mcage.report.tables.terminal import print_table
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming, write_results
-from mcage.stats.estimates import Estimate
-from mcage.stats.wording import plain, plus_minus
+from mcage.stats.estimates import Estimate, plain, plus_minus
 
 NAN, INF = math.nan, math.inf
 LIVES = [Estimate(1234.5, 1200.25, 1250.75), Estimate(INF, 9.5, INF), Estimate(NAN, NAN, NAN)]
@@ -370,7 +370,7 @@ def test_errors_name_the_file(file_of) -> None:
 def test_table(file_of) -> None:
     summaries: list[ChipSummary] = summarize_chips_of_file(file_of(), 8, 1)
     stream = io.StringIO()
-    print_table(table_of(summaries), PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
+    print_table(table_of_chips(summaries), PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     lines = [line.strip() for line in stream.getvalue().splitlines()]
     assert " ".join(lines[:2]) == (
         "6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out; horizon 10 years"
@@ -379,7 +379,7 @@ def test_table(file_of) -> None:
     row = next(line for line in lines if line.startswith("rrcd dvfs"))
     assert f"{summaries[2].median_life_years.value:.2f} [" in row
     assert "delay" in row
-    assert "left out" not in table_of(summarize_chips_of_file(file_of(), 10)).title
+    assert "left out" not in table_of_chips(summarize_chips_of_file(file_of(), 10)).title
 
 
 # ---- command line ------------------------------------------------------------------------------
@@ -520,14 +520,14 @@ def column(table, key):
 
 
 def test_where_all_last_nothing_is_said_of_it():
-    table = both_table(summarize(results()))
+    table = both_table(summarize_both(results()))
     assert [cell.value for cell in column(table, "lasting").cells] == [3, 3, 3, 3]
     assert not column(table, "lasting").heading
     assert "last" not in table.caption
 
 
 def test_where_register_files_fail_the_table_says_of_how_many_it_speaks():
-    table = both_table(summarize(results([(0, 0, 2), (1, 1, 0)])))
+    table = both_table(summarize_both(results([(0, 0, 2), (1, 1, 0)])))
     assert column(table, "lasting").heading == "files last\n[GPUs]"
     assert [cell.value for cell in column(table, "lasting").cells] == [2, 3, 3, 2]
     assert "of the GPUs whose register files last" in table.caption

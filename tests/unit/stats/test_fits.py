@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from tables import each
 
-from mcage.stats.fits import FEWEST_DEATHS, Verdict, fit_distributions
-from mcage.stats.location_scale import (
+from mcage.stats.fits import (
+    FEWEST_DEATHS,
     LogLives,
+    Verdict,
     anderson_darling,
+    fit_distributions,
     lognormal,
     maximum_likelihood,
     weibull,

@@ -12,8 +12,7 @@ from tables import each
 from mcage.stats.estimates import mean
 from mcage.stats.nested import FEWEST_DRAWS, mean_by_draw, quantile_by_draw, share_of_constants
 from mcage.stats.paired import compare_apart, compare_means, outliving, ratio_of_means
-from mcage.stats.precision import mean_precision, quantile_precision
-from mcage.stats.survival import enclosing_ranks, life_quantile
+from mcage.stats.survival import enclosing_ranks, life_quantile, mean_precision, quantile_precision
 
 NAN = math.nan
 

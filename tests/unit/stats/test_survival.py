@@ -13,13 +13,21 @@ from tables import each
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.errors import UserError
-from mcage.lifetime.end_of_life import EndCause
-from mcage.stats.chips import chip_lives
-from mcage.stats.competing_risks import cumulative_incidence
+from mcage.lifetime import EndCause
 from mcage.stats.estimates import Estimate, mean, proportion
-from mcage.stats.rates import HOURS_PER_YEAR, failure_rate, fit_of_share, in_ppm
-from mcage.stats.survival import CaseLives, enclosing_ranks, kaplan_meier, life_quantile
-from mcage.variation.die import die_of
+from mcage.stats.survival import (
+    HOURS_PER_YEAR,
+    CaseLives,
+    chip_lives,
+    cumulative_incidence,
+    enclosing_ranks,
+    failure_rate,
+    fit_of_share,
+    in_ppm,
+    kaplan_meier,
+    life_quantile,
+)
+from mcage.variation.field import die_of
 
 LIVES = st.lists(st.tuples(st.integers(1, 8), st.booleans()), min_size=1, max_size=40)
 

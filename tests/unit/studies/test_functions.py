@@ -14,7 +14,7 @@ import mcage
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
 from mcage.cli.app import app
-from mcage.stats.wording import known_name
+from mcage.stats.estimates import known_name
 from mcage.studies.rare_events.case import estimate
 
 SAMPLE = ROOT / "tests" / "samples" / "mgpusim" / "isa_GPU[1].CU0.debug.zst"

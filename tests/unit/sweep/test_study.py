@@ -21,12 +21,11 @@ from mcage.report.cases import names_in
 from mcage.results.header import header_class
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Variable
-from mcage.sweep import batch, variables
+from mcage.sweep import batch, header
 from mcage.sweep import plan as plan_module
 from mcage.sweep import study as study_module
 from mcage.sweep.batch import batches, compute_batch
-from mcage.sweep.header import SweepHeader
-from mcage.sweep.variables import VARIABLES
+from mcage.sweep.header import VARIABLES, SweepHeader
 
 SMALL = {
     "techniques": ["baseline"],
@@ -108,7 +107,7 @@ def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
         return replace(outcomes, end=MoreOfEnds(end.seconds, end.cause, end.seconds / 2))
 
     monkeypatch.setattr(batch, "simulate_lifetimes", simulate_more)
-    monkeypatch.setattr(variables, "VARIABLES", (*VARIABLES, half))
+    monkeypatch.setattr(header, "VARIABLES", (*VARIABLES, half))
     out = run_campaign(sweep.study, tmp_path / "r.h5", 2)
     with open_results(out) as results:
         assert results["half_life_seconds"].attrs["long_name"] == "half of the life"

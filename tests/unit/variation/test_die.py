@@ -15,14 +15,24 @@ from scipy import stats
 from tables import each
 
 from mcage.errors import UserError
-from mcage.variation.die import die_of, sample_die
-from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
-from mcage.variation.fault_maps import class_shares, faulty_bits
-from mcage.variation.fault_models import FaultModel, fault_model
-from mcage.variation.field import node_factor, node_loads, sample_field, spherical_correlation
-from mcage.variation.field_sum import triangular_product
+from mcage.variation.fault_models import FaultModel, class_shares, fault_model, faulty_bits
+from mcage.variation.field import (
+    die_of,
+    node_factor,
+    node_loads,
+    sample_die,
+    sample_field,
+    spherical_correlation,
+    triangular_product,
+)
 from mcage.variation.scenarios import scenario
-from mcage.variation.vmin_tail import expected_tail_cells, sample_tail
+from mcage.variation.vmin_tail import (
+    check_vdd,
+    expected_classes,
+    expected_reliable_entries,
+    expected_tail_cells,
+    sample_tail,
+)
 
 CLUSTERED = scenario("clustered")
 SPREAD = replace(CLUSTERED, sigma_die_volts=0.02)

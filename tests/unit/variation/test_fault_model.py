@@ -10,13 +10,19 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA, SliceGeometry
-from mcage.variation.expected import expected_classes
-from mcage.variation.fault_maps import EntryFaults, NewSlices, class_shares, fault_map, faulty_bits
-from mcage.variation.fault_models import FaultModel, fault_model
-from mcage.variation.modes import MODES
-from mcage.variation.published_table import exact_counts, sample_table
-from mcage.variation.scenarios import PUBLISHED, SCENARIOS, ArraySize, constants, scenario
-from mcage.variation.vmin_tail import TailCells, sample_tail
+from mcage.variation.fault_models import (
+    EntryFaults,
+    FaultModel,
+    NewSlices,
+    class_shares,
+    exact_counts,
+    fault_map,
+    fault_model,
+    faulty_bits,
+    sample_table,
+)
+from mcage.variation.scenarios import MODES, PUBLISHED, SCENARIOS, ArraySize, constants, scenario
+from mcage.variation.vmin_tail import TailCells, expected_classes, sample_tail
 
 
 def all_of(cells: TailCells) -> np.ndarray:

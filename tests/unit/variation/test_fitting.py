@@ -8,9 +8,17 @@ from scipy import stats
 from scipy.integrate import trapezoid
 
 from mcage.errors import UserError
-from mcage.variation.fitting import TwoLevels, fit_vmin, read_counts, shipped_counts
-from mcage.variation.fitting.counts import FaultCounts
-from mcage.variation.fitting.likelihood import AllTogether, EachArray, SomeShares, observed
+from mcage.variation.fitting import (
+    AllTogether,
+    EachArray,
+    FaultCounts,
+    SomeShares,
+    TwoLevels,
+    fit_vmin,
+    observed,
+    read_counts,
+    shipped_counts,
+)
 from mcage.variation.scenarios import scenario
 
 TRUTH = TwoLevels(0.394, 0.0186, 0.0326)

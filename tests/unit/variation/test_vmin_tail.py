@@ -14,14 +14,25 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.random import stream, variation_stream
-from mcage.variation import published_table
-from mcage.variation.expected import check_vdd, expected_classes, expected_reliable_entries
-from mcage.variation.fault_maps import class_shares, faulty_bits
-from mcage.variation.fault_models import FaultModel, fault_model
+from mcage.variation import fault_models
+from mcage.variation.fault_models import (
+    FaultModel,
+    class_shares,
+    fault_model,
+    faulty_bits,
+    select_attempts,
+    worst_class_deviation,
+)
 from mcage.variation.field import sample_field
-from mcage.variation.published_table import select_attempts, worst_class_deviation
 from mcage.variation.scenarios import PUBLISHED, scenario
-from mcage.variation.vmin_tail import TailCells, expected_tail_cells, sample_tail
+from mcage.variation.vmin_tail import (
+    TailCells,
+    check_vdd,
+    expected_classes,
+    expected_reliable_entries,
+    expected_tail_cells,
+    sample_tail,
+)
 
 CLUSTERED = scenario("clustered")
 LOW = {"common": 0.37, "clustered": 0.46, "dispersed": 0.33}
@@ -411,16 +422,16 @@ def test_other_vdd_is_refused() -> None:
 
 def test_hopeless_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message gives the closest of all maps, so that a tolerance can be chosen."""
-    monkeypatch.setattr(published_table, "MAX_ATTEMPTS", 40)
+    monkeypatch.setattr(fault_models, "MAX_ATTEMPTS", 40)
     seen = []
-    deviations_of = published_table._deviations
+    deviations_of = fault_models._deviations
 
     def record(*arguments: object) -> np.ndarray:
         found = deviations_of(*arguments)  # type: ignore[arg-type]
         seen.append(found[-1])
         return found
 
-    monkeypatch.setattr(published_table, "_deviations", record)
+    monkeypatch.setattr(fault_models, "_deviations", record)
     model = FaultModel(COMMON, "varius-selected", tolerance=0.001)
     with pytest.raises(UserError) as refused:
         model.sample(1, np.array([9]), 0.4)

@@ -1,1 +1,0 @@
-"""Figures of studies of whole GPUs, and of studies that a user has made."""

@@ -1,1 +1,0 @@
-"""Tables of studies of whole GPUs."""
