@@ -1,7 +1,6 @@
 """`results.mcage`: statistics, tables and figures of the results of a study."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -21,6 +20,7 @@ from mcage.analysis.grid import (
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.notes import caveats_of, note_on_code
+from mcage.report.presentation import presentation_of
 from mcage.stats.estimates import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -275,8 +275,8 @@ class Analysis(Plots):
         results = with_lives(self._results)
         header = header_of(results)
         warn_of_dependence(header)
-        module = import_module(header.table)
-        whole = module.table_of(module.summarize(results))
+        shown = presentation_of(header)
+        whole = shown.table_of(shown.summarize(results))
         tables = (whole, *whole.below)
         if not 0 <= table < len(tables):
             raise UserError(f"table {table}: this study has the tables 0 ... {len(tables) - 1}")

@@ -10,7 +10,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.analysis.grid import GridCase, cases_of, header_of, lives_in, study_of, whole_histogram
+from mcage.analysis.grid import (
+    GridCase,
+    cases_of,
+    grid_of,
+    header_of,
+    lives_in,
+    study_of,
+    whole_histogram,
+)
 from mcage.errors import UserError
 from mcage.report.cases import Named, Setting, by_setting, identities, names_for, with_names
 from mcage.report.figures import energy, shifts
@@ -51,7 +59,7 @@ class FigureOptions:
 def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
     names = names_for([header_of(results)], options.labels)
-    if study_of(results) == "sweep":
+    if grid_of(results) == ("case",):
         what, cases = "slices", _numbers(results, names, life_figures)
     else:
         what, cases = (
@@ -128,7 +136,7 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
     UserError
         These are not results of a sweep, or a variable has been left out.
     """
-    if study_of(results) != "sweep":
+    if grid_of(results) != ("case",):
         raise UserError(
             f"this figure is of sweeps, and these are results of the study {study_of(results)!r}: "
             "mcage report draws its figures"

@@ -16,22 +16,11 @@ from xarray.core.dtypes import maybe_promote
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import find_case
-from mcage.report.notes import slices_that_depend
+from mcage.report.presentation import presentation_of
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.reader import read_header
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
-
-GRID = {
-    "sweep": ("case",),
-    "gpu-gating": ("policy",),
-    "gpu-both": ("policy", "technique"),
-    "gpu-heterogeneity": ("reading", "design"),
-}
-"""Dimensions along which the studies of mcage compare; another study has none."""
-
-READ_BY_PLACE = ("gpu-both", "gpu-heterogeneity")
-"""Studies whose tables compare with the first case, or know cases by their places."""
 
 
 class DependentSlicesWarning(UserWarning):
@@ -93,7 +82,7 @@ def header_of(results: xr.Dataset) -> Header:
 
 def warn_of_dependence(header: Header) -> None:
     """Warn where slices share dies that differ: intervals take them for independent."""
-    if (slices := slices_that_depend(header)) > 1:
+    if (slices := header.dependent_instances) > 1:
         warnings.warn(
             f"{slices} slices share each die, and dies differ: slices are not independent, so that "
             "intervals are too narrow",
@@ -104,7 +93,7 @@ def warn_of_dependence(header: Header) -> None:
 
 def grid_of(results: xr.Dataset) -> tuple[str, ...]:
     """Dimensions along which the cases of a study lie."""
-    return GRID.get(study_of(results), ())
+    return presentation_of(header_of(results)).grid
 
 
 def with_grid(results: xr.Dataset) -> xr.Dataset:
@@ -116,8 +105,9 @@ def with_grid(results: xr.Dataset) -> xr.Dataset:
         There are no instances or cases, a dimension of a life has been cut, or cases lie along
         the dimensions of a cube.
     """
-    grid = grid_of(results)
     header = header_of(results)
+    shown = presentation_of(header)
+    grid = shown.grid
     for dim in (*grid, "instance"):
         if dim not in results.dims and dim in results.coords:
             if results[dim].dims:
@@ -136,13 +126,12 @@ def with_grid(results: xr.Dataset) -> xr.Dataset:
         if variable.name in results and set(results[variable.name].dims) == set(variable.dims)
     }
     results = results.assign(turned)
-    study = study_of(results)
     for coordinate in header.coordinates:
         name = coordinate.variable.name
         if coordinate.variable.dims != (name,) or name == "instance" or name not in results.coords:
             continue
         left, whole = results[name].size, len(coordinate.values)
-        if left != whole and (name not in grid or study in READ_BY_PLACE):
+        if left != whole and (name not in grid or shown.reads_by_place):
             raise UserError(
                 f"{left} of {whole} of the dimension {name!r} are left: select only cases and "
                 "instances before statistics are computed"

@@ -228,10 +228,9 @@ def run_study(
     UserError
         No file is named; or as `mcage.campaign.run.run_campaign`.
     """
-    from importlib import import_module
-
     from mcage.campaign.progress import progress_on_stderr
     from mcage.report.notes import note_on_caveats
+    from mcage.report.presentation import presentation_of
     from mcage.report.tables.table import console, print_table
     from mcage.results.reader import read_header
     from mcage.stats.estimates import plain
@@ -242,12 +241,12 @@ def run_study(
     if path is None:
         return
     header = read_header(path)
-    table = import_module(header.table)
-    summaries = table.summarize_file(path)
+    shown = presentation_of(header)
+    summaries = shown.summarize_file(path)
     if json:
         typer.echo(dumps(plain(summaries), indent=2, allow_nan=False))
     else:
-        print_table(table.table_of(summaries), console())
+        print_table(shown.table_of(summaries), console())
         if caveats := note_on_caveats(header):
             typer.echo(visible(caveats))
         typer.echo(visible(str(path)))

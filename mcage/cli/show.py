@@ -285,14 +285,13 @@ def _show_cases(
     headers: Mapping[Path, "Header"], where: Sequence["Condition"], form: _Form
 ) -> None:
     """Show the cases of all files, and what their lots and their constants make uncertain."""
-    from importlib import import_module
-
+    from mcage.report.presentation import presentation_of
     from mcage.report.tables import lives
     from mcage.stats.estimates import plain
 
     files = list(headers)
-    module = import_module(headers[files[0]].table)
-    lines = [(path, summary) for path in files for summary in module.summarize_file(path, where)]
+    shown = presentation_of(headers[files[0]])
+    lines = [(path, summary) for path in files for summary in shown.summarize_file(path, where)]
     drawn = [
         (path, summary)
         for path, header in headers.items()
@@ -311,7 +310,7 @@ def _show_cases(
         return
     several = len(files) > 1
     paths, summaries = zip(*lines, strict=True)
-    table = module.table_of(summaries, paths if several else ())
+    table = shown.table_of(summaries, paths if several else ())
     if drawn:
         paths, summaries = zip(*drawn, strict=True)
         below = lives.table_of_draws(summaries, paths if several else ())

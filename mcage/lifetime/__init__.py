@@ -2,6 +2,8 @@
 
 from enum import IntEnum
 
+import numpy as np
+
 
 class EndCause(IntEnum):
     """Why a life ended."""
@@ -16,3 +18,13 @@ class EndCause(IntEnum):
     """A register found neither a home in the slice nor room in the LDS; or no whole window did."""
     SPILL_LIMIT = 4
     """There was room, but more of the register writes went to the LDS than the limit allows."""
+
+
+TRANSISTORS = ("T0", "T1")
+"""PMOS transistors of a cell: T0 ages while it holds '0', T1 while it holds '1'."""
+
+WRITE_KINDS = ("regular", "to_reliable", "to_faulty", "lds")
+"""Kinds of register writes, as of `mcage.replays.outcome.Counters`."""
+
+DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
+"""Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
+from mcage.lifetime import TRANSISTORS
 from mcage.plain_text import shortened, shown
 from mcage.report.cases import CASE_KEYS, Condition, find_case, labels_of, lives_of, places_where
 from mcage.report.tables.table import (
@@ -33,7 +34,6 @@ from mcage.stats.paired import (
     compare_means,
     outliving,
 )
-from mcage.sweep.header import TRANSISTORS, SweepHeader
 
 # In what the specs of two results files differ, key by key.
 
@@ -655,7 +655,7 @@ def compare_files(
         opened = [files.enter_context(open_results(path)) for path in (first, second)]
         if paired:
             opened = _on_common_instances(opened, (first, second))
-        cases = [_cases(results, header) for results, header in zip(opened, headers, strict=True)]
+        cases = [_cases(results) for results in opened]
         common = [label for label in cases[0] if label in cases[1]]
         if not common:
             raise UserError(
@@ -664,7 +664,7 @@ def compare_files(
             )
         if where:
             common = _selected(common, cases[0], where)
-        compare = _sweep_pair if isinstance(headers[0], SweepHeader) else _study_pair
+        compare = _slices_pair if "case" in opened[0].dims else _study_pair
         pairs = [
             compare(label, cases[0][label].part, cases[1][label].part, paired) for label in common
         ]
@@ -704,9 +704,9 @@ def _on_common_instances(
     return [results.isel(instance=at) for results, at in zip(opened, places, strict=True)]
 
 
-def _cases(results: xr.Dataset, header: Header) -> dict[str, _Case]:
+def _cases(results: xr.Dataset) -> dict[str, _Case]:
     """Cases of a file by their labels; those of other studies are places of its dimensions."""
-    if isinstance(header, SweepHeader):
+    if "case" in results.dims:
         of_sweep = (results.isel(case=place) for place in range(results.sizes["case"]))
         return {
             str(part["case"].item()): _Case(
@@ -739,7 +739,7 @@ def _selected(
     return [named[place] for place in places]
 
 
-def _sweep_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
+def _slices_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
     if paired:
         comparison = compare_cases(case, other)
         return Pair(label, lines_of(comparison), comparison.outliving)

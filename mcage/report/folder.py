@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -31,17 +30,15 @@ from mcage.report.cases import (
     summarized,
     with_names,
 )
-from mcage.report.figures.catalogue import figures_of
 from mcage.report.figures.sheet import WIDTHS_MM, AbsentFigure, ReportFigure, save
 from mcage.report.notes import notes_on
 from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
 from mcage.report.page.svg import page_figure
-from mcage.report.page.words import assumptions_of, words_of
+from mcage.report.presentation import figures_of, presentation_of
 from mcage.report.tables import lives
 from mcage.report.tables.table import ResultTable, csv_of, renamed_in
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
-from mcage.sweep.header import SweepHeader
 
 # A folder of a report that is either there and whole, or not there.
 #
@@ -180,6 +177,9 @@ def _digest(place: Path) -> str:
     return hashlib.blake2b(os.fsencode(place.name), digest_size=6).hexdigest()
 
 
+Summarize = Callable[[Path], Sequence[Any]]
+"""What summarizes a file."""
+
 PAGE = "index.html"
 TABLE = "table"
 
@@ -255,10 +255,9 @@ def _header_of(path: Path, where: Sequence[Condition]) -> Header:
     header = read_header(path)
     if not where:
         return header
-    if not isinstance(header, SweepHeader):
+    if not any(label.variable.name == "case" for label in header.coordinates):
         raise UserError(f"--where is for sweeps; {path} holds the study {shown(header.study)}")
-    labels = summarized(path, labels_of, where)
-    return replace(header, cases=tuple(case for case in header.cases if case.label in labels))
+    return header.of_cases(summarized(path, labels_of, where))
 
 
 def _refuse_twice(paths: Sequence[Path]) -> None:
@@ -357,8 +356,8 @@ class _Report:
         return Source(
             name=self._shown[path],
             header=header,
-            words=words_of(header, results),
-            assumptions=assumptions_of(header),
+            words=presentation_of(header).words(header, results),
+            assumptions=presentation_of(header).assumptions(header),
             notes=(*notes_on(path, header), *self._selection),
             spec_name=spec_name,
         )
@@ -387,36 +386,34 @@ class _Report:
 
     def _table(self, paths: Sequence[Path]) -> tuple[ResultTable, tuple[str, ...]]:
         """Table of all cases, and of each of its lines the case, with the number of its file."""
-        module, several = import_module(self._headers[paths[0]].table), len(paths) > 1
+        shown, several = presentation_of(self._headers[paths[0]]), len(paths) > 1
         where = self._options.where
-        table, pairs = self._joined(
-            module, partial(module.summarize_file, where=where), paths, several
-        )
+        summarize: Summarize = partial(shown.summarize_file, where=where)
+        table, pairs = self._joined(shown.table_of, summarize, paths, several)
         if drawn := [path for path in paths if getattr(self._headers[path], "draws", ())]:
             summarize = partial(lives.summarize_draws_of_file, where=where)
-            of_draws, _ = self._joined(lives, summarize, drawn, several)
+            of_draws, _ = self._joined(lives.table_of_draws, summarize, drawn, several)
             table = replace(table, below=(*table.below, of_draws))
         cases = [
             f"{self._number(path)} {label}"
             for path in paths
             for label in cases_of(
-                self._headers[path], module.table_of([row for of, row in pairs if of == path])
+                self._headers[path], shown.table_of([row for of, row in pairs if of == path])
             )
         ]
         return table, tuple(cases)
 
     def _joined(
         self,
-        module: ModuleType,
-        summarize: Callable[[Path], Sequence[object]],
+        table_of: Callable[..., ResultTable],
+        summarize: Summarize,
         paths: Sequence[Path],
         several: bool,
     ) -> tuple[ResultTable, list[tuple[Path, object]]]:
         """Table of what files hold, with their names if asked for, and what it is made of."""
         pairs = [(path, row) for path in paths for row in summarize(path)]
         files = [Path(self._shown[path]) for path, _ in pairs] if several else []
-        table: ResultTable = module.table_of([row for _, row in pairs], files)
-        return table, pairs
+        return table_of([row for _, row in pairs], files), pairs
 
     def _figures(self, path: Path, results: xr.Dataset) -> Iterator[Shown]:
         """Write the figures of a results file, and yield them for the page."""

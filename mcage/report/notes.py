@@ -2,22 +2,14 @@
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
 from mcage.errors import UserError
-from mcage.plugins import is_plugin
 from mcage.results.header import Header, code_in_words
-from mcage.spec import SweepSpec
 from mcage.spec.sections import Aging, Costs, Faults
-from mcage.sweep.header import SweepHeader
-from mcage.variation.scenarios import scenario
 from mcage.version import running_code
-
-if TYPE_CHECKING:
-    from mcage.sweep.plan import SweepPlan
-
 
 # The spec that a results file holds as text: parts of it, and the plan that it makes again.
 
@@ -57,33 +49,6 @@ def aging_of(spec_toml: str) -> Aging:
     return _part(spec_toml, "aging", Aging)
 
 
-def plan_of(header: SweepHeader) -> "SweepPlan":
-    """Plan of the sweep of a results file, to replay its kernels and to draw its dies again.
-
-    Other code than that of the file may make it: see `mcage.report.notes.note_on_code`.
-
-    No module of a user is imported because a file names it.
-
-    Raises
-    ------
-    UserError
-        The plan would not be that of the file: it has plug-ins, or its traces are not at hand, or
-        these, its techniques or its model are others by now.
-    """
-    from mcage.engines.select import select_engine
-    from mcage.sweep.study import Sweep
-
-    spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
-    named = [*spec.techniques, spec.aging.model, str(spec.aging.pbti)]
-    if plugins := [name for name in named if is_plugin(name)]:
-        raise UserError(f"it needs user-defined code, {plugins[0]}, which no report imports")
-    engine, _ = select_engine("numba", None)
-    sweep = Sweep(spec, engine)
-    if sweep.header.spec_digest != header.spec_digest:
-        raise UserError("its traces, techniques or model are others by now")
-    return sweep.plan
-
-
 def _part(spec_toml: str, name: str, model: type[Part]) -> Part:
     try:
         return model.model_validate(tomllib.loads(spec_toml).get(name, {}))
@@ -93,25 +58,6 @@ def _part(spec_toml: str, name: str, model: type[Part]) -> Part:
 
 RANGES = 8
 """Ranges of missing instances that are named."""
-
-
-def slices_that_depend(header: Header) -> int:
-    """Number of successive slices that are not independent of one another; 1 if all are.
-
-    Raises
-    ------
-    UserError
-        Its spec is not one of a sweep.
-    """
-    if not isinstance(header, SweepHeader):
-        return 1
-    faults = faults_of(header.spec_toml)
-    sigma_volts = faults.sigma_die_volts
-    differ = any(
-        (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-        for case in header.cases
-    ) or bool(header.draws)
-    return faults.slices_per_chip if differ else 1
 
 
 def note_on_shared_dies(path: Path | None, header: Header) -> str:
@@ -130,7 +76,7 @@ def note_on_shared_dies(path: Path | None, header: Header) -> str:
         Its spec is not one of a sweep.
     """
     try:
-        slices = slices_that_depend(header)
+        slices = header.dependent_instances
     except UserError as error:
         raise UserError(f"{path}: {error}" if path else str(error)) from error
     if slices == 1:

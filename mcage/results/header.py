@@ -1,17 +1,18 @@
 """What a file of results says about itself: which study wrote it, of which spec, on which engine.
 
-A study that ships with mcage has a class of its own, with what it alone knows; `STUDIES` names
-these. The files of any other study declare their variables and coordinates themselves.
+A study may have a class of its own, with what it alone knows, and registers it by an entry point
+of the group ``mcage.studies``, or by `register` in the running process. The files of any other
+study declare their variables and coordinates themselves.
 """
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
-from importlib import import_module
+from importlib.metadata import entry_points
 from itertools import chain, pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -26,13 +27,8 @@ SCHEMA_VERSION = 7
 EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
 """Fields of a header that say how many instances there are, and decide none of them."""
 
-STUDIES = {
-    "sweep": "mcage.sweep.header:SweepHeader",
-    "gpu-gating": "mcage.gpu.gating.study:GatingHeader",
-    "gpu-heterogeneity": "mcage.gpu.heterogeneity.study:HeterogeneityHeader",
-    "gpu-both": "mcage.gpu.both.study:BothHeader",
-}
-"""Studies that ship with mcage, and their headers; nothing else is imported by a file's word."""
+STUDIES = "mcage.studies"
+"""Group of the entry points that name studies and the classes of their headers."""
 
 OLDEST_STUDY = "sweep"
 """The study of files that do not name theirs."""
@@ -104,8 +100,11 @@ class Header(ABC):
     command: ClassVar[str] = ""
     """Command line that computes the study, but for spec and output; empty where there is none."""
 
-    table: ClassVar[str] = "mcage.report.tables.any_study"
-    """Module that makes the table of `mcage show`: `summarize`, `summarize_file` and `table_of`."""
+    presentation: ClassVar[str] = ""
+    """How the study is shown: the `mcage.report.presentation.Presentation`, as ``module:NAME``.
+
+    Empty: by what its files declare.
+    """
 
     def __post_init__(self) -> None:
         if self.instances < 1:
@@ -140,6 +139,21 @@ class Header(ABC):
     @abstractmethod
     def study(self) -> str:
         """Name of the study."""
+
+    @property
+    def dependent_instances(self) -> int:
+        """Number of successive instances that are not independent of one another; 1 if all are.
+
+        Raises
+        ------
+        UserError
+            The spec is not one of the study.
+        """
+        return 1
+
+    def of_cases(self, labels: Collection[str]) -> "Header":
+        """Header of the cases with these labels alone, of a study that has cases."""
+        return self
 
     @property
     @abstractmethod
@@ -341,13 +355,41 @@ INSTANCE = Variable("instance", ("instance",), "int64", "1", "instance")
 """What all results files label their instances with."""
 
 
+AnyHeader = TypeVar("AnyHeader", bound=Header)
+
+_registered: dict[str, type[Header]] = {}
+
+
+def register(study: str) -> Callable[[type[AnyHeader]], type[AnyHeader]]:
+    """Make a class that of the headers of a study, in the running process.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study, as its files say it.
+    """
+
+    def registered(header: type[AnyHeader]) -> type[AnyHeader]:
+        _registered[study] = header
+        return header
+
+    return registered
+
+
 def header_class(study: str) -> type[Header]:
-    """Class of the headers of a study."""
-    if study not in STUDIES:
-        return DeclaredHeader
-    module, _, name = STUDIES[study].partition(":")
-    chosen: type[Header] = getattr(import_module(module), name)
-    return chosen
+    """Class of the headers of a study.
+
+    No more than what is installed, or has registered itself, is imported because a file names it.
+    """
+    if study not in _registered:
+        installed = entry_points(group=STUDIES, name=study)
+        _registered[study] = installed[study].load() if installed.names else DeclaredHeader
+    return _registered[study]
+
+
+def studies() -> tuple[str, ...]:
+    """Names of the studies that are installed."""
+    return tuple(sorted(entry_points(group=STUDIES).names))
 
 
 def code_in_words(codes: Iterable[Code]) -> str:

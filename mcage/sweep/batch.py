@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
 from mcage.engines.programs import PROGRAM_BATCH
+from mcage.lifetime import DVTH_BIN_EDGES_MV
 from mcage.lifetime.degradation import most_instances
 from mcage.lifetime.end_of_life import CellLimits, luck_and_limits
 from mcage.lifetime.faults import BatchLuck, SliceLuck
@@ -17,7 +18,7 @@ from mcage.lifetime.outcomes import Consumption, LifeOutcomes, Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream_key
 from mcage.spec import SweepSpec
-from mcage.sweep.header import DRAW, DVTH_BIN_EDGES_MV, variables
+from mcage.sweep.header import DRAW, variables
 from mcage.sweep.plan import PlannedCase, SweepPlan, kernels_of_periods
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells

@@ -2,16 +2,15 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mcage.errors import UserError
-from mcage.lifetime import EndCause
+from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, EndCause
+from mcage.report.notes import faults_of
 from mcage.results.header import INSTANCE, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable, flags_of
 from mcage.spec import SweepSpec
@@ -27,12 +26,6 @@ from mcage.variation.scenarios import scenario
 # `InstanceConstants`). Where the field has another unit than the file, or another name,
 # `mcage.sweep.batch` says how the one becomes the other. Shards, the merge, the results file and
 # its validation follow this list.
-
-DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
-"""Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""
-
-WRITE_KINDS = ("regular", "to_reliable", "to_faulty", "lds")
-TRANSISTORS = ("T0", "T1")
 
 _LIFE = ("case", "instance")
 _EPOCH = ("case", "instance", "epoch")
@@ -463,7 +456,7 @@ class SweepHeader(Header):
     technique_names: tuple[tuple[str, str], ...] = ()
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
-    table: ClassVar[str] = "mcage.report.tables.summary"
+    presentation: ClassVar[str] = "mcage.sweep.presentation:SweepPresentation"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -485,6 +478,27 @@ class SweepHeader(Header):
     def study(self) -> str:
         """The name of sweeps in files."""
         return "sweep"
+
+    @property
+    def dependent_instances(self) -> int:
+        """Slices of a chip, where dies differ.
+
+        Raises
+        ------
+        UserError
+            Its spec is not one of a sweep.
+        """
+        faults = faults_of(self.spec_toml)
+        sigma_volts = faults.sigma_die_volts
+        differ = any(
+            (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
+            for case in self.cases
+        ) or bool(self.draws)
+        return faults.slices_per_chip if differ else 1
+
+    def of_cases(self, labels: Collection[str]) -> "SweepHeader":
+        """As `Header.of_cases`."""
+        return replace(self, cases=tuple(case for case in self.cases if case.label in labels))
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -21,8 +21,8 @@ import xarray as xr
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.axes import Axes
 
+from mcage.gpu.heterogeneity.presentation import HeterogeneityPresentation
 from mcage.report.figures.sheet import GREY, STYLE
-from mcage.report.tables.gpu import summarize_file_heterogeneity
 from mcage.results.reader import open_results
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def lines(path: Path) -> list[list[str]]:
                 )
             ),
         ]
-        for reading in summarize_file_heterogeneity(path)
+        for reading in HeterogeneityPresentation().summarize_file(path)
         for order in reading.orders
     ]
 

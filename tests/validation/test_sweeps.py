@@ -32,7 +32,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs import conventional
 from mcage.engines.stress import dvth_histogram
-from mcage.lifetime import EndCause
+from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
 from mcage.lifetime.feasibility import fault_free_replays
 from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
@@ -40,7 +40,6 @@ from mcage.replays.prepare import prepare
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming
 from mcage.studies.rare_events.case import rare_case
-from mcage.sweep.header import DVTH_BIN_EDGES_MV
 from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES

@@ -370,7 +370,7 @@ class BothHeader(GatingHeader):
     """A study of both levels as its files know it."""
 
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
-    table: ClassVar[str] = "mcage.report.tables.gpu"
+    presentation: ClassVar[str] = "mcage.gpu.both.presentation:BothPresentation"
 
     @property
     def _gating(self) -> dict[str, Any]:

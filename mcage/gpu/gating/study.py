@@ -172,7 +172,7 @@ class GatingHeader(DeclaredHeader):
     """A study of SM gating as its files know it."""
 
     command: ClassVar[str] = "mcage gpu gating"
-    table: ClassVar[str] = "mcage.report.tables.gpu"
+    presentation: ClassVar[str] = "mcage.gpu.gating.presentation:GatingPresentation"
 
     @property
     def caveats(self) -> tuple[str, ...]:

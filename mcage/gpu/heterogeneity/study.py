@@ -284,7 +284,7 @@ class HeterogeneityHeader(DeclaredHeader):
     """A study of heterogeneous structures as its files know it."""
 
     command: ClassVar[str] = "mcage gpu heterogeneity"
-    table: ClassVar[str] = "mcage.report.tables.gpu"
+    presentation: ClassVar[str] = "mcage.gpu.heterogeneity.presentation:HeterogeneityPresentation"
 
 
 class Heterogeneity:

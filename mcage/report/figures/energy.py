@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
+from mcage.lifetime import WRITE_KINDS
 from mcage.report.cases import Named, Setting, by_setting, identities, lives_of, savings_of_all
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.lives import NEVER_WORK
@@ -40,7 +41,6 @@ from mcage.report.figures.sheet import (
 )
 from mcage.report.notes import costs_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion, wilson
-from mcage.sweep.header import WRITE_KINDS
 
 VARIABLES = ("life_years", "end_cause", "energy_saving_nominal")
 NAME = "energy-life"

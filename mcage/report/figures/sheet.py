@@ -22,6 +22,7 @@ from matplotlib.path import Path as Shape
 from mcage.files.atomic import FIGURES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import shown, visible
 from mcage.report.notes import caveats_of
+from mcage.report.presentation import presentation_of
 from mcage.results.header import Header
 from mcage.stats.estimates import CONFIDENCE, Bools, Floats
 
@@ -436,14 +437,6 @@ LINE_MM = LINE * SMALL * MM_PER_INCH / POINTS_PER_INCH
 LABELS_MM = 16.0
 """Height of the title and of the labels of a panel."""
 
-INSTANCES = {
-    "sweep": "instances per case",
-    "gpu-gating": "GPUs",
-    "gpu-both": "GPUs",
-    "gpu-heterogeneity": "draws",
-}
-"""What the instances of a study are."""
-
 
 @dataclass(frozen=True)
 class Sheet:
@@ -471,7 +464,7 @@ class Sheet:
     @classmethod
     def of(cls, header: Header, width_mm: float) -> "Sheet":
         """Sheet of a width for the figures of a file, by its header."""
-        population = f"{header.holds:,} {INSTANCES.get(header.study, 'instances')}"
+        population = f"{header.holds:,} {presentation_of(header).instances}"
         return cls(width_mm, population, tuple(map(visible, caveats_of(header))))
 
     def captioned(self, caption: str) -> str:

@@ -16,11 +16,10 @@ from markupsafe import Markup
 
 from mcage.plain_text import visible, visible_lines
 from mcage.report.page.svg import PageFigure, dark_colours
-from mcage.report.page.words import Assumptions, Words
+from mcage.report.presentation import Assumptions, Words
 from mcage.report.references import mcage_bibtex, references_of
 from mcage.report.tables.table import Column, ResultTable
 from mcage.results.header import Header, code_in_words
-from mcage.sweep.header import SweepHeader
 from mcage.version import running_code
 
 MOST_CHOICES = 40
@@ -163,8 +162,9 @@ def cases_of(header: Header, table: ResultTable) -> list[str]:
     table : ResultTable
         Its table.
     """
-    if isinstance(header, SweepHeader):
-        return [visible(case.label) for case in header.cases]
+    labels = [c.values for c in header.coordinates if c.variable.name == "case"]
+    if labels:
+        return [visible(str(label)) for label in labels[0]]
     parts = [column.cells for column in table.columns if column.key in PARTS]
     return [visible(" ".join(cell.text for cell in cells)) for cells in zip(*parts, strict=True)]
 

@@ -12,7 +12,7 @@ import xarray as xr
 
 from mcage.costs import Technology
 from mcage.errors import UserError
-from mcage.lifetime import EndCause
+from mcage.lifetime import TRANSISTORS, EndCause
 from mcage.report.cases import CAUSES, Condition, Setting, lives_of, savings_of_all, summarized
 from mcage.report.notes import costs_of, faults_of
 from mcage.report.tables.table import (
@@ -28,7 +28,6 @@ from mcage.report.tables.table import (
 )
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, plus_minus, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
-from mcage.sweep.header import TRANSISTORS
 from mcage.variation.scenarios import scenario
 
 __all__ = [

@@ -13,12 +13,12 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.gpu.gating.policies import POLICIES, CheckedPolicy, Policy, Readings, policy, ranked
+from mcage.gpu.gating.presentation import GatingPresentation
 from mcage.gpu.gating.spec import MOST_LAUNCHES, GatingSpec, GpuWorkload, read_launches
 from mcage.gpu.gating.study import study_of_header
 from mcage.gpu.gating.workload import kernel_shares
 from mcage.gpu.nominal import OTHER_NAMES, ROUND_SECONDS, Rounds, closed_form_mitigation
 from mcage.report.notes import caveats_of
-from mcage.report.tables.gpu import summarize_file, table_of
 from mcage.results.reader import read_header
 from mcage.spec.toml_files import read_toml
 
@@ -117,7 +117,7 @@ def test_the_file_opens_as_a_dataset(whole):
 
 
 def test_the_table_says_what_the_file_holds(whole):
-    default, slack = summarize_file(whole)
+    default, slack = GatingPresentation().summarize_file(whole)
     with xr.open_dataset(whole, engine="h5netcdf") as results:
         margins = np.sort(results["margin_needed"].values[:, :, -1])
     assert default.median_margin.value == margins[0][5]
@@ -139,7 +139,11 @@ def test_a_ranking_of_equal_temperatures_is_said_to_be_none():
 
 def test_a_share_is_written_with_its_bounds(whole):
     """None or all of twelve: Wilson's interval lies on one side of the share."""
-    (alive,) = (c for c in table_of(summarize_file(whole)).columns if c.key == "alive")
+    (alive,) = (
+        c
+        for c in GatingPresentation().table_of(GatingPresentation().summarize_file(whole)).columns
+        if c.key == "alive"
+    )
     assert [cell.text for cell in alive.cells] == ["0 [0, 24]", "100 [76, 100]"]
 
 

@@ -12,6 +12,7 @@ from tables import each
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.gpu.gating.workload import KernelTiming, Machine, TimeModel
+from mcage.gpu.heterogeneity.presentation import HeterogeneityPresentation
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.structures import (
     DESIGNS,
@@ -24,7 +25,6 @@ from mcage.gpu.heterogeneity.structures import (
     parts,
 )
 from mcage.gpu.heterogeneity.study import Heterogeneity, study_of_header
-from mcage.report.tables.gpu import summarize_file_heterogeneity
 
 BASELINE, PROPOSAL, DUPLICATION = range(3)
 
@@ -175,7 +175,7 @@ def test_efficiency_and_the_order():
 
 def test_the_table_says_what_the_file_holds(tmp_path):
     path = run_campaign(study().study, tmp_path / "r.h5", 100)
-    (summaries,) = summarize_file_heterogeneity(path)
+    (summaries,) = HeterogeneityPresentation().summarize_file(path)
     with xr.open_dataset(path, engine="h5netcdf") as results:
         efficiency = results["efficiency"].values[0]
         holds = results["order_holds"].values[0]

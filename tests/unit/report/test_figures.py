@@ -16,18 +16,20 @@ from sweep_cases import small_spec
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.engines.interface import fault_free_maps
+from mcage.gpu.both.figures import draw as draw_both
 from mcage.gpu.both.study import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
 from mcage.report.cases import savings_of_all
-from mcage.report.figures import distributions, energy, gpu, shifts
-from mcage.report.figures.catalogue import figures_of, replayed_figures
+from mcage.report.figures import distributions, energy, shifts
 from mcage.report.figures.energy import RATES, pareto
 from mcage.report.figures.sheet import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
+from mcage.report.presentation import figures_of
 from mcage.results.header import Code
 from mcage.results.reader import open_results, read_header
 from mcage.sweep.header import CaseName
+from mcage.sweep.presentation.figures import plan_of, replayed_figures
 from mcage.sweep.run import run_sweep
 from mcage.version import running_code
 
@@ -414,8 +416,6 @@ def replayed(header, path):
 
 
 def test_duty_cycles_are_those_of_the_kernels(swept):
-    from mcage.report.notes import plan_of
-
     header = read_header(swept)
     figures = replayed(header, swept)
     plan = plan_of(header)
@@ -595,7 +595,7 @@ def results_of_both():
 
 
 def test_both_levels():
-    figures = {figure.name: figure for figure in gpu.draw_both(results_of_both(), SHEET)}
+    figures = {figure.name: figure for figure in draw_both(results_of_both(), SHEET)}
     assert list(figures) == ["margin-age", "dvth-age", "survival", "causes", "saved", "stress"]
     cells, logic = figures["margin-age"].panels
     assert series_by_label(cells)["default, baseline"].y.tolist() == pytest.approx([5.5, 9.5, 14.5])

@@ -21,10 +21,11 @@ from mcage.report.page.svg import (
     dark_colours,
     page_figure,
 )
-from mcage.report.page.words import _killers, _longest, assumptions_of, in_a_row
+from mcage.report.presentation import in_a_row
 from mcage.stats.estimates import plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
+from mcage.sweep.presentation.words import _killers, _longest, assumptions_of
 
 HORIZON = 10.0
 

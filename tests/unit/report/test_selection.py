@@ -21,7 +21,7 @@ from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.pages import page_text, page_titles
 from mcage.report.references import AUTHORS, TITLE, mcage_bibtex, references, references_of
-from mcage.results.header import STUDIES
+from mcage.results.header import studies
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
 
@@ -150,7 +150,7 @@ def test_all_that_ships_rests_on_a_paper():
     assert named == set(TECHNIQUES)
     kinds = {name.partition("-")[0] for name in MODEL_NAMES}
     assert {name for paper in papers for name in paper.models} == kinds
-    assert {name for paper in papers for name in paper.studies} == set(STUDIES) - {"sweep"}
+    assert {name for paper in papers for name in paper.studies} == set(studies()) - {"sweep"}
 
 
 def test_papers_of_the_citation_file_are_known_by_the_same_titles():

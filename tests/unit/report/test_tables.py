@@ -19,8 +19,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.report.tables.gpu import summarize_both
-from mcage.report.tables.gpu import table_of_both as both_table
+from mcage.gpu.both.presentation import BothPresentation
 from mcage.report.tables.lives import summarize_draws
 from mcage.report.tables.lives import table_of_draws as draws_table
 from mcage.report.tables.summary import (
@@ -520,14 +519,16 @@ def column(table, key):
 
 
 def test_where_all_last_nothing_is_said_of_it():
-    table = both_table(summarize_both(results()))
+    table = BothPresentation().table_of(BothPresentation().summarize(results()))
     assert [cell.value for cell in column(table, "lasting").cells] == [3, 3, 3, 3]
     assert not column(table, "lasting").heading
     assert "last" not in table.caption
 
 
 def test_where_register_files_fail_the_table_says_of_how_many_it_speaks():
-    table = both_table(summarize_both(results([(0, 0, 2), (1, 1, 0)])))
+    table = BothPresentation().table_of(
+        BothPresentation().summarize(results([(0, 0, 2), (1, 1, 0)]))
+    )
     assert column(table, "lasting").heading == "files last\n[GPUs]"
     assert [cell.value for cell in column(table, "lasting").cells] == [2, 3, 3, 2]
     assert "of the GPUs whose register files last" in table.caption
