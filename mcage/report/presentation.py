@@ -226,8 +226,9 @@ def figures_of(
     """
     from mcage.report.figures.sheet import Sheet
 
-    sheet = replace(Sheet.of(header, width_mm), title=title)
-    return presentation_of(header).figures(header, results, sheet)
+    shown = presentation_of(header)
+    sheet = replace(Sheet.of(header, width_mm, shown.instances), title=title)
+    return shown.figures(header, results, sheet)
 
 
 def in_a_row(names: Sequence[str]) -> str:

@@ -236,7 +236,7 @@ def draw_survival_of_file(
     settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
     looks = looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in settings.items()]
-    sheet = Sheet.of(header, 85.0 if len(panels) == 1 else 180.0)
+    sheet = Sheet.of(header, 85.0 if len(panels) == 1 else 180.0, "instances per case")
     save(figure_of(cases).page("survival", "", panels, sheet, looks).figure, path)
 
 

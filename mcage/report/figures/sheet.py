@@ -22,7 +22,6 @@ from matplotlib.path import Path as Shape
 from mcage.files.atomic import FIGURES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import shown, visible
 from mcage.report.notes import caveats_of
-from mcage.report.presentation import presentation_of
 from mcage.results.header import Header
 from mcage.stats.estimates import CONFIDENCE, Bools, Floats
 
@@ -462,9 +461,9 @@ class Sheet:
     bands: bool = True
 
     @classmethod
-    def of(cls, header: Header, width_mm: float) -> "Sheet":
-        """Sheet of a width for the figures of a file, by its header."""
-        population = f"{header.holds:,} {presentation_of(header).instances}"
+    def of(cls, header: Header, width_mm: float, instances: str = "instances") -> "Sheet":
+        """Sheet of a width for the figures of a file, by its header; what its instances are."""
+        population = f"{header.holds:,} {instances}"
         return cls(width_mm, population, tuple(map(visible, caveats_of(header))))
 
     def captioned(self, caption: str) -> str:
