@@ -6,18 +6,18 @@ called.
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
-    from mcage.gpu.both.spec import BothSpec
-    from mcage.gpu.gating.spec import GatingSpec
-    from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
+    from mcage.campaign.study import Study
     from mcage.spec import SweepSpec
+    from mcage.spec.study_spec import StudySpec
     from mcage.studies.sensitivity import OneAtATime, Sobol
 
 PathLike = str | os.PathLike[str]
@@ -95,7 +95,7 @@ def _range(name: str, ends: str | tuple[float, float]) -> str:
 
 
 def run_gpu(
-    spec: "GatingSpec | BothSpec | HeterogeneitySpec",
+    spec: "StudySpec",
     out: PathLike,
     engine: str = "auto",
     shard_size: int | None = None,
@@ -105,7 +105,7 @@ def run_gpu(
 
     Parameters
     ----------
-    spec : GatingSpec, BothSpec or HeterogeneitySpec
+    spec : GatingSpec, BothSpec, HeterogeneitySpec, or that of a study of one's own
         What to compute: as `mcage gpu gating`, `mcage gpu both` or `mcage gpu heterogeneity`.
     out : str or path
         Results file.
@@ -129,23 +129,14 @@ def run_gpu(
     from mcage.campaign.executors import Threads
     from mcage.campaign.progress import progress_in_notebooks
     from mcage.campaign.run import run_campaign
-    from mcage.gpu.both import study as both
-    from mcage.gpu.both.spec import BothSpec
-    from mcage.gpu.gating import study as gating
-    from mcage.gpu.gating.spec import GatingSpec
-    from mcage.gpu.heterogeneity import study as heterogeneity
-    from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 
-    makers: dict[type, Any] = {
-        GatingSpec: gating.study_of_spec,
-        BothSpec: partial(both.study_of_spec, engine=engine),
-        HeterogeneitySpec: heterogeneity.study_of_spec,
-    }
-    if type(spec) not in makers:
-        names = ", ".join(kind.__name__ for kind in makers)
-        raise UserError(f"a {type(spec).__name__} is no spec of whole GPUs; there are {names}")
+    if not getattr(spec, "maker", ""):
+        raise UserError(f"a {type(spec).__name__} is no spec of a study of whole GPUs")
+    module, _, name = spec.maker.partition(":")
+    make: Callable[..., Study] = getattr(import_module(module), name)
+    asked = {"engine": engine} if "engine" in signature(make).parameters else {}
     progress = progress_in_notebooks()
-    study = makers[type(spec)](spec)
+    study = make(spec, **asked)
     return run_campaign(study, Path(out), shard_size, progress, Threads(), accept_other_code)
 
 

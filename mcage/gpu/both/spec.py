@@ -42,6 +42,7 @@ class BothSpec(StudySpec):
     """Everything that decides the results of a study of both levels."""
 
     command: ClassVar[str] = "gpu both"
+    maker: ClassVar[str] = "mcage.gpu.both.study:study_of_spec"
 
     panel: ClassVar = "Registers"
     compared: ClassVar = [

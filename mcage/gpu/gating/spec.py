@@ -200,6 +200,7 @@ class GatingSpec(StudySpec):
     """Everything that decides the results of a study of SM gating."""
 
     command: ClassVar[str] = "gpu gating"
+    maker: ClassVar[str] = "mcage.gpu.gating.study:study_of_spec"
 
     compared: ClassVar = [
         *("policies", "aging.model", "life.horizon_years", "gpu", "instances", "seed"),

@@ -175,6 +175,7 @@ class HeterogeneitySpec(StudySpec):
     """Everything that decides the results of a study of heterogeneous structures."""
 
     command: ClassVar[str] = "gpu heterogeneity"
+    maker: ClassVar[str] = "mcage.gpu.heterogeneity.study:study_of_spec"
 
     compared: ClassVar = [
         *("readings", "fields", "fills", "instances", "seed", "stopping.rel_ci", "stopping.of"),

@@ -69,7 +69,10 @@ def test_nbti_is_that_of_the_command(command):
         (lambda: mcage.import_traces("none.txt", "out"), "none.txt"),
         (lambda: mcage.write_report("none.h5", "out"), "none.h5"),
         (lambda: mcage.write_report("none.h5", "out", width=100), "width 100"),
-        (lambda: mcage.run_gpu(mcage.SweepSpec(), "g.h5"), "a SweepSpec is no spec of whole GPUs"),
+        (
+            lambda: mcage.run_gpu(mcage.SweepSpec(), "g.h5"),
+            "a SweepSpec is no spec of a study of whole GPUs",
+        ),
     ],
 )
 def test_mistakes_are_named(call, words, tmp_path, monkeypatch):
