@@ -17,9 +17,9 @@ from mcage.geometry import NVIDIA
 from mcage.traces import ALLOC, KERNELS, WRITE, Trace, bundled_trace
 from mcage.traces.library import PROFILES
 from mcage.traces.model import ALLOC_COLUMNS, EVENT_COLUMNS
-from mcage.traces.profiles.characterizing.characterize import characterize
+from mcage.traces.profiles.characterize import characterize
 from mcage.traces.profiles.profile import Profile, profile_text
-from mcage.traces.profiles.synthesizing.synthesize import synthesize
+from mcage.traces.profiles.synthesize import synthesize
 
 BUNDLE = Path(__file__).parents[1] / "mcage" / "data" / "profiles"
 ABOUT = {

@@ -16,8 +16,15 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.shard_folder import is_no_shard
-from mcage.campaign.shards import NAME, in_words, read_owner, read_shard, shard_range, unfinished
+from mcage.campaign.shards import (
+    NAME,
+    in_words,
+    is_no_shard,
+    read_owner,
+    read_shard,
+    shard_range,
+    unfinished,
+)
 from mcage.errors import UserError
 from mcage.files.atomic import Kind, is_temporary, remove_abandoned, same_as
 from mcage.files.inputs import DamagedFileError, UnreadableFileError, open_regular

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
-from mcage.campaign.shard_folder import (
+from mcage.campaign.shards import (
     BESIDE,
     clear_abandoned,
+    in_words,
     locked,
     read_locked,
     remove_shards,
     shard_folder,
 )
-from mcage.campaign.shards import in_words
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import Kind, OccupiedError, make_ready, place_of, remove_abandoned_beside

@@ -19,17 +19,18 @@ from mcage.campaign.finished import (
 )
 from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress, Silent
-from mcage.campaign.shard_folder import (
+from mcage.campaign.shards import (
     BESIDE,
     bench,
     clear_abandoned,
     holds_shards,
+    in_words,
     locked,
     remove_shards,
     shard_folder,
     take,
+    unfinished,
 )
-from mcage.campaign.shards import in_words, unfinished
 from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter
 from mcage.campaign.stopping import Watch
 from mcage.campaign.study import ShardTask, Study
@@ -96,7 +97,7 @@ class ShardRun:
         Raises
         ------
         UserError
-            As `mcage.campaign.shard_folder.locked`.
+            As `mcage.campaign.shards.locked`.
         """
         with locked(self.folder, self.part):
             status = StatusWriter(self.folder, self._record(), self.progress)

@@ -12,8 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from mcage.campaign.progress import Clock, Pace, Progress, duration
-from mcage.campaign.shard_folder import STATUS, SUFFIX, shard_folder
-from mcage.campaign.shards import NAME, read_owner, shard_range
+from mcage.campaign.shards import NAME, STATUS, SUFFIX, read_owner, shard_folder, shard_range
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, DamagedFileError, UnreadableFileError, read_regular
 from mcage.results.reader import read_header

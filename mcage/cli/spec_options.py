@@ -233,7 +233,7 @@ class KeyOptions:
 def _read(path: Path) -> dict[str, Any]:
     """Plain values of a spec: of a TOML file, or as a results file or a shard folder records it."""
     from mcage.campaign.finished import recorded_campaign
-    from mcage.spec.toml_files import parse_toml, read_toml
+    from mcage.files.inputs import parse_toml, read_toml
 
     recorded = recorded_campaign(path)
     return parse_toml(recorded.spec_toml) if recorded else read_toml(path)
@@ -308,7 +308,7 @@ def parse_set(text: str) -> tuple[tuple[str, ...], Any]:
 
 def _path_of(key: str) -> tuple[str, ...]:
     """Parts of a key as TOML reads it; empty if it is no key."""
-    from mcage.spec.toml_files import parse_toml
+    from mcage.files.inputs import parse_toml
 
     path: list[str] = []
     if len(key) > _LONGEST_KEY or "\n" in key:
@@ -325,7 +325,7 @@ def _path_of(key: str) -> tuple[str, ...]:
 
 
 def _value_of(text: str, value: str) -> Any:
-    from mcage.spec.toml_files import NotPlainError, parse_toml
+    from mcage.files.inputs import NotPlainError, parse_toml
 
     is_structured = value.startswith(("[", "{", '"', "'"))
     if "\n" in value and not is_structured:

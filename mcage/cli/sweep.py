@@ -106,7 +106,7 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
 def _computed(spec: "SweepSpec", run: SweepRunOptions) -> Path | None:
     """Compute the sweep, or a part of it, and return its results file if there is one."""
     from mcage.campaign.progress import progress_on_stderr
-    from mcage.campaign.shard_folder import BESIDE
+    from mcage.campaign.shards import BESIDE
     from mcage.engines.select import parse_devices
     from mcage.files.atomic import place_of
 

@@ -14,11 +14,10 @@ from mcage.errors import UserError
 from mcage.plain_text import shortened
 
 if TYPE_CHECKING:
-    from mcage.traces.importing.limits import Limits
     from mcage.traces.importing.run import Import
-    from mcage.traces.importing.sources import Source
+    from mcage.traces.importing.sources import Limits, Source
+    from mcage.traces.patterns import TraceSummary
     from mcage.traces.profiles.profile import Profile
-    from mcage.traces.summary import TraceSummary
 
 
 # ``mcage trace import``: traces that other tools have recorded, made native.
@@ -39,7 +38,7 @@ class Wanted:
 
     def limits(self) -> "Limits":
         """Return which windows are wanted."""
-        from mcage.traces.importing.limits import Limits
+        from mcage.traces.importing.sources import Limits
 
         earliest, latest = _range(self.cycles)
         return Limits(self.windows, earliest, latest, frozenset(self.slices or ()))
@@ -78,8 +77,8 @@ def import_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Import traces that other tools have recorded: a trace for each slice of the GPU."""
-    from mcage.traces.importing.limits import Options
     from mcage.traces.importing.run import import_traces
+    from mcage.traces.importing.sources import Options
 
     options = Options(wanted.limits(), ticks_per_cycle, values)
     imported = import_traces(files, format_name, out, options, _Progress().tell)
@@ -170,7 +169,7 @@ def characterize_command(
     from mcage.files.atomic import PROFILE, make_ready, whole_file
     from mcage.plain_text import visible
     from mcage.traces.library import open_trace
-    from mcage.traces.profiles.characterizing.characterize import characterize
+    from mcage.traces.profiles.characterize import characterize
     from mcage.traces.profiles.profile import profile_text
 
     if out is not None:
@@ -205,7 +204,7 @@ def synthesize_command(
     from mcage.files.atomic import TRACE, make_ready
     from mcage.plain_text import visible
     from mcage.traces.library import open_profile
-    from mcage.traces.profiles.synthesizing.synthesize import synthesize
+    from mcage.traces.profiles.synthesize import synthesize
     from mcage.traces.storage import save_trace
 
     if windows is not None and cycles is not None:
@@ -316,7 +315,7 @@ def show_trace(
     from dataclasses import asdict
 
     from mcage.traces.library import open_trace
-    from mcage.traces.summary import summarize_trace
+    from mcage.traces.patterns import summarize_trace
 
     opened = open_trace(trace)
     numbers = summarize_trace(opened)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from mcage.errors import UserError
+from mcage.files.inputs import read_toml
 from mcage.gpu.gating.workload import Machine
 from mcage.gpu.thermal import (
     HIGHEST_KELVIN,
@@ -28,7 +29,6 @@ from mcage.gpu.thermal import (
 from mcage.plain_text import shortened
 from mcage.spec.sections import Section
 from mcage.spec.study_spec import first_problem
-from mcage.spec.toml_files import read_toml
 
 GPUS = ("gtx580",)
 """GPUs that ship with mcage."""

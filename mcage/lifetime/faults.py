@@ -219,7 +219,7 @@ class SliceLuck:
         float64[n]
             0 <= number < 1.
         """
-        from mcage.philox import numbers_at  # Numba takes long to import
+        from mcage.philox import numbers_at
 
         keys = np.tile(stream_key(self.seed, name), (len(self.instances), 1))
         return numbers_at(keys, self.instances, owner, place)

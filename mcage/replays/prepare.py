@@ -21,9 +21,9 @@ from mcage.replays.layout import Layout, Packing, needed_entries, window_layout
 from mcage.replays.schedule import Schedule, make_schedule, windows_of
 from mcage.techniques import Technique
 from mcage.techniques.programs import PlacementProgram
+from mcage.traces.library import RecordedTrace
 from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import classify, compressible
-from mcage.traces.recorded import RecordedTrace
 from mcage.version import code_digest
 
 # A replay whose placement a program of the user decides: what the program is told, in order.

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcage.errors import UserError
+from mcage.files.inputs import read_toml
 from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.plain_text import shortened
-from mcage.spec.toml_files import read_toml
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
 """Where a constant comes from; docs/costs.md says what each word means."""

@@ -6,25 +6,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Self,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, Field, ValidationError
 
 from mcage.errors import UserError
+from mcage.files.inputs import check_plain, read_toml
 from mcage.plain_text import one_line, shortened
 from mcage.spec.environments import Point
 from mcage.spec.keys import Key, inner_section, keys_below, option_keys
 from mcage.spec.sections import Section
-from mcage.spec.toml_files import check_plain, read_toml
 
 # What is wrong with a spec, in one line that names the key, the value and what is right.
 

@@ -244,7 +244,7 @@ def import_traces(
         A file is refused, or the folder cannot be written; nothing has been written then.
     """
     from mcage.traces.importing import run
-    from mcage.traces.importing.limits import Limits, Options
+    from mcage.traces.importing.sources import Limits, Options
 
     options = Options(Limits(windows, *cycles, frozenset(_listed(slices))), ticks_per_cycle, values)
     return run.import_traces(_paths(files), format, Path(out), options).facts()

@@ -263,7 +263,7 @@ class _Batch:
 
 def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     """Cells whose shifts stand for all cells of the slice: int64[instances, sample]."""
-    from mcage.philox import distinct_below  # Numba takes long to import
+    from mcage.philox import distinct_below
 
     return distinct_below(cells, stream_key(spec.seed, "dvth.sample"), instances, SAMPLED_CELLS)
 

@@ -35,8 +35,7 @@ from mcage.spec.workload_mix import draw_kernels
 from mcage.sweep.header import CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
-from mcage.traces.library import KERNELS, PROFILES
-from mcage.traces.recorded import RecordedTrace, recorded_trace
+from mcage.traces.library import KERNELS, PROFILES, RecordedTrace, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.scenarios import Scenario, scenario

@@ -9,7 +9,7 @@ from pathlib import Path
 from mcage.campaign.executors import Executor, Threads
 from mcage.campaign.progress import Progress, progress_in_notebooks
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import BESIDE
+from mcage.campaign.shards import BESIDE
 from mcage.campaign.study import Study
 from mcage.files.atomic import place_of
 from mcage.spec import SweepSpec

@@ -1,12 +1,18 @@
 """Recorded register traces: the model, its files, the bundled library, patterns of values."""
 
 from mcage.traces.library import KERNELS, bundled_trace, open_trace
-from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
-from mcage.traces.patterns import Patterns, classify, compressible, first_block_fits, wc_bytes
+from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace, validate_trace
+from mcage.traces.patterns import (
+    Patterns,
+    TraceSummary,
+    classify,
+    compressible,
+    first_block_fits,
+    summarize_trace,
+    wc_bytes,
+)
 from mcage.traces.storage import load_trace, save_trace
-from mcage.traces.summary import TraceSummary, summarize_trace
 from mcage.traces.transforms import first_generations
-from mcage.traces.validation import validate_trace
 
 __all__ = [
     "ALLOC",

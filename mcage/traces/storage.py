@@ -18,8 +18,7 @@ from mcage.files.hdf5 import ForeignFile, PlainFile
 from mcage.files.inputs import MIB
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.plain_text import shown
-from mcage.traces.model import COLUMNS, Kernel, Trace
-from mcage.traces.validation import MOST_CYCLES, validate_shapes, validate_trace
+from mcage.traces.model import COLUMNS, MOST_CYCLES, Kernel, Trace, validate_shapes, validate_trace
 
 _ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
 _OPTIONAL = ("window_size", "max_windows", "digest")

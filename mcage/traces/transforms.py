@@ -18,8 +18,15 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry
-from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS, RELEASE, WRITE, Trace
-from mcage.traces.validation import MOST_CYCLES
+from mcage.traces.model import (
+    ALLOC,
+    ALLOC_COLUMNS,
+    EVENT_COLUMNS,
+    MOST_CYCLES,
+    RELEASE,
+    WRITE,
+    Trace,
+)
 
 WORK_GROUP, WAVEFRONT = "work-group", "wavefront"
 RELEASES = (WAVEFRONT, WORK_GROUP)

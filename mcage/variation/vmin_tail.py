@@ -230,7 +230,7 @@ def _sample_slices(
     keys, instances : uint64[I, 2], int64[I]
         Streams of the slices.
     """
-    from mcage.philox import first_numbers_below, numbers_at  # Numba takes long to import
+    from mcage.philox import first_numbers_below, numbers_at
 
     bits, segments = scenario.segment_bits, scenario.segments
     limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)

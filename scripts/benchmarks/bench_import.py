@@ -31,7 +31,7 @@ from mcage.traces import bundled_trace  # noqa: E402
 PART = """
 import json, resource, sys, time
 from pathlib import Path
-from mcage.traces.importing.limits import Options
+from mcage.traces.importing.sources import Options
 from mcage.traces.importing.run import import_traces
 paths = [Path(path) for path in sys.argv[3:]]
 begin = time.process_time()

@@ -24,8 +24,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_strategies import SPILLING, random_trace, traces
 
-from mcage.engines.counts import COUNTERS, Counts, most_in_use, only_numbers_matter
-from mcage.engines.interface import fault_free_maps
+from mcage.engines.interface import (
+    COUNTERS,
+    Counts,
+    fault_free_maps,
+    most_in_use,
+    only_numbers_matter,
+)
 from mcage.engines.numba_engine import residencies
 from mcage.engines.numba_engine.homes import homes_on
 from mcage.engines.numba_engine.residencies import residencies_of

@@ -13,8 +13,8 @@ from host_gpu.host_device import HostDevice
 from trace_strategies import random_trace
 
 from mcage.engines.cuda_engine import walk
-from mcage.engines.cuda_engine.placement import Placement
 from mcage.engines.cuda_engine.programs import Runner
+from mcage.engines.cuda_engine.walk import Placement
 from mcage.replays.prepare import FixedReplay, prepare
 from mcage.techniques import TECHNIQUES
 

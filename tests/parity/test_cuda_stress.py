@@ -25,7 +25,7 @@ from mcage.aging.environment import environment
 from mcage.aging.nbti import nbti_model
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
-from mcage.engines.cuda_engine import stress_tables, tracked_seconds
+from mcage.engines.cuda_engine import stress as cuda_stress
 from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.parity import excerpt
 from mcage.engines.stress import Moments, TrackedCells
@@ -127,23 +127,23 @@ def bounds_and_most(monkeypatch, duties, epochs):
 def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):
     replay = prepare(excerpt(), TECHNIQUES["rrcd"])
     writes = replay.schedule.writes
-    monkeypatch.setattr(stress_tables, "MOST_WRITES", 2 * writes)
-    assert stress_tables.host_residencies((replay, replay)).first_write.tolist() == [0, writes]
-    monkeypatch.setattr(stress_tables, "MOST_WRITES", 2 * writes - 1)
+    monkeypatch.setattr(cuda_stress, "MOST_WRITES", 2 * writes)
+    assert cuda_stress.host_residencies((replay, replay)).first_write.tolist() == [0, writes]
+    monkeypatch.setattr(cuda_stress, "MOST_WRITES", 2 * writes - 1)
     with pytest.raises(UserError, match=f"{2 * writes:,} register writes together; the cuda"):
-        stress_tables.host_residencies((replay, replay))
+        cuda_stress.host_residencies((replay, replay))
 
 
 def test_the_limit_of_writes_is_that_of_the_kernels():
     code = kernel_text("stress.cuh")
-    assert f"NUMBER = 0x{stress_tables.MOST_WRITES - 1:08X}u" in code
+    assert f"NUMBER = 0x{cuda_stress.MOST_WRITES - 1:08X}u" in code
 
 
 def test_without_memory_for_sums_residencies_are_walked_through(monkeypatch):
     duties = duties_of(random_replays(TECHNIQUES["rrcd+rc+rar"]))
     meant = live(cuda_engine(), duties, 3)
     for part in (2**30 // 2**17, 2**40):  # for a few of them, for none
-        monkeypatch.setattr(stress_tables, "_PART_OF_MEMORY", part)
+        monkeypatch.setattr(cuda_stress, "_PART_OF_MEMORY", part)
         for expected, actual in zip(meant, live(cuda_engine(), duties, 3), strict=True):
             assert np.array_equal(expected, actual)
 
@@ -190,7 +190,7 @@ def worn(engine, model, instances=4, sampled=70):
 @pytest.mark.parametrize("model", ["facelift", "finfet"])
 def test_cells_that_fail_and_histograms(monkeypatch, model, at_first):
     """Also if more fail than come back at once, and under a model that the host works out."""
-    monkeypatch.setattr(tracked_seconds, "_AT_FIRST", at_first)
+    monkeypatch.setattr(cuda_stress, "_AT_FIRST", at_first)
     (meant, shift, moments), (actual, _, _) = (
         worn(engine, model) for engine in (NUMPY, cuda_engine(seed=9))
     )

@@ -34,7 +34,7 @@ from trace_strategies import (
     write,
 )
 
-from mcage.traces.validation import validate_trace
+from mcage.traces.model import validate_trace
 
 UNEVEN = np.arange(64, dtype=np.uint32) ** 2 * 0x10001  # fits no rule, nor does its first block
 ONES = 0xFFFFFFFF

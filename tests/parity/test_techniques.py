@@ -21,8 +21,7 @@ from mcage.replays.schedule import DEATH, live_ranges
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
-from mcage.traces.model import ALLOC, WRITE
-from mcage.traces.validation import validate_trace
+from mcage.traces.model import ALLOC, WRITE, validate_trace
 
 DISABLE = TECHNIQUES["disable"]
 

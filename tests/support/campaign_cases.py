@@ -4,7 +4,7 @@ import fake_campaign
 import pytest
 
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 

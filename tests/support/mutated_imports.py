@@ -20,9 +20,8 @@ from small_traces import small_trace
 
 from mcage.errors import UserError
 from mcage.traces.importing.formats.catalogue import FORMATS
-from mcage.traces.importing.limits import Limits, Options
 from mcage.traces.importing.run import import_traces
-from mcage.traces.importing.sources import LONGEST_LINE
+from mcage.traces.importing.sources import LONGEST_LINE, Limits, Options
 
 SECONDS = 10
 PEAK_BYTES = 1_000_000_000

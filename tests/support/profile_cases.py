@@ -3,8 +3,8 @@
 from functools import cache
 
 from mcage.traces import bundled_trace
-from mcage.traces.profiles.characterizing.characterize import characterize
-from mcage.traces.profiles.synthesizing.synthesize import synthesize
+from mcage.traces.profiles.characterize import characterize
+from mcage.traces.profiles.synthesize import synthesize
 
 SMALL_KERNELS = ("MatrixTranspose", "Reduction", "ScanLargeArrays")
 SEED = 5

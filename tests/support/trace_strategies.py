@@ -13,8 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mcage.geometry import GCN
-from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace
-from mcage.traces.validation import validate_trace
+from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Kernel, Trace, validate_trace
 
 # Numbers of the slice, for which `geometries.on` puts those of others.
 GEOMETRY = GCN

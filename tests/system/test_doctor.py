@@ -29,7 +29,7 @@ from mcage.engines.parity import (
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
-from mcage.traces.validation import validate_trace
+from mcage.traces.model import validate_trace
 
 NO_DRIVER = Driver(None, (), "no NVIDIA driver")
 

@@ -18,7 +18,7 @@ from mcage.campaign import processes as processes_module
 from mcage.campaign.executors import Threads
 from mcage.campaign.processes import Processes
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_folder
 from mcage.concurrency import limit_cores, usable_cores
 from mcage.errors import UserError
 

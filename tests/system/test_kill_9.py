@@ -11,7 +11,7 @@ from killable import DARTS, Nursery, dying, job_of_darts
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.results.header import StoppingRule

@@ -14,8 +14,7 @@ from killable import CODES, SIGNALS, Nursery, command, hear_signals, small_sweep
 from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.shards import NAME
+from mcage.campaign.shards import NAME, shard_folder
 from mcage.campaign.study import Study
 
 KILLS = 44

@@ -21,10 +21,9 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.traces.importing.formats.recorder import FORMAT
-from mcage.traces.importing.limits import Options
-from mcage.traces.importing.nvidia.sass import instruction_of
 from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.sass import instruction_of
+from mcage.traces.importing.sources import Options, Source
 from mcage.traces.model import READ, WRITE
 
 RECORDER = Path(__file__).parents[2] / "scripts" / "nvbit"

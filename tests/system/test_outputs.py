@@ -14,8 +14,7 @@ from small_traces import small_trace
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.shards import write_shard
+from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.files.atomic import CSV, FIGURES, JSON, PNG, TABLES, TRACE, make_ready, whole_file
@@ -46,7 +45,7 @@ def precious(tmp_path):
 
 
 def process(*arguments, **options):
-    script = "from mcage.cli.main import main; main()"
+    script = "from mcage.cli.app import main; main()"
     line = [sys.executable, "-c", script, *map(os.fspath, arguments)]
     return subprocess.run(line, stderr=subprocess.PIPE, text=True, timeout=60, **options)
 
@@ -426,7 +425,7 @@ def test_a_reader_that_has_left_is_no_error():
 
 
 def test_messages_that_nobody_can_read_stop_nothing():
-    script = "from mcage.cli.main import main; main()"
+    script = "from mcage.cli.app import main; main()"
     with open("/dev/full", "w") as full:
         line = [sys.executable, "-c", script, "techniques", "--unknown"]
         assert subprocess.run(line, stderr=full).returncode == 2

@@ -12,8 +12,7 @@ import pytest
 from command_line import invoke
 
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.shards import write_shard
+from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
 from mcage.costs import load_costs
 from mcage.errors import UserError

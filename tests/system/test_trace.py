@@ -12,8 +12,13 @@ from trace_strategies import alloc, release, trace_of, write
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.sweep.plan import kernels_of
-from mcage.traces.library import KERNELS, PROFILES, ApproximateTraceWarning, open_trace
-from mcage.traces.recorded import recorded_trace
+from mcage.traces.library import (
+    KERNELS,
+    PROFILES,
+    ApproximateTraceWarning,
+    open_trace,
+    recorded_trace,
+)
 from mcage.traces.storage import load_trace, save_trace
 
 

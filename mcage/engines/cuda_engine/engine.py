@@ -10,13 +10,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from mcage.engines.counts import RememberingEngine
 from mcage.engines.cuda_engine.devices import Device
 from mcage.engines.cuda_engine.programs import Runner
-from mcage.engines.cuda_engine.stress import CudaStress
-from mcage.engines.cuda_engine.stress_tables import duties_on, tables_on
+from mcage.engines.cuda_engine.stress import CudaStress, duties_on, tables_on
 from mcage.engines.cuda_engine.walk import Walk
-from mcage.engines.interface import Policies
+from mcage.engines.interface import Policies, RememberingEngine
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import Bytes, Integers
 from mcage.replays.outcome import CellTimes

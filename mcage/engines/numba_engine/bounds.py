@@ -20,9 +20,16 @@ from mcage.engines.numba_engine.homes import (
     is_late,
     residency_of,
 )
-from mcage.engines.numba_engine.jit import inlined, inner
+from mcage.engines.numba_engine.jit import (
+    COMPONENTS,
+    add_row,
+    add_where,
+    aligned_zeros,
+    inlined,
+    inner,
+    prefetch,
+)
 from mcage.engines.numba_engine.residencies import ALL_COMPONENTS, BITS, END, LAST
-from mcage.engines.numba_engine.simd import COMPONENTS, add_row, add_where, aligned_zeros, prefetch
 from mcage.geometry import Booleans, Floats, Integers, Words
 
 BLOCKS = WHOLE_ENTRY

@@ -13,7 +13,20 @@ from mcage.engines.numba_engine.homes import (
     has_records,
     residency_of,
 )
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import (
+    AT_ONCE,
+    COMPONENTS,
+    FIRST_BITS,
+    add_where,
+    aligned_zeros,
+    compiled,
+    inner,
+    lowest_bit,
+    prefetch,
+    sum_components,
+    sum_plane,
+    sum_planes,
+)
 from mcage.engines.numba_engine.residencies import (
     ALL_COMPONENTS,
     ALL_REGIONS,
@@ -27,18 +40,6 @@ from mcage.engines.numba_engine.residencies import (
     Residencies,
     Writes,
     residencies_of,
-)
-from mcage.engines.numba_engine.simd import (
-    AT_ONCE,
-    COMPONENTS,
-    FIRST_BITS,
-    add_where,
-    aligned_zeros,
-    lowest_bit,
-    prefetch,
-    sum_components,
-    sum_plane,
-    sum_planes,
 )
 from mcage.geometry import Integers, Words
 from mcage.replays.prepare import FixedReplay

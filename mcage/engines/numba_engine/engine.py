@@ -7,8 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from mcage.concurrency import FreeList, Memo
-from mcage.engines.counts import RememberingEngine
-from mcage.engines.interface import Policies
+from mcage.engines.interface import Policies, RememberingEngine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
     Events,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inlined, inner
+from mcage.engines.numba_engine.jit import inlined, inner, lowest_bit
 from mcage.engines.numba_engine.residencies import (
     ACQUIRE_BLOCK,
     ADVANCE,
@@ -15,7 +15,6 @@ from mcage.engines.numba_engine.residencies import (
     RECORD,
     Residencies,
 )
-from mcage.engines.numba_engine.simd import lowest_bit
 from mcage.geometry import ENTRY_COUNTS, MOST_BLOCKS, Bytes, Integers, Words
 
 # An occupant of an entry as a number of 32 bits: who lives there, from which write on, and where.

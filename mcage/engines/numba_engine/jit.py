@@ -12,14 +12,20 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba.core import event
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import unliteral
+from numba.extending import intrinsic
+from numpy.typing import DTypeLike, NDArray
 
 import mcage.compiled
 import mcage.geometry
@@ -233,3 +239,320 @@ def _nested(function: Function, options: dict[str, bool]) -> Function:
     return cast(
         Function, Dispatcher(function, targetoptions=options, pipeline_class=nested_compiler())
     )
+
+
+# Wide operations that Numba has no words for: a set of the 64 components is a 64-bit word.
+#
+# A compiler turns each into a few vector instructions of the machine at hand (one to four on
+# AVX-512, where such a word is a mask register). And arrays that begin where a cache line does, so
+# that a row lies in as few lines as possible.
+
+COMPONENTS = 64
+
+AT_ONCE = 4
+"""Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
+with some left to work with."""
+
+FIRST_BITS = (1 << AT_ONCE) - 1
+"""The first `AT_ONCE` bits of a word."""
+
+PARTS = 4
+"""Parts of 16 components that may count for cycles of their own."""
+
+TOGETHER = 8
+"""Tracked cells that are summed together."""
+
+LINE = 64
+"""Bytes of a cache line. NumPy's memory begins 16 bytes after one where an array is large."""
+
+_WORD, _HALF = ir.IntType(64), ir.IntType(32)
+_READ, _KEEP, _DATA = _HALF(0), _HALF(3), _HALF(1)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Make zeros; pages that are never touched take no memory."""
+    size = prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + LINE, dtype=np.uint8)
+    first = -memory.ctypes.data % LINE
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
+def aligned_join(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Join arrays [n, ...] of the same type and width."""
+    shape = (sum(map(len, parts)), *parts[0].shape[1:])
+    return np.concatenate(parts, out=aligned_zeros(shape, parts[0].dtype))
+
+
+class _Rows:
+    """Rows of 64 integers of a C-contiguous array as single values."""
+
+    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
+        self._builder, self._bytes = builder, array_type.dtype.bitwidth // 8
+        self._data = context.make_array(array_type)(context, builder, array).data
+        self.type = ir.VectorType(context.get_value_type(array_type.dtype), COMPONENTS)
+        self.nothing = ir.Constant(self.type, [0] * COMPONENTS)
+
+    def _address(self, row: Any, vector: Any) -> Any:
+        first = self._builder.gep(self._data, [self._builder.mul(row, _WORD(vector.count))])
+        return self._builder.bitcast(first, vector.as_pointer())
+
+    def load(self, row: Any) -> Any:
+        return self._builder.load(self._address(row, self.type), align=self._bytes)
+
+    def store(self, row: Any, value: Any) -> None:
+        self._builder.store(value, self._address(row, self.type), align=self._bytes)
+
+    def load_in_parts(self, row: Any, parts: int) -> Any:
+        """A row of so many items, each of them in 64 / parts components."""
+        vector = ir.VectorType(self.type.element, parts)
+        loaded = self._builder.load(self._address(row, vector), align=self._bytes)
+        lanes = [component * parts // COMPONENTS for component in range(COMPONENTS)]
+        places = ir.Constant(ir.VectorType(_HALF, COMPONENTS), lanes)
+        return self._builder.shuffle_vector(loaded, ir.Constant(vector, ir.Undefined), places)
+
+    def add_where(self, total: Any, word: Any, cycles: Any) -> Any:
+        """Vector with ``cycles``, a vector or a number, more in every component of ``word``."""
+        if not isinstance(cycles.type, ir.VectorType):
+            cycles = _everywhere(self._builder, cycles, self.type)
+        chosen = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), COMPONENTS))
+        return self._builder.add(total, self._builder.select(chosen, cycles, self.nothing))
+
+
+def _everywhere(builder: Any, value: Any, vector: Any) -> Any:
+    """Vector with the same value in all elements."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    alone = builder.insert_element(undefined, value, _HALF(0))
+    nowhere = ir.Constant(ir.VectorType(_HALF, vector.count), [0] * vector.count)
+    return builder.shuffle_vector(alone, undefined, nowhere)
+
+
+def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that compiled functions call, without the typing context."""
+    operation: Callable[..., Any] = intrinsic(function)
+    return operation
+
+
+def _item(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Address of an item of a C-contiguous array, counted from its beginning."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [index])
+
+
+def _variable(builder: Any, value: Any) -> Any:
+    """Place on the stack that holds a value, which a compiler turns into registers."""
+    place = cgutils.alloca_once(builder, value.type)  # type: ignore[no-untyped-call]
+    builder.store(value, place)
+    return place
+
+
+@_operation
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@_operation
+def with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
+    """`with_bit(words, row, bit)`: components whose word in a row of uint32[:, 64] has a bit."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words, row, bit = arguments
+        rows = _Rows(context, builder, signature.args[0], words)
+        bits = _everywhere(builder, builder.shl(bit.type(1), bit), rows.type)
+        chosen = builder.and_(rows.load(row), bits)
+        return builder.bitcast(builder.icmp_unsigned("!=", chosen, rows.nothing), _WORD)
+
+    return types.uint64(words, types.int64, types.uint32), generate
+
+
+@_operation
+def sum_components(
+    typing_context: Any, words: Any, cycles: Any, count: Any, sums: Any, row: Any
+) -> Any:
+    """`sum_components(words, cycles, count, sums, row)`: ``words[i]`` counts for ``cycles[i]``.
+
+    In a row of T[:, 64], for i < count; uint64[n], T[n]. T has 32 or 64 bits.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words, cycles, count, sums, row = arguments
+        rows = _Rows(context, builder, signature.args[3], sums)
+        total = _variable(builder, rows.load(row))
+        with cgutils.for_range(builder, count) as loop:
+            word = builder.load(_item(context, builder, signature.args[0], words, loop.index))
+            each = builder.load(_item(context, builder, signature.args[1], cycles, loop.index))
+            builder.store(rows.add_where(builder.load(total), word, each), total)
+        rows.store(row, builder.load(total))
+        return context.get_dummy_value()
+
+    return types.void(words, cycles, types.int64, sums, types.int64), generate
+
+
+def _sum_of_planes(columns: int, anew: bool = False, parts: int = 1) -> Callable[..., Any]:
+    """Sum of so many columns of planes for compiled functions, for cycles of so many parts.
+
+    ``(planes, rows, cycles, begin, end, first, sums)``: uint64[:, n], uint32[m], T[m] or
+    T[m, parts]; word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[n, 64], for
+    begin <= i < end and the columns from ``first`` on; from zero on, or added to what is there.
+    """
+
+    @_operation
+    def sum_up(
+        typing_context: Any,
+        planes: Any,
+        rows: Any,
+        cycles: Any,
+        begin: Any,
+        end: Any,
+        first: Any,
+        sums: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            planes, rows, cycles, begin, end, first, sums = arguments
+            view = context.make_array(signature.args[0])(context, builder, planes)
+            width = builder.extract_value(view.shape, 1)
+            start = builder.gep(view.data, [first])
+            of_sums = _Rows(context, builder, signature.args[6], sums)
+            of_cycles = _Rows(context, builder, signature.args[2], cycles)
+            places = [builder.add(first, _WORD(column)) for column in range(columns)]
+            totals = [
+                _variable(builder, of_sums.nothing if anew else of_sums.load(place))
+                for place in places
+            ]
+            with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+                row = builder.load(_item(context, builder, signature.args[1], rows, index))
+                words = builder.gep(start, [builder.mul(builder.zext(row, _WORD), width)])
+                each = of_cycles.load_in_parts(index, parts)
+                for column, total in enumerate(totals):
+                    word = builder.load(builder.gep(words, [_WORD(column)]))
+                    builder.store(of_sums.add_where(builder.load(total), word, each), total)
+            for place, total in zip(places, totals, strict=True):
+                of_sums.store(place, builder.load(total))
+            return context.get_dummy_value()
+
+        long = types.int64
+        return types.void(planes, rows, cycles, long, long, long, sums), generate
+
+    return sum_up
+
+
+sum_plane = _sum_of_planes(1)
+sum_planes = _sum_of_planes(AT_ONCE)
+sum_planes_anew = _sum_of_planes(AT_ONCE, anew=True)
+sum_planes_in_parts = _sum_of_planes(AT_ONCE, parts=PARTS)
+
+
+@_operation
+def add_where(typing_context: Any, sums: Any, row: Any, word: Any, cycles: Any) -> Any:
+    """`add_where(sums, row, word, cycles)`: to the components of ``word`` in a row of T[:, 64]."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, row, word, cycles = arguments
+        rows = _Rows(context, builder, signature.args[0], sums)
+        rows.store(row, rows.add_where(rows.load(row), word, cycles))
+        return context.get_dummy_value()
+
+    return types.void(sums, types.int64, types.uint64, sums.dtype), generate
+
+
+@_operation
+def add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: Any) -> Any:
+    """`add_row(sums, row, added, added_row)`: a row of T[:, 64] to a row of another."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, row, added, added_row = arguments
+        rows = _Rows(context, builder, signature.args[0], sums)
+        more = _Rows(context, builder, signature.args[2], added).load(added_row)
+        rows.store(row, builder.add(rows.load(row), more))
+        return context.get_dummy_value()
+
+    return types.void(sums, types.int64, added, types.int64), generate
+
+
+@_operation
+def sum_cells(
+    typing_context: Any,
+    planes: Any,
+    rows: Any,
+    cycles: Any,
+    begin: Any,
+    end: Any,
+    shift: Any,
+    columns: Any,
+    components: Any,
+    sums: Any,
+    group: Any,
+) -> Any:
+    """Sum up a group of `TOGETHER` cells over the rows ``begin`` ... ``end`` - 1.
+
+    Bit ``components[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts
+    for ``cycles[i]`` in ``sums[group, c]``; these three are of 64 bits, [:, 8].
+    """
+    long = types.int64
+    signature = types.void(
+        planes, rows, cycles, long, long, types.uint64, columns, components, sums, long
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        of = signature.args
+        planes, rows, cycles, begin, end, shift, columns, components, sums, group = arguments
+        vector = ir.VectorType(_WORD, TOGETHER)
+        nothing, lowest = (ir.Constant(vector, [value] * TOGETHER) for value in (0, 1))
+        view = context.make_array(of[0])(context, builder, planes)
+        width = builder.extract_value(view.shape, 1)
+        first = builder.mul(group, _WORD(TOGETHER))
+
+        def of_group(array: Any, array_type: Any) -> Any:
+            at = _item(context, builder, array_type, array, first)
+            return builder.bitcast(at, vector.as_pointer())
+
+        column = builder.load(of_group(columns, of[6]), align=8)
+        component = builder.load(of_group(components, of[7]), align=8)
+        place = of_group(sums, of[8])
+        total = _variable(builder, builder.load(place, align=8))
+        shifts = _everywhere(builder, shift, vector)
+        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+            row = builder.zext(builder.load(_item(context, builder, of[1], rows, index)), _WORD)
+            start = builder.gep(view.data, [builder.mul(row, width)])
+            words = ir.Constant(vector, ir.Undefined)
+            for which in range(TOGETHER):
+                word_at = builder.gep(start, [builder.extract_element(column, _HALF(which))])
+                words = builder.insert_element(words, builder.load(word_at), _HALF(which))
+            bits = builder.and_(builder.lshr(builder.shl(words, shifts), component), lowest)
+            each = builder.load(_item(context, builder, of[2], cycles, index))
+            if each.type != _WORD:
+                each = builder.zext(each, _WORD)
+            lit = builder.icmp_unsigned("!=", bits, nothing)
+            more = builder.select(lit, _everywhere(builder, each, vector), nothing)
+            builder.store(builder.add(builder.load(total), more), total)
+        builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@_operation
+def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
+    """`prefetch(array, row, column)`: start loading the cache line of an item; column 0 in 1-D."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, row, column = arguments
+        view = context.make_array(signature.args[0])(context, builder, array)
+        item_bytes = _WORD(signature.args[0].dtype.bitwidth // 8)
+        offset = builder.mul(row, builder.extract_value(view.strides, 0))
+        offset = builder.add(offset, builder.mul(column, item_bytes))
+        byte = ir.IntType(8).as_pointer()
+        hint = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte, _HALF, _HALF, _HALF]),
+            "llvm.prefetch.p0",
+        )
+        address = builder.gep(builder.bitcast(view.data, byte), [offset])
+        builder.call(hint, [address, _READ, _KEEP, _DATA])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate

@@ -35,9 +35,8 @@ from mcage.engines.numba_engine.cell_times import (
     only_whole,
     whole_times,
 )
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import COMPONENTS, compiled, inner
 from mcage.engines.numba_engine.residencies import BITS, Residencies
-from mcage.engines.numba_engine.simd import COMPONENTS
 from mcage.geometry import Floats, Integers
 
 ALONE, OPEN_UP, FINISH = range(3)

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import Lazy, Memo
 from mcage.engines.interface import check_writes
-from mcage.engines.numba_engine.jit import compiled, inner
-from mcage.engines.numba_engine.simd import (
+from mcage.engines.numba_engine.jit import (
     AT_ONCE,
     COMPONENTS,
     aligned_join,
     aligned_zeros,
+    compiled,
+    inner,
     sum_planes,
     with_bit,
 )

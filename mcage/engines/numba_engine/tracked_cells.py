@@ -28,7 +28,20 @@ from mcage.engines.numba_engine.homes import (
     is_late,
     residency_of,
 )
-from mcage.engines.numba_engine.jit import compiled, inlined, inner
+from mcage.engines.numba_engine.jit import (
+    AT_ONCE,
+    COMPONENTS,
+    FIRST_BITS,
+    TOGETHER,
+    add_row,
+    compiled,
+    inlined,
+    inner,
+    lowest_bit,
+    prefetch,
+    sum_cells,
+    sum_planes_anew,
+)
 from mcage.engines.numba_engine.most_stressed import CellWorkspace
 from mcage.engines.numba_engine.residencies import (
     BITS,
@@ -38,17 +51,6 @@ from mcage.engines.numba_engine.residencies import (
     PARTIAL,
     WRITES_END,
     Residencies,
-)
-from mcage.engines.numba_engine.simd import (
-    AT_ONCE,
-    COMPONENTS,
-    FIRST_BITS,
-    TOGETHER,
-    add_row,
-    lowest_bit,
-    prefetch,
-    sum_cells,
-    sum_planes_anew,
 )
 from mcage.engines.stress import TrackedCells
 from mcage.geometry import Booleans, Floats, Integers, SliceGeometry, Words

@@ -11,13 +11,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import tomli_w
 from pydantic import Field, model_validator
 
+from mcage.files.inputs import read_toml
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import COMPARED, Key, Option
 from mcage.spec.study_spec import StudySpec
-from mcage.spec.toml_files import read_toml
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "gating": {"policies": ["default", "round-robin"]},

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from mcage.errors import UserError
+from mcage.files.inputs import read_toml
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GpuWorkload, Launches
 from mcage.plain_text import shortened
 from mcage.random import stream
 from mcage.spec.sections import Section
 from mcage.spec.study_spec import first_problem
-from mcage.spec.toml_files import read_toml
 
 # How long a kernel takes on k SMs, and on how many it should run (Chen et al., DAC 2014).
 

@@ -13,11 +13,11 @@ import numpy as np
 from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.aging.nbti.catalogue import CALIBRATED, can_be_calibrated
 from mcage.errors import UserError
+from mcage.files.inputs import read_toml
 from mcage.geometry import GCN
 from mcage.lifetime import EndCause
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
-from mcage.spec.toml_files import read_toml
 from mcage.stats.estimates import Floats
 from mcage.variation.scenarios import ArraySize, scenario
 

@@ -1,7 +1,8 @@
 """What an importer has read: windows, and what was written to and read from their registers."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.files.inputs import MIB
-from mcage.traces.importing.limits import Enough, Limits
+from mcage.traces.importing.sources import Enough, Limits, Options, Source
 from mcage.traces.importing.windows import MOST_REGISTERS, Gaps, Origin, Place, Window
 from mcage.traces.model import READ, WRITE
 from mcage.traces.storage import MOST_BYTES
@@ -390,3 +391,28 @@ def _span(lanes: int) -> tuple[int, int]:
 def _numbers(lanes: int) -> npt.NDArray[np.int64]:
     """Numbers of the lanes in a mask, ascending."""
     return np.array([lane for lane in range(64) if lanes >> lane & 1])
+
+
+# What a format is made of.
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of another tool.
+
+    Attributes
+    ----------
+    name : str
+        As ``--format`` takes it.
+    title : str
+        The tool and what of it is read.
+    recognises : callable
+        ``recognises(source)``: whether a file is of this format, by `Source.head` and its name.
+    read : callable
+        ``read(sources, recording, options)``: read the files of one run into the recording.
+    """
+
+    name: str
+    title: str
+    recognises: Callable[[Source], bool]
+    read: Callable[[Sequence[Source], Recording, Options], None]

@@ -15,7 +15,7 @@ import mcage
 from mcage.campaign.run import run_campaign
 from mcage.lifetime import EndCause
 from mcage.report.comparison import compare
-from mcage.results import lazy_store
+from mcage.results import reader
 from mcage.results.writer import conforming, write_results
 from mcage.stats.paired import compare_means
 
@@ -211,13 +211,13 @@ def test_parts_of_a_cube_are_those_of_the_whole(results, place):
 
 
 def test_a_cube_reads_what_is_asked_for(results, monkeypatch):
-    read, part_of = [], lazy_store._StoredArray._part
+    read, part_of = [], reader._StoredArray._part
 
     def part(stored, key):
         read.append((stored._name, key))
         return part_of(stored, key)
 
-    monkeypatch.setattr(lazy_store._StoredArray, "_part", part)
+    monkeypatch.setattr(reader._StoredArray, "_part", part)
     cube = results.mcage.cube()
     read = [asked for asked in read if "instance" in results[asked[0]].dims]
     assert not read

@@ -26,7 +26,7 @@ from mcage.campaign.progress import (
     progress_on_stderr,
 )
 from mcage.campaign.run import Part, run_campaign, run_part
-from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.status import RunRecord, StatusWriter, began_at, state_of, statuses
 from mcage.campaign.study import Study
 from mcage.errors import UserError

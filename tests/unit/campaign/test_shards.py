@@ -13,8 +13,7 @@ from mcage.campaign import executors as cutting_module
 from mcage.campaign.executors import GROWTH, SECONDS, Cutting, MadeShard, bytes_of_instance
 from mcage.campaign.merge import merge
 from mcage.campaign.run import Part, run_campaign, run_part
-from mcage.campaign.shard_folder import locked, shard_folder
-from mcage.campaign.shards import in_words, shard_name, unfinished
+from mcage.campaign.shards import in_words, locked, shard_folder, shard_name, unfinished
 from mcage.campaign.study import ShardTask
 from mcage.errors import UserError
 

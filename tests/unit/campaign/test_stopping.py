@@ -13,8 +13,7 @@ from mcage.campaign import finished
 from mcage.campaign.executors import MadeShard
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
-from mcage.campaign.shards import shard_name, write_shard
+from mcage.campaign.shards import shard_folder, shard_name, write_shard
 from mcage.campaign.stopping import CampaignPrecision, Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError

@@ -19,7 +19,7 @@ from tables import each
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shard_folder import shard_folder
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import ShardTask
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header

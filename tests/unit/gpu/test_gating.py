@@ -12,6 +12,7 @@ from mcage.aging.nbti import Transistors, nbti_model
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
+from mcage.files.inputs import read_toml
 from mcage.gpu.gating.policies import POLICIES, CheckedPolicy, Policy, Readings, policy, ranked
 from mcage.gpu.gating.presentation import GatingPresentation
 from mcage.gpu.gating.spec import MOST_LAUNCHES, GatingSpec, GpuWorkload, read_launches
@@ -20,7 +21,6 @@ from mcage.gpu.gating.workload import kernel_shares
 from mcage.gpu.nominal import OTHER_NAMES, ROUND_SECONDS, Rounds, closed_form_mitigation
 from mcage.report.notes import caveats_of
 from mcage.results.reader import read_header
-from mcage.spec.toml_files import read_toml
 
 LAUNCHES = {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}
 

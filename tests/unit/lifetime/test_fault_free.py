@@ -9,7 +9,7 @@ from mcage.engines.select import select_engine
 from mcage.files.disk_cache import arrays_of_record
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Sweep
-from mcage.traces import library, recorded
+from mcage.traces import library
 
 TECHNIQUES = ["rrcd+rc+rar"]
 KERNELS = ["QuasiRandomSequence"]
@@ -54,7 +54,7 @@ def test_a_second_run_reads_no_trace_and_knows_the_same(monkeypatch, idle):
     life = {"epochs": 4, "idle": idle, "activity": 0.5}
     first = plan_of(life=life)
     if idle == "gated":  # idle time is put into traces, which are read for it
-        monkeypatch.setattr(recorded, "open_trace", refuse)
+        monkeypatch.setattr(library, "open_trace", refuse)
     second = plan_of(life=life)
     assert [trace.name for trace in second.traces] == KERNELS
     assert [trace.digest() for trace in second.traces] == [trace.digest() for trace in first.traces]
@@ -97,7 +97,7 @@ def test_results_are_the_same_to_the_last_bit_and_need_no_trace(monkeypatch):
     monkeypatch.setattr(residencies, "residencies_of", residencies_of)
     cold = Sweep(spec, *select_engine("numba")).compute(0, 4)
     assert len(made) == 1
-    monkeypatch.setattr(recorded, "open_trace", refuse)
+    monkeypatch.setattr(library, "open_trace", refuse)
     assert_same_arrays(cold, Sweep(spec, *select_engine("numba")).compute(0, 4))
     assert len(made) == 1
 
@@ -109,8 +109,8 @@ def test_bundled_traces_are_called_as_their_files():
 
 def test_threads_share_a_trace_that_is_read_once(monkeypatch):
     read = []
-    opened = recorded.open_trace
-    monkeypatch.setattr(recorded, "open_trace", lambda name: read.append(name) or opened(name))
+    opened = library.open_trace
+    monkeypatch.setattr(library, "open_trace", lambda name: read.append(name) or opened(name))
     plan_of()
     assert sorted(read) == sorted(KERNELS)
     assert np.all([trace.whole.cycles == trace.cycles for trace in plan_of().traces])

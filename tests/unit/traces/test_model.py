@@ -14,11 +14,10 @@ from trace_strategies import alloc, pattern, random_trace, read, release, trace_
 from mcage.errors import UserError
 from mcage.traces import first_generations
 from mcage.traces.library import KERNELS, SHORT_NAMES, bundled_trace, open_trace
-from mcage.traces.model import ALLOC, COLUMNS, RELEASE, WRITE
+from mcage.traces.model import ALLOC, COLUMNS, RELEASE, WRITE, validate_trace
+from mcage.traces.patterns import summarize_trace
 from mcage.traces.storage import save_trace
-from mcage.traces.summary import summarize_trace
 from mcage.traces.transforms import LONGEST_IDLE_GAP
-from mcage.traces.validation import validate_trace
 
 
 def window(begin, end, slot=0, size=2, value=1):

@@ -15,13 +15,19 @@ from mcage.errors import UserError
 from mcage.geometry import NVIDIA
 from mcage.traces import KERNELS, open_trace, validate_trace
 from mcage.traces.library import PROFILES, open_profile, path_of_bundled
-from mcage.traces.profiles.characterizing.characterize import characterize
-from mcage.traces.profiles.characterizing.contents import bits_of
-from mcage.traces.profiles.characterizing.steps import MOST_STEPS, step_of_writes, steps_of
-from mcage.traces.profiles.levels import drawn, levels_of, spread
-from mcage.traces.profiles.profile import PATTERNS, REGULAR, parse_profile, profile_text
-from mcage.traces.profiles.synthesizing.lanes import linked_lanes
-from mcage.traces.profiles.synthesizing.synthesize import synthesize
+from mcage.traces.profiles.characterize import characterize
+from mcage.traces.profiles.drawn_contents import linked_lanes
+from mcage.traces.profiles.measures import MOST_STEPS, bits_of, step_of_writes, steps_of
+from mcage.traces.profiles.profile import (
+    PATTERNS,
+    REGULAR,
+    drawn,
+    levels_of,
+    parse_profile,
+    profile_text,
+    spread,
+)
+from mcage.traces.profiles.synthesize import synthesize
 
 BOUNDS = {
     "cycles": 0.02,

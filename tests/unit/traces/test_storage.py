@@ -19,9 +19,17 @@ from trace_strategies import alloc, pattern, read, release, trace_of, traces, wr
 from mcage.errors import UserError
 from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
-from mcage.traces.model import ALLOC, COLUMNS, READ, RELEASE, WRITE, Kernel
+from mcage.traces.model import (
+    ALLOC,
+    COLUMNS,
+    MOST_CYCLES,
+    READ,
+    RELEASE,
+    WRITE,
+    Kernel,
+    validate_trace,
+)
 from mcage.traces.storage import load_trace, save_trace
-from mcage.traces.validation import MOST_CYCLES, validate_trace
 
 
 @pytest.fixture
@@ -524,7 +532,7 @@ def test_lanes_that_nobody_wrote_may_hold_anything():
 
 
 def test_rule_on_lanes_holds_across_chunks(monkeypatch):
-    monkeypatch.setattr("mcage.traces.validation._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("mcage.traces.model._ROWS_AT_ONCE", 2)
     events = [alloc(0, 0, 1), *(write(i, 0, 0, i, lanes=1 << i) for i in range(9)), release(9, 0)]
     trace = trace_of(events)
     validate_trace(trace)

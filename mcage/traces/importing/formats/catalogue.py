@@ -1,19 +1,18 @@
 """The formats that can be imported: one module each, with one value ``FORMAT``."""
 
-from mcage.traces.importing.formats import accelsim, cutracer, gem5, mgpusim, nvbit, recorder
-from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.formats.multi2sim import text as multi2sim
-from mcage.traces.importing.formats.plain import arrays, table
+from mcage.traces.importing.formats import cutracer, gem5, mgpusim, nvbit, plain, recorder
+from mcage.traces.importing.formats import multi2sim as multi2sim
+from mcage.traces.importing.recording import Format
 
 FORMATS: tuple[Format, ...] = (
-    table.FORMAT,
-    arrays.FORMAT,
+    plain.FORMAT,
+    plain.ARRAYS_FORMAT,
     recorder.FORMAT,
     gem5.FORMAT,
     multi2sim.FORMAT,
     cutracer.FORMAT,
     nvbit.FORMAT,
     mgpusim.FORMAT,
-    accelsim.FORMAT,
+    nvbit.ACCELSIM_FORMAT,
 )
 """Every format, in the order in which a file is tried to be recognised."""

@@ -17,22 +17,21 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.limits import Enough, Options
-from mcage.traces.importing.nvidia.rows import contents_of_list, contents_of_row
-from mcage.traces.importing.nvidia.sass import ZERO, Instruction, instruction_of
-from mcage.traces.importing.nvidia.warps import (
+from mcage.traces.importing.nvidia import (
     LANES,
     PARTITIONS,
     Launch,
     Shown,
     Warp,
     Warps,
+    contents_of_list,
+    contents_of_row,
     numbers_of,
     rows_of,
 )
-from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.recording import Format, Recording
+from mcage.traces.importing.sass import ZERO, Instruction, instruction_of
+from mcage.traces.importing.sources import Enough, Options, Source
 from mcage.traces.importing.windows import Place
 
 _TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')

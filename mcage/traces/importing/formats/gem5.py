@@ -13,10 +13,8 @@ from functools import cached_property
 from math import gcd
 
 from mcage.errors import UserError
-from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.limits import Options
-from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.recording import Format, Recording
+from mcage.traces.importing.sources import Options, Source
 from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
 
 _LANES = 64

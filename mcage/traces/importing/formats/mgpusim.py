@@ -23,10 +23,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.limits import Options
-from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.recording import Format, Recording
+from mcage.traces.importing.sources import Options, Source
 from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
 
 LANES = 64

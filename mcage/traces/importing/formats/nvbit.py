@@ -1,29 +1,22 @@
-"""NVBit's example tool ``record_reg_vals``: what registers hold before each instruction.
-
-::
-
-    Kernel NAME - grid size X,Y,Z - block size X,Y,Z - nregs N - shmem BYTES - cuda stream id ID
-    CTA x,y,z - warp W - SASS ;:
-    * Reg0_T0: 0x00000000 Reg0_T1: 0x00000000 ... Reg0_T31: 0x00000000
-    (a line for each row, then an empty line)
-
-A thread prints while the program goes on: the program's own lines lie in between, and the line of
-the next kernel comes up to `EARLY_RECORDS` records before the last record of the one before.
-"""
+"""Traces of NVBit, with values and in the form of Accel-Sim."""
 
 import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.limits import Enough, Options
-from mcage.traces.importing.nvidia.rows import contents_of_row
-from mcage.traces.importing.nvidia.sass import instruction_of
-from mcage.traces.importing.nvidia.slots import place_on_sms
-from mcage.traces.importing.nvidia.warps import PARTITIONS, Launch, Warp, Warps, rows_of
-from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.nvidia import (
+    PARTITIONS,
+    Launch,
+    Warp,
+    Warps,
+    contents_of_row,
+    place_on_sms,
+    rows_of,
+)
+from mcage.traces.importing.recording import Format, Recording
+from mcage.traces.importing.sass import instruction_of
+from mcage.traces.importing.sources import Enough, Options, Source
 from mcage.traces.importing.windows import Place, Window
 
 EARLY_RECORDS = 2000
@@ -197,3 +190,31 @@ class _Log:
 
 
 FORMAT = Format("nvbit", "NVBit's record_reg_vals", _recognises, _read)
+
+
+# Accel-Sim's instruction traces: recognised, and refused, since they hold no register values.
+
+_ENDINGS = (".trace", ".traceg", ".tracez")
+_SIGNS = (b"-kernel name =", b"#traces format", b"-accelsim tracer version")
+
+
+def _recognises_accelsim(source: Source) -> bool:
+    head = source.head[: 1 << 14]
+    if any(sign in head for sign in _SIGNS):
+        return True
+    name = source.path.name.lower()
+    for compressed in (".gz", ".zst", ".xz"):
+        name = name.removesuffix(compressed)
+    return name.endswith(_ENDINGS[1:]) or (name.endswith(_ENDINGS[0]) and b"#BEGIN_TB" in head)
+
+
+def _read_accelsim(sources: Sequence[Source], recording: Recording, options: Options) -> None:
+    sources[0].refuse(
+        "a trace of Accel-Sim holds instructions and addresses, but no register values; record the "
+        "program with CUTracer or scripts/nvbit (`mcage docs recording`)"
+    )
+
+
+ACCELSIM_FORMAT = Format(
+    "accelsim", "an instruction trace of Accel-Sim", _recognises_accelsim, _read_accelsim
+)

@@ -13,21 +13,23 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mcage.traces.importing.formats.format import Format
-from mcage.traces.importing.limits import Options
-from mcage.traces.importing.nvidia.packets import (
+from mcage.traces.importing.nvidia import (
     BEGINS,
     EXITS,
+    GRANULARITY,
+    LANES,
     MAGIC,
+    PARTITIONS,
     READS,
     WRITES,
+    Launch,
     Packet,
     RecordingFile,
     Row,
+    leave_out,
 )
-from mcage.traces.importing.nvidia.warps import GRANULARITY, LANES, PARTITIONS, Launch, leave_out
-from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.recording import Format, Recording
+from mcage.traces.importing.sources import Options, Source
 from mcage.traces.importing.windows import Origin, Place, Window
 
 BETWEEN_LAUNCHES = 1000

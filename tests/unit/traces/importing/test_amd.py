@@ -543,7 +543,7 @@ def test_lines_that_say_nothing_whole_are_counted(text, tmp_path):
 
 
 def test_a_part_in_time_needs_the_length_of_a_cycle(text, tmp_path):
-    from mcage.traces.importing.limits import Limits
+    from mcage.traces.importing.sources import Limits
 
     with pytest.raises(UserError, match="--cycles needs --ticks-per-cycle"):
         gem5_facts(text, tmp_path, limits=Limits(latest=5))

@@ -10,15 +10,14 @@ from import_samples import FOLDER, expected, files_of, imported
 from sass_widths import UNKNOWN, WIDTHS
 
 from mcage.errors import UserError
+from mcage.traces.importing import nvidia
 from mcage.traces.importing.formats import cutracer, nvbit
-from mcage.traces.importing.limits import Limits, Options
-from mcage.traces.importing.nvidia import warps
-from mcage.traces.importing.nvidia.sass import ZERO, instruction_of
 from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.sass import ZERO, instruction_of
+from mcage.traces.importing.sources import Limits, Options, Source
 from mcage.traces.model import WRITE
 
-NEVER_SHOWN = warps.NEVER_SHOWN
+NEVER_SHOWN = nvidia.NEVER_SHOWN
 BYTE_LOADS = {"cutracer/reduction-after": 6}
 """Writes of loads whose contents no later record shows; the reference gives up all such loads."""
 
@@ -164,7 +163,7 @@ def test_blocks_that_do_not_fill_their_last_warp(tmp_path):
 def test_memory_is_bounded_where_contents_are_never_shown(tmp_path, monkeypatch):
     """Accesses wait for the contents of earlier writes, but not for ever."""
     content = text_of("nvbit/scanlargearrays-two-kernels")
-    monkeypatch.setattr(warps, "MOST_WAITING", 100)
+    monkeypatch.setattr(nvidia, "MOST_WAITING", 100)
     few = read(tmp_path, content)
     monkeypatch.undo()
     many = read(tmp_path, content)
@@ -173,9 +172,9 @@ def test_memory_is_bounded_where_contents_are_never_shown(tmp_path, monkeypatch)
 
 def test_too_many_warps_without_an_end(tmp_path, monkeypatch):
     content = text_of("nvbit/matrixtranspose-two-sms").replace(b"- EXIT ;:", b"- @P0 EXIT ;:")
-    monkeypatch.setattr(warps, "MOST_RUNNING", 16)
+    monkeypatch.setattr(nvidia, "MOST_RUNNING", 16)
     assert len(read(tmp_path, content).windows) == 16
-    monkeypatch.setattr(warps, "MOST_RUNNING", 4)
+    monkeypatch.setattr(nvidia, "MOST_RUNNING", 4)
     recording = read(tmp_path, content)
     assert recording.skipped["records of warps that have ended, or of more warps than the grid has"]
 

@@ -15,9 +15,8 @@ from mutated_imports import FORMAT_NAMES, complaint
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.traces import READ, WRITE, load_trace
-from mcage.traces.importing.placement import Span, place_windows
 from mcage.traces.importing.sources import BLOCK_BYTES, LONGEST_LINE, Source
-from mcage.traces.importing.windows import Origin, Place, Window
+from mcage.traces.importing.windows import Origin, Place, Span, Window, place_windows
 
 TWO_SLICES = """# lanes: 32
 cycle,event,window,register,values,size,unit

@@ -1,23 +1,90 @@
-"""Warps whose records show registers before or after an instruction, without lanes and cycles.
+"""Warps of NVIDIA GPUs: slots, registers, and the rows and packets that tools record."""
 
-How records are read: a window is a warp, from its first record to its ``EXIT`` without a guard. One
-record takes one cycle. All lanes that exist count as written. Where a record shows what registers
-held *before* its instruction, what a write has left is what the next record of the warp shows of
-that register; a write that is never shown is left out and counted.
-"""
-
+import json
+import json.scanner
+import struct
+import sys
+from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from operator import lt
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
-from mcage.traces.importing.limits import Enough
-from mcage.traces.importing.nvidia.sass import ZERO, Instruction
+from mcage.geometry import NVIDIA
 from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sources import Source
+from mcage.traces.importing.sass import ZERO, Instruction, instruction_of
+from mcage.traces.importing.sources import Enough, Source
 from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+
+# Which SM a CTA was on, where a tool names the warps' slots (``%warpid``) and no SM.
+
+
+@dataclass
+class _Sm:
+    """Warps that an SM holds: slot, partition, registers and end of each."""
+
+    warps: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def has_room(self, group: Sequence[tuple[int, int, int, int]], begin: int) -> bool:
+        self.warps = [warp for warp in self.warps if warp[3] >= begin]
+        slots = {slot for slot, *_ in self.warps}
+        if any(slot in slots for slot, *_ in group):
+            return False
+        used: dict[int, int] = {}
+        for _, partition, registers, _ in (*self.warps, *group):
+            used[partition] = used.get(partition, 0) + registers
+        return max(used.values()) <= NVIDIA.entries
+
+
+def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> int:
+    """Give every CTA the first SM on which its slots and enough entries are free while it runs.
+
+    Parameters
+    ----------
+    recording : Recording
+        Knows when the windows end that are still open.
+    groups : iterable of sequence of Window
+        Windows of each CTA, in the order in which CTAs begin; ``facts["hardware_warp"]`` is the
+        slot of each.
+
+    Returns
+    -------
+    int
+        SMs in use.
+    """
+    sms: list[_Sm] = []
+    for windows in groups:
+        held = [
+            (
+                window.facts["hardware_warp"],
+                window.place.part,
+                window.size or MOST_REGISTERS,
+                recording.last if window.end is None else window.end,
+            )
+            for window in windows
+        ]
+        if not held:
+            continue
+        begin = min(window.begin for window in windows)
+        number = next((n for n, sm in enumerate(sms) if sm.has_room(held, begin)), len(sms))
+        if number == len(sms):
+            sms.append(_Sm())
+        sms[number].warps += held
+        for window in windows:
+            window.place = Place(number, window.place.part)
+            window.facts["sm"] = number
+    return len(sms)
+
+
+# Warps whose records show registers before or after an instruction, without lanes and cycles.
+#
+# How records are read: a window is a warp, from its first record to its ``EXIT`` without a guard.
+# One record takes one cycle. All lanes that exist count as written. Where a record shows what
+# registers held *before* its instruction, what a write has left is what the next record of the
+# warp shows of that register; a write that is never shown is left out and counted.
 
 LANES = 32
 PARTITIONS = 4
@@ -408,3 +475,220 @@ def rows_of(
         return None
     pairs = zip(numbers, rows, strict=True)
     return {number: row for number, row in pairs if number < ZERO and row is not None}
+
+
+# Lines of a recording of ``scripts/nvbit``: JSON objects, and packets in hexadecimal.
+
+MAGIC = b"mcage recording 1"
+BEGINS, EXITS, WRITES, READS = range(4)
+_PACKET = struct.Struct("<QIIIIHHHH")
+
+
+class Packet(NamedTuple):
+    """What the recorder writes when an instruction runs; ``scripts/nvbit/packets.h``."""
+
+    cycle: int
+    launch: int
+    where: int
+    mask: int
+    cta: int
+    sm: int
+    slot: int
+    warp: int
+    kind: int
+
+
+class Row(NamedTuple):
+    """What a recording says of an instruction.
+
+    ``doubtful`` are registers that an older table of the recorder wrongly took for written;
+    ``by_nvbit`` is how many NVBit gives to the first operand, 0 if the file does not say.
+    """
+
+    name: str
+    written: tuple[int, ...]
+    read: tuple[int, ...]
+    known: bool
+    doubtful: frozenset[int]
+    by_nvbit: int
+
+
+class RecordingFile:
+    """A recording: its lines, checked."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.line = 0
+        self.launches: dict[int, Launch] = {}
+        self.names: dict[int, str] = {}
+        self.instructions: dict[int, Row] = {}
+        self.tools: dict[str, str] = {}
+        self.guards_lost: set[int] = set()
+        self.lost = 0
+        self.complete = False
+        head = source.head.split(b"\n", 2)
+        self.has_values = len(head) < 2 or b'"recorded":"marks"' not in head[1]
+
+    def fail(self, why: str) -> NoReturn:
+        """Refuse the recording because of the line at hand."""
+        self.source.fail(self.line, why)
+
+    def packets(self, marks_alone: bool = False) -> Iterator[tuple[Packet, bytes]]:
+        """Packets and the contents that follow them."""
+        shortest = 1 + 2 * _PACKET.size
+        for number, line in self.source.lines():
+            self.line = number
+            if line.startswith(b"P"):
+                if marks_alone and len(line) > shortest:
+                    continue
+                try:
+                    raw = bytes.fromhex(line[1:].decode("ascii"))
+                    packet = Packet._make(_PACKET.unpack_from(raw))
+                except (ValueError, struct.error):
+                    self.fail("no packet: 32 bytes in hexadecimal, and 128 more for a write")
+                contents = raw[_PACKET.size :]
+                if packet.kind > READS or len(contents) != 4 * LANES * (packet.kind == WRITES):
+                    self.fail(f"a packet of kind {packet.kind} with {len(contents)} more bytes")
+                yield packet, contents
+            elif self.line == 1:
+                if line != MAGIC:
+                    self.fail(f"must be {MAGIC.decode()!r}")
+            elif line:
+                self.object(line)
+
+    def object(self, line: bytes) -> None:
+        """Take a line that is a JSON object."""
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            self.fail("neither a packet nor a JSON object")
+        if not isinstance(content, dict):
+            self.fail("neither a packet nor a JSON object")
+        kind = content.get("type")
+        if kind == "launch":
+            self.launch(content)
+        elif kind == "function":
+            name = content.get("name")
+            self.names[self.number(content, "function")] = name if isinstance(name, str) else ""
+        elif kind == "instruction":
+            self.instruction(content)
+        elif kind == "packets":
+            self.lost += self.number(content, "lost_bytes", 1 << 63)
+        elif kind == "recorder":
+            for key in ("nvbit", "driver", "gpu"):
+                self.tools[key] = str(content.get(key, ""))[:200]
+        elif kind == "end":
+            self.complete = True
+
+    def number(self, content: Mapping[str, Any], key: str, most: int = 1 << 32) -> int:
+        """Return a number of an object, which must be below ``most``."""
+        number = content.get(key)
+        if type(number) is not int or not 0 <= number < most:
+            self.fail(f"{key!r} must be a number")
+        return number
+
+    def numbers(self, content: Mapping[str, Any], key: str, most: int) -> tuple[int, ...]:
+        """Return a list of such numbers."""
+        numbers = content.get(key)
+        if not isinstance(numbers, list) or len(numbers) > 2 * LANES:
+            self.fail(f"{key!r} must be a list of numbers")
+        return tuple(self.number({key: number}, key, most) for number in numbers)
+
+    def launch(self, content: Mapping[str, Any]) -> None:
+        """Take a launch."""
+        number = self.number(content, "launch")
+        grid, block = (self.numbers(content, key, 1 << 31) for key in ("grid", "block"))
+        registers = self.number(content, "registers", ZERO + 1)
+        if len(grid) != 3 or len(block) != 3 or not (all(grid) and all(block) and registers):
+            self.fail("a launch needs three sizes of its grid and its blocks, and its registers")
+        name = self.names.get(self.number(content, "function"), "") or "kernel"
+        self.launches[number] = Launch(
+            number,
+            name,
+            (grid[0], grid[1], grid[2]),
+            (block[0], block[1], block[2]),
+            registers,
+        )
+
+    def instruction(self, content: Mapping[str, Any]) -> None:
+        """Take an instruction: the registers that it writes and reads."""
+        sass = content.get("sass")
+        text = instruction_of(sass if isinstance(sass, str) else "")
+        written = self.numbers(content, "writes", ZERO)
+        by_nvbit = 0
+        if "writes_known" in content:
+            known = bool(self.number(content, "writes_known"))
+            by_nvbit = self.number(content, "registers_by_nvbit")
+            doubtful = frozenset[int]()
+        else:
+            known, doubtful = not text.unknown, frozenset(written).difference(text.written)
+        number = self.number(content, "number", 1 << 24)
+        self.instructions[number] = Row(text.name, written, text.read, known, doubtful, by_nvbit)
+        if content.get("guard_overwritten"):
+            self.guards_lost.add(number)
+
+    def launch_of(self, packet: Packet) -> Launch:
+        """Launch of a packet."""
+        launch = self.launches.get(packet.launch)
+        if launch is None:
+            self.fail(f"a packet of launch {packet.launch}, which has no line")
+        return launch
+
+
+# Rows of 32 numbers as NVBit's tools print them, and as JSON lists.
+
+_MOST_KEPT = 1 << 15
+_SCAN = json.scanner.make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
+
+
+@lru_cache(_MOST_KEPT)
+def contents_of_hexadecimal(words: bytes) -> bytes | None:
+    """Contents of 32 words ``0x0000abcd`` without spaces between them, or None."""
+    digits = words.replace(b"0x", b"")
+    if len(words) != 10 * LANES or len(digits) != 8 * LANES:
+        return None
+    try:
+        numbers = array("I", bytes.fromhex(digits.decode("ascii")))
+    except ValueError:
+        return None
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+@lru_cache(_MOST_KEPT)
+def contents_of_list(text: bytes) -> bytes | None:
+    """Contents of 32 decimal numbers with commas between them, or None."""
+    try:
+        numbers, end = _SCAN(f"[{text.decode('ascii')}]", 0)
+        row = array("I", numbers)
+    except (ValueError, OverflowError, TypeError, StopIteration):
+        return None
+    return row.tobytes() if len(row) == LANES and end == len(text) + 2 else None
+
+
+@lru_cache(1 << 10)
+def _labels(number: int, width: int) -> list[bytes]:
+    return [b"Reg%d_T%0*d:" % (number, width, lane) for lane in range(LANES)]
+
+
+def contents_of_row(line: bytes, number: int) -> bytes | None:
+    """Contents that a line ``* Reg0_T0: 0x00000000 Reg0_T1: ...`` shows.
+
+    Parameters
+    ----------
+    line : bytes
+        Without its line break; anything may stand before the star.
+    number : int
+        Row of the record, from 0, which its labels must name.
+
+    Returns
+    -------
+    bytes or None
+        128 bytes; None if the line is damaged.
+    """
+    words = line[line.find(b"* Reg") + 1 :].split()
+    labels = words[::2]
+    if labels != _labels(number, 1) and labels != _labels(number, 2):
+        return None
+    return contents_of_hexadecimal(b"".join(words[1::2]))

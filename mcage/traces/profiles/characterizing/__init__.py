@@ -1,1 +1,0 @@
-"""From a trace to its profile."""

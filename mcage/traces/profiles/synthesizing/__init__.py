@@ -1,1 +1,0 @@
-"""From a profile to a trace."""
