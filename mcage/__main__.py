@@ -6,6 +6,6 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]
 
-from mcage.cli.app import main
+from mcage.cli.main import main
 
 main()

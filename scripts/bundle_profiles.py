@@ -17,8 +17,8 @@ from mcage.geometry import NVIDIA
 from mcage.traces import ALLOC, KERNELS, WRITE, Trace, bundled_trace
 from mcage.traces.library import PROFILES
 from mcage.traces.model import ALLOC_COLUMNS, EVENT_COLUMNS
+from mcage.traces.profiles import Profile, profile_text
 from mcage.traces.profiles.characterize import characterize
-from mcage.traces.profiles.profile import Profile, profile_text
 from mcage.traces.profiles.synthesize import synthesize
 
 BUNDLE = Path(__file__).parents[1] / "mcage" / "data" / "profiles"

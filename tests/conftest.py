@@ -24,7 +24,7 @@ from hypothesis import settings
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.cli import app
+from mcage.cli import main
 from mcage.traces import library
 
 HERE = Path(__file__).parent
@@ -269,7 +269,7 @@ def command(tmp_path, monkeypatch, capsys):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["mcage", *map(str, arguments)])
         with pytest.raises(SystemExit) as leaving:
-            app.main()
+            main.main()
         captured = capsys.readouterr()
         return leaving.value.code or 0, captured.out, captured.err
 

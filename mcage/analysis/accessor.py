@@ -8,15 +8,8 @@ import pandas as pd
 import xarray as xr
 
 from mcage.analysis import frames, pairs
+from mcage.analysis import grid as grids
 from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_of_lives
-from mcage.analysis.grid import (
-    case_named,
-    cube_of,
-    header_of,
-    study_of,
-    warn_of_dependence,
-    with_lives,
-)
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.notes import caveats_of, note_on_code
@@ -206,7 +199,7 @@ class Analysis(Plots):
 
     def __repr__(self) -> str:
         methods = ", ".join(name for name in dir(type(self)) if not name.startswith("_"))
-        return f"Analysis of the study {study_of(self._results)!r}: {methods}"
+        return f"Analysis of the study {grids.study_of(self._results)!r}: {methods}"
 
     def notes(self) -> list[str]:
         """What must be said wherever these results are shown.
@@ -214,7 +207,7 @@ class Analysis(Plots):
         Caveats, instances that a partial file lacks, where a stopping rule has ended the sweep,
         slices that are not independent, and codes that computed them if they are not this one.
         """
-        header = header_of(self._results)
+        header = grids.header_of(self._results)
         lines = [*caveats_of(header), note_on_code(header)]
         return [visible(line) for line in lines if line]
 
@@ -234,7 +227,7 @@ class Analysis(Plots):
         UserError
             No case has that name, or several have.
         """
-        return case_named(self._results, name).results
+        return grids.case_named(self._results, name).results
 
     def cube(self, *dims: str) -> xr.Dataset:
         """Results with technique, environment and scenario as dimensions instead of ``case``.
@@ -254,7 +247,7 @@ class Analysis(Plots):
         UserError
             There are no cases, or the dimensions do not tell them apart.
         """
-        return cube_of(self._results, dims)
+        return grids.cube_of(self._results, dims)
 
     # ---- tables ----------------------------------------------------------------------------
 
@@ -272,9 +265,9 @@ class Analysis(Plots):
             There is no such table, a dimension other than cases and instances has been cut, or
             lives are masked.
         """
-        results = with_lives(self._results)
-        header = header_of(results)
-        warn_of_dependence(header)
+        results = grids.with_lives(self._results)
+        header = grids.header_of(results)
+        grids.warn_of_dependence(header)
         shown = presentation_of(header)
         whole = shown.table_of(shown.summarize(results))
         tables = (whole, *whole.below)

@@ -10,20 +10,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mcage.analysis.grid import (
-    GridCase,
-    cases_of,
-    grid_of,
-    header_of,
-    lives_in,
-    study_of,
-    whole_histogram,
-)
+from mcage.analysis import grid as grids
 from mcage.errors import UserError
 from mcage.report.cases import Named, Setting, by_setting, identities, names_for, with_names
 from mcage.report.figures import energy, shifts
 from mcage.report.figures import lives as life_figures
-from mcage.report.figures.sheet import AbsentFigure, Look, ReportFigure, Series, Sheet, looks_of
+from mcage.report.figures.canvas import AbsentFigure, Look, ReportFigure, Series, Sheet, looks_of
 
 NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
@@ -58,8 +50,8 @@ class FigureOptions:
 
 def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
-    names = names_for([header_of(results)], options.labels)
-    if grid_of(results) == ("case",):
+    names = names_for([grids.header_of(results)], options.labels)
+    if grids.grid_of(results) == ("case",):
         what, cases = "slices", _numbers(results, names, life_figures)
     else:
         what, cases = (
@@ -68,7 +60,7 @@ def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
                 Named(
                     case.name, _name(case, names), Setting("", "", ""), life_figures.curve_of(lives)
                 )
-                for case, lives in lives_in(results)
+                for case, lives in grids.lives_in(results)
             ],
         )
     looks = looks_of(identities(cases))
@@ -92,8 +84,8 @@ def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figur
     if what not in NAMES:
         raise UserError(f"what = {what!r}: must be one of {', '.join(NAMES)}")
     if what == "cells":
-        whole_histogram(results)
-    cases = _numbers(results, names_for([header_of(results)], options.labels), shifts)
+        grids.whole_histogram(results)
+    cases = _numbers(results, names_for([grids.header_of(results)], options.labels), shifts)
     sheet, axes = _sheet(results, options), options.axes
     if axes is None:
         return _figure(shifts.draw(cases, sheet), NAMES[what])
@@ -112,7 +104,7 @@ def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figur
 
 def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Energy against life, as `Analysis.plot_pareto` says."""
-    cases = _numbers(results, names_for([header_of(results)], options.labels), energy)
+    cases = _numbers(results, names_for([grids.header_of(results)], options.labels), energy)
     if options.axes is None:
         return _figure(energy.draw(cases, _sheet(results, options)), energy.NAME)
     _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
@@ -123,7 +115,7 @@ def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     return _named(options.axes, series, looks)
 
 
-def _name(case: GridCase, names: Mapping[str, str]) -> str:
+def _name(case: grids.GridCase, names: Mapping[str, str]) -> str:
     """Name for people of a case of whole GPUs."""
     return " ".join(names.get(str(part), str(part)) for part in case.labels.values())
 
@@ -136,16 +128,17 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
     UserError
         These are not results of a sweep, or a variable has been left out.
     """
-    if grid_of(results) != ("case",):
+    if grids.grid_of(results) != ("case",):
         raise UserError(
-            f"this figure is of sweeps, and these are results of the study {study_of(results)!r}: "
+            "this figure is of sweeps, and these are results of the study "
+            f"{grids.study_of(results)!r}: "
             "mcage report draws its figures"
         )
     if missing := [name for name in kind.VARIABLES if name not in results]:
         raise UserError(f"this figure needs {', '.join(missing)}, which these results lack")
     left_out = [name for name in results.data_vars if name not in kind.VARIABLES]
     shown = with_names(results.drop_vars(left_out), names)
-    cases = (case.results.load() for case in cases_of(shown))
+    cases = (case.results.load() for case in grids.cases_of(shown))
     return [Named.of(case, kind.numbers_of(case)) for case in cases]
 
 
@@ -157,7 +150,7 @@ def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:
     count = results.sizes.get("instance", 1)
     each = " per case" if "case" in results.coords else ""
     return replace(
-        Sheet.of(header_of(results), width_mm),
+        Sheet.of(grids.header_of(results), width_mm),
         population=f"{count:,} instances{each}",
         title=options.title,
         rows=options.at_risk,

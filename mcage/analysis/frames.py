@@ -8,19 +8,9 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from mcage.analysis.grid import (
-    ages_of,
-    cases_of,
-    causes_in,
-    grid_of,
-    header_of,
-    lives_in,
-    study_of,
-    whole_histogram,
-    with_grid,
-)
+from mcage.analysis import grid as grids
 from mcage.errors import UserError
-from mcage.report.tables.table import ResultTable
+from mcage.report.tables import ResultTable
 from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.stats.survival import (
     CaseLives,
@@ -59,7 +49,7 @@ def per_case(results: xr.Dataset, columns: Callable[[CaseLives], Row]) -> pd.Dat
     """A line for each case: its labels, its instances, and what follows from its lives."""
     rows = [
         {**case.labels, "instances": lives.years.size, **columns(lives)}
-        for case, lives in lives_in(results)
+        for case, lives in grids.lives_in(results)
     ]
     return pd.DataFrame(rows)
 
@@ -122,7 +112,7 @@ def rates_frame(results: xr.Dataset, ages_years: Floats, confidence: float) -> p
             rows.append(row | bounds("mean_rate_fit", rate.mean_rate_fit))
         return pd.DataFrame(rows)
 
-    return _stacked((case.labels, rates(lives)) for case, lives in lives_in(results))
+    return _stacked((case.labels, rates(lives)) for case, lives in grids.lives_in(results))
 
 
 def survival_frame(
@@ -146,7 +136,7 @@ def survival_frame(
             }
         )
 
-    return _stacked((case.labels, curve(lives)) for case, lives in lives_in(results))
+    return _stacked((case.labels, curve(lives)) for case, lives in grids.lives_in(results))
 
 
 def causes_frame(
@@ -154,10 +144,10 @@ def causes_frame(
 ) -> pd.DataFrame:
     """Cumulative incidence: a line for each case, cause and age."""
     _check(confidence)
-    causes = causes_in(results) if "end_cause" in results else {}
+    causes = grids.causes_in(results) if "end_cause" in results else {}
 
     def curves(lives: CaseLives) -> pd.DataFrame:
-        ages = _ages(ages_years, np.unique([0.0, *ages_of(header_of(results))]), lives)
+        ages = _ages(ages_years, np.unique([0.0, *grids.ages_of(grids.header_of(results))]), lives)
 
         def dead(of_cause: Any) -> Row:
             curve = cumulative_incidence(lives.years, lives.died, of_cause, ages, confidence)
@@ -176,7 +166,7 @@ def causes_frame(
         parts.append({"age_years": ages, "cause": "alive", **alive})
         return pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
 
-    return _stacked((case.labels, curves(lives)) for case, lives in lives_in(results))
+    return _stacked((case.labels, curves(lives)) for case, lives in grids.lives_in(results))
 
 
 def histogram_frame(results: xr.Dataset) -> pd.DataFrame:
@@ -187,7 +177,7 @@ def histogram_frame(results: xr.Dataset) -> pd.DataFrame:
     UserError
         As `mcage.analysis.grid.whole_histogram`.
     """
-    name = str(whole_histogram(results).name)
+    name = str(grids.whole_histogram(results).name)
 
     def counts(case: xr.Dataset) -> pd.DataFrame:
         tables = [
@@ -204,7 +194,7 @@ def histogram_frame(results: xr.Dataset) -> pd.DataFrame:
         ]
         return pd.concat(tables, ignore_index=True)
 
-    return _stacked((case.labels, counts(case.results)) for case in cases_of(results))
+    return _stacked((case.labels, counts(case.results)) for case in grids.cases_of(results))
 
 
 def _stacked(parts: Iterable[tuple[Row, pd.DataFrame]]) -> pd.DataFrame:
@@ -257,7 +247,7 @@ def table_of_lives(
     UserError
         There is no such variable, or the table would be too large.
     """
-    results = with_grid(results)
+    results = grids.with_grid(results)
     chosen = _chosen(results, variables)
     rows, columns, size = _extent(results, chosen)
     if size > most_bytes:
@@ -284,7 +274,7 @@ def parts_of_lives(
     """
     if instances < 1:
         raise UserError(f"instances = {instances}: a part needs at least 1")
-    results = with_grid(results)
+    results = grids.with_grid(results)
     for first in range(0, results.sizes["instance"], instances):
         part = results.isel(instance=slice(first, first + instances))
         yield table_of_lives(part, variables, np.iinfo(np.int64).max)
@@ -299,7 +289,8 @@ def _chosen(results: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
     for name in names:
         if name not in known:
             raise UserError(
-                f"{name!r} is no variable of each instance of the study {study_of(results)!r}; "
+                f"{name!r} is no variable of each instance of the study "
+                f"{grids.study_of(results)!r}; "
                 f"there are {', '.join(known)}"
             )
     return names
@@ -307,7 +298,7 @@ def _chosen(results: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
 
 def _extent(results: xr.Dataset, chosen: Sequence[str]) -> tuple[int, int, int]:
     """Rows, columns and bytes of a table."""
-    grid = grid_of(results)
+    grid = grids.grid_of(results)
     rows = results.sizes["instance"] * int(np.prod([results.sizes[dim] for dim in grid], initial=1))
     columns = {
         name: int(np.prod([results.sizes[dim] for dim in _further(results[name], grid)], initial=1))
@@ -332,7 +323,7 @@ def _further(array: xr.DataArray, grid: Sequence[str]) -> list[str]:
 
 def _labels(results: xr.Dataset) -> dict[str, Any]:
     """Columns that say of what case and of which instance a row is; texts are categories."""
-    grid = grid_of(results)
+    grid = grids.grid_of(results)
     sizes = {dim: results.sizes[dim] for dim in (*grid, "instance")}
     names = [str(n) for n, c in results.coords.items() if c.dims and set(c.dims) <= set(grid)]
     columns = {}
@@ -348,7 +339,7 @@ def _labels(results: xr.Dataset) -> dict[str, Any]:
 
 def _values(results: xr.Dataset, chosen: Sequence[str]) -> dict[str, Any]:
     """Columns of numbers, and of the names that flags stand for."""
-    grid = grid_of(results)
+    grid = grids.grid_of(results)
     columns: dict[str, Any] = {}
     for name in chosen:
         array = results[name]

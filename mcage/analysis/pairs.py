@@ -7,14 +7,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mcage.analysis import grid as grids
 from mcage.analysis.frames import bounds
-from mcage.analysis.grid import (
-    GridCase,
-    case_named,
-    header_of,
-    lives_in,
-    warn_of_dependence,
-)
 from mcage.errors import UserError
 from mcage.report.comparison import (
     Line,
@@ -58,7 +52,7 @@ def paired_frame(results: xr.Dataset, first: str, second: Second) -> pd.DataFram
         the same instances, or of specs that differ in what has not been allowed.
     """
     case, other = _both(results, first, second)
-    warn_of_dependence(header_of(results))
+    grids.warn_of_dependence(grids.header_of(results))
     rows = [_row(line) for line in _lines(case, other)]
     return pd.DataFrame(rows)
 
@@ -72,8 +66,8 @@ def outliving_frame(results: xr.Dataset, first: str, second: Second) -> pd.DataF
         As `paired_frame`; or the study simulates no lives.
     """
     parts = _both(results, first, second)
-    warn_of_dependence(header_of(results))
-    (_, lives), (_, others) = (next(lives_in(part.results)) for part in parts)
+    grids.warn_of_dependence(grids.header_of(results))
+    (_, lives), (_, others) = (next(grids.lives_in(part.results)) for part in parts)
     shares = outliving(lives.years, lives.died, others.years, others.died)
     row = {"instances": lives.years.size}
     for field in fields(shares):
@@ -82,16 +76,16 @@ def outliving_frame(results: xr.Dataset, first: str, second: Second) -> pd.DataF
     return pd.DataFrame([row])
 
 
-def _both(results: xr.Dataset, first: str, second: Second) -> tuple[GridCase, GridCase]:
+def _both(results: xr.Dataset, first: str, second: Second) -> tuple[grids.GridCase, grids.GridCase]:
     """Both cases with the instances that they have in common."""
-    case = case_named(results, first)
+    case = grids.case_named(results, first)
     if second.results is None:
-        other = case_named(results, second.name)
+        other = grids.case_named(results, second.name)
         if other.name == case.name:
             raise UserError(f"{first!r} and {second.name!r} are both {case.name!r}: two are needed")
         return case, other
     _require_same_dies(results, second.results, second.allow)
-    other = case_named(second.results, second.name)
+    other = grids.case_named(second.results, second.name)
     ids, others = case.results["instance"].values, other.results["instance"].values
     common, *places = np.intersect1d(ids, others, assume_unique=True, return_indices=True)
     if not common.size:
@@ -105,7 +99,7 @@ def _both(results: xr.Dataset, first: str, second: Second) -> tuple[GridCase, Gr
 
 def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[str]) -> None:
     """Refuse datasets of which an instance of the same id is not the same die."""
-    headers = header_of(results), header_of(other)
+    headers = grids.header_of(results), grids.header_of(other)
     if headers[0].study != headers[1].study:
         raise UserError(f"they are of different studies, {headers[0].study}, {headers[1].study}")
     if headers[0].seed != headers[1].seed:
@@ -118,13 +112,13 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
     refuse_unmeant(differences, allow, keys_of(*specs), lambda keys: f"allow={list(keys)}")
 
 
-def _lines(case: GridCase, other: GridCase) -> list[Line]:
+def _lines(case: grids.GridCase, other: grids.GridCase) -> list[Line]:
     if "case" in case.results.coords:
         return lines_of(compare_cases(case.results, other.results))
     return study_lines(_compared(case), _compared(other), paired=True)
 
 
-def _compared(case: GridCase) -> xr.Dataset:
+def _compared(case: grids.GridCase) -> xr.Dataset:
     """Numbers of each instance that differ from case to case."""
     arrays = case.results.data_vars.items()
     return xr.Dataset(

@@ -7,16 +7,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from mcage.campaign import shards
 from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
-from mcage.campaign.shards import (
-    BESIDE,
-    clear_abandoned,
-    in_words,
-    locked,
-    read_locked,
-    remove_shards,
-    shard_folder,
-)
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import Kind, OccupiedError, make_ready, place_of, remove_abandoned_beside
@@ -59,15 +51,15 @@ def merge(
         There is nothing to merge; a file is damaged, foreign, of other code, or overlaps another;
         instances are missing; ``out_path`` is something else.
     """
-    place = place_of(out_path, BESIDE)
-    folder = shard_folder(place)
+    place = place_of(out_path, shards.BESIDE)
+    folder = shards.shard_folder(place)
     is_new = not folder.is_dir()
     if is_new and not elsewhere and not place.exists():
         raise UserError(f"there is nothing to merge for {out_path}: no folder {folder}")
     with ExitStack() as locks:
-        locks.enter_context(locked(folder))
+        locks.enter_context(shards.locked(folder))
         try:
-            clear_abandoned(folder)
+            shards.clear_abandoned(folder)
             others = [source for path in elsewhere for source in _sources(path, place, locks)]
             # A file that is named twice, or with its shard folder beside it, counts once.
             others = list({os.path.realpath(source.path): source for source in others}.values())
@@ -81,22 +73,22 @@ def merge(
                 write_merged(place, finished, partial, elsewhere)
         except BaseException:
             if is_new:
-                remove_shards(folder, ())
+                shards.remove_shards(folder, ())
             raise
-        remove_shards(folder, finished.shards)
+        shards.remove_shards(folder, finished.shards)
     return out_path
 
 
 def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[Source]:
     """What is finished in another place than that of the results file to be."""
-    folder = path if os.path.isdir(path) else shard_folder(path)
+    folder = path if os.path.isdir(path) else shards.shard_folder(path)
     results = None if os.path.isdir(path) else results_at(path)
     if results is None and not os.path.isdir(folder):
         raise UserError(f"cannot merge {path}: there is no results file and no shard folder")
     if results and not (place.exists() and place.samefile(path)):
         yield results
-    if os.path.isdir(folder) and not folder.samefile(shard_folder(place)):
-        locks.enter_context(read_locked(folder))
+    if os.path.isdir(folder) and not folder.samefile(shards.shard_folder(place)):
+        locks.enter_context(shards.read_locked(folder))
         yield from shards_in(folder, only_read=True)
 
 
@@ -161,7 +153,7 @@ def write_merged(
     except OccupiedError as error:
         raise UserError(
             f"{error}; {'the other' if finished.results else 'all'} instances are in "
-            f"{shard_folder(place)}: move that file away, and the same command makes its own"
+            f"{shards.shard_folder(place)}: move that file away, and the same command makes its own"
         ) from error
 
 
@@ -185,7 +177,7 @@ def _ended(finished: Finished, partial: bool) -> Header | None:
 
 def _incomplete(place: Path, finished: Finished, elsewhere: Sequence[Path]) -> UserError:
     """Error that says how many instances are missing, with the command that computes them."""
-    header, folder = finished.header, shard_folder(place)
+    header, folder = finished.header, shards.shard_folder(place)
     missing = finished.missing(header.instances)
     most = "at most " if header.stopping else ""
     places = ", ".join(map(str, (folder, *elsewhere)))
@@ -195,7 +187,8 @@ def _incomplete(place: Path, finished: Finished, elsewhere: Sequence[Path]) -> U
         command = f"{partial} && {filling_command(header, place, place)}"
     return UserError(
         f"{sum(map(len, missing))} of {most}{header.instances} instances are missing in {places} "
-        f"(the first: {in_words(missing[0])}): run the same campaign again to compute them, or "
+        f"(the first: {shards.in_words(missing[0])}): run the same campaign again to compute them, "
+        "or "
         "merge the others with --partial",
         command,
     )

@@ -4,7 +4,6 @@ Exit codes: 0 done, 2 the user's mistake (one or two lines on stderr), 1 a defec
 the number of a signal that ended it (130 Ctrl-C, 143 SIGTERM, 141 nobody reads its output).
 """
 
-import os
 import signal
 import sys
 import warnings
@@ -150,28 +149,3 @@ def _print_error(error: Exception) -> None:
         command = usage.ctx.command_path if usage.ctx else "mcage"
         print(f"error: {one_line(message)}", file=sys.stderr)
         print(f"The options are listed by: {command} --help", file=sys.stderr)
-
-
-# Entry point ``mcage``: Ctrl-C ends it quietly from the first moment.
-#
-# The commands and the libraries behind them take half a second to import. That is therefore done
-# when Ctrl-C is seen to, and this module imports nothing that takes time.
-
-INTERRUPTED = 128 + signal.SIGINT
-
-
-def main() -> None:
-    """Run the command line, and exit with a code that `mcage.cli.app` explains."""
-    earlier = signal.getsignal(signal.SIGINT)
-    try:
-        if earlier is signal.default_int_handler:  # and not ignored, as under nohup
-            signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-    except ValueError:  # outside of the main thread, which signals do not reach
-        earlier = None
-    try:
-        run()
-    except KeyboardInterrupt:  # while `run` puts its own handlers in place
-        raise SystemExit(INTERRUPTED) from None
-    finally:
-        if earlier is signal.default_int_handler:
-            signal.signal(signal.SIGINT, earlier)

@@ -63,8 +63,8 @@ def status(
     from json import dumps
 
     from mcage.campaign.status import statuses
+    from mcage.report.tables import console
     from mcage.report.tables.status import print_statuses, rows
-    from mcage.report.tables.table import console
 
     campaigns = [campaign for path in paths or [Path("results")] for campaign in statuses(path)]
     if json:

@@ -227,7 +227,7 @@ def _numbers(estimate: "Estimate") -> dict[str, float] | None:
 
 
 def _print_fit(counts: "FaultCounts", fitted: "FittedVmin", usage: dict[str, Any]) -> None:
-    from mcage.report.tables.table import PlainConsole
+    from mcage.report.tables import PlainConsole
 
     console = PlainConsole()
     arrays = f", {counts.arrays:,} arrays" if counts.arrays else ""
@@ -275,7 +275,7 @@ def _caveats(counts: "FaultCounts", fitted: "FittedVmin") -> list[str]:
 
 
 def _constants_table(fitted: "FittedVmin") -> Any:
-    from mcage.report.tables.table import plain_table
+    from mcage.report.tables import plain_table
 
     table = plain_table("constant, mV")
     for name in ("value", "95 % interval"):
@@ -289,7 +289,7 @@ def _constants_table(fitted: "FittedVmin") -> Any:
 
 
 def _counts_table(counts: "FaultCounts", predictions: "tuple[Prediction, ...]") -> Any:
-    from mcage.report.tables.table import plain_table
+    from mcage.report.tables import plain_table
 
     table = plain_table("V")
     headings = ["faulty", "expected", "95 %"]
@@ -606,7 +606,7 @@ def _print_map(title: str, sampled: _SampledMap) -> None:
     import numpy as np
     from rich.text import Text
 
-    from mcage.report.tables.table import PlainConsole
+    from mcage.report.tables import PlainConsole
 
     geometry = sampled.cells.geometry
     hit = np.zeros((geometry.entries, geometry.blocks), bool)
@@ -627,7 +627,7 @@ def _print_map(title: str, sampled: _SampledMap) -> None:
 
 def _print_classes(rows: _Rows, maps: int, table_volts: float) -> None:
     """Print the classes of entries beside Table I, in percent."""
-    from mcage.report.tables.table import PlainConsole, plain_table
+    from mcage.report.tables import PlainConsole, plain_table
     from mcage.variation.scenarios import CLASSES
 
     labels = {

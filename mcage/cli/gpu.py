@@ -250,7 +250,7 @@ def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> N
     if json:
         typer.echo(json_module.dumps(list(rows), indent=2, allow_nan=False))
         return
-    from mcage.report.tables.table import console, print_table, table_of_texts
+    from mcage.report.tables import console, print_table, table_of_texts
     from mcage.stats.estimates import DASH
 
     words = [name for name, value in rows[0].items() if isinstance(value, str)]

@@ -68,7 +68,7 @@ def docs(
 ) -> None:
     """List the pages of documentation, or show a page."""
     from mcage.report.pages import page_text, page_titles
-    from mcage.report.tables.table import console
+    from mcage.report.tables import console
 
     if page is None:
         titles = page_titles()
@@ -102,7 +102,7 @@ def techniques(
     if json:
         print(json_module.dumps([_technique_row(technique) for technique in shipped], indent=2))
         return
-    from mcage.report.tables.table import console
+    from mcage.report.tables import console
 
     width = min(console().width, WIDEST)
     for technique in shipped:
@@ -187,7 +187,7 @@ def nbti(
     if json:
         print(json_module.dumps(rows, indent=2))
         return
-    from mcage.report.tables.table import console, plain_table
+    from mcage.report.tables import console, plain_table
 
     table = plain_table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
     for column in ("model", "dVth [mV]", "delay increase [%]"):

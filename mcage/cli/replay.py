@@ -101,7 +101,7 @@ _LABELS = {"compressible_write_share": "writes of a compressible pattern, whatev
 
 
 def _print_table(report: dict[str, Any]) -> None:
-    from mcage.report.tables.table import console, plain_table
+    from mcage.report.tables import console, plain_table
 
     table = plain_table("quantity", title=f"{report['trace']} under {report['technique']}")
     table.add_column("of each instance" if report["instances"] > 1 else "value")

@@ -38,7 +38,7 @@ def reproduce(
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
     from mcage.files.atomic import ready_folder
-    from mcage.report.tables.table import console
+    from mcage.report.tables import console
     from mcage.studies.reproduction import whole_gpus
     from mcage.studies.reproduction.drawings import (
         ages,

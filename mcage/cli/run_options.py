@@ -231,7 +231,7 @@ def run_study(
     from mcage.campaign.progress import progress_on_stderr
     from mcage.report.notes import note_on_caveats
     from mcage.report.presentation import presentation_of
-    from mcage.report.tables.table import console, print_table
+    from mcage.report.tables import console, print_table
     from mcage.results.reader import read_header
     from mcage.stats.estimates import plain
 

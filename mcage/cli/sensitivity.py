@@ -95,7 +95,7 @@ def sensitivity(
 def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None:
     from mcage.campaign.progress import progress_on_stderr
     from mcage.engines.select import select_engine
-    from mcage.report.tables.table import console
+    from mcage.report.tables import console
     from mcage.studies.sensitivity import Sobol
     from mcage.studies.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
 

@@ -15,7 +15,7 @@ from mcage.errors import UserError
 
 if TYPE_CHECKING:
     from mcage.report.cases import Condition
-    from mcage.report.tables.table import ResultTable
+    from mcage.report.tables import ResultTable
     from mcage.results.header import Header
 
 
@@ -67,7 +67,7 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
     UserError
         There is no column to sort by.
     """
-    from mcage.report.tables.table import console, csv_of, print_table, sorted_by
+    from mcage.report.tables import console, csv_of, print_table, sorted_by
 
     if form.sort is not None:
         table = sorted_by(table, form.sort)
@@ -186,7 +186,7 @@ class _Form:
 
     def print(self, table: "ResultTable") -> None:
         """Print a table for people or as CSV."""
-        from mcage.report.tables.table import renamed_in
+        from mcage.report.tables import renamed_in
 
         print_in_form(renamed_in(table, self.names), self.options)
 
@@ -324,7 +324,7 @@ def _show_comparison(
 ) -> None:
     """Show two cases die by die."""
     from mcage.report.comparison import compare_in_file, compare_in_files, table_of
-    from mcage.report.tables.table import renamed
+    from mcage.report.tables import renamed
     from mcage.stats.estimates import plain
 
     compared = (
@@ -452,7 +452,7 @@ def report(
     from mcage.plain_text import visible
     from mcage.report.cases import Condition, parsed_labels
     from mcage.report.folder import PAGE, ReportOptions, write_report
-    from mcage.report.tables.table import PlainConsole
+    from mcage.report.tables import PlainConsole
 
     options = ReportOptions(
         width_mm=float(width),

@@ -85,10 +85,10 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     # Imported when all is computed: what reads results takes half a second to import.
     from mcage.report.cases import names_for
     from mcage.report.notes import note_on_caveats, note_on_shared_dies
+    from mcage.report.tables import console, print_table, renamed_in
     from mcage.report.tables.lives import summarize_draws_of_file
     from mcage.report.tables.lives import table_of_draws as draws_table_of
     from mcage.report.tables.summary import summarize_file, table_of
-    from mcage.report.tables.table import console, print_table, renamed_in
     from mcage.results.reader import read_header
 
     header = read_header(path)

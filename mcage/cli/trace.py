@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mcage.traces.importing.run import Import
     from mcage.traces.importing.sources import Limits, Source
     from mcage.traces.patterns import TraceSummary
-    from mcage.traces.profiles.profile import Profile
+    from mcage.traces.profiles import Profile
 
 
 # ``mcage trace import``: traces that other tools have recorded, made native.
@@ -117,7 +117,7 @@ class _Progress:
 
 
 def _print_import(imported: "Import", out: Path) -> None:
-    from mcage.report.tables.table import console, plain_table
+    from mcage.report.tables import console, plain_table
 
     facts = imported.facts()
     about = plain_table(title=facts["format"], show_header=False)
@@ -169,8 +169,8 @@ def characterize_command(
     from mcage.files.atomic import PROFILE, make_ready, whole_file
     from mcage.plain_text import visible
     from mcage.traces.library import open_trace
+    from mcage.traces.profiles import profile_text
     from mcage.traces.profiles.characterize import characterize
-    from mcage.traces.profiles.profile import profile_text
 
     if out is not None:
         make_ready(out, PROFILE)
@@ -231,7 +231,7 @@ def synthesize_command(
 
 def _print_profile(profile: "Profile") -> None:
     """Print the statistics of a profile, a table for each of their parts."""
-    from mcage.report.tables.table import console, plain_table
+    from mcage.report.tables import console, plain_table
 
     terminal = console()
     parts = dict(profile.statistics)
@@ -265,7 +265,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 def list_traces(as_json: AsJson = False) -> None:
     """List the bundled traces."""
-    from mcage.report.tables.table import console, plain_table
+    from mcage.report.tables import console, plain_table
     from mcage.traces.library import KERNELS, PROFILES, SHORT_NAMES, bundled_trace
 
     entries: list[dict[str, Any]] = []
@@ -339,7 +339,7 @@ def validate_traces(
 
 
 def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
-    from mcage.report.tables.table import console, plain_table
+    from mcage.report.tables import console, plain_table
 
     kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
     facts = {

@@ -20,15 +20,8 @@ from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.concurrency import Memo
+from mcage.engines import stress
 from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
-from mcage.engines.stress import (
-    DenseStress,
-    FaultFreeDuties,
-    SliceTimes,
-    StressAccumulator,
-    TrackedCells,
-    by_kernel,
-)
 from mcage.errors import UserError
 from mcage.geometry import (
     GCN,
@@ -155,7 +148,9 @@ class Packed:
         self._fixed_times = fixed_times
         self._lock = RLock()
         self._replays: WeakKeyDictionary[Packing, dict[Places, FixedReplay]] = WeakKeyDictionary()
-        self._times: WeakKeyDictionary[Packing, dict[Places, SliceTimes]] = WeakKeyDictionary()
+        self._times: WeakKeyDictionary[Packing, dict[Places, stress.SliceTimes]] = (
+            WeakKeyDictionary()
+        )
 
     def cell_times(self, replay: PackedReplay, fault_maps: Bytes) -> CellTimes:
         """See `Engine.cell_times`; `period` is that of each instance.
@@ -166,7 +161,7 @@ class Packed:
         ones, powered, period = zip(*slices, strict=True)
         return CellTimes(np.stack(ones), np.stack(powered), np.array(period, dtype=np.int64))
 
-    def slice_times(self, replay: PackedReplay, fault_map: Bytes) -> SliceTimes:
+    def slice_times(self, replay: PackedReplay, fault_map: Bytes) -> stress.SliceTimes:
         """Times of one slice, whose fault map is uint8[entries]."""
         packing, geometry = replay.packing, replay.geometry
         ones = np.zeros((geometry.entries, geometry.entry_bits), dtype=np.int64)
@@ -180,7 +175,7 @@ class Packed:
         ones[entries], powered[entries], period = self._of_places(replay, places)
         return ones, powered, period
 
-    def _of_places(self, replay: PackedReplay, places: Places) -> SliceTimes:
+    def _of_places(self, replay: PackedReplay, places: Places) -> stress.SliceTimes:
         """Times of the rows of all places, place after place."""
         packing = replay.packing
         with self._lock:
@@ -210,12 +205,12 @@ class Packed:
                 known[places] = retimed
             return known[places]
 
-    def _replayed(self, replay: FixedReplay) -> SliceTimes:
+    def _replayed(self, replay: FixedReplay) -> stress.SliceTimes:
         times = self._fixed_times(replay)
         return times.ones[0], times.powered[0], replay.period
 
 
-class PackedStress(DenseStress):
+class PackedStress(stress.DenseStress):
     """Stress times of instances whose windows are packed.
 
     Parameters
@@ -227,12 +222,16 @@ class PackedStress(DenseStress):
     """
 
     def __init__(
-        self, packed: Packed, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
+        self,
+        packed: Packed,
+        duties: stress.FaultFreeDuties,
+        tracked: stress.TrackedCells,
+        instances: int,
     ) -> None:
         super().__init__(duties, tracked, instances)
         self._packed = packed
 
-    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
+    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> stress.SliceTimes:
         assert isinstance(replay, PackedReplay)
         return self._packed.slice_times(replay, fault_map)
 
@@ -295,7 +294,7 @@ class Engine(ABC):
         """
         columns = {field.name: np.empty(len(kernel), dtype=np.int64) for field in fields(Counters)}
         columns.pop("passes")
-        for number, runs_it in by_kernel(kernel):
+        for number, runs_it in stress.by_kernel(kernel):
             counters = self.redirect(replays[number], fault_maps[runs_it])
             for name, column in columns.items():
                 column[runs_it] = getattr(counters, name)
@@ -315,8 +314,8 @@ class Engine(ABC):
 
     @abstractmethod
     def unpacked_stress(
-        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
-    ) -> StressAccumulator:
+        self, duties: stress.FaultFreeDuties, tracked: stress.TrackedCells, instances: int
+    ) -> stress.StressAccumulator:
         """As `stress`, for replays that are not packed."""
 
     def cell_times(self, replay: PreparedReplay, fault_maps: Bytes) -> CellTimes:
@@ -355,11 +354,11 @@ class Engine(ABC):
 
     def stress(
         self,
-        duties: FaultFreeDuties,
-        tracked: TrackedCells,
+        duties: stress.FaultFreeDuties,
+        tracked: stress.TrackedCells,
         instances: int,
         learnt: Learnt | None = None,
-    ) -> StressAccumulator:
+    ) -> stress.StressAccumulator:
         """Stress times of the cells of a batch of new instances, all zero so far.
 
         Parameters

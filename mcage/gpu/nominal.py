@@ -17,18 +17,7 @@ from mcage.gpu.chip import Gpu
 from mcage.gpu.gating.policies import Policy, Readings, policy
 from mcage.gpu.gating.workload import READINGS as TIME_READINGS
 from mcage.gpu.gating.workload import KernelTiming, Machine, TimeModel
-from mcage.gpu.heterogeneity.structures import (
-    MEAN_BASELINE_DELAY,
-    READINGS,
-    Benchmark,
-    Conditions,
-    Parts,
-    SequentialL2,
-    TwoStage,
-    benchmarks,
-    ipc_overhead,
-    printed_means,
-)
+from mcage.gpu.heterogeneity import structures
 from mcage.gpu.thermal import HIGHEST_KELVIN
 from mcage.plain_text import shortened
 from mcage.random import stream
@@ -159,7 +148,7 @@ def closed_form_mitigation(active: int, sms: int, rounds: int, time_ratio: float
 MEAN = "mean"
 
 
-def benchmark_rows(parts: Parts, count_fills: bool = False) -> list[dict[str, Any]]:
+def benchmark_rows(parts: structures.Parts, count_fills: bool = False) -> list[dict[str, Any]]:
     """Rows of the ten benchmarks and of their mean; delays in %, temperatures in K.
 
     Parameters
@@ -177,23 +166,25 @@ def benchmark_rows(parts: Parts, count_fills: bool = False) -> list[dict[str, An
         printed miss rate have `USUAL_MISS_RATE` (assumed), and those without a printed latency no
         projected IPC. The mean is taken with the printed mean as the baseline of each.
     """
-    selected = tuple(benchmarks().values())
+    selected = tuple(structures.benchmarks().values())
     rows = [_row(benchmark, parts, count_fills) for benchmark in selected]
     at_mean = [
-        _row(replace(benchmark, baseline_delay=MEAN_BASELINE_DELAY), parts, count_fills)
+        _row(replace(benchmark, baseline_delay=structures.MEAN_BASELINE_DELAY), parts, count_fills)
         for benchmark in selected
     ]
     return [*rows, _mean(at_mean)]
 
 
-def _row(benchmark: Benchmark, parts: Parts, count_fills: bool) -> dict[str, Any]:
-    conditions = Conditions()
-    l2 = SequentialL2(count_fills=count_fills)
+def _row(
+    benchmark: structures.Benchmark, parts: structures.Parts, count_fills: bool
+) -> dict[str, Any]:
+    conditions = structures.Conditions()
+    l2 = structures.SequentialL2(count_fills=count_fills)
     delays = {
-        f"{reading}_pct": TwoStage(reading).delay(
+        f"{reading}_pct": structures.TwoStage(reading).delay(
             parts.finfet, conditions, benchmark.scheduler_delay, benchmark.filter_rate
         )
-        for reading in READINGS
+        for reading in structures.READINGS
     }
     latency = benchmark.latency_cycles
     return {
@@ -202,9 +193,11 @@ def _row(benchmark: Benchmark, parts: Parts, count_fills: bool) -> dict[str, Any
         "baseline_pct": 100 * benchmark.scheduler_delay,
         **{name: 100 * float(delay) for name, delay in delays.items()},
         "printed_pct": _scaled(benchmark.printed, "two_stage_delay", 100),
-        "drop_K": float(TwoStage().drop_kelvin(benchmark.filter_rate)),
+        "drop_K": float(structures.TwoStage().drop_kelvin(benchmark.filter_rate)),
         "printed_drop_K": _scaled(benchmark.printed, "temperature_drop", 1),
-        "projected_IPC": None if latency is None else float(1 / (1 + ipc_overhead(latency))),
+        "projected_IPC": None
+        if latency is None
+        else float(1 / (1 + structures.ipc_overhead(latency))),
         "l2_miss_rate": benchmark.miss_rate,
         "l2_pct": 100 * float(l2.delay(parts.finfet, conditions, benchmark.miss_rate)),
         "printed_l2_pct": _scaled(benchmark.printed, "l2_delay", 100),
@@ -218,7 +211,7 @@ def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         values = [row[name] for row in rows]
         is_number = all(isinstance(value, float) for value in values)
         means[name] = float(np.mean(values)) if is_number else None
-    printed = printed_means()
+    printed = structures.printed_means()
     return means | {
         "benchmark": MEAN,
         "printed_pct": _scaled(printed, "two_stage_delay", 100),
@@ -310,7 +303,9 @@ def _shift(model: NbtiModel, point: OperatingPoint, duty: float, seconds: float)
 NEEDED = ("base_duty", "filter_rate", "baseline_delay_pct", "l2_miss_rate")
 
 
-def heterogeneous_cases(path: Path, parts: Parts, count_fills: bool) -> list[dict[str, Any]]:
+def heterogeneous_cases(
+    path: Path, parts: structures.Parts, count_fills: bool
+) -> list[dict[str, Any]]:
     """Delay increases of each case of a file, in %.
 
     Parameters
@@ -337,17 +332,17 @@ def heterogeneous_cases(path: Path, parts: Parts, count_fills: bool) -> list[dic
     return [_of_row_heterogeneity(row, parts, count_fills) for row in read_table(path, NEEDED)]
 
 
-def _of_row_heterogeneity(row: Row, parts: Parts, count_fills: bool) -> dict[str, Any]:
-    conditions = Conditions()
+def _of_row_heterogeneity(row: Row, parts: structures.Parts, count_fills: bool) -> dict[str, Any]:
+    conditions = structures.Conditions()
     duty = row.number("base_duty", 1e-6, 1)
     rate = row.number("filter_rate", 0, 1)
     baseline = row.number("baseline_delay_pct", 0, 1e4) / 100
-    l2 = SequentialL2(base_duty=duty, count_fills=count_fills)
+    l2 = structures.SequentialL2(base_duty=duty, count_fills=count_fills)
     delays = {
-        ("thermal_0972_pct" if reading == "thermal" else f"{reading}_pct"): TwoStage(
+        ("thermal_0972_pct" if reading == "thermal" else f"{reading}_pct"): structures.TwoStage(
             reading, duty
         ).delay(parts.finfet, conditions, baseline, rate)
-        for reading in READINGS
+        for reading in structures.READINGS
     }
     delays["l2_sequential_delay_pct"] = l2.delay(
         parts.finfet, conditions, row.number("l2_miss_rate", 0, 1)

@@ -13,17 +13,10 @@ from mcage.aging.nbti import NbtiModel, Rates, with_constants
 from mcage.aging.sampling import Columns
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
+from mcage.engines import stress
 from mcage.engines.compiled_cells import are_faulty, shifts
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
-from mcage.engines.stress import (
-    CellSeconds,
-    FaultFreeDuties,
-    Moments,
-    TrackedCells,
-    between,
-    dvth_histogram,
-)
 from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.replays.most_stressed import BLOCK, DutyCycles
@@ -222,7 +215,7 @@ class Degradation(ABC):
         self, instances: NDArray[np.int64], moment: NDArray[np.float64], bins: int
     ) -> NDArray[np.int64]:
         """Sampled cells per shift, as `dvth_histogram` counts: int64[2, bins]."""
-        return dvth_histogram(self.sampled_dvth(instances, moment), bins)
+        return stress.dvth_histogram(self.sampled_dvth(instances, moment), bins)
 
     @abstractmethod
     def worst_dvth(
@@ -709,7 +702,7 @@ class AdditiveCells(CellDegradation):
 
     shift: AdditiveShift
     span: EpochSpan
-    seconds: CellSeconds
+    seconds: stress.CellSeconds
 
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `CellDegradation.dvth`."""
@@ -727,7 +720,7 @@ class AdditiveCells(CellDegradation):
         scores: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
         """See `CellDegradation.are_faulty`."""
-        moments = Moments(self.span.part(moment), moment)
+        moments = stress.Moments(self.span.part(moment), moment)
         return are_faulty(self.shift, failure, vmin_volts, self.seconds, moments, scores)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
@@ -758,8 +751,8 @@ class AdditiveDegradation(Degradation):
         self,
         shift: AdditiveShift,
         engine: Engine,
-        duties: FaultFreeDuties,
-        tracked: TrackedCells,
+        duties: stress.FaultFreeDuties,
+        tracked: stress.TrackedCells,
         instances: int,
         learnt: Learnt | None = None,
     ) -> None:
@@ -820,8 +813,8 @@ class AdditiveDegradation(Degradation):
             instances, self._moments(instances, moment), self._shift, bins
         )
 
-    def _moments(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> Moments:
-        return Moments(self.span.of(instances).part(moment), moment)
+    def _moments(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> stress.Moments:
+        return stress.Moments(self.span.of(instances).part(moment), moment)
 
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
@@ -900,7 +893,7 @@ class AdditiveDegradation(Degradation):
         shift = self._shift.of(instances)
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            dvth = shifts(shift, between(before, after, line.part(moment)), moment)
+            dvth = shifts(shift, stress.between(before, after, line.part(moment)), moment)
             beyond: NDArray[np.float64] = dvth.max(axis=0) - limit_volts
             return beyond
 
@@ -993,8 +986,8 @@ class StepwiseDegradation(Degradation):
         self,
         history: History,
         engine: Engine,
-        duties: FaultFreeDuties,
-        tracked: TrackedCells,
+        duties: stress.FaultFreeDuties,
+        tracked: stress.TrackedCells,
         instances: int,
         learnt: Learnt | None = None,
     ) -> None:

@@ -13,16 +13,8 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.lifetime import TRANSISTORS
 from mcage.plain_text import shortened, shown
+from mcage.report import tables
 from mcage.report.cases import CASE_KEYS, Condition, find_case, labels_of, lives_of, places_where
-from mcage.report.tables.table import (
-    Cell,
-    Column,
-    ResultTable,
-    estimates,
-    file_column,
-    names,
-    numbers,
-)
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, plus_minus, with_bounds
@@ -312,14 +304,14 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
             for place in range(results.sizes["case"])
         ]
         labels = [str(case["case"].item()) for _, case in cases]
-        names = [
+        titles = [
             label if labels.count(label) == 1 else f"{label} of {path}"
             for label, (path, _) in zip(labels, cases, strict=True)
         ]
-        places = [_find(paths, cases, names, name) for name in (first, second)]
+        places = [_find(paths, cases, titles, name) for name in (first, second)]
         if places[0] == places[1]:
             raise UserError(
-                f"{first!r} and {second!r} are both {names[places[0]]!r}: two are needed"
+                f"{first!r} and {second!r} are both {titles[places[0]]!r}: two are needed"
             )
         (path, case), (other_path, other) = (cases[place] for place in places)
         if path != other_path:
@@ -337,19 +329,22 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
         differences = spec_differences(case.attrs["spec"], other.attrs["spec"])
     return replace(
         compared,
-        first=names[places[0]],
-        second=names[places[1]],
+        first=titles[places[0]],
+        second=titles[places[1]],
         differences=tuple(differences),
     )
 
 
 def _find(
-    paths: Sequence[Path], cases: Sequence[tuple[Path, xr.Dataset]], names: Sequence[str], name: str
+    paths: Sequence[Path],
+    cases: Sequence[tuple[Path, xr.Dataset]],
+    titles: Sequence[str],
+    name: str,
 ) -> int:
     """Place of the case that a name means, of which the file may be the first word."""
     if any(f"{name} ".startswith(f"{path} ") for path in paths):
         return find_case([f"{path} {case['case'].item()}" for path, case in cases], name)
-    return find_case(names, name)
+    return find_case(titles, name)
 
 
 def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr.Dataset) -> None:
@@ -452,7 +447,7 @@ def lines_of(comparison: Comparison) -> list[Line]:
     return [Line(key, *QUANTITIES[key], of) for key, of in means.items()]
 
 
-def table_of(comparison: Comparison) -> ResultTable:
+def table_of(comparison: Comparison) -> tables.ResultTable:
     """Table of two cases of sweeps: a line for each quantity, and how often each outlives."""
     return pairs_table(
         f"A: {comparison.first}\nB: {comparison.second}\n"
@@ -463,7 +458,7 @@ def table_of(comparison: Comparison) -> ResultTable:
     )
 
 
-def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTable:
+def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> tables.ResultTable:
     """Table with a line for each quantity of some pairs of cases.
 
     Parameters
@@ -483,25 +478,25 @@ def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTabl
             "dies of their own"
         )
     of_lives = [pair for pair in pairs if pair.outliving is not None]
-    return ResultTable(
+    return tables.ResultTable(
         title=title,
         caption=f"{caption}; {note}" if note else caption,
         columns=(
             *_columns_of([pair for pair, _ in lines]),
-            Column(
+            tables.Column(
                 "quantity",
                 "mean over instances",
-                tuple(Cell(line.name, line.key) for _, line in lines),
+                tuple(tables.Cell(line.name, line.key) for _, line in lines),
                 primary=True,
                 justify="left",
             ),
-            Column("dies", "instances", tuple(_dies(line.means) for _, line in lines)),
+            tables.Column("dies", "instances", tuple(_dies(line.means) for _, line in lines)),
             *(
                 _column(key, heading, [line for _, line in lines], plus_minus)
                 for key, heading in (("a", "A"), ("b", "B"), ("difference", "A - B"))
             ),
             _column("ratio", "A / B", [line for _, line in lines], with_bounds),
-            Column(
+            tables.Column(
                 "variance_reduction",
                 "common\ndies",
                 tuple(_gain(line.means) for _, line in lines),
@@ -511,51 +506,53 @@ def pairs_table(title: str, pairs: Sequence[Pair], note: str = "") -> ResultTabl
     )
 
 
-def _columns_of(pairs: Sequence[Pair]) -> tuple[Column, ...]:
+def _columns_of(pairs: Sequence[Pair]) -> tuple[tables.Column, ...]:
     """Columns that say which pair a line is of, if there are several pairs."""
     files = [pair.file for pair in pairs if pair.file is not None]
     labels = [pair.case for pair in pairs]
     return (
-        *(file_column(files) if len(set(files)) > 1 else ()),
-        *((names("case", "case", labels, groups=True),) if any(labels) else ()),
+        *(tables.file_column(files) if len(set(files)) > 1 else ()),
+        *((tables.names("case", "case", labels, groups=True),) if any(labels) else ()),
     )
 
 
 def _column(
     key: str, heading: str, lines: Sequence[Line], write: Callable[[Estimate, float], str]
-) -> Column:
+) -> tables.Column:
     """Column of estimates, each in the unit of its line."""
     attribute = {"a": "first", "b": "second"}.get(key, key)
     cells = []
     for line in lines:
         estimate: Estimate = getattr(line.means, attribute)
         scale = 1.0 if key == "ratio" else line.scale
-        cells.append(Cell(write(estimate, scale), *vars(estimate).values()))
-    return Column(key, heading, tuple(cells), primary=key != "ratio")
+        cells.append(tables.Cell(write(estimate, scale), *vars(estimate).values()))
+    return tables.Column(key, heading, tuple(cells), primary=key != "ratio")
 
 
-def _dies(means: PairedMeans | ApartMeans) -> Cell:
+def _dies(means: PairedMeans | ApartMeans) -> tables.Cell:
     if isinstance(means, PairedMeans):
-        return Cell(str(means.dies), means.dies)
+        return tables.Cell(str(means.dies), means.dies)
     text = f"{means.first_dies} and {means.second_dies}"
-    return Cell(text, text)
+    return tables.Cell(text, text)
 
 
-def _gain(means: PairedMeans | ApartMeans) -> Cell:
+def _gain(means: PairedMeans | ApartMeans) -> tables.Cell:
     if isinstance(means, ApartMeans) or np.isnan(means.variance_reduction):
-        return Cell(DASH, None)
-    return Cell(f"× {means.variance_reduction:.3g}", means.variance_reduction)
+        return tables.Cell(DASH, None)
+    return tables.Cell(f"× {means.variance_reduction:.3g}", means.variance_reduction)
 
 
-def _lives_table(pairs: Sequence[Pair]) -> ResultTable:
+def _lives_table(pairs: Sequence[Pair]) -> tables.ResultTable:
     """Table of how often each case outlives the other."""
     lives = [pair.outliving for pair in pairs if pair.outliving is not None]
 
-    def shares(name: str, heading: str, *, primary: bool = False) -> Column:
+    def shares(name: str, heading: str, *, primary: bool = False) -> tables.Column:
         values = [getattr(of, name) for of in lives]
-        return estimates(name, heading, values, lambda of: with_bounds(of, 100.0), primary=primary)
+        return tables.estimates(
+            name, heading, values, lambda of: with_bounds(of, 100.0), primary=primary
+        )
 
-    return ResultTable(
+    return tables.ResultTable(
         title="Share of the instances",
         caption="p: sign test of the instances of which one lives longer; small if A and B can "
         "hardly be equally good",
@@ -566,7 +563,9 @@ def _lives_table(pairs: Sequence[Pair]) -> ResultTable:
             shares("together", "dead at the\nsame age [%]"),
             shares("unknown", "both reach the\nhorizon [%]"),
             shares("first_of_decided", "A, where one\nlives longer [%]"),
-            numbers("p_value", "p", [of.p_value for of in lives], "{:.2g}".format, primary=True),
+            tables.numbers(
+                "p_value", "p", [of.p_value for of in lives], "{:.2g}".format, primary=True
+            ),
         ),
     )
 

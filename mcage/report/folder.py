@@ -30,13 +30,12 @@ from mcage.report.cases import (
     summarized,
     with_names,
 )
-from mcage.report.figures.sheet import WIDTHS_MM, AbsentFigure, ReportFigure, save
+from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, save
 from mcage.report.notes import notes_on
 from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
 from mcage.report.page.svg import page_figure
 from mcage.report.presentation import figures_of, presentation_of
-from mcage.report.tables import lives
-from mcage.report.tables.table import ResultTable, csv_of, renamed_in
+from mcage.report.tables import ResultTable, csv_of, lives, renamed_in
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
 
@@ -193,7 +192,7 @@ class ReportOptions:
     Parameters
     ----------
     width_mm : float
-        Width of the figures, one of `mcage.report.figures.sheet.WIDTHS_MM`.
+        Width of the figures, one of `mcage.report.figures.canvas.WIDTHS_MM`.
     where : tuple of Condition
         What the cases of sweeps must fulfil.
     figures : tuple of str

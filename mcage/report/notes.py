@@ -1,60 +1,10 @@
-"""The spec that a results file holds, and the lines that stand under its tables."""
+"""The lines that stand under the tables of a results file."""
 
-import tomllib
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel
 
 from mcage.errors import UserError
 from mcage.results.header import Header, code_in_words
-from mcage.spec.sections import Aging, Costs, Faults
 from mcage.version import running_code
-
-# The spec that a results file holds as text: parts of it, and the plan that it makes again.
-
-Part = TypeVar("Part", bound=BaseModel)
-
-
-def faults_of(spec_toml: str) -> Faults:
-    """Where the faults of a sweep come from.
-
-    Raises
-    ------
-    UserError
-        The text is not the spec of a sweep.
-    """
-    return _part(spec_toml, "faults", Faults)
-
-
-def costs_of(spec_toml: str) -> Costs:
-    """Which constants the energy and the slowdown of a sweep are counted with.
-
-    Raises
-    ------
-    UserError
-        The text is not the spec of a sweep.
-    """
-    return _part(spec_toml, "costs", Costs)
-
-
-def aging_of(spec_toml: str) -> Aging:
-    """How the transistors of a sweep age.
-
-    Raises
-    ------
-    UserError
-        The text is not the spec of a sweep.
-    """
-    return _part(spec_toml, "aging", Aging)
-
-
-def _part(spec_toml: str, name: str, model: type[Part]) -> Part:
-    try:
-        return model.model_validate(tomllib.loads(spec_toml).get(name, {}))
-    except (ValueError, RecursionError) as error:
-        raise UserError("attribute spec: is not the spec of a sweep") from error
-
 
 RANGES = 8
 """Ranges of missing instances that are named."""

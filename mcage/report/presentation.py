@@ -10,13 +10,13 @@ import numpy as np
 import xarray as xr
 
 from mcage.report.cases import Condition, selected
-from mcage.report.tables.table import ResultTable, estimates, file_column, names, numbers
+from mcage.report.tables import ResultTable, estimates, file_column, names, numbers
 from mcage.results.header import Header
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, plus_minus
 
 if TYPE_CHECKING:
-    from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
 
 Assumptions = list[tuple[str, str]]
 """What each is about, and what is assumed."""
@@ -220,11 +220,11 @@ def figures_of(
     header, results
         As of `Presentation.figures`.
     width_mm : float
-        Width of the figures, such as those of `mcage.report.figures.sheet.WIDTHS_MM`.
+        Width of the figures, such as those of `mcage.report.figures.canvas.WIDTHS_MM`.
     title : bool
         Whether figures have a title.
     """
-    from mcage.report.figures.sheet import Sheet
+    from mcage.report.figures.canvas import Sheet
 
     shown = presentation_of(header)
     sheet = replace(Sheet.of(header, width_mm, shown.instances), title=title)

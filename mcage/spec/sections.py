@@ -4,9 +4,10 @@ Unknown keys are refused, and every value is checked where it enters: past this 
 are trusted.
 """
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -586,3 +587,48 @@ class Stopping(Section):
         if isinstance(given, dict) and "rel_ci" not in given:
             raise ValueError("the precision to reach is missing: give rel_ci, too")
         return given
+
+
+# The spec that a results file holds as text: parts of it.
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+def faults_of(spec_toml: str) -> Faults:
+    """Where the faults of a sweep come from.
+
+    Raises
+    ------
+    UserError
+        The text is not the spec of a sweep.
+    """
+    return _part(spec_toml, "faults", Faults)
+
+
+def costs_of(spec_toml: str) -> Costs:
+    """Which constants the energy and the slowdown of a sweep are counted with.
+
+    Raises
+    ------
+    UserError
+        The text is not the spec of a sweep.
+    """
+    return _part(spec_toml, "costs", Costs)
+
+
+def aging_of(spec_toml: str) -> Aging:
+    """How the transistors of a sweep age.
+
+    Raises
+    ------
+    UserError
+        The text is not the spec of a sweep.
+    """
+    return _part(spec_toml, "aging", Aging)
+
+
+def _part(spec_toml: str, name: str, model: type[Part]) -> Part:
+    try:
+        return model.model_validate(tomllib.loads(spec_toml).get(name, {}))
+    except (ValueError, RecursionError) as error:
+        raise UserError("attribute spec: is not the spec of a sweep") from error

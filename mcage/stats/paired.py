@@ -9,21 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcage.stats.estimates import (
-    CONFIDENCE,
-    SAME_AGE_YEARS,
-    Bools,
-    Estimate,
-    Floats,
-    mean,
-    proportion,
-    variance,
-)
+from mcage.stats import estimates
 
 ROUNDING = 1e-9
 """Difference of two means over the means that rounding of equal numbers can leave."""
 
-UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+UNKNOWN = estimates.Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -47,10 +38,10 @@ class PairedMeans:
     """
 
     dies: int
-    first: Estimate
-    second: Estimate
-    difference: Estimate
-    ratio: Estimate
+    first: estimates.Estimate
+    second: estimates.Estimate
+    difference: estimates.Estimate
+    ratio: estimates.Estimate
     variance_reduction: float
 
 
@@ -75,15 +66,17 @@ class Outliving:
         were equally good.
     """
 
-    first: Estimate
-    second: Estimate
-    together: Estimate
-    unknown: Estimate
-    first_of_decided: Estimate
+    first: estimates.Estimate
+    second: estimates.Estimate
+    together: estimates.Estimate
+    unknown: estimates.Estimate
+    first_of_decided: estimates.Estimate
     p_value: float
 
 
-def compare_means(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> PairedMeans:
+def compare_means(
+    first: estimates.Floats, second: estimates.Floats, confidence: float = estimates.CONFIDENCE
+) -> PairedMeans:
     """Means of a quantity under two techniques, and their difference and ratio die by die.
 
     Parameters
@@ -108,9 +101,9 @@ def compare_means(first: Floats, second: Floats, confidence: float = CONFIDENCE)
     first, second = first[both].astype(np.float64), second[both].astype(np.float64)
     return PairedMeans(
         dies=first.size,
-        first=mean(first, confidence),
-        second=mean(second, confidence),
-        difference=mean(first - second, confidence),
+        first=estimates.mean(first, confidence),
+        second=estimates.mean(second, confidence),
+        difference=estimates.mean(first - second, confidence),
         ratio=ratio_of_means(first, second, confidence),
         variance_reduction=_variance_reduction(first, second),
     )
@@ -134,13 +127,15 @@ class ApartMeans:
 
     first_dies: int
     second_dies: int
-    first: Estimate
-    second: Estimate
-    difference: Estimate
-    ratio: Estimate
+    first: estimates.Estimate
+    second: estimates.Estimate
+    difference: estimates.Estimate
+    ratio: estimates.Estimate
 
 
-def compare_apart(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> ApartMeans:
+def compare_apart(
+    first: estimates.Floats, second: estimates.Floats, confidence: float = estimates.CONFIDENCE
+) -> ApartMeans:
     """Means of a quantity over two independent samples, their difference and ratio.
 
     Parameters
@@ -162,25 +157,29 @@ def compare_apart(first: Floats, second: Floats, confidence: float = CONFIDENCE)
     from scipy.special import stdtrit
 
     first, second = (of[~np.isnan(of)].astype(np.float64) for of in (first, second))
-    means = mean(first, confidence), mean(second, confidence)
+    means = estimates.mean(first, confidence), estimates.mean(second, confidence)
     values = means[0].value, means[1].value
-    difference = Estimate(values[0] - values[1], math.nan, math.nan)
-    ratio = Estimate(values[0] / values[1] if values[1] else math.nan, math.nan, math.nan)
+    difference = estimates.Estimate(values[0] - values[1], math.nan, math.nan)
+    ratio = estimates.Estimate(values[0] / values[1] if values[1] else math.nan, math.nan, math.nan)
     if min(first.size, second.size) > 1:
-        errors = variance(first) / first.size, variance(second) / second.size
+        errors = estimates.variance(first) / first.size, estimates.variance(second) / second.size
         total = sum(errors)
         parts = (e * e / (of.size - 1) for e, of in zip(errors, (first, second), strict=True))
         freedom = total * total / sum(parts) if total > 0.0 else math.inf
         half = float(stdtrit(freedom, (1.0 + confidence) / 2.0)) * math.sqrt(total)
         if abs(difference.value) + half <= ROUNDING * max(map(abs, values)):
-            difference, half = Estimate(0.0, 0.0, 0.0), 0.0
-        difference = Estimate(difference.value, difference.value - half, difference.value + half)
+            difference, half = estimates.Estimate(0.0, 0.0, 0.0), 0.0
+        difference = estimates.Estimate(
+            difference.value, difference.value - half, difference.value + half
+        )
         if values[1]:
             ratio = _fieller(values, (errors[0], 0.0, errors[1]), freedom, confidence)
     return ApartMeans(first.size, second.size, *means, difference, ratio)
 
 
-def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Estimate:
+def ratio_of_means(
+    first: estimates.Floats, second: estimates.Floats, confidence: float = estimates.CONFIDENCE
+) -> estimates.Estimate:
     """Mean of ``first`` over mean of ``second`` with Fieller's interval for paired samples.
 
     Parameters
@@ -204,7 +203,7 @@ def ratio_of_means(first: Floats, second: Floats, confidence: float = CONFIDENCE
         return UNKNOWN
     means = float(first.mean()), float(second.mean())
     if count < 2:
-        return Estimate(means[0] / means[1], math.nan, math.nan)
+        return estimates.Estimate(means[0] / means[1], math.nan, math.nan)
     (v11, v12), (_, v22) = np.cov(first, second) / count
     return _fieller(means, (v11, v12, v22), count - 1, confidence)
 
@@ -214,7 +213,7 @@ def _fieller(
     covariance: tuple[float, float, float],
     freedom: float,
     confidence: float,
-) -> Estimate:
+) -> estimates.Estimate:
     """Ratio of two means of which the covariance is estimated with some degrees of freedom."""
     from scipy.special import stdtrit
 
@@ -224,17 +223,17 @@ def _fieller(
     # a * r**2 - 2 * b * r + c <= 0.
     a, b, c = m2 * m2 - q * v22, m1 * m2 - q * v12, m1 * m1 - q * v11
     if a <= 0.0:
-        return Estimate(m1 / m2, math.nan, math.nan)
+        return estimates.Estimate(m1 / m2, math.nan, math.nan)
     root = math.sqrt(max(0.0, b * b - a * c))
-    return Estimate(m1 / m2, (b - root) / a, (b + root) / a)
+    return estimates.Estimate(m1 / m2, (b - root) / a, (b + root) / a)
 
 
 def outliving(
-    first_years: Floats,
-    first_died: Bools,
-    second_years: Floats,
-    second_died: Bools,
-    confidence: float = CONFIDENCE,
+    first_years: estimates.Floats,
+    first_died: estimates.Bools,
+    second_years: estimates.Floats,
+    second_died: estimates.Bools,
+    confidence: float = estimates.CONFIDENCE,
 ) -> Outliving:
     """Compare lives under two techniques die by die.
 
@@ -254,23 +253,23 @@ def outliving(
     """
     count = first_years.size
     gain = first_years - second_years
-    together = first_died & second_died & (np.abs(gain) <= SAME_AGE_YEARS)
-    first_longer = second_died & (gain >= -SAME_AGE_YEARS) & ~together
-    second_longer = first_died & (gain <= SAME_AGE_YEARS) & ~together
+    together = first_died & second_died & (np.abs(gain) <= estimates.SAME_AGE_YEARS)
+    first_longer = second_died & (gain >= -estimates.SAME_AGE_YEARS) & ~together
+    second_longer = first_died & (gain <= estimates.SAME_AGE_YEARS) & ~together
     wins, losses, ties = (
         int(np.count_nonzero(dies)) for dies in (first_longer, second_longer, together)
     )
     decided = wins + losses
 
-    def share(dies: int) -> Estimate:
-        return proportion(dies, count, confidence)
+    def share(dies: int) -> estimates.Estimate:
+        return estimates.proportion(dies, count, confidence)
 
     return Outliving(
         first=share(wins),
         second=share(losses),
         together=share(ties),
         unknown=share(count - decided - ties),
-        first_of_decided=proportion(wins, decided, confidence) if decided else UNKNOWN,
+        first_of_decided=estimates.proportion(wins, decided, confidence) if decided else UNKNOWN,
         p_value=_sign_test(wins, losses),
     )
 
@@ -285,10 +284,13 @@ def _sign_test(wins: int, losses: int) -> float:
     return float(binomtest(wins, wins + losses).pvalue)
 
 
-def _variance_reduction(first: Floats, second: Floats) -> float:
+def _variance_reduction(first: estimates.Floats, second: estimates.Floats) -> float:
     if first.size < 2:
         return math.nan
-    apart, paired = variance(first) + variance(second), variance(first - second)
+    apart, paired = (
+        estimates.variance(first) + estimates.variance(second),
+        estimates.variance(first - second),
+    )
     if apart == 0.0:
         return math.nan
     return apart / paired if paired > 0.0 else math.inf

@@ -8,17 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcage.errors import UserError
-from mcage.stats.estimates import (
-    CONFIDENCE,
-    SAME_AGE_YEARS,
-    Bools,
-    Estimate,
-    Floats,
-    mean,
-    normal_quantile,
-    proportion,
-    wilson,
-)
+from mcage.stats import estimates
 
 
 @dataclass(frozen=True)
@@ -40,8 +30,8 @@ class CaseLives:
     """
 
     label: str
-    years: Floats
-    died: Bools
+    years: estimates.Floats
+    died: estimates.Bools
     cause: npt.NDArray[np.integer]
     horizon_years: float
 
@@ -60,13 +50,15 @@ class Survival:
         Pointwise confidence band.
     """
 
-    years: Floats
-    survival: Floats
-    lower: Floats
-    upper: Floats
+    years: estimates.Floats
+    survival: estimates.Floats
+    lower: estimates.Floats
+    upper: estimates.Floats
 
 
-def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE) -> Survival:
+def kaplan_meier(
+    life_years: estimates.Floats, died: estimates.Bools, confidence: float = estimates.CONFIDENCE
+) -> Survival:
     """Survival curve of right-censored lives, with the log-log confidence band.
 
     Parameters
@@ -91,7 +83,9 @@ def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE
     # Where no slice is left the variance is undefined; the band is NaN there.
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.cumsum(deaths / (at_risk * (at_risk - deaths).astype(np.float64)))
-        spread = normal_quantile(confidence) * np.sqrt(variance) / np.abs(np.log(survival))
+        spread = (
+            estimates.normal_quantile(confidence) * np.sqrt(variance) / np.abs(np.log(survival))
+        )
         lower, upper = survival ** np.exp(spread), survival ** np.exp(-spread)
     undefined = survival == 0.0
     lower[undefined] = upper[undefined] = np.nan
@@ -99,8 +93,11 @@ def kaplan_meier(life_years: Floats, died: Bools, confidence: float = CONFIDENCE
 
 
 def life_quantile(
-    life_years: Floats, died: Bools, share: float = 0.5, confidence: float = CONFIDENCE
-) -> Estimate:
+    life_years: estimates.Floats,
+    died: estimates.Bools,
+    share: float = 0.5,
+    confidence: float = estimates.CONFIDENCE,
+) -> estimates.Estimate:
     """Time at which ``share`` of the slices are dead, with bounds that assume no distribution.
 
     The value inverts the Kaplan-Meier curve; the bounds are order statistics whose ranks enclose
@@ -142,7 +139,7 @@ def life_quantile(
         return float(ordered[rank - 1]) if 1 <= rank <= count else math.nan
 
     lower, upper = enclosing_ranks(count, share, confidence)
-    return Estimate(of_rank(quantile_rank(count, share)), of_rank(lower), of_rank(upper))
+    return estimates.Estimate(of_rank(quantile_rank(count, share)), of_rank(lower), of_rank(upper))
 
 
 def quantile_rank(count: int, share: float) -> int:
@@ -152,7 +149,9 @@ def quantile_rank(count: int, share: float) -> int:
 
 
 @lru_cache
-def enclosing_ranks(count: int, share: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
+def enclosing_ranks(
+    count: int, share: float, confidence: float = estimates.CONFIDENCE
+) -> tuple[int, int]:
     """Ranks of the order statistics that enclose the quantile of ``share``.
 
     The ranks start with equal tails. Then they move inwards, each time at the end that loses less,
@@ -228,18 +227,18 @@ class Incidence:
         Shares, 0 ... 1, with a pointwise confidence band.
     """
 
-    years: Floats
-    share: Floats
-    lower: Floats
-    upper: Floats
+    years: estimates.Floats
+    share: estimates.Floats
+    lower: estimates.Floats
+    upper: estimates.Floats
 
 
 def cumulative_incidence(
-    life_years: Floats,
-    died: Bools,
-    of_cause: Bools,
-    years: Floats,
-    confidence: float = CONFIDENCE,
+    life_years: estimates.Floats,
+    died: estimates.Bools,
+    of_cause: estimates.Bools,
+    years: estimates.Floats,
+    confidence: float = estimates.CONFIDENCE,
 ) -> Incidence:
     """Share of the slices dead of a cause by each age, while other causes compete (Aalen-Johansen).
 
@@ -290,12 +289,17 @@ def cumulative_incidence(
     )
     certain = variance <= 0.0
     size = np.where(certain, observed, share * (1.0 - share) / np.where(certain, 1.0, variance))
-    lower, upper = wilson(share, size, confidence)
+    lower, upper = estimates.wilson(share, size, confidence)
     return Incidence(np.asarray(years, np.float64), share, lower, upper)
 
 
 def _variance(
-    steps: int, risen: Floats, alive: Floats, deaths: Floats, of_this: Floats, at_risk: Floats
+    steps: int,
+    risen: estimates.Floats,
+    alive: estimates.Floats,
+    deaths: estimates.Floats,
+    of_this: estimates.Floats,
+    at_risk: estimates.Floats,
 ) -> float:
     """Variance of the share after the first ``steps`` times of death (delta method)."""
     n, d, c, s = at_risk[:steps], deaths[:steps], of_this[:steps], alive[:steps]
@@ -334,12 +338,14 @@ class FailureRate:
     """
 
     age_years: float
-    failed_ppm: Estimate
-    dead_on_arrival_ppm: Estimate
-    mean_rate_fit: Estimate
+    failed_ppm: estimates.Estimate
+    dead_on_arrival_ppm: estimates.Estimate
+    mean_rate_fit: estimates.Estimate
 
 
-def failure_rate(lives: CaseLives, age_years: float, confidence: float = CONFIDENCE) -> FailureRate:
+def failure_rate(
+    lives: CaseLives, age_years: float, confidence: float = estimates.CONFIDENCE
+) -> FailureRate:
     """Estimate the failures by an age that no life is censored before.
 
     Parameters
@@ -363,26 +369,26 @@ def failure_rate(lives: CaseLives, age_years: float, confidence: float = CONFIDE
     """
     if not 0.0 < age_years <= lives.horizon_years:
         raise ValueError(f"an age of {age_years:g} years is not within the simulated time")
-    dead = lives.died & (lives.years <= age_years + SAME_AGE_YEARS)
+    dead = lives.died & (lives.years <= age_years + estimates.SAME_AGE_YEARS)
     worked = lives.years > 0.0
     count, alive_at_first = lives.years.size, int(np.count_nonzero(worked))
     failed = int(np.count_nonzero(dead & worked))
-    nothing = Estimate(math.nan, math.nan, math.nan)
-    share = proportion(failed, alive_at_first, confidence) if alive_at_first else nothing
+    nothing = estimates.Estimate(math.nan, math.nan, math.nan)
+    share = estimates.proportion(failed, alive_at_first, confidence) if alive_at_first else nothing
     return FailureRate(
         age_years=age_years,
-        failed_ppm=in_ppm(proportion(int(np.count_nonzero(dead)), count, confidence)),
-        dead_on_arrival_ppm=in_ppm(proportion(count - alive_at_first, count, confidence)),
+        failed_ppm=in_ppm(estimates.proportion(int(np.count_nonzero(dead)), count, confidence)),
+        dead_on_arrival_ppm=in_ppm(estimates.proportion(count - alive_at_first, count, confidence)),
         mean_rate_fit=fit_of_share(share, age_years),
     )
 
 
-def in_ppm(share: Estimate) -> Estimate:
+def in_ppm(share: estimates.Estimate) -> estimates.Estimate:
     """Share in parts per million."""
-    return Estimate(*(PER_MILLION * bound for bound in vars(share).values()))
+    return estimates.Estimate(*(PER_MILLION * bound for bound in vars(share).values()))
 
 
-def fit_of_share(failed: Estimate, age_years: float) -> Estimate:
+def fit_of_share(failed: estimates.Estimate, age_years: float) -> estimates.Estimate:
     """Mean failure rate from age 0 to an age, in failures in 1e9 device hours.
 
     Parameters
@@ -408,7 +414,7 @@ def fit_of_share(failed: Estimate, age_years: float) -> Estimate:
             return math.nan
         return -math.log1p(-share) * FIT_HOURS / (age_years * HOURS_PER_YEAR)
 
-    return Estimate(*(rate(bound) for bound in vars(failed).values()))
+    return estimates.Estimate(*(rate(bound) for bound in vars(failed).values()))
 
 
 # Lives of chips: a chip of several slices works while no more of them are dead than it can spare.
@@ -499,12 +505,15 @@ class Precision:
         bound is not.
     """
 
-    estimate: Estimate
+    estimate: estimates.Estimate
     relative: float
 
 
 def quantile_precision(
-    life_years: Floats, died: Bools, share: float, confidence: float = CONFIDENCE
+    life_years: estimates.Floats,
+    died: estimates.Bools,
+    share: float,
+    confidence: float = estimates.CONFIDENCE,
 ) -> Precision:
     """Precision of the age at which ``share`` of the slices are dead.
 
@@ -527,14 +536,14 @@ def quantile_precision(
     below, above = ordered[ranks - 1 - (middle - lower)], ordered[ranks - 1 + (upper - middle)]
     with np.errstate(invalid="ignore", divide="ignore"):
         distance = np.fmax(here - below, above - here)  # beyond the horizon, one of them is NaN
-        same = (below == above) | (distance <= SAME_AGE_YEARS)
+        same = (below == above) | (distance <= estimates.SAME_AGE_YEARS)
         relative = np.where(np.isinf(distance), np.inf, distance / here)
     return Precision(estimate, float(np.where(same, 0.0, relative).max()))
 
 
-def mean_precision(values: Floats, confidence: float = CONFIDENCE) -> Precision:
+def mean_precision(values: estimates.Floats, confidence: float = estimates.CONFIDENCE) -> Precision:
     """Precision of the mean of the instances that have a value (are not NaN)."""
-    estimate = mean(values, confidence)
+    estimate = estimates.mean(values, confidence)
     half = (estimate.upper - estimate.lower) / 2
     if np.isnan(estimate.value) or half == 0.0:
         return Precision(estimate, 0.0)

@@ -290,7 +290,7 @@ def write_report(
     """
     from mcage.report import folder
     from mcage.report.cases import Condition
-    from mcage.report.figures.sheet import WIDTHS_MM
+    from mcage.report.figures.canvas import WIDTHS_MM
 
     if width not in WIDTHS_MM:
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")

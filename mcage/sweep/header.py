@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, EndCause
-from mcage.report.notes import faults_of
 from mcage.results.header import INSTANCE, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable, flags_of
 from mcage.spec import SweepSpec
 from mcage.spec.draws import check_key
+from mcage.spec.sections import faults_of
 from mcage.stats.estimates import Estimate, life, with_bounds
 from mcage.stats.survival import Precision, mean_precision, quantile_precision
 from mcage.variation.scenarios import scenario

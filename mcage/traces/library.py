@@ -24,7 +24,7 @@ from mcage.traces.storage import load_own_trace, load_trace
 from mcage.version import code_digest
 
 if TYPE_CHECKING:
-    from mcage.traces.profiles.profile import Profile
+    from mcage.traces.profiles import Profile
 
 
 SHORT_NAMES = {
@@ -135,7 +135,7 @@ def open_profile(name_or_path: str) -> "Profile":
     UserError
         There is none of that name, or the file is no profile.
     """
-    from mcage.traces.profiles.profile import read_profile
+    from mcage.traces.profiles import read_profile
 
     bundled = bundled_name(name_or_path)
     if bundled in PROFILES:

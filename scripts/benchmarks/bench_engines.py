@@ -63,7 +63,7 @@ epochs = 1
 """
 CHILD = """
 import atexit, json, pathlib, sys, time
-from mcage.cli.app import main
+from mcage.cli.main import main
 from phases import peak_bytes
 told = pathlib.Path(sys.argv.pop(1))
 atexit.register(lambda: told.write_text(json.dumps([time.process_time(), peak_bytes()])))

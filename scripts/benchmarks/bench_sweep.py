@@ -40,7 +40,7 @@ def main() -> None:
 def _run(arguments: list[str], instances: int) -> tuple[float, float, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", "from mcage.cli.app import main; main()"]
+        command = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
         command += [
             *arguments,
             "--instances",

@@ -25,7 +25,7 @@ from PIL import Image
 from mcage.campaign.run import run_campaign
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import study_of_spec
-from mcage.report.figures.sheet import WIDTHS_MM, ReportFigure
+from mcage.report.figures.canvas import WIDTHS_MM, ReportFigure
 from mcage.report.folder import ReportOptions, write_report
 from mcage.report.presentation import figures_of
 from mcage.results.reader import open_results, read_header

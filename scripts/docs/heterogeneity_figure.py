@@ -22,7 +22,7 @@ from doc_tables import bring_up_to_date, markdown
 from matplotlib.axes import Axes
 
 from mcage.gpu.heterogeneity.presentation import HeterogeneityPresentation
-from mcage.report.figures.sheet import GREY, STYLE
+from mcage.report.figures.canvas import GREY, STYLE
 from mcage.results.reader import open_results
 
 ROOT = Path(__file__).parents[2]

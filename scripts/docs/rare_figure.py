@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mcage.engines.select import select_engine
-from mcage.report.figures.sheet import GREY, LOOKS, STYLE
+from mcage.report.figures.canvas import GREY, LOOKS, STYLE
 from mcage.spec import SweepSpec
 from mcage.studies.rare_events import failure_probability
 

@@ -36,7 +36,7 @@ from mcage.gpu.gating.study import Gating
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.gpu.nominal import ROUND_SECONDS, Rounds
-from mcage.report.figures.sheet import STYLE, save
+from mcage.report.figures.canvas import STYLE, save
 from mcage.results.reader import open_results
 from mcage.stats.estimates import plus_minus, with_bounds
 from mcage.stats.paired import compare_means

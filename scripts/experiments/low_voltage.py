@@ -31,8 +31,8 @@ from matplotlib.figure import Figure
 
 from mcage.campaign.progress import progress_on_stderr
 from mcage.report.cases import Named, Setting, by_setting, lives_of
+from mcage.report.figures.canvas import LOOKS, STYLE, line_of, save
 from mcage.report.figures.lives import curve_of, figure_of, panel_of
-from mcage.report.figures.sheet import LOOKS, STYLE, line_of, save
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import DASH, Estimate, life, mean, percent, plus_minus, proportion

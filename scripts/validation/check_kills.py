@@ -28,7 +28,7 @@ KINDS = {
     "Ctrl-C twice": (signal.SIGINT, signal.SIGINT),
 }
 SECONDS_ALLOWED = 2.0
-COMMAND = [sys.executable, "-c", "from mcage.cli.app import main; main()", "sweep"]
+COMMAND = [sys.executable, "-c", "from mcage.cli.main import main; main()", "sweep"]
 
 
 @dataclass(frozen=True)

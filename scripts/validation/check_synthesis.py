@@ -20,8 +20,8 @@ from mcage.aging.nbti.models import facelift
 from mcage.studies.single_replay import replay
 from mcage.techniques import TECHNIQUES, Technique
 from mcage.traces import KERNELS, Trace, open_trace
+from mcage.traces.profiles import Profile
 from mcage.traces.profiles.characterize import characterize
-from mcage.traces.profiles.profile import Profile
 from mcage.traces.profiles.synthesize import synthesize
 from mcage.variation.fault_models import fault_map, fault_model
 

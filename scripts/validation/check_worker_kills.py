@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-COMMAND = [sys.executable, "-c", "from mcage.cli.app import main; main()"]
+COMMAND = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 SWEEP = "sweep --engine numba --kernel MatrixTranspose --technique baseline --technique rrcd"
 GPUS = "gpu gating --policy default --policy round-robin --policy coolest-first"
 STUDIES = {

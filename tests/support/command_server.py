@@ -221,7 +221,7 @@ def _run(request: dict) -> int:
             os.close(opened)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.argv = ["mcage", *(os.fsdecode(bytes.fromhex(word)) for word in request["arguments"])]
-        from mcage.cli.app import main as command_line
+        from mcage.cli.main import main as command_line
 
         command_line()
         code = 0

@@ -195,7 +195,7 @@ def small_sweep() -> None:
 
 def command(folder: str, *words: str) -> None:
     """Run ``mcage WORDS`` in a folder, as a program in the foreground."""
-    from mcage.cli.app import main as command_line
+    from mcage.cli.main import main as command_line
 
     os.chdir(folder)
     hear_signals()

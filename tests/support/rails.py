@@ -10,7 +10,7 @@ from mcage.campaign.study import Study
 from mcage.random import stream
 from mcage.report.figures.distributions import RowFigure, RowPanel, quantile_row
 from mcage.report.presentation import INTERVALS, Presentation, Words
-from mcage.report.tables.table import ResultTable, estimates, file_column, names
+from mcage.report.tables import ResultTable, estimates, file_column, names
 from mcage.results.header import DeclaredHeader, register
 from mcage.results.variable import Coordinate, Variable
 from mcage.spec.study_spec import StudySpec

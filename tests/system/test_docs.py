@@ -26,7 +26,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), ROOT / "tests" / "README.md"]
     + [page for folder in ("docs", "results") for page in (ROOT / folder).glob("**/*.md")]
 )
-MCAGE = [sys.executable, "-c", "from mcage.cli.app import main; main()"]
+MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 
 FENCE = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`([^`\n]+)`")

@@ -18,7 +18,7 @@ from mcage.campaign.progress import Bar, Lines
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.plain_text import one_line, shortened, visible, visible_lines
-from mcage.report.tables.table import PlainConsole
+from mcage.report.tables import PlainConsole
 from mcage.traces import save_trace
 
 NAMES = (MARKUP, ESCAPES, "\x9b31m\u202e", "a\rb\bc", "$\\no_formula$", ":bomb:")

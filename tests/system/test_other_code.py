@@ -21,7 +21,7 @@ sweep --engine numpy --instances 2 --technique baseline --environment nominal
 
 PROGRAM = """
 import contextlib, io, json, sys
-from mcage.cli.app import main
+from mcage.cli.main import main
 ended = []
 for sys.argv in json.loads(sys.argv[1]):
     out, said = io.StringIO(), io.StringIO()

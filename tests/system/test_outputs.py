@@ -45,7 +45,7 @@ def precious(tmp_path):
 
 
 def process(*arguments, **options):
-    script = "from mcage.cli.app import main; main()"
+    script = "from mcage.cli.main import main; main()"
     line = [sys.executable, "-c", script, *map(os.fspath, arguments)]
     return subprocess.run(line, stderr=subprocess.PIPE, text=True, timeout=60, **options)
 
@@ -425,7 +425,7 @@ def test_a_reader_that_has_left_is_no_error():
 
 
 def test_messages_that_nobody_can_read_stop_nothing():
-    script = "from mcage.cli.app import main; main()"
+    script = "from mcage.cli.main import main; main()"
     with open("/dev/full", "w") as full:
         line = [sys.executable, "-c", script, "techniques", "--unknown"]
         assert subprocess.run(line, stderr=full).returncode == 2

@@ -214,7 +214,7 @@ def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
     lines = [["sweep", *SMALL], ["show", "results.h5", "--figure", "figure.png"]]
     program = (
         "import sys; sys.path = [folder for folder in sys.path if folder]\n"
-        "from mcage.cli.app import main\n"
+        "from mcage.cli.main import main\n"
         f"for line in {lines}:\n"
         "    sys.argv = ['mcage', *line]\n"
         "    try:\n"

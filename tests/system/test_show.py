@@ -17,10 +17,10 @@ from mcage.campaign.study import Study
 from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.report.cases import find_case
+from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
 from mcage.report.tables.lives import CauseSummary
 from mcage.report.tables.lives import table_of as causes_table
 from mcage.report.tables.summary import CaseSummary, summarize_file, table_of
-from mcage.report.tables.table import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
 from mcage.stats.estimates import Estimate, plain
 
 

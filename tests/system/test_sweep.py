@@ -11,7 +11,7 @@ from sweep_cases import SMALL_KERNELS, file_content, small_spec
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage.aging.nbti import facelift
-from mcage.cli import app
+from mcage.cli import main
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
 from mcage.sweep.run import run_sweep
@@ -422,7 +422,7 @@ def test_debug_shows_where_it_happened(monkeypatch):
     ):
         monkeypatch.setattr(sys, "argv", ["mcage", *arguments, "--technique", "rrdc"])
         with pytest.raises(UserError, match="rrdc"):
-            app.main()
+            main.main()
 
 
 def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
@@ -490,7 +490,7 @@ OPTIONS = [
 def sweep_command(out, instances=12, shard_size=1, before=""):
     """A real `mcage sweep` in a process of its own, and what it does before."""
     words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
-    program = f"{before}from mcage.cli.app import main; main()"
+    program = f"{before}from mcage.cli.main import main; main()"
     return [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
 
 

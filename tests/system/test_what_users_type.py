@@ -17,7 +17,7 @@ from rare_cases import spec_of as rare_spec_of
 from sweep_cases import assert_same_arrays, small_spec, small_sweep
 from tables import each
 
-from mcage.cli import app
+from mcage.cli import main
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
 from mcage.plain_text import LONGEST_MESSAGE
@@ -205,7 +205,7 @@ def test_python_m_mcage_takes_no_module_from_the_current_folder(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-m", "mcage", "techniques"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(app.__file__).parents[2])},
+        env=os.environ | {"PYTHONPATH": str(Path(main.__file__).parents[2])},
         capture_output=True,
         text=True,
     )
@@ -274,7 +274,7 @@ def test_folders_without_a_name(command, command_name):
 
 # A value that can change nothing is refused by name, and only such a value is.
 
-MCAGE = [sys.executable, "-c", "from mcage.cli.app import main; main()"]
+MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 ALONE = {"kernels": ["MatrixTranspose"], "periods": 2, "generations": 1}
 QUICK_FIELDS = {
     "techniques": ["baseline"],

@@ -17,6 +17,7 @@ from mcage.aging.nbti.models import Facelift
 from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.concurrency import Memo
+from mcage.engines import stress
 from mcage.engines.compiled_cells import is_plain
 from mcage.engines.cuda_engine.programs import (
     SHIFTS,
@@ -29,15 +30,6 @@ from mcage.engines.cuda_engine.programs import (
 )
 from mcage.engines.cuda_engine.walk import Occupants, Walk, forms
 from mcage.engines.interface import check_writes
-from mcage.engines.stress import (
-    BINS_PER_VOLT,
-    CellSeconds,
-    FaultFreeDuties,
-    Moments,
-    StressAccumulator,
-    TrackedCells,
-    TrackedSeconds,
-)
 from mcage.geometry import (
     COMPONENT_BITS,
     MOST_COMPONENTS,
@@ -74,14 +66,14 @@ class DeviceDuties:
     skylines: tuple[Any, Any]
 
 
-DutiesOnDevice = Memo[FaultFreeDuties, DeviceDuties]
+DutiesOnDevice = Memo[stress.FaultFreeDuties, DeviceDuties]
 """Duty cycles of the techniques that a device is asked for."""
 
 
 def duties_on(runner: Runner) -> DutiesOnDevice:
     """Duty cycles on a device, uploaded once."""
 
-    def upload(duties: FaultFreeDuties) -> DeviceDuties:
+    def upload(duties: stress.FaultFreeDuties) -> DeviceDuties:
         geometry = duties.replays[0].geometry
         shape = (2, -1, geometry.entries, geometry.components, COMPONENT_BITS)
         both = np.stack(
@@ -315,7 +307,7 @@ class StressTables:
     duties: DeviceDuties
 
 
-TablesOfDuties = Memo[FaultFreeDuties, StressTables]
+TablesOfDuties = Memo[stress.FaultFreeDuties, StressTables]
 """Tables of the techniques that a device is asked for."""
 
 
@@ -324,7 +316,9 @@ def tables_on(runner: Runner, device_duties: DutiesOnDevice) -> TablesOfDuties:
     return Memo(lambda duties: _tables(runner, duties, device_duties.of(duties)))
 
 
-def _tables(runner: Runner, duties: FaultFreeDuties, on_device: DeviceDuties) -> StressTables:
+def _tables(
+    runner: Runner, duties: stress.FaultFreeDuties, on_device: DeviceDuties
+) -> StressTables:
     first, *_ = duties.replays
     passes = first.passes if isinstance(first, RedirectedReplay) else 1
     residencies = device_residencies(runner, duties.replays, passes)
@@ -357,7 +351,7 @@ _MOST_BINS = 4096
 """Bins of which two rows fit into the shared memory of a block."""
 
 
-class CudaTrackedSeconds(TrackedSeconds):
+class CudaTrackedSeconds(stress.TrackedSeconds):
     """Seconds of tracked cells on a device: only those of cells that fail come back, and counts.
 
     Shifts of models other than `facelift`, of pull-downs and of margins are worked out on the host.
@@ -373,7 +367,7 @@ class CudaTrackedSeconds(TrackedSeconds):
     """
 
     def __init__(
-        self, runner: Runner, geometry: SliceGeometry, tracked: TrackedCells, instances: int
+        self, runner: Runner, geometry: SliceGeometry, tracked: stress.TrackedCells, instances: int
     ) -> None:
         super().__init__(tracked, instances)
         self._runner, self._geometry = runner, geometry
@@ -411,7 +405,7 @@ class CudaTrackedSeconds(TrackedSeconds):
     def begin_epoch(self, instances: Integers) -> None:
         """See `TrackedSeconds.begin_epoch`; what adds the epoch keeps what was before."""
 
-    def of(self, places: Integers) -> CellSeconds:
+    def of(self, places: Integers) -> stress.CellSeconds:
         """See `TrackedSeconds.of`."""
         self._fetch()
         return super().of(places)
@@ -453,7 +447,7 @@ class CudaTrackedSeconds(TrackedSeconds):
 
     def failing(
         self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
-    ) -> tuple[Integers, CellSeconds]:
+    ) -> tuple[Integers, stress.CellSeconds]:
         """See `TrackedSeconds.failing`."""
         if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
@@ -484,7 +478,7 @@ class CudaTrackedSeconds(TrackedSeconds):
         rows = rows[1 : 1 + count]
         rows = rows[np.argsort(rows[:, 0])]
         seconds = rows[:, 1:].T.copy().view(np.float64)
-        return rows[:, 0].astype(np.int64), CellSeconds(seconds[:2], seconds[2:])
+        return rows[:, 0].astype(np.int64), stress.CellSeconds(seconds[:2], seconds[2:])
 
     def mark_faulty(self, places: Integers) -> None:
         """See `TrackedSeconds.mark_faulty`."""
@@ -493,13 +487,15 @@ class CudaTrackedSeconds(TrackedSeconds):
         count = np.int32(len(places))
         self._launch(SHIFTS, "mark_faulty", len(places), on_device, count, self._tail[1])
 
-    def sampled_dvth(self, instances: Integers, moments: Moments, shift: AdditiveShift) -> Floats:
+    def sampled_dvth(
+        self, instances: Integers, moments: stress.Moments, shift: AdditiveShift
+    ) -> Floats:
         """See `TrackedSeconds.sampled_dvth`."""
         self._fetch()
         return super().sampled_dvth(instances, moments, shift)
 
     def histogram(
-        self, instances: Integers, moments: Moments, shift: AdditiveShift, bins: int
+        self, instances: Integers, moments: stress.Moments, shift: AdditiveShift, bins: int
     ) -> Integers:
         """See `TrackedSeconds.histogram`."""
         if type(shift.nbti) is not Facelift or bins > _MOST_BINS:
@@ -519,7 +515,7 @@ class CudaTrackedSeconds(TrackedSeconds):
                 np.int32(self._tracked.sampled),
                 np.int32(cells),
                 *self._seconds,
-                np.float64(BINS_PER_VOLT),
+                np.float64(stress.BINS_PER_VOLT),
                 np.int32(bins),
                 counts,
                 shared_bytes=2 * bins * 4,
@@ -690,7 +686,7 @@ _WARPS_OF_SLICE, _MOST_BLOCKS = 64, 2112
 """Warps that work out cells: so many for each slice, in so many blocks at most."""
 
 
-class CudaStress(StressAccumulator):
+class CudaStress(stress.StressAccumulator):
     """Stress times of instances that may be redirected, on a device.
 
     Parameters
@@ -708,8 +704,8 @@ class CudaStress(StressAccumulator):
         walk: Walk,
         duties_there: DutiesOnDevice,
         tables: TablesOfDuties,
-        duties: FaultFreeDuties,
-        tracked: TrackedCells,
+        duties: stress.FaultFreeDuties,
+        tracked: stress.TrackedCells,
         instances: int,
     ) -> None:
         self._runner, self._placement = walk.runner, walk.placement

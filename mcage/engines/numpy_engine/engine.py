@@ -9,17 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.engines import stress
 from mcage.engines.interface import Engine, Policies
 from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
 from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
-from mcage.engines.stress import (
-    DenseStress,
-    FaultFreeDuties,
-    SliceTimes,
-    StressAccumulator,
-    TrackedCells,
-)
 from mcage.geometry import Bytes, Integers
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
@@ -70,14 +64,14 @@ class NumpyEngine(Engine):
         return NumpyProgramRunner(replay)
 
     def unpacked_stress(
-        self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
-    ) -> StressAccumulator:
+        self, duties: stress.FaultFreeDuties, tracked: stress.TrackedCells, instances: int
+    ) -> stress.StressAccumulator:
         """See `Engine.unpacked_stress`."""
         return _NumpyStress(duties, tracked, instances)
 
 
-class _NumpyStress(DenseStress):
-    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
+class _NumpyStress(stress.DenseStress):
+    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> stress.SliceTimes:
         assert isinstance(replay, RedirectedReplay)
         return *next(_redirected(replay, fault_map[None])), replay.period
 

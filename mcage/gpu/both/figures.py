@@ -9,24 +9,9 @@ import xarray as xr
 
 from mcage.plain_text import visible
 from mcage.report.cases import Named, Setting, names_in
+from mcage.report.figures import canvas, distributions
 from mcage.report.figures import lives as life_figures
 from mcage.report.figures.curves import CurveFigure, CurvePanel
-from mcage.report.figures.distributions import (
-    BAND,
-    RowFigure,
-    RowPanel,
-    estimate_row,
-    quantile_curve,
-    quantile_row,
-)
-from mcage.report.figures.sheet import (
-    PERCENT,
-    AbsentFigure,
-    ReportFigure,
-    Sheet,
-    extremes,
-    looks_of,
-)
 from mcage.stats.estimates import mean
 from mcage.stats.survival import CaseLives
 
@@ -44,7 +29,9 @@ class Pair(NamedTuple):
     technique: int
 
 
-def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+def draw(
+    results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw the figures of a study, each with a curve or a row for each policy and technique.
 
     Parameters
@@ -72,17 +59,21 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
     yield from _rows(results, pairs, sheet)
 
 
-def _by_age(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[ReportFigure]:
+def _by_age(
+    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     ages = results["age"].values
-    looks = looks_of(pair.name for pair in pairs)
+    looks = canvas.looks_of(pair.name for pair in pairs)
 
     def panel(title: str, variable: str, scale: float) -> CurvePanel:
         curves = tuple(
-            quantile_curve(pair.name, ages, _of(results[variable], pair).T, scale, pair.label)
+            distributions.quantile_curve(
+                pair.name, ages, _of(results[variable], pair).T, scale, pair.label
+            )
             for pair in pairs
         )
         at_last = {curve.name: float(curve.y[-1]) for curve in curves}
-        alt = extremes(title, "the last median", at_last)
+        alt = canvas.extremes(title, "the last median", at_last)
         return CurvePanel(title, curves, alt=alt)
 
     words = (
@@ -92,7 +83,7 @@ def _by_age(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Re
     )
     margins = CurveFigure(
         name="margin-age",
-        title=f"Delay margin needed against age, {BAND} the GPUs",
+        title=f"Delay margin needed against age, {distributions.BAND} the GPUs",
         caption="Delay of the slowest cell of the register files, and of the logic of the slowest "
         f"SM that is not retired, over that of the slowest new one, less 1. {words}",
         x_label="age (years)",
@@ -104,7 +95,7 @@ def _by_age(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Re
     yield from margins.pages(of_both, sheet, looks)
     shifts = CurveFigure(
         name="dvth-age",
-        title=f"Largest threshold shift against age, {BAND} the GPUs",
+        title=f"Largest threshold shift against age, {distributions.BAND} the GPUs",
         caption="Largest NBTI threshold shift of a cell of the register files that still work, and "
         f"of the logic of SMs. {words}",
         x_label="age (years)",
@@ -116,7 +107,9 @@ def _by_age(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Re
     yield from shifts.pages(of_both, sheet, looks)
 
 
-def _lives(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[ReportFigure]:
+def _lives(
+    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     horizon = float(results["age"].values[-1])
     parts = (
         ("GPU, any cause", "life_years"),
@@ -138,13 +131,13 @@ def _lives(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Rep
         panels.append(life_figures.panel_of(title, cases))
         everything += cases
     yield from life_figures.figure_of(everything, "GPUs").pages(
-        panels, sheet, looks_of(pair.name for pair in pairs)
+        panels, sheet, canvas.looks_of(pair.name for pair in pairs)
     )
 
 
 def _causes(
-    results: xr.Dataset, pairs: list[Pair], sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     ages, attributes = results["age"].values, results["end_cause"].attrs
     names = [name.replace("_", " ") for name in str(attributes["flag_meanings"]).split()]
     flags = dict(zip(np.atleast_1d(attributes["flag_values"]).tolist(), names, strict=True))
@@ -160,31 +153,38 @@ def _causes(
     yield from life_figures.pages(panels, cases, sheet, "GPUs")
 
 
-def _rows(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[ReportFigure]:
+def _rows(
+    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     """What the levels save at the horizon, and how long SMs and cells are under stress."""
     shifts = {pair: _of(results["max_dvth_mv"], pair)[-1] for pair in pairs}
     first = pairs[0]
     saved = tuple(
-        estimate_row(pair.name, mean(1 - shifts[pair] / shifts[first]), 100.0, pair.label)
+        distributions.estimate_row(
+            pair.name, mean(1 - shifts[pair] / shifts[first]), 100.0, pair.label
+        )
         for pair in pairs
         if pair is not first
     )
     if saved:
-        panel = RowPanel("", f"saved (% of the shift with {first.name})", saved)
+        panel = distributions.RowPanel("", f"saved (% of the shift with {first.name})", saved)
         caption = (
             f"Largest threshold shift of a cell at the horizon: how much less it is than with "
-            f"{first.name}, mean over pairs of the same GPU, with {PERCENT} intervals (Student). "
+            f"{first.name}, mean over pairs of the same GPU, with {canvas.PERCENT} intervals "
+            "(Student). "
             "GPUs whose register files have failed for faults by then have no value."
         )
-        title = f"What both levels save, {PERCENT} intervals"
-        looks = looks_of(pair.name for pair in pairs)
-        yield from RowFigure("saved", title, caption).pages([panel], sheet, looks)
+        title = f"What both levels save, {canvas.PERCENT} intervals"
+        looks = canvas.looks_of(pair.name for pair in pairs)
+        yield from distributions.RowFigure("saved", title, caption).pages([panel], sheet, looks)
     of_time = [
-        RowPanel(
+        distributions.RowPanel(
             title,
             label,
             tuple(
-                quantile_row(pair.name, _of(results[variable], pair), 100.0, pair.label)
+                distributions.quantile_row(
+                    pair.name, _of(results[variable], pair), 100.0, pair.label
+                )
                 for pair in pairs
             ),
         )
@@ -194,9 +194,9 @@ def _rows(results: xr.Dataset, pairs: list[Pair], sheet: Sheet) -> Iterator[Repo
         )
     ]
     caption = "Medians over GPUs, and as lines their 5 % and 95 % quantiles."
-    yield from RowFigure("stress", f"Time under stress, {BAND} the GPUs", caption).pages(
-        of_time, sheet
-    )
+    yield from distributions.RowFigure(
+        "stress", f"Time under stress, {distributions.BAND} the GPUs", caption
+    ).pages(of_time, sheet)
 
 
 def _of(variable: xr.DataArray, pair: Pair) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

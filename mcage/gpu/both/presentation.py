@@ -15,33 +15,19 @@ from mcage.gpu.gating.presentation import (
     names_along,
     spec_of,
 )
+from mcage.report import tables
 from mcage.report.presentation import (
     INTERVALS,
     Assumptions,
     Presentation,
     Words,
 )
-from mcage.report.tables.table import (
-    ResultTable,
-    ages,
-    estimates,
-    file_column,
-    names,
-    numbers,
-    span,
-)
 from mcage.results.header import Header
-from mcage.stats.estimates import (
-    CONFIDENCE,
-    Estimate,
-    mean,
-    percent,
-    plus_minus,
-)
+from mcage.stats import estimates
 from mcage.stats.survival import life_quantile
 
 if TYPE_CHECKING:
-    from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
 
 # The table of a study of both levels: shifts, margins and lives with none, each, and both.
 
@@ -80,24 +66,24 @@ class BothSummary:
     technique: str
     instances: int
     horizon_years: float
-    share: Estimate
+    share: estimates.Estimate
     lasting: int
-    max_dvth_mv: Estimate
-    saved: Estimate
-    independent: Estimate
-    cell_margin: Estimate
-    logic_margin: Estimate
-    cell_life: Estimate
-    fault_life: Estimate
-    logic_life: Estimate
-    median_life: Estimate
+    max_dvth_mv: estimates.Estimate
+    saved: estimates.Estimate
+    independent: estimates.Estimate
+    cell_margin: estimates.Estimate
+    logic_margin: estimates.Estimate
+    cell_life: estimates.Estimate
+    fault_life: estimates.Estimate
+    logic_life: estimates.Estimate
+    median_life: estimates.Estimate
 
 
 def _files(summaries: Sequence[BothSummary], files: Sequence[Path]) -> Sequence[Path]:
     return files or [Path()] * len(summaries)
 
 
-def _short_percent(share: Estimate) -> str:
+def _short_percent(share: estimates.Estimate) -> str:
     return f"{100 * share.value:.3g}"
 
 
@@ -120,7 +106,8 @@ def _ends(ends: np.ndarray, flags: dict[str, object]) -> str:
         (name for name, share in shares.items() if share), key=lambda name: -shares[name]
     )
     said = (
-        f"{percent(shares[name])} {'reach the horizon' if name == 'censored' else f'die of {name}'}"
+        f"{estimates.percent(shares[name])} "
+        f"{'reach the horizon' if name == 'censored' else f'die of {name}'}"
         for name in ordered
     )
     return f"Of the GPUs, {', '.join(said)}."
@@ -147,7 +134,7 @@ class BothPresentation(Presentation):
         shifts = values["max_dvth_mv"][..., -1]
         left = shifts / shifts[0, 0]
 
-        def median_life(name: str, *place: int) -> Estimate:
+        def median_life(name: str, *place: int) -> estimates.Estimate:
             years = values[name][place]
             return life_quantile(years, years < horizon, 0.5)
 
@@ -157,13 +144,13 @@ class BothPresentation(Presentation):
                 technique=str(technique),
                 instances=shifts.shape[-1],
                 horizon_years=horizon,
-                share=mean(values["mean_share"][p]),
+                share=estimates.mean(values["mean_share"][p]),
                 lasting=int(np.isfinite(shifts[p, t]).sum()),
-                max_dvth_mv=mean(shifts[p, t]),
-                saved=mean(1 - left[p, t]),
-                independent=mean(1 - left[p, 0] * left[0, t]),
-                cell_margin=mean(values["cell_margin"][p, t, :, -1]),
-                logic_margin=mean(values["logic_margin"][p, :, -1]),
+                max_dvth_mv=estimates.mean(shifts[p, t]),
+                saved=estimates.mean(1 - left[p, t]),
+                independent=estimates.mean(1 - left[p, 0] * left[0, t]),
+                cell_margin=estimates.mean(values["cell_margin"][p, t, :, -1]),
+                logic_margin=estimates.mean(values["logic_margin"][p, :, -1]),
                 cell_life=median_life("cell_life_years", p, t),
                 fault_life=median_life("fault_life_years", p, t),
                 logic_life=median_life("logic_life_years", p),
@@ -175,7 +162,9 @@ class BothPresentation(Presentation):
             for t, technique in enumerate(values["technique"].tolist())
         ]
 
-    def table_of(self, summaries: Sequence[BothSummary], files: Sequence[Path] = ()) -> ResultTable:
+    def table_of(
+        self, summaries: Sequence[BothSummary], files: Sequence[Path] = ()
+    ) -> tables.ResultTable:
         """Table of policies and techniques, of several files where their paths are given."""
         horizons = [row.horizon_years for row in summaries]
         instances = [row.instances for row in summaries]
@@ -190,10 +179,10 @@ class BothPresentation(Presentation):
         ]
         pairs = list(zip(summaries, firsts, strict=True))
 
-        def in_percent(of: Estimate) -> str:
-            return plus_minus(of, 100)
+        def in_percent(of: estimates.Estimate) -> str:
+            return estimates.plus_minus(of, 100)
 
-        def of(name: str) -> list[Estimate]:
+        def of(name: str) -> list[estimates.Estimate]:
             return [getattr(row, name) for row in summaries]
 
         first = summaries[0]
@@ -204,35 +193,40 @@ class BothPresentation(Presentation):
             if failed
             else ""
         )
-        return ResultTable(
-            title=f"{span(instances)} GPUs, {span(horizons)} years",
-            caption=f"{CONFIDENCE:.0%} intervals; saved: of the largest shift of a cell, against "
+        return tables.ResultTable(
+            title=f"{tables.span(instances)} GPUs, {tables.span(horizons)} years",
+            caption=f"{estimates.CONFIDENCE:.0%} intervals; saved: of the largest shift of a cell, "
+            "against "
             f"{first.policy} with {first.technique}{population}; lives: medians, years",
             columns=(
-                *file_column(files),
-                names("policy", "policy", [row.policy for row in summaries], groups=True),
-                names("technique", "technique", [row.technique for row in summaries]),
-                names("levels", "levels", [_levels(row, first) for row, first in pairs]),
-                numbers("instances", "", instances),
-                numbers("horizon_years", "", horizons),
-                estimates("mean_share", "SM is on\n[%]", of("share"), _short_percent),
-                numbers(
+                *tables.file_column(files),
+                tables.names("policy", "policy", [row.policy for row in summaries], groups=True),
+                tables.names("technique", "technique", [row.technique for row in summaries]),
+                tables.names("levels", "levels", [_levels(row, first) for row, first in pairs]),
+                tables.numbers("instances", "", instances),
+                tables.numbers("horizon_years", "", horizons),
+                tables.estimates("mean_share", "SM is on\n[%]", of("share"), _short_percent),
+                tables.numbers(
                     "lasting",
                     "files last\n[GPUs]" if failed else "",
                     [row.lasting for row in summaries],
                     primary=True,
                 ),
-                estimates(
-                    "max_dvth_mv", "max. dVth\n[mV]", of("max_dvth_mv"), plus_minus, primary=True
+                tables.estimates(
+                    "max_dvth_mv",
+                    "max. dVth\n[mV]",
+                    of("max_dvth_mv"),
+                    estimates.plus_minus,
+                    primary=True,
                 ),
-                estimates(
+                tables.estimates(
                     "saved",
                     "saved\n[%]",
                     [row.saved if row is not first else None for row, first in pairs],
                     in_percent,
                     primary=True,
                 ),
-                estimates(
+                tables.estimates(
                     "saved_if_independent",
                     "if independent\n[%]",
                     [
@@ -241,17 +235,25 @@ class BothPresentation(Presentation):
                     ],
                     in_percent,
                 ),
-                estimates("cell_margin", "margin of\ncells [%]", of("cell_margin"), in_percent),
-                estimates("logic_margin", "margin of\nlogic [%]", of("logic_margin"), in_percent),
-                ages(
+                tables.estimates(
+                    "cell_margin", "margin of\ncells [%]", of("cell_margin"), in_percent
+                ),
+                tables.estimates(
+                    "logic_margin", "margin of\nlogic [%]", of("logic_margin"), in_percent
+                ),
+                tables.ages(
                     "median_cell_life_years",
                     "life: cells'\ndelay [years]",
                     of("cell_life"),
                     horizons,
                 ),
-                ages("median_fault_life_years", "faults\n[years]", of("fault_life"), horizons),
-                ages("median_logic_life_years", "logic\n[years]", of("logic_life"), horizons),
-                ages(
+                tables.ages(
+                    "median_fault_life_years", "faults\n[years]", of("fault_life"), horizons
+                ),
+                tables.ages(
+                    "median_logic_life_years", "logic\n[years]", of("logic_life"), horizons
+                ),
+                tables.ages(
                     "median_life_years",
                     "life: GPU\n[years]",
                     of("median_life"),
@@ -283,7 +285,8 @@ class BothPresentation(Presentation):
                 less = (
                     ""
                     if p == t == 0 or not pairs
-                    else f"; the largest shift of a cell is {plus_minus(mean(saved), 100)} % less "
+                    else "; the largest shift of a cell is "
+                    f"{estimates.plus_minus(estimates.mean(saved), 100)} % less "
                     f"than with {policies[0]} and {techniques[0]}{where}"
                 )
                 outcomes.append(

@@ -7,21 +7,9 @@ import xarray as xr
 
 from mcage.plain_text import visible
 from mcage.report.cases import Named, Setting, names_in
+from mcage.report.figures import canvas, distributions
 from mcage.report.figures import lives as life_figures
 from mcage.report.figures.curves import CurveFigure, CurvePanel
-from mcage.report.figures.distributions import (
-    BAND,
-    RowFigure,
-    RowPanel,
-    quantile_curve,
-    quantile_row,
-)
-from mcage.report.figures.sheet import (
-    AbsentFigure,
-    ReportFigure,
-    Sheet,
-    extremes,
-)
 from mcage.stats.survival import CaseLives
 
 # Figures of studies of SM gating: margins, lives, shifts, retired SMs and what they cost.
@@ -62,7 +50,9 @@ ROWS = (
 """Variable, title, label and scale of what a GPU has over the horizon."""
 
 
-def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+def draw(
+    results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw the figures of a study, each with a curve or a row for each policy.
 
     Parameters
@@ -79,14 +69,18 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
         curves = []
         for place, (policy, case) in enumerate(policies.items()):
             values = results[variable].isel(policy=place).transpose("instance", "age").values
-            curves.append(quantile_curve(policy, ages, values.astype(np.float64), scale, case))
+            curves.append(
+                distributions.quantile_curve(policy, ages, values.astype(np.float64), scale, case)
+            )
         if not any(np.nanmax(curve.upper) > 0 for curve in curves if curve.upper is not None):
-            yield AbsentFigure(name, title, "It is 0 in at least 95 % of the GPUs at every age.")
+            yield canvas.AbsentFigure(
+                name, title, "It is 0 in at least 95 % of the GPUs at every age."
+            )
             continue
         at_last = {curve.name: float(curve.y[-1]) for curve in curves}
         figure = CurveFigure(
             name=name,
-            title=f"{title}, {BAND} the GPUs",
+            title=f"{title}, {distributions.BAND} the GPUs",
             caption=f"{meaning} Median over GPUs, and as a band their 5 % and 95 % quantiles (no "
             "confidence interval). A GPU has the same variation under every policy.",
             x_label="age (years)",
@@ -95,29 +89,32 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | AbsentFig
             x_limits=(0.0, float(ages[-1])),
         )
         yield from figure.pages(
-            [CurvePanel("", tuple(curves), alt=extremes(title, "the last median", at_last))], sheet
+            [CurvePanel("", tuple(curves), alt=canvas.extremes(title, "the last median", at_last))],
+            sheet,
         )
     yield from _lives(results, policies, sheet)
     panels = [
-        RowPanel(
+        distributions.RowPanel(
             title,
             label,
             tuple(
-                quantile_row(policy, results[variable].isel(policy=place).values, scale, case)
+                distributions.quantile_row(
+                    policy, results[variable].isel(policy=place).values, scale, case
+                )
                 for place, (policy, case) in enumerate(policies.items())
             ),
         )
         for variable, title, label, scale in ROWS
     ]
     caption = "Medians over GPUs, and as lines their 5 % and 95 % quantiles, over the horizon."
-    yield from RowFigure("costs", f"What policies cost, {BAND} the GPUs", caption).pages(
-        panels, sheet
-    )
+    yield from distributions.RowFigure(
+        "costs", f"What policies cost, {distributions.BAND} the GPUs", caption
+    ).pages(panels, sheet)
 
 
 def _lives(
-    results: xr.Dataset, policies: Mapping[str, str], sheet: Sheet
-) -> Iterator[ReportFigure]:
+    results: xr.Dataset, policies: Mapping[str, str], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     cases = []
     for place, (policy, case) in enumerate(policies.items()):
         of_policy = results.isel(policy=place)

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
+from mcage.report import tables
 from mcage.report.cases import names_in
 from mcage.report.presentation import (
     INTERVALS,
@@ -18,15 +19,6 @@ from mcage.report.presentation import (
     Assumptions,
     Presentation,
     Words,
-)
-from mcage.report.tables.table import (
-    ResultTable,
-    ages,
-    estimates,
-    file_column,
-    names,
-    numbers,
-    span,
 )
 from mcage.results.header import Header
 from mcage.stats.estimates import (
@@ -41,7 +33,7 @@ from mcage.stats.estimates import (
 from mcage.stats.survival import life_quantile
 
 if TYPE_CHECKING:
-    from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
 
 # The table of a study of whole GPUs: margins, lives, powers under each policy.
 
@@ -100,8 +92,8 @@ def gpus_in_words(header: Header, results: xr.Dataset, horizon: float) -> str:
 
 def names_along(results: xr.Dataset, dimension: str) -> list[str]:
     """Names for people of the places along a dimension."""
-    names = names_in(results)
-    return [names.get(name, name) for name in map(str, results[dimension].values.tolist())]
+    told = names_in(results)
+    return [told.get(name, name) for name in map(str, results[dimension].values.tolist())]
 
 
 def age_in_words(age: Estimate, horizon: float) -> str:
@@ -178,7 +170,7 @@ class GatingPresentation(Presentation):
             As `mcage.results.reader.open_results` returns it.
         """
         summaries = []
-        ages = results["age"].values
+        years = results["age"].values
         for place, name in enumerate(results["policy"].values.tolist()):
             of_policy = results.isel(policy=place)
             margins = of_policy["margin_needed"].values[:, -1]
@@ -188,7 +180,7 @@ class GatingPresentation(Presentation):
                 GpuSummary(
                     policy=str(name),
                     instances=len(margins),
-                    horizon_years=float(ages[-1]),
+                    horizon_years=float(years[-1]),
                     median_margin=life_quantile(margins, everywhere, 0.5),
                     high_margin=life_quantile(margins, everywhere, HIGH_QUANTILE),
                     median_life=life_quantile(of_policy["life_years"].values, died, 0.5),
@@ -200,7 +192,9 @@ class GatingPresentation(Presentation):
             )
         return summaries
 
-    def table_of(self, summaries: Sequence[GpuSummary], files: Sequence[Path] = ()) -> ResultTable:
+    def table_of(
+        self, summaries: Sequence[GpuSummary], files: Sequence[Path] = ()
+    ) -> tables.ResultTable:
         """Table of the policies, of several files where their paths are given."""
         horizons = [row.horizon_years for row in summaries]
         instances = [row.instances for row in summaries]
@@ -214,47 +208,47 @@ class GatingPresentation(Presentation):
         def of(name: str) -> list[Estimate]:
             return [getattr(row, name) for row in summaries]
 
-        return ResultTable(
-            title=f"{span(instances)} GPUs, {span(horizons)} years",
+        return tables.ResultTable(
+            title=f"{tables.span(instances)} GPUs, {tables.span(horizons)} years",
             caption=f"{CONFIDENCE:.0%} intervals; margin: delay at the horizon over that of the "
             "slowest new SM, less 1: what half of the GPUs, and 99 % of them, need; max. dVth: of "
             "an SM at the horizon",
             columns=(
-                *file_column(files),
-                names("policy", "policy", [row.policy for row in summaries]),
-                numbers("instances", "", instances),
-                numbers("horizon_years", "", horizons),
-                estimates(
+                *tables.file_column(files),
+                tables.names("policy", "policy", [row.policy for row in summaries]),
+                tables.numbers("instances", "", instances),
+                tables.numbers("horizon_years", "", horizons),
+                tables.estimates(
                     "median_margin",
                     "median\nmargin [%]",
                     of("median_margin"),
                     bounds_in_percent,
                     primary=True,
                 ),
-                estimates(
+                tables.estimates(
                     "high_margin", "margin of\n99 % [%]", of("high_margin"), bounds_in_percent
                 ),
-                ages(
+                tables.ages(
                     "median_life_years",
                     "median life\n[years]",
                     of("median_life"),
                     horizons,
                     primary=True,
                 ),
-                estimates("alive", "alive\n[%]", of("alive"), bounds_in_percent),
-                estimates(
+                tables.estimates("alive", "alive\n[%]", of("alive"), bounds_in_percent),
+                tables.estimates(
                     "max_dvth_mv", "max. dVth\n[mV]", of("max_dvth_mv"), plus_minus, primary=True
                 ),
-                estimates("slowdown", "slowdown\n[%]", of("slowdown"), in_percent),
-                estimates("sm_power_w", "SMs\n[W]", of("sm_power_w"), plus_minus),
+                tables.estimates("slowdown", "slowdown\n[%]", of("slowdown"), in_percent),
+                tables.estimates("sm_power_w", "SMs\n[W]", of("sm_power_w"), plus_minus),
             ),
         )
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """Which policy needs the smallest margin, and how many GPUs live."""
         policies = names_along(results, "policy")
-        ages = results["age"].values
-        horizon = float(ages[-1])
+        years = results["age"].values
+        horizon = float(years[-1])
         margins = results["margin_needed"].values[:, :, -1]
         lives = results["life_years"].values
         died = results["end_cause"].values != 0

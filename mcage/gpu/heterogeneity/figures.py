@@ -7,19 +7,8 @@ import numpy as np
 import xarray as xr
 
 from mcage.plain_text import visible
+from mcage.report.figures import canvas, distributions
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
-from mcage.report.figures.distributions import (
-    RowFigure,
-    RowPanel,
-    share_curve,
-    share_row,
-)
-from mcage.report.figures.sheet import (
-    PERCENT,
-    ReportFigure,
-    Sheet,
-    extremes,
-)
 
 # Figures of studies of heterogeneous structures: efficiency, delays, and where the order holds.
 
@@ -34,7 +23,7 @@ PARTS = (
 """Parts of the proposal and the variables of their delay increases."""
 
 
-def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
+def draw(results: xr.Dataset, sheet: canvas.Sheet) -> Iterator[canvas.ReportFigure]:
     """Draw the figures of a study: curves and rows for each design, panels for each reading.
 
     Parameters
@@ -52,8 +41,8 @@ def draw(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
 
 
 def _efficiency(
-    results: xr.Dataset, readings: list[str], designs: list[str], sheet: Sheet
-) -> Iterator[ReportFigure]:
+    results: xr.Dataset, readings: list[str], designs: list[str], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     panels = []
     for place, reading in enumerate(readings):
         curves, better = [], {}
@@ -61,7 +50,7 @@ def _efficiency(
             values = results["efficiency"].isel(reading=place, design=row).values
             if np.all(values == 1.0):
                 continue  # the baseline, of which the others are ratios
-            curves.append(share_curve(design, values, case=f"{reading} {design}"))
+            curves.append(distributions.share_curve(design, values, case=f"{reading} {design}"))
             better[design] = 100 * float(np.mean(values < 1.0))
         words = ", ".join(f"{design} in {share:.3g} %" for design, share in better.items())
         title = f"reading {reading}"
@@ -70,10 +59,11 @@ def _efficiency(
     lowest = min(float(curve.x[0]) for panel in panels for curve in panel.curves)
     figure = CurveFigure(
         name="efficiency",
-        title=f"NBTI efficiency of designs, {PERCENT} bands",
+        title=f"NBTI efficiency of designs, {canvas.PERCENT} bands",
         caption="Share of the draws in which the NBTI efficiency of a design, (D (1 + delay "
         "increase))^3 P over the baseline's, is not larger than the value of the axis, with "
-        f"pointwise {PERCENT} bands after Wilson. Less than 1 is better than the baseline, which "
+        f"pointwise {canvas.PERCENT} bands after Wilson. Less than 1 is better than the baseline, "
+        "which "
         "is 1 in every draw and has no curve.",
         x_label="efficiency over the baseline's (less is better)",
         y_label=Y_LABEL,
@@ -86,23 +76,25 @@ def _efficiency(
 
 
 def _delays(
-    results: xr.Dataset, readings: list[str], designs: list[str], sheet: Sheet
-) -> Iterator[ReportFigure]:
+    results: xr.Dataset, readings: list[str], designs: list[str], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     delays, breaks = [], []
     for place, reading in enumerate(readings):
         of_reading = results.isel(reading=place)
         curves = partial(_of_designs, of_reading, reading, designs)
-        parts = tuple(share_curve(part, of_reading[name].values, 100.0) for part, name in PARTS)
+        parts = tuple(
+            distributions.share_curve(part, of_reading[name].values, 100.0) for part, name in PARTS
+        )
         delays += [
             _panel(f"scheduler, reading {reading}", curves("scheduler_delay", 100.0)),
             _panel(f"L2, reading {reading}", curves("l2_delay", 100.0)),
             _panel(f"parts of the proposal, reading {reading}", parts),
         ]
         breaks.append(_panel(f"reading {reading}", curves("break_even", 1.0)))
-    words = f"is not larger than the value of the axis, with {PERCENT} bands after Wilson."
+    words = f"is not larger than the value of the axis, with {canvas.PERCENT} bands after Wilson."
     yield from CurveFigure(
         name="delays",
-        title=f"Delay increases of designs, {PERCENT} bands",
+        title=f"Delay increases of designs, {canvas.PERCENT} bands",
         caption=f"Share of the draws in which the delay increase by NBTI over the service life "
         f"{words}",
         x_label="delay increase (% of the new delay)",
@@ -112,7 +104,7 @@ def _delays(
     ).pages(delays, sheet)
     yield from CurveFigure(
         name="break-even",
-        title=f"D^3 P at which a design is as efficient as the baseline, {PERCENT} bands",
+        title=f"D^3 P at which a design is as efficient as the baseline, {canvas.PERCENT} bands",
         caption="Share of the draws in which the D^3 P, below which a design is better than the "
         f"baseline, {words} It needs no power.",
         x_label="D^3 P at break-even (over the baseline's)",
@@ -127,7 +119,7 @@ def _of_designs(
 ) -> tuple[Curve, ...]:
     """Curve of a variable for each design."""
     return tuple(
-        share_curve(
+        distributions.share_curve(
             design, of_reading[variable].isel(design=row).values, scale, f"{reading} {design}"
         )
         for row, design in enumerate(designs)
@@ -136,10 +128,12 @@ def _of_designs(
 
 def _panel(title: str, curves: tuple[Curve, ...]) -> CurvePanel:
     medians = {curve.name: float(curve.x[np.searchsorted(curve.y, 50.0)]) for curve in curves}
-    return CurvePanel(title, curves, alt=extremes(title, "the median", medians))
+    return CurvePanel(title, curves, alt=canvas.extremes(title, "the median", medians))
 
 
-def _order(results: xr.Dataset, readings: list[str], sheet: Sheet) -> Iterator[ReportFigure]:
+def _order(
+    results: xr.Dataset, readings: list[str], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     common = results["common_field"].values != 0
     fills = results["fills"].values != 0
     kinds = {
@@ -152,11 +146,13 @@ def _order(results: xr.Dataset, readings: list[str], sheet: Sheet) -> Iterator[R
     if len(kinds) > 1:
         kinds["all draws"] = np.ones(common.size, dtype=np.bool_)
     panels = [
-        RowPanel(
+        distributions.RowPanel(
             f"reading {reading}",
             "draws in which the order holds (%)",
             tuple(
-                share_row(name, results["order_holds"].isel(reading=place).values[which] != 0)
+                distributions.share_row(
+                    name, results["order_holds"].isel(reading=place).values[which] != 0
+                )
                 for name, which in kinds.items()
             ),
         )
@@ -165,7 +161,7 @@ def _order(results: xr.Dataset, readings: list[str], sheet: Sheet) -> Iterator[R
     caption = (
         "Share of the draws, by their kind (field constants swapped or common, fills of "
         "the L2 counted or ignored), in which the efficiencies are in the printed order: "
-        f"proposal < baseline < duplication; {PERCENT} intervals after Wilson."
+        f"proposal < baseline < duplication; {canvas.PERCENT} intervals after Wilson."
     )
-    title = f"Where the printed order holds, {PERCENT} intervals"
-    yield from RowFigure("order", title, caption).pages(panels, sheet)
+    title = f"Where the printed order holds, {canvas.PERCENT} intervals"
+    yield from distributions.RowFigure("order", title, caption).pages(panels, sheet)

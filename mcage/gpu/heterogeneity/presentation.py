@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mcage.gpu.gating.presentation import names_along
+from mcage.report import tables
 from mcage.report.cases import Condition, selected
 from mcage.report.presentation import (
     INTERVALS,
@@ -18,29 +19,12 @@ from mcage.report.presentation import (
     Presentation,
     Words,
 )
-from mcage.report.tables.table import (
-    Column,
-    ResultTable,
-    estimates,
-    file_column,
-    names,
-    numbers,
-    remarks,
-    span,
-)
 from mcage.results.header import Header
 from mcage.results.reader import open_results
-from mcage.stats.estimates import (
-    CONFIDENCE,
-    Estimate,
-    mean,
-    plus_minus,
-    proportion,
-    with_bounds,
-)
+from mcage.stats import estimates
 
 if TYPE_CHECKING:
-    from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
 
 # The tables of a study of heterogeneous structures: each design, and where the order holds.
 
@@ -76,12 +60,12 @@ class DesignSummary:
     reading: str
     design: str
     instances: int
-    scheduler_delay: Estimate
-    l2_delay: Estimate
-    break_even: Estimate
-    efficiency: Estimate
+    scheduler_delay: estimates.Estimate
+    l2_delay: estimates.Estimate
+    break_even: estimates.Estimate
+    efficiency: estimates.Estimate
     range: tuple[float, float]
-    better: Estimate
+    better: estimates.Estimate
 
 
 @dataclass(frozen=True)
@@ -104,10 +88,10 @@ class OrderSummary:
     fields: str
     fills: str
     instances: int
-    holds: Estimate
-    proposal_better: Estimate
-    duplication_worse: Estimate
-    planar_limits: Estimate
+    holds: estimates.Estimate
+    proposal_better: estimates.Estimate
+    duplication_worse: estimates.Estimate
+    planar_limits: estimates.Estimate
 
 
 @dataclass(frozen=True)
@@ -145,10 +129,10 @@ def _design(of_design: xr.Dataset, reading: str, name: str) -> DesignSummary:
         reading=reading,
         design=name,
         instances=len(efficiency),
-        scheduler_delay=mean(of_design["scheduler_delay"].values),
-        l2_delay=mean(of_design["l2_delay"].values),
-        break_even=mean(of_design["break_even"].values),
-        efficiency=mean(efficiency),
+        scheduler_delay=estimates.mean(of_design["scheduler_delay"].values),
+        l2_delay=estimates.mean(of_design["l2_delay"].values),
+        break_even=estimates.mean(of_design["break_even"].values),
+        efficiency=estimates.mean(efficiency),
         range=(float(low), float(high)),
         better=_share(efficiency < 1),
     )
@@ -186,34 +170,39 @@ def _orders(of_reading: xr.Dataset, reading: str) -> list[OrderSummary]:
     ]
 
 
-def _share(holds: NDArray[Any]) -> Estimate:
-    return proportion(int(np.count_nonzero(holds)), len(holds))
+def _share(holds: NDArray[Any]) -> estimates.Estimate:
+    return estimates.proportion(int(np.count_nonzero(holds)), len(holds))
 
 
-def _design_table(designs: Sequence[DesignSummary], files: Sequence[Path]) -> ResultTable:
-    def of(name: str) -> list[Estimate]:
+def _design_table(designs: Sequence[DesignSummary], files: Sequence[Path]) -> tables.ResultTable:
+    def of(name: str) -> list[estimates.Estimate]:
         return [getattr(row, name) for row in designs]
 
     instances = [row.instances for row in designs]
     low, high = ([row.range[end] for row in designs] for end in (0, 1))
     ranges = [f"{row.range[0]:.3f} ... {row.range[1]:.3f}" for row in designs]
-    return ResultTable(
-        title=f"{span(instances)} draws",
-        caption=f"{CONFIDENCE:.0%} intervals of means; efficiency: (D (1 + delay increase))^3 P "
+    return tables.ResultTable(
+        title=f"{tables.span(instances)} draws",
+        caption=f"{estimates.CONFIDENCE:.0%} intervals of means; efficiency: (D (1 + delay "
+        "increase))^3 P "
         "over the baseline's, less is better; break-even: D^3 P at which it is 1",
         columns=(
-            *file_column(files),
-            names("reading", "reading", [row.reading for row in designs], groups=True),
-            names("design", "design", [row.design for row in designs]),
-            numbers("instances", "", instances),
-            estimates("scheduler_delay", "scheduler\n[%]", of("scheduler_delay"), _percent),
-            estimates("l2_delay", "L2\n[%]", of("l2_delay"), _percent),
-            estimates("break_even", "break-even\nD^3 P", of("break_even"), plus_minus),
-            estimates("efficiency", "efficiency", of("efficiency"), plus_minus, primary=True),
-            remarks("5 ... 95 %\nof the draws", ranges, primary=True),
-            numbers("efficiency_5_percent", "", low),
-            numbers("efficiency_95_percent", "", high),
-            estimates(
+            *tables.file_column(files),
+            tables.names("reading", "reading", [row.reading for row in designs], groups=True),
+            tables.names("design", "design", [row.design for row in designs]),
+            tables.numbers("instances", "", instances),
+            tables.estimates("scheduler_delay", "scheduler\n[%]", of("scheduler_delay"), _percent),
+            tables.estimates("l2_delay", "L2\n[%]", of("l2_delay"), _percent),
+            tables.estimates(
+                "break_even", "break-even\nD^3 P", of("break_even"), estimates.plus_minus
+            ),
+            tables.estimates(
+                "efficiency", "efficiency", of("efficiency"), estimates.plus_minus, primary=True
+            ),
+            tables.remarks("5 ... 95 %\nof the draws", ranges, primary=True),
+            tables.numbers("efficiency_5_percent", "", low),
+            tables.numbers("efficiency_95_percent", "", high),
+            tables.estimates(
                 "better",
                 "better than\nbaseline [%]",
                 [None if row.design == "baseline" else row.better for row in designs],
@@ -224,21 +213,21 @@ def _design_table(designs: Sequence[DesignSummary], files: Sequence[Path]) -> Re
     )
 
 
-def _order_table(orders: Sequence[OrderSummary], files: Sequence[Path]) -> ResultTable:
-    def shares(name: str, heading: str, *, primary: bool = True) -> Column:
-        return estimates(
+def _order_table(orders: Sequence[OrderSummary], files: Sequence[Path]) -> tables.ResultTable:
+    def shares(name: str, heading: str, *, primary: bool = True) -> tables.Column:
+        return tables.estimates(
             name, heading, [getattr(row, name) for row in orders], _bounds, primary=primary
         )
 
-    return ResultTable(
+    return tables.ResultTable(
         title="proposal < baseline < duplication",
         caption="% of the draws; planar limits: a planar part sets the delay of the proposal",
         columns=(
-            *file_column(files),
-            names("reading", "reading", [row.reading for row in orders], groups=True),
-            names("fields", "fields", [row.fields for row in orders]),
-            names("fills", "fills", [row.fills for row in orders]),
-            numbers("instances", "draws", [row.instances for row in orders]),
+            *tables.file_column(files),
+            tables.names("reading", "reading", [row.reading for row in orders], groups=True),
+            tables.names("fields", "fields", [row.fields for row in orders]),
+            tables.names("fills", "fills", [row.fills for row in orders]),
+            tables.numbers("instances", "draws", [row.instances for row in orders]),
             shares("holds", "holds"),
             shares("proposal_better", "proposal\nbetter"),
             shares("duplication_worse", "duplication\nworse"),
@@ -247,12 +236,12 @@ def _order_table(orders: Sequence[OrderSummary], files: Sequence[Path]) -> Resul
     )
 
 
-def _percent(of: Estimate) -> str:
-    return plus_minus(of, 100)
+def _percent(of: estimates.Estimate) -> str:
+    return estimates.plus_minus(of, 100)
 
 
-def _bounds(of: Estimate) -> str:
-    return with_bounds(of, 100)
+def _bounds(of: estimates.Estimate) -> str:
+    return estimates.with_bounds(of, 100)
 
 
 class HeterogeneityPresentation(Presentation):
@@ -295,7 +284,7 @@ class HeterogeneityPresentation(Presentation):
 
     def table_of(
         self, summaries: Sequence[ReadingSummary], files: Sequence[Path] = ()
-    ) -> ResultTable:
+    ) -> tables.ResultTable:
         """Table of the designs, and below it that of the order, of several files where given."""
         designs = [row for summary in summaries for row in summary.designs]
         orders = [row for summary in summaries for row in summary.orders]
@@ -309,24 +298,27 @@ class HeterogeneityPresentation(Presentation):
         outcomes = []
         for place, reading in enumerate(names_along(results, "reading")):
             holds = results["order_holds"].values[place] != 0
-            share = proportion(int(np.count_nonzero(holds)), holds.size)
+            share = estimates.proportion(int(np.count_nonzero(holds)), holds.size)
             outcomes.append(
                 (
                     f"Reading {reading}",
                     "proposal better than baseline, and baseline better than duplication, holds in "
-                    f"{with_bounds(share, 100)} % of the draws.",
+                    f"{estimates.with_bounds(share, 100)} % of the draws.",
                 )
             )
             efficiency = results["efficiency"].values[place]
             for row, design in enumerate(names_along(results, "design")):
                 if row:
-                    better = proportion(int(np.count_nonzero(efficiency[row] < 1)), holds.size)
+                    better = estimates.proportion(
+                        int(np.count_nonzero(efficiency[row] < 1)), holds.size
+                    )
                     outcomes.append(
                         (
                             f"Reading {reading}, {design}",
-                            f"NBTI efficiency {plus_minus(mean(efficiency[row]))} of the "
+                            "NBTI efficiency "
+                            f"{estimates.plus_minus(estimates.mean(efficiency[row]))} of the "
                             "baseline's (less is better); better than the baseline in "
-                            f"{with_bounds(better, 100)} % of the draws.",
+                            f"{estimates.with_bounds(better, 100)} % of the draws.",
                         )
                     )
         simulated = (

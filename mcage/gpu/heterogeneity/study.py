@@ -11,27 +11,8 @@ from numpy.typing import NDArray
 
 from mcage.campaign.study import Study
 from mcage.distributions import Distribution
+from mcage.gpu.heterogeneity import structures
 from mcage.gpu.heterogeneity.spec import BENCHMARK, MODEL, PRINTED, HeterogeneitySpec
-from mcage.gpu.heterogeneity.structures import (
-    BASELINE,
-    DESIGNS,
-    DUPLICATION,
-    FIELDS,
-    MEAN_BASELINE_DELAY,
-    PROPOSAL,
-    Benchmark,
-    Conditions,
-    Design,
-    DesignDelays,
-    HeterogeneousGpu,
-    Reading,
-    SequentialL2,
-    TwoStage,
-    benchmarks_called,
-    ipc_overhead,
-    nbti_efficiency,
-    parts,
-)
 from mcage.gpu.stopping import stopping_rule
 from mcage.random import stream
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
@@ -92,7 +73,9 @@ class Draws:
 
 
 def draw(
-    spec: HeterogeneitySpec, benchmarks: Sequence[Benchmark], instances: NDArray[np.int64]
+    spec: HeterogeneitySpec,
+    benchmarks: Sequence[structures.Benchmark],
+    instances: NDArray[np.int64],
 ) -> Draws:
     """Draw the inputs of some instances.
 
@@ -133,10 +116,10 @@ def draw(
     elif scheduler.filter_rate == BENCHMARK:
         scheduler_delay = of_benchmark([benchmark.scheduler_delay for benchmark in benchmarks])
     else:
-        scheduler_delay = np.full(len(instances), MEAN_BASELINE_DELAY)
+        scheduler_delay = np.full(len(instances), structures.MEAN_BASELINE_DELAY)
     costs = spec.proposal
     if costs.delay is None:
-        overhead = ipc_overhead(of("latency_cycles", costs.latency_cycles))
+        overhead = structures.ipc_overhead(of("latency_cycles", costs.latency_cycles))
         proposal_delay = (1 + overhead) / (1 - of("l2_ipc_loss", costs.l2_ipc_loss))
     else:
         proposal_delay = of("proposal_delay", costs.delay)
@@ -303,8 +286,8 @@ class Heterogeneity:
 
     def __init__(self, spec: HeterogeneitySpec) -> None:
         self.spec = spec
-        self.benchmarks = benchmarks_called(spec.scheduler.benchmarks)
-        self._kinds = {name: parts(name) for name in FIELDS}
+        self.benchmarks = structures.benchmarks_called(spec.scheduler.benchmarks)
+        self._kinds = {name: structures.parts(name) for name in structures.FIELDS}
 
     @cached_property
     def header(self) -> HeterogeneityHeader:
@@ -313,7 +296,7 @@ class Heterogeneity:
         return HeterogeneityHeader(
             name="gpu-heterogeneity",
             computes=VARIABLES,
-            labels=(Coordinate(READING, spec.readings), Coordinate(DESIGN, DESIGNS)),
+            labels=(Coordinate(READING, spec.readings), Coordinate(DESIGN, structures.DESIGNS)),
             spec_toml=spec.to_toml(),
             spec_digest=spec.digest(str(SCHEMA_VERSION), repr(self.benchmarks), repr(self._kinds)),
             seed=spec.seed,
@@ -346,52 +329,62 @@ class Heterogeneity:
             arrays[name] = np.stack([outputs[name] for outputs in of_readings])
         return {variable.name: arrays[variable.name] for variable in VARIABLES}
 
-    def _outputs(self, reading: Reading, draws: Draws) -> dict[str, Array]:
+    def _outputs(self, reading: structures.Reading, draws: Draws) -> dict[str, Array]:
         """What is computed under a reading."""
-        aged = {design: self._aged(reading, draws, design) for design in DESIGNS}
+        aged = {design: self._aged(reading, draws, design) for design in structures.DESIGNS}
         delay = _of_designs(draws.proposal_delay, draws.duplication_delay)
         power = _of_designs(draws.proposal_power, draws.duplication_power)
-        largest = np.stack([aged[design].largest for design in DESIGNS])
-        efficiency = nbti_efficiency(delay, largest, power)
-        aging = nbti_efficiency(1.0, largest, 1.0)
+        largest = np.stack([aged[design].largest for design in structures.DESIGNS])
+        efficiency = structures.nbti_efficiency(delay, largest, power)
+        aging = structures.nbti_efficiency(1.0, largest, 1.0)
         relative = efficiency / efficiency[0]
         return {
-            "scheduler_delay": np.stack([aged[design].scheduler for design in DESIGNS]),
-            "l2_delay": np.stack([aged[design].l2 for design in DESIGNS]),
-            "second_stage_delay": aged[PROPOSAL].finfet_scheduler,
-            "first_stage_delay": aged[PROPOSAL].planar_scheduler,
-            "data_array_delay": aged[PROPOSAL].finfet_l2,
-            "tags_delay": aged[PROPOSAL].planar_l2,
+            "scheduler_delay": np.stack([aged[design].scheduler for design in structures.DESIGNS]),
+            "l2_delay": np.stack([aged[design].l2 for design in structures.DESIGNS]),
+            "second_stage_delay": aged[structures.PROPOSAL].finfet_scheduler,
+            "first_stage_delay": aged[structures.PROPOSAL].planar_scheduler,
+            "data_array_delay": aged[structures.PROPOSAL].finfet_l2,
+            "tags_delay": aged[structures.PROPOSAL].planar_l2,
             "efficiency": relative,
             "break_even": aging[0] / aging,
             "order_holds": (
-                (relative[DESIGNS.index(PROPOSAL)] < relative[DESIGNS.index(BASELINE)])
-                & (relative[DESIGNS.index(BASELINE)] < relative[DESIGNS.index(DUPLICATION)])
+                (
+                    relative[structures.DESIGNS.index(structures.PROPOSAL)]
+                    < relative[structures.DESIGNS.index(structures.BASELINE)]
+                )
+                & (
+                    relative[structures.DESIGNS.index(structures.BASELINE)]
+                    < relative[structures.DESIGNS.index(structures.DUPLICATION)]
+                )
             ).astype(np.int8),
         }
 
-    def _aged(self, reading: Reading, draws: Draws, design: Design) -> DesignDelays:
+    def _aged(
+        self, reading: structures.Reading, draws: Draws, design: structures.Design
+    ) -> structures.DesignDelays:
         """Delay increases of a design, each instance with its own field constants."""
         swapped, common = (
-            HeterogeneousGpu(
+            structures.HeterogeneousGpu(
                 kinds=self._kinds[name],
-                conditions=Conditions(
+                conditions=structures.Conditions(
                     years=draws.years, temperature_kelvin=draws.temperature_kelvin
                 ),
-                two_stage=TwoStage(
+                two_stage=structures.TwoStage(
                     reading, draws.base_duty, draws.theta_kelvin, draws.activation_ev
                 ),
-                sequential=SequentialL2(base_duty=draws.l2_base_duty, count_fills=draws.fills),
+                sequential=structures.SequentialL2(
+                    base_duty=draws.l2_base_duty, count_fills=draws.fills
+                ),
                 scheduler_delay=draws.scheduler_delay,
                 l2_delay=draws.l2_delay,
             ).delays(design, draws.filter_rate, draws.miss_rate)
-            for name in FIELDS
+            for name in structures.FIELDS
         )
         selected = [
             np.where(draws.common_field, getattr(common, part.name), getattr(swapped, part.name))
-            for part in fields(DesignDelays)
+            for part in fields(structures.DesignDelays)
         ]
-        return DesignDelays(*selected)
+        return structures.DesignDelays(*selected)
 
 
 def study_of_spec(spec: HeterogeneitySpec) -> Study:

@@ -8,24 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mcage.plain_text import shown
-from mcage.report.figures.sheet import (
-    GREY,
-    LABELS_MM,
-    LINE,
-    LINE_MM,
-    PERCENT,
-    SMALL,
-    Look,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    heads,
-    in_style,
-    line_of,
-    lines_of,
-    looks_of,
-)
+from mcage.report.figures import canvas
 from mcage.stats.estimates import Bools, Floats
 
 Kind = Literal["step", "line", "distribution"]
@@ -105,7 +88,7 @@ class CurvePanel:
     alt: str = ""
     rows: tuple[tuple[str, tuple[float, ...], tuple[int, ...]], ...] = ()
 
-    def on(self, sheet: Sheet) -> "CurvePanel":
+    def on(self, sheet: canvas.Sheet) -> "CurvePanel":
         """Return the panel without rows and bands that the sheet leaves out."""
         curves = self.curves
         if not sheet.bands:
@@ -157,11 +140,14 @@ class CurveFigure:
     shares_axes: bool = True
     rows_title: str = ""
     x_mark: float | None = None
-    bands: str = f", {PERCENT} bands"
+    bands: str = f", {canvas.PERCENT} bands"
 
     def pages(
-        self, panels: Sequence[CurvePanel], sheet: Sheet, looks: Mapping[str, Look] | None = None
-    ) -> Iterator[ReportFigure]:
+        self,
+        panels: Sequence[CurvePanel],
+        sheet: canvas.Sheet,
+        looks: Mapping[str, canvas.Look] | None = None,
+    ) -> Iterator[canvas.ReportFigure]:
         """Draw panels on as many pages as they need.
 
         Parameters
@@ -174,21 +160,21 @@ class CurveFigure:
             Look of each name; by default those of `looks_of`.
         """
         if looks is None:
-            looks = looks_of(curve.name for panel in panels for curve in panel.curves)
+            looks = canvas.looks_of(curve.name for panel in panels for curve in panel.curves)
         panels = [panel.on(sheet) for panel in panels]
         height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
         for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
             yield self.page(name, part, of_page, sheet, looks)
 
-    @in_style
+    @canvas.in_style
     def page(
         self,
         name: str,
         part: str,
         panels: Sequence[CurvePanel],
-        sheet: Sheet,
-        looks: Mapping[str, Look],
-    ) -> ReportFigure:
+        sheet: canvas.Sheet,
+        looks: Mapping[str, canvas.Look],
+    ) -> canvas.ReportFigure:
         """Draw panels on a page; ``part`` says which part of the figure it is."""
         height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
         figure, grid = sheet.grid(len(panels), height_mm, narrowest_mm, self.shares_axes)
@@ -202,19 +188,21 @@ class CurveFigure:
             gid = f"{name}-{number + 1}"
             series = draw_curves(axes, panel.curves, looks, gid, self.kind)
             _write_rows(axes, panel.rows, self.rows_title)
-            drawn.append(Panel(axes, panel.title, self.x_label, self.y_label, series))
+            drawn.append(canvas.Panel(axes, panel.title, self.x_label, self.y_label, series))
         notes = _wrapped_notes(panels, sheet)
-        heads(grid, [panel.title for panel in panels], notes)
+        canvas.heads(grid, [panel.title for panel in panels], notes)
         names = {series.label for panel in drawn for series in panel.series}
-        handles = {name: line_of(look) for name, look in looks.items() if name in names}
+        handles = {name: canvas.line_of(look) for name, look in looks.items() if name in names}
         title = f"{self.title if sheet.bands else self.title.removesuffix(self.bands)}{part}"
         sheet.finish(figure, f"{title}: {sheet.population}", handles)
         alt = " ".join(filter(None, (panel.alt for panel in panels)))
-        return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn))
+        return canvas.ReportFigure(
+            name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn)
+        )
 
     def draw_on(
-        self, axes: Axes, panel: CurvePanel, looks: Mapping[str, Look], gid: str
-    ) -> tuple[Series, ...]:
+        self, axes: Axes, panel: CurvePanel, looks: Mapping[str, canvas.Look], gid: str
+    ) -> tuple[canvas.Series, ...]:
         """Draw the curves of a panel into axes of a figure of one's own, with their labels."""
         self._prepare(axes)
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
@@ -227,7 +215,7 @@ class CurveFigure:
         if self.y_limits:
             axes.set_ylim(self.y_limits)
         if self.x_mark is not None:
-            axes.axvline(self.x_mark, color=GREY, linewidth=0.6)
+            axes.axvline(self.x_mark, color=canvas.GREY, linewidth=0.6)
         if self.x_scale == "log":  # words instead of mathematics
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("")
@@ -236,10 +224,10 @@ class CurveFigure:
 def draw_curves(
     axes: Axes,
     curves: Sequence[Curve],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, canvas.Look],
     gid: str,
     kind: Kind = "step",
-) -> tuple[Series, ...]:
+) -> tuple[canvas.Series, ...]:
     """Draw curves with their bands; curves that coincide share the line, each in its own dashes.
 
     Parameters
@@ -257,7 +245,7 @@ def draw_curves(
     """
     drawn = []
     for place, curve in enumerate(curves):
-        series = Series(
+        series = canvas.Series(
             f"{gid}-{place + 1}",
             curve.name,
             curve.case,
@@ -297,7 +285,7 @@ def coinciding(curves: Sequence[Curve]) -> list[list[str]]:
     return [[curve.name for curve in group] for group in groups if len(group) > 1]
 
 
-def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any], alpha: float) -> None:
+def _draw_line(axes: Axes, series: canvas.Series, style: Mapping[str, Any], alpha: float) -> None:
     """Draw a curve with its band of an opacity, as far as it can be seen."""
     seen = series.thinned()
     where = "post" if series.kind == "step" else None
@@ -317,7 +305,7 @@ def _draw_line(axes: Axes, series: Series, style: Mapping[str, Any], alpha: floa
         band.set_gid(f"{series.gid}-band")
 
 
-def _marks(axes: Axes, series: Series, kind: Kind, phase: float) -> tuple[Floats, Floats]:
+def _marks(axes: Axes, series: canvas.Series, kind: Kind, phase: float) -> tuple[Floats, Floats]:
     """Where to mark steps: at places of their own, beside those of others.
 
     Distributions, which rise from 0 to 100 % somewhere, are marked at heights.
@@ -336,7 +324,9 @@ def _marks(axes: Axes, series: Series, kind: Kind, phase: float) -> tuple[Floats
     return places[heights > 0], heights[heights > 0]
 
 
-def _mark(axes: Axes, series: Series, look: Look, places: Floats, heights: Floats) -> None:
+def _mark(
+    axes: Axes, series: canvas.Series, look: canvas.Look, places: Floats, heights: Floats
+) -> None:
     """Draw the markers of a curve."""
     (marks,) = axes.plot(
         places, heights, color=look.colour, marker=look.marker, linestyle="none", clip_on=False
@@ -351,11 +341,11 @@ def _write_rows(
     """Write rows of numbers below the axes."""
     if not rows:
         return
-    below: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "va": "top"}
+    below: dict[str, Any] = {"textcoords": "offset points", "fontsize": canvas.SMALL, "va": "top"}
     digits = max(len(str(number)) for _, _, numbers in rows for number in numbers)
-    left = -SMALL * (0.33 * digits + 0.7)
+    left = -canvas.SMALL * (0.33 * digits + 0.7)
     for row, (name, places, numbers) in enumerate([(title, (), ()), *rows]):
-        height = -24 - LINE * SMALL * row
+        height = -24 - canvas.LINE * canvas.SMALL * row
         name = shown(name, LONGEST_NAME)
         axes.annotate(name, (0, 0), (left, height), xycoords="axes fraction", ha="right", **below)
         for place, number in zip(places, numbers, strict=True):
@@ -363,15 +353,15 @@ def _write_rows(
             axes.annotate(f"{number}", (place, 0), (0, height), xycoords=at, ha="center", **below)
 
 
-def _height_mm(panels: Sequence[CurvePanel], sheet: Sheet) -> float:
+def _height_mm(panels: Sequence[CurvePanel], sheet: canvas.Sheet) -> float:
     """Height of a panel with its title, notes and rows."""
-    notes = max(map(lines_of, _wrapped_notes(panels, sheet)))
+    notes = max(map(canvas.lines_of, _wrapped_notes(panels, sheet)))
     rows = max(len(panel.rows) for panel in panels)
     axis_mm = sheet.axis_mm(len(panels), _narrowest_mm(panels))
-    return axis_mm + LABELS_MM + LINE_MM * (notes + rows + 1)
+    return axis_mm + canvas.LABELS_MM + canvas.LINE_MM * (notes + rows + 1)
 
 
-def _wrapped_notes(panels: Sequence[CurvePanel], sheet: Sheet) -> list[str]:
+def _wrapped_notes(panels: Sequence[CurvePanel], sheet: canvas.Sheet) -> list[str]:
     beside = max(10, min(LONGEST_NAME, _longest_name(panels)) + 4)
     return [
         sheet.wrapped(panel.all_notes, len(panels), _narrowest_mm(panels), beside)

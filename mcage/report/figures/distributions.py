@@ -10,22 +10,8 @@ import numpy as np
 import xarray as xr
 
 from mcage.plain_text import shown, visible
+from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
-from mcage.report.figures.sheet import (
-    LABELS_MM,
-    PERCENT,
-    AbsentFigure,
-    Look,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    extremes,
-    heads,
-    in_style,
-    looks_of,
-    name_rows,
-)
 from mcage.results.header import Header
 from mcage.results.variable import Variable
 from mcage.stats.estimates import Bools, Estimate, Floats, proportion, wilson
@@ -84,7 +70,7 @@ class RowPanel:
     @property
     def alt(self) -> str:
         """Which row has the smallest and which the largest value."""
-        return extremes(self.title, "the value", {row.name: row.value for row in self.rows})
+        return canvas.extremes(self.title, "the value", {row.name: row.value for row in self.rows})
 
 
 @dataclass(frozen=True)
@@ -102,24 +88,27 @@ class RowFigure:
     caption: str
 
     def pages(
-        self, panels: Sequence[RowPanel], sheet: Sheet, looks: Mapping[str, Look] | None = None
-    ) -> Iterator[ReportFigure]:
+        self,
+        panels: Sequence[RowPanel],
+        sheet: canvas.Sheet,
+        looks: Mapping[str, canvas.Look] | None = None,
+    ) -> Iterator[canvas.ReportFigure]:
         """Draw panels on as many pages as they need, in the looks of `looks_of` by default."""
         if looks is None:
-            looks = looks_of(row.name for panel in panels for row in panel.rows)
+            looks = canvas.looks_of(row.name for panel in panels for row in panel.rows)
         height_mm, narrowest_mm = _height_mm(panels), _narrowest_mm(panels)
         for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
             yield self._page(name, part, of_page, sheet, looks)
 
-    @in_style
+    @canvas.in_style
     def _page(
         self,
         name: str,
         part: str,
         panels: Sequence[RowPanel],
-        sheet: Sheet,
-        looks: Mapping[str, Look],
-    ) -> ReportFigure:
+        sheet: canvas.Sheet,
+        looks: Mapping[str, canvas.Look],
+    ) -> canvas.ReportFigure:
         narrowest_mm = _narrowest_mm(panels)
         figure, grid = sheet.grid(len(panels), _height_mm(panels), narrowest_mm, share=False)
         drawn = []
@@ -134,19 +123,21 @@ class RowFigure:
                 values = (np.array([v]) for v in (row.value, row.lower, row.upper))
                 x, lower, upper = values
                 y = np.array([float(place)])
-                of_row = Series(
+                of_row = canvas.Series(
                     gid, row.name, row.case, x, y, "points", x_lower=lower, x_upper=upper
                 )
                 series.append(of_row)
             axes.set_xlabel(sheet.label(panel.x_label, len(panels), narrowest_mm, 0.6))
-            name_rows(axes, [row.name for row in panel.rows])
+            canvas.name_rows(axes, [row.name for row in panel.rows])
             _widen(axes.get_xlim, axes.set_xlim)
-            drawn.append(Panel(axes, panel.title, panel.x_label, "", tuple(series)))
-        heads(grid, [panel.title for panel in panels], [""] * len(grid))
+            drawn.append(canvas.Panel(axes, panel.title, panel.x_label, "", tuple(series)))
+        canvas.heads(grid, [panel.title for panel in panels], [""] * len(grid))
         title = f"{self.title}{part}"
         sheet.finish(figure, f"{title}: {sheet.population}")
         alt = " ".join(panel.alt for panel in panels)
-        return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn))
+        return canvas.ReportFigure(
+            name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn)
+        )
 
 
 def quantile_row(name: str, values: Floats, scale: float = 1.0, case: str = "") -> Row:
@@ -221,7 +212,7 @@ def _narrowest_mm(panels: Sequence[RowPanel]) -> float:
 
 
 def _height_mm(panels: Sequence[RowPanel]) -> float:
-    return LABELS_MM + ROW_MM * max(len(panel.rows) for panel in panels)
+    return canvas.LABELS_MM + ROW_MM * max(len(panel.rows) for panel in panels)
 
 
 # Figures of a study that has none of its own: the distribution of each variable.
@@ -231,8 +222,8 @@ CURVES = 12
 
 
 def draw(
-    header: Header, results: xr.Dataset, sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    header: Header, results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw a figure for each variable, in the order of the file.
 
     Parameters
@@ -255,8 +246,8 @@ def draw(
 
 
 def _shares(
-    name: str, variable: Variable, results: xr.Dataset, sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    name: str, variable: Variable, results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Cumulative shares of the instances, a curve for each place in the other dimensions."""
     title = _title(variable)
     curves = [
@@ -265,13 +256,13 @@ def _shares(
         if not np.isnan(values).all()
     ]
     if not curves:
-        yield AbsentFigure(name, title, "No instance has a value.")
+        yield canvas.AbsentFigure(name, title, "No instance has a value.")
         return
     figure = CurveFigure(
         name=name,
-        title=f"{title}, {PERCENT} bands",
+        title=f"{title}, {canvas.PERCENT} bands",
         caption=f"Share of the instances whose value is not larger than that of the axis, with "
-        f"pointwise {PERCENT} bands after Wilson. {_comment(variable)}",
+        f"pointwise {canvas.PERCENT} bands after Wilson. {_comment(variable)}",
         x_label=f"{_title(variable)}{_unit(variable)}",
         y_label="instances with at most this value (%)",
         kind="distribution",
@@ -281,8 +272,8 @@ def _shares(
 
 
 def _shares_of_flags(
-    name: str, variable: Variable, results: xr.Dataset, sheet: Sheet
-) -> Iterator[ReportFigure]:
+    name: str, variable: Variable, results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     """Share of the instances with each flag, a panel for each place in the other dimensions."""
     panels = [
         RowPanel(
@@ -292,14 +283,15 @@ def _shares_of_flags(
         )
         for label, values in _places(variable, results, "instance")
     ]
-    title = f"{_title(variable)}, {PERCENT} intervals"
-    caption = f"Share of the instances, with {PERCENT} intervals after Wilson. {_comment(variable)}"
+    title = f"{_title(variable)}, {canvas.PERCENT} intervals"
+    words = f"Share of the instances, with {canvas.PERCENT} intervals after Wilson."
+    caption = f"{words} {_comment(variable)}"
     yield from RowFigure(name, title, caption).pages(panels, sheet)
 
 
 def _sums(
-    name: str, variable: Variable, results: xr.Dataset, sheet: Sheet
-) -> Iterator[ReportFigure]:
+    name: str, variable: Variable, results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     """What is summed over instances, against its last dimension: numbers, or names in rows."""
     along = variable.dims[-1]
     coordinate = results[along]

@@ -14,37 +14,15 @@ from matplotlib.transforms import Bbox
 
 from mcage.lifetime import WRITE_KINDS
 from mcage.report.cases import Named, Setting, by_setting, identities, lives_of, savings_of_all
+from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.lives import NEVER_WORK
-from mcage.report.figures.sheet import (
-    GREY,
-    HATCHES,
-    LABELS_MM,
-    LINE_MM,
-    PERCENT,
-    SMALL,
-    AbsentFigure,
-    Look,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    extremes,
-    heads,
-    in_style,
-    line_of,
-    lines_of,
-    listed,
-    looks_of,
-    name_rows,
-    say_in_rows,
-)
-from mcage.report.notes import costs_of
+from mcage.spec.sections import costs_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion, wilson
 
 VARIABLES = ("life_years", "end_cause", "energy_saving_nominal")
 NAME = "energy-life"
-TITLE = f"Energy saving and life, {PERCENT} intervals"
+TITLE = f"Energy saving and life, {canvas.PERCENT} intervals"
 Y_LABEL = "mean life up to the horizon (years)"
 DEAD_SAVE_NOTHING = (
     "A slice that is dead on arrival fails its test at the low voltage; it is taken to run as such "
@@ -122,7 +100,9 @@ def _percent_of(slices: Bools) -> Estimate:
     return Estimate(*(100 * bound for bound in vars(share).values()))
 
 
-def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+def draw(
+    cases: Sequence[Named[Worth]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw a point for each case, a panel for each scenario."""
     scenarios: dict[str, list[Named[Worth]]] = {}
     for case in cases:
@@ -131,51 +111,52 @@ def draw(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure |
     if not items:
         unknown = any(np.isnan(case.numbers.saving.value) for case in cases)
         reason = "No constants of the slice's energy are known." if unknown else NEVER
-        yield AbsentFigure(NAME, TITLE, reason)
+        yield canvas.AbsentFigure(NAME, TITLE, reason)
         return
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     fills = fills_of(cases)
     for name, part, of_page in sheet.pages(NAME, items, _height_mm(items, sheet), NARROWEST_MM):
         yield _page(name, part, of_page, looks, fills, sheet)
 
 
-@in_style
+@canvas.in_style
 def _page(
     name: str,
     part: str,
     scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, canvas.Look],
     fills: Mapping[str, Fill],
-    sheet: Sheet,
-) -> ReportFigure:
+    sheet: canvas.Sheet,
+) -> canvas.ReportFigure:
     height_mm = _height_mm(scenarios, sheet)
     figure, grid = sheet.grid(len(scenarios), height_mm, NARROWEST_MM, share=False)
     nominal = scenarios[0][1][0].numbers.nominal_vdd_volts
     panels, alts = [], []
     for number, (axes, (scenario, cases)) in enumerate(zip(grid, scenarios, strict=True)):
         series = draw_panel(axes, cases, looks, fills, f"{name}-{number + 1}")
-        panels.append(Panel(axes, scenario, axes.get_xlabel(), Y_LABEL, series))
+        panels.append(canvas.Panel(axes, scenario, axes.get_xlabel(), Y_LABEL, series))
         axes.set_xlabel(sheet.label(axes.get_xlabel(), len(grid), NARROWEST_MM))
         front = pareto([case for case in cases if case.numbers.is_drawn])
-        best = listed([f"{case.technique} ({case.setting.voltages})" for case in front])
+        best = canvas.listed([f"{case.technique} ({case.setting.voltages})" for case in front])
         alts.append(f"{scenario}: no other case saves more and lives longer than {best}.")
     titles = [f"scenario {scenario}" for scenario, _ in scenarios]
     notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
-    heads(grid, titles, notes)
+    canvas.heads(grid, titles, notes)
     drawn = [case for _, cases in scenarios for case in cases]
     sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", legend_of(drawn, looks, fills))
     for axes in grid:
         part_labels(axes)
     caption = sheet.captioned(
         f"Mean life up to the horizon against the mean energy saved over a conventional slice that "
-        f"does the same work at {nominal:g} V, both over all slices and with {PERCENT} intervals "
+        f"does the same work at {nominal:g} V, both over all slices and with {canvas.PERCENT} "
+        "intervals "
         f"(Student). {DEAD_SAVE_NOTHING} Points of a technique in an environment are joined by "
         "voltage. The grey line is the Pareto front: no other case of the panel both saves more "
         f"and lives longer. Cases with more than {100 * NEVER_WORK:g} % dead on arrival are named "
         "instead of drawn. Slices that die early have done other work than those that live long, "
         "and their savings are those of their lives."
     )
-    return ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
+    return canvas.ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
 
 
 def fills_of(cases: Sequence[Named[Worth]]) -> dict[str, Fill]:
@@ -187,10 +168,10 @@ def fills_of(cases: Sequence[Named[Worth]]) -> dict[str, Fill]:
 def draw_panel(
     axes: Axes,
     cases: Sequence[Named[Worth]],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, canvas.Look],
     fills: Mapping[str, Fill],
     gid: str,
-) -> tuple[Series, ...]:
+) -> tuple[canvas.Series, ...]:
     """Draw the cases of a scenario of which enough slices work, and their Pareto front.
 
     Parameters
@@ -223,10 +204,10 @@ def draw_panel(
 def _draw_points(
     axes: Axes,
     cases: Sequence[Named[Worth]],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, canvas.Look],
     fills: Mapping[str, Fill],
     gid: str,
-) -> tuple[Series, ...]:
+) -> tuple[canvas.Series, ...]:
     groups: dict[tuple[str, str], list[Named[Worth]]] = {}
     for case in cases:
         groups.setdefault((case.technique, case.setting.environment), []).append(case)
@@ -260,7 +241,7 @@ def _draw_points(
         ]
         at = np.array([saving.value]), np.array([years.value])
         label = f"{case.technique}, {case.setting.environment} {case.setting.voltages}"
-        series.append(Series(name, label, case.label, *at, "points", *bounds))
+        series.append(canvas.Series(name, label, case.label, *at, "points", *bounds))
     return tuple(series)
 
 
@@ -278,7 +259,7 @@ def pareto(cases: Sequence[Named[Worth]]) -> list[Named[Worth]]:
 def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
     x = [case.numbers.saving.value for case in front]
     y = [case.numbers.years.value for case in front]
-    axes.step(x, y, where="pre", color=GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
+    axes.step(x, y, where="pre", color=canvas.GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
     for case in front[::-1]:  # whatever saves most is labelled first
         worth = case.numbers
         _label_front(axes, worth.saving.value, worth.years.value, f"{worth.vdd_volts:g} V")
@@ -286,7 +267,7 @@ def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
 
 def _label_front(axes: Axes, x: float, y: float, text: str) -> None:
     offset, side = SPOTS[0]
-    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL}
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": canvas.SMALL}
     axes.annotate(text, (x, y), offset, ha=side, label=FRONT, **style)
 
 
@@ -311,7 +292,7 @@ def part_labels(axes: Axes) -> None:
 
 
 def legend_of(
-    cases: Sequence[Named[Worth]], looks: Mapping[str, Look], fills: Mapping[str, Fill]
+    cases: Sequence[Named[Worth]], looks: Mapping[str, canvas.Look], fills: Mapping[str, Fill]
 ) -> dict[str, Artist]:
     """Handles of a legend by their words: techniques, and environments if there are several."""
     drawn = [case for case in cases if case.numbers.is_drawn]
@@ -326,7 +307,7 @@ def legend_of(
         if name in environments and len(environments) > 1:
             handles[f"environment {name}"] = Line2D(
                 *([], []),
-                color=GREY,
+                color=canvas.GREY,
                 linestyle="none",
                 marker="o",
                 fillstyle=fill,
@@ -342,17 +323,19 @@ def _notes(cases: Sequence[Named[Worth]]) -> tuple[str, ...]:
         if not case.numbers.is_drawn:
             never.setdefault(case.setting.voltages, []).append(case.technique)
     return tuple(
-        f"not drawn at {voltages}, nearly all slices dead on arrival: {listed(names)}"
+        f"not drawn at {voltages}, nearly all slices dead on arrival: {canvas.listed(names)}"
         for voltages, names in never.items()
     )
 
 
-def _height_mm(scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]], sheet: Sheet) -> float:
+def _height_mm(
+    scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]], sheet: canvas.Sheet
+) -> float:
     notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
     return (
         sheet.axis_mm(len(scenarios), NARROWEST_MM)
-        + LABELS_MM
-        + LINE_MM * max(map(lines_of, notes))
+        + canvas.LABELS_MM
+        + canvas.LINE_MM * max(map(canvas.lines_of, notes))
     )
 
 
@@ -412,15 +395,17 @@ def numbers_of_writes(case: xr.Dataset) -> Writes:
 
 
 def draw_writes(
-    cases: Sequence[Named[Writes]], sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    cases: Sequence[Named[Writes]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw how many slices spill how much, and the kinds of writes."""
     settings = [
         item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
     ]
-    yield from _spills(settings, sheet, looks_of(identities(cases)))
+    yield from _spills(settings, sheet, canvas.looks_of(identities(cases)))
     if not settings:
-        yield AbsentFigure("writes", "Kinds of register writes", "No slice works when it is new.")
+        yield canvas.AbsentFigure(
+            "writes", "Kinds of register writes", "No slice works when it is new."
+        )
         return
     height_mm = _height_mm_writes(settings)
     for name, part, of_page in sheet.pages("writes", settings, height_mm, 75.0):
@@ -428,9 +413,9 @@ def draw_writes(
 
 
 def _spills(
-    settings: Settings, sheet: Sheet, looks: Mapping[str, Look]
-) -> Iterator[ReportFigure | AbsentFigure]:
-    title = f"Slices that spill more than a rate, {PERCENT} bands"
+    settings: Settings, sheet: canvas.Sheet, looks: Mapping[str, canvas.Look]
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
+    title = f"Slices that spill more than a rate, {canvas.PERCENT} bands"
     spilling = [
         (setting, cases)
         for setting, cases in settings
@@ -440,7 +425,7 @@ def _spills(
         reason = "No slice works when it is new."
         if settings:
             reason = "No register write of any slice goes to the LDS."
-        yield AbsentFigure("spills", title, reason)
+        yield canvas.AbsentFigure("spills", title, reason)
         return
     highest = max(
         RATES[np.flatnonzero(case.numbers.spill_more > 0).max() + 1]
@@ -451,11 +436,12 @@ def _spills(
     without = [setting.title for setting, cases in settings if (setting, cases) not in spilling]
     caption = (
         "Share of the slices that worked at all whose spill rate is larger than that of the axis, "
-        f"with {PERCENT} intervals after Wilson. The spill rate is the share of the register "
+        f"with {canvas.PERCENT} intervals after Wilson. The spill rate is the share of the "
+        "register "
         "writes of a life that go to the LDS."
     )
     if without:
-        caption += f" No slice spills in: {listed(without)}."
+        caption += f" No slice spills in: {canvas.listed(without)}."
     figure = CurveFigure(
         name="spills",
         title=title,
@@ -491,14 +477,16 @@ def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]], shown: Bo
     means = {case.technique: 100 * case.numbers.shares["lds"].value for case in spilling}
     others = [c.technique for c in cases if c.numbers.worked and c not in spilling]
     never = [c.technique for c in cases if not c.numbers.worked]
-    notes = [f"no slice spills: {listed(others)}"] if others else []
-    notes += [f"no slice works: {listed(never)}"] if never else []
-    alt = extremes(setting.title, "the mean share of writes that spill", means, " %")
+    notes = [f"no slice spills: {canvas.listed(others)}"] if others else []
+    notes += [f"no slice works: {canvas.listed(never)}"] if never else []
+    alt = canvas.extremes(setting.title, "the mean share of writes that spill", means, " %")
     return CurvePanel(setting.title, tuple(curves), tuple(notes), alt)
 
 
-@in_style
-def _page_writes(name: str, part: str, settings: Settings, sheet: Sheet) -> ReportFigure:
+@canvas.in_style
+def _page_writes(
+    name: str, part: str, settings: Settings, sheet: canvas.Sheet
+) -> canvas.ReportFigure:
     figure, grid = sheet.grid(len(settings), _height_mm_writes(settings), 75.0, share=False)
     panels, alts = [], []
     x_label, y_label = "share of the register writes of a life (%)", ""
@@ -522,7 +510,7 @@ def _page_writes(name: str, part: str, settings: Settings, sheet: Sheet) -> Repo
                 0.7,
                 left,
                 color=colour,
-                hatch=HATCHES[list(KINDS).index(kind)],
+                hatch=canvas.HATCHES[list(KINDS).index(kind)],
                 edgecolor="white",
                 linewidth=0.4,
             )
@@ -536,21 +524,21 @@ def _page_writes(name: str, part: str, settings: Settings, sheet: Sheet) -> Repo
                 label = f"{case.technique}: {words}"
                 place = rows[row : row + 1]
                 series.append(
-                    Series(
+                    canvas.Series(
                         gid, label, case.label, value, place, "bars", x_lower=lower, x_upper=upper
                     )
                 )
             left += width
         axes.set(xlim=(0, 100), xlabel=sheet.label(x_label, len(grid), 75.0))
-        name_rows(axes, [case.technique for case in cases])
-        say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
-        panels.append(Panel(axes, setting.title, x_label, y_label, tuple(series)))
+        canvas.name_rows(axes, [case.technique for case in cases])
+        canvas.say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
+        panels.append(canvas.Panel(axes, setting.title, x_label, y_label, tuple(series)))
         alts.append(_alt_of_writes(setting, worked))
-    heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
+    canvas.heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
     handles = {
         KINDS[kind][1]: Patch(
             facecolor=KINDS[kind][0],
-            hatch=HATCHES[list(KINDS).index(kind)],
+            hatch=canvas.HATCHES[list(KINDS).index(kind)],
             edgecolor="white",
             linewidth=0.4,
         )
@@ -561,28 +549,32 @@ def _page_writes(name: str, part: str, settings: Settings, sheet: Sheet) -> Repo
     caption = sheet.captioned(
         "Mean share of the register writes of a life by kind, over the slices that worked at all."
     )
-    return ReportFigure(name, title, caption, " ".join(alts), figure, tuple(panels))
+    return canvas.ReportFigure(name, title, caption, " ".join(alts), figure, tuple(panels))
 
 
 def _alt_of_writes(setting: Setting, cases: Sequence[Named[Writes]]) -> str:
     regular = {case.technique: 100 * case.numbers.shares["regular"].value for case in cases}
-    return extremes(setting.title, "the share of writes that stay in their home", regular, " %")
+    return canvas.extremes(
+        setting.title, "the share of writes that stay in their home", regular, " %"
+    )
 
 
 def _height_mm_writes(settings: Settings) -> float:
-    return LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
+    return canvas.LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
 
 
 # Against the low Vdd: slices that work when new and at the horizon, and the energy saved.
 
 VOLTAGE_NAME = "vdd"
-VOLTAGE_TITLE = f"Lives and energy saving against the low Vdd, {PERCENT} intervals"
+VOLTAGE_TITLE = f"Lives and energy saving against the low Vdd, {canvas.PERCENT} intervals"
 X_LABEL = "lowest Vdd (V)"
 
 Group = tuple[str, list[Named[Worth]]]
 
 
-def draw_voltage(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[ReportFigure]:
+def draw_voltage(
+    cases: Sequence[Named[Worth]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     """Draw lives and, if known, energy of each environment and scenario of several voltages."""
     groups: dict[str, list[Named[Worth]]] = {}
     for case in cases:
@@ -591,7 +583,7 @@ def draw_voltage(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[Report
     several = [item for item in groups.items() if len(_voltages(item[1])) > 1]
     if not several:
         return
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     knows_energy = not any(np.isnan(case.numbers.saving.value) for case in cases)
     each = 2 if knows_energy else 1
     height_mm = each * _height_mm_voltage(each, sheet) / sheet.columns(each, NARROWEST_MM)
@@ -599,15 +591,15 @@ def draw_voltage(cases: Sequence[Named[Worth]], sheet: Sheet) -> Iterator[Report
         yield _page_voltage(name, part, of_page, each, looks, sheet)
 
 
-@in_style
+@canvas.in_style
 def _page_voltage(
     name: str,
     part: str,
     groups: Sequence[Group],
     each: int,
-    looks: Mapping[str, Look],
-    sheet: Sheet,
-) -> ReportFigure:
+    looks: Mapping[str, canvas.Look],
+    sheet: canvas.Sheet,
+) -> canvas.ReportFigure:
     count = each * len(groups)
     figure, grid = sheet.grid(count, _height_mm_voltage(count, sheet), NARROWEST_MM, share=False)
     nominal = groups[0][1][0].numbers.nominal_vdd_volts
@@ -627,19 +619,20 @@ def _page_voltage(
         notes.append("dotted: when new; lines: at the horizon" if of_lives else "")
         axes.set_xlabel(X_LABEL)
         axes.set_ylabel(sheet.upright(label, count, NARROWEST_MM))
-        panels.append(Panel(axes, title, X_LABEL, label, series))
-    heads(grid, [panel.title for panel in panels], notes)
-    handles = {technique: line_of(look) for technique, look in looks.items()}
+        panels.append(canvas.Panel(axes, title, X_LABEL, label, series))
+    canvas.heads(grid, [panel.title for panel in panels], notes)
+    handles = {technique: canvas.line_of(look) for technique, look in looks.items()}
     sheet.finish(figure, f"{VOLTAGE_TITLE}{part}: {sheet.population}", handles)
     caption = sheet.captioned(
         "Of each environment and scenario, the slices that still work at the horizon and, dotted, "
-        f"those that work when they are new (with {PERCENT} intervals of Wilson), and the mean "
+        f"those that work when they are new (with {canvas.PERCENT} intervals of Wilson), and the "
+        "mean "
         f"{saved} that does the same work, over all slices (with those of Student). "
         f"{DEAD_SAVE_NOTHING} Savings are those of the time for which a slice lives. The dies are "
         "the same at each voltage."
     )
     alt = " ".join(_alt(title, cases, each == 2) for title, cases in groups)
-    return ReportFigure(name, VOLTAGE_TITLE + part, caption, alt, figure, tuple(panels))
+    return canvas.ReportFigure(name, VOLTAGE_TITLE + part, caption, alt, figure, tuple(panels))
 
 
 def _curves(cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]) -> tuple[Curve, ...]:
@@ -652,8 +645,8 @@ def _curves(cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]) -
 
 
 def _draw_new(
-    axes: Axes, curves: Sequence[Curve], looks: Mapping[str, Look], gid: str
-) -> tuple[Series, ...]:
+    axes: Axes, curves: Sequence[Curve], looks: Mapping[str, canvas.Look], gid: str
+) -> tuple[canvas.Series, ...]:
     """Draw the shares of slices that work when they are new, dotted."""
     drawn = []
     for place, curve in enumerate(curves):
@@ -662,7 +655,7 @@ def _draw_new(
         style |= {"linestyle": ":", "marker": look.marker, "fillstyle": "none"}
         axes.plot(curve.x, curve.y, gid=name, **style)
         label, bounds = f"{curve.name}, when new", (curve.lower, curve.upper)
-        drawn.append(Series(name, label, "", curve.x, curve.y, "line", *bounds))
+        drawn.append(canvas.Series(name, label, "", curve.x, curve.y, "line", *bounds))
     return tuple(drawn)
 
 
@@ -679,8 +672,8 @@ def _alt(title: str, cases: Sequence[Named[Worth]], of_energy: bool) -> str:
         for best in [int(np.argmax(curve.y))]
     ]
     what = "most energy is saved by" if of_energy else "most slices reach the horizon under"
-    return f"{title}: {what} {listed(words)}."
+    return f"{title}: {what} {canvas.listed(words)}."
 
 
-def _height_mm_voltage(panels: int, sheet: Sheet) -> float:
-    return sheet.axis_mm(panels, NARROWEST_MM) + LABELS_MM + LINE_MM
+def _height_mm_voltage(panels: int, sheet: canvas.Sheet) -> float:
+    return sheet.axis_mm(panels, NARROWEST_MM) + canvas.LABELS_MM + canvas.LINE_MM

@@ -21,19 +21,8 @@ from mcage.report.cases import (
     selected_cases,
     with_names,
 )
+from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
-from mcage.report.figures.sheet import (
-    PERCENT,
-    AbsentFigure,
-    ReportFigure,
-    Sheet,
-    check_figure_path,
-    extremes,
-    kept_steps,
-    listed,
-    looks_of,
-    save,
-)
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives, Incidence, cumulative_incidence, kaplan_meier
@@ -107,7 +96,7 @@ def curve_of(lives: CaseLives) -> SurvivalCurve:
     years = np.concatenate([[0.0], curve.years, [lives.horizon_years]])
     keep = np.ones(years.size, dtype=bool)
     if years.size > MOST_STEPS:
-        keep = kept_steps((alive, lower, upper), FINENESS)
+        keep = canvas.kept_steps((alive, lower, upper), FINENESS)
     ages = np.array(MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(0.0, lives.horizon_years))
     ages = ages[(ages >= 0) & (ages <= lives.horizon_years)]
     return SurvivalCurve(
@@ -123,15 +112,15 @@ def curve_of(lives: CaseLives) -> SurvivalCurve:
 
 
 def draw(
-    cases: Sequence[Named[SurvivalCurve]], sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    cases: Sequence[Named[SurvivalCurve]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw survival curves, a panel for each setting that works, on as many pages as they need."""
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in by_setting(cases).items()]
     figure, works = figure_of(cases), [panel for panel in panels if panel.curves]
     if not works:
         reason = f"Of all cases more than {100 * NEVER_WORK:g} % are dead on arrival."
-        yield AbsentFigure(figure.name, figure.title, reason)
+        yield canvas.AbsentFigure(figure.name, figure.title, reason)
         return
     if never := [panel.title for panel in panels if not panel.curves]:
         words = f"{figure.caption} None of the cases works in: {'; '.join(never)}."
@@ -144,7 +133,7 @@ def figure_of(cases: Sequence[Named[SurvivalCurve]], what: str = "slices") -> Cu
     horizon = max(float(case.numbers.years[-1]) for case in cases)
     sentences = [
         f"Share of the {what} that still work at each age: Kaplan-Meier curves with pointwise "
-        f"{PERCENT} bands, on the scale of log(-log S).",
+        f"{canvas.PERCENT} bands, on the scale of log(-log S).",
         f"Lives are censored at {horizon:g} years, where the simulation ends.",
         "An instance has the same dies and the same workloads in every curve of a panel, so that "
         "these are not independent of each other.",
@@ -156,7 +145,7 @@ def figure_of(cases: Sequence[Named[SurvivalCurve]], what: str = "slices") -> Cu
         )
     return CurveFigure(
         name="survival",
-        title=f"{what[0].upper()}{what[1:]} that still work, {PERCENT} bands",
+        title=f"{what[0].upper()}{what[1:]} that still work, {canvas.PERCENT} bands",
         caption=" ".join(sentences),
         x_label=X_LABEL,
         y_label=f"{what} that still work (% of all)",
@@ -192,7 +181,7 @@ def _notes(cases: Sequence[Named[SurvivalCurve]]) -> tuple[str, ...]:
         return ()
     shares = [case.numbers.dead_on_arrival for case in never]
     bound = "" if min(shares) == max(shares) else "at least "
-    names = listed([case.technique for case in never])
+    names = canvas.listed([case.technique for case in never])
     return (f"not drawn, {bound}{100 * min(shares):.4g} % dead on arrival: {names}",)
 
 
@@ -200,7 +189,7 @@ def _alt(title: str, cases: Sequence[Named[SurvivalCurve]]) -> str:
     """Which techniques live longest, and which shortest."""
     years = {case.technique: case.numbers.mean_years for case in cases}
     horizon = cases[0].numbers.years[-1]
-    return extremes(title, f"the mean life up to {horizon:g} years", years, " years")
+    return canvas.extremes(title, f"the mean life up to {horizon:g} years", years, " years")
 
 
 def draw_survival_of_file(
@@ -227,24 +216,24 @@ def draw_survival_of_file(
     UserError
         The results file is missing, foreign or damaged; the figure cannot be written.
     """
-    check_figure_path(path)
+    canvas.check_figure_path(path)
     header = read_header(results_path)
     with open_results(results_path) as results:
         chosen = selected_cases(with_names(results, names), where)
         of_file = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
         cases = [Named.of(case, numbers_of(case)) for case in of_file]
     settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in settings.items()]
-    sheet = Sheet.of(header, 85.0 if len(panels) == 1 else 180.0, "instances per case")
-    save(figure_of(cases).page("survival", "", panels, sheet, looks).figure, path)
+    sheet = canvas.Sheet.of(header, 85.0 if len(panels) == 1 else 180.0, "instances per case")
+    canvas.save(figure_of(cases).page("survival", "", panels, sheet, looks).figure, path)
 
 
 # Causes of death in time: the share of the slices that each cause has ended by each age.
 
 CAUSES_VARIABLES = ("life_years", "end_cause")
 NAME = "causes"
-TITLE = f"Causes of death, {PERCENT} bands"
+TITLE = f"Causes of death, {canvas.PERCENT} bands"
 
 AGES = 120
 """Equal steps of the time axis at which shares are computed, besides the ends of epochs."""
@@ -296,8 +285,8 @@ def causes_of(lives: CaseLives, names: Mapping[int, str], ages: Floats) -> Cause
 
 
 def draw_causes(
-    cases: Sequence[Named[Causes]], sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    cases: Sequence[Named[Causes]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw cumulative incidences: a panel for each setting and each cause that occurs in it."""
     panels = [
         panel
@@ -314,19 +303,20 @@ def panels_of(title: str, cases: Sequence[Named[Causes]]) -> list[CurvePanel]:
 
 
 def pages(
-    panels: Sequence[CurvePanel], cases: Sequence[Named[Causes]], sheet: Sheet, what: str
-) -> Iterator[ReportFigure | AbsentFigure]:
+    panels: Sequence[CurvePanel], cases: Sequence[Named[Causes]], sheet: canvas.Sheet, what: str
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw the panels of all cases; ``what`` is what lives."""
     horizon = max(case.numbers.horizon_years for case in cases)
     if not panels:
         reason = f"No life ends before the horizon of {horizon:g} years."
-        yield AbsentFigure(NAME, TITLE, reason)
+        yield canvas.AbsentFigure(NAME, TITLE, reason)
         return
     figure = CurveFigure(
         name=NAME,
         title=TITLE,
         caption=f"Share of all {what} that a cause has ended by each age, while the other causes "
-        f"compete (Aalen-Johansen), with pointwise {PERCENT} bands after Wilson. Who is dead on "
+        f"compete (Aalen-Johansen), with pointwise {canvas.PERCENT} bands after Wilson. Who is "
+        "dead on "
         "arrival has died at age 0. Causes that end no life have no panel, and cases of which a "
         "cause ends none have no curve.",
         x_label="age (years)",
@@ -334,7 +324,7 @@ def pages(
         x_limits=(0.0, horizon),
         y_limits=(0.0, 103.0),
     )
-    yield from figure.pages(panels, sheet, looks_of(identities(cases)))
+    yield from figure.pages(panels, sheet, canvas.looks_of(identities(cases)))
 
 
 def _panel(title: str, cause: str, cases: Sequence[Named[Causes]]) -> CurvePanel:
@@ -342,11 +332,13 @@ def _panel(title: str, cause: str, cases: Sequence[Named[Causes]]) -> CurvePanel
     curves = tuple(_curve(case, case.numbers.dead_by[cause]) for case in shown)
     at_last = {curve.name: float(curve.y[-1]) for curve in curves}
     most = max(at_last.values())
-    names = listed([name for name, percent in at_last.items() if percent == most])
+    names = canvas.listed([name for name, percent in at_last.items() if percent == most])
     horizon = shown[0].numbers.horizon_years
     alt = f"{title}: by {horizon:g} years it has ended most lives of {names}, {most:.3g} %."
     others = [case.technique for case in cases if case not in shown]
-    return CurvePanel(title, curves, (f"ends none of: {listed(others)}",) if others else (), alt)
+    return CurvePanel(
+        title, curves, (f"ends none of: {canvas.listed(others)}",) if others else (), alt
+    )
 
 
 def _curve(case: Named[Causes], dead: Incidence) -> Curve:

@@ -15,26 +15,9 @@ from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS
 from mcage.plain_text import visible
 from mcage.plugins import is_plugin
 from mcage.report.cases import Named, Setting, by_setting, identities
+from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
-from mcage.report.figures.sheet import (
-    GREY,
-    LABELS_MM,
-    SMALL,
-    AbsentFigure,
-    Look,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    extremes,
-    heads,
-    in_style,
-    listed,
-    looks_of,
-    name_rows,
-    say_in_rows,
-)
-from mcage.report.notes import aging_of
+from mcage.spec.sections import aging_of
 from mcage.stats.estimates import Bools, Floats
 
 VARIABLES = ("life_years", "max_dvth_mv", "epoch_max_dvth_mv", "dvth_histogram")
@@ -152,16 +135,18 @@ def _growth_between(model: str) -> tuple[int, str]:
     )
 
 
-def draw(cases: Sequence[Named[Shifts]], sheet: Sheet) -> Iterator[ReportFigure | AbsentFigure]:
+def draw(
+    cases: Sequence[Named[Shifts]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw shifts of cells, of the worst cell of each slice, and those over time."""
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     settings = [
         item for item in by_setting(cases).items() if any(c.numbers.worked for c in item[1])
     ]
     if not settings:
         of_age = ("dvth-age", AGE_TITLE)
         for name, title in ((CELLS.name, CELLS.title), (SLICES.name, SLICES.title), of_age):
-            yield AbsentFigure(name, title, "No slice of any case works when it is new.")
+            yield canvas.AbsentFigure(name, title, "No slice of any case works when it is new.")
         return
     for figure in (CELLS, SLICES):
         yield from figure.pages(settings, sheet, looks)
@@ -191,18 +176,23 @@ class Ridges:
     column: str
 
     def pages(
-        self, settings: Settings, sheet: Sheet, looks: Mapping[str, Look]
-    ) -> Iterator[ReportFigure]:
+        self, settings: Settings, sheet: canvas.Sheet, looks: Mapping[str, canvas.Look]
+    ) -> Iterator[canvas.ReportFigure]:
         """Draw a panel for each setting, on as many pages as they need."""
-        height_mm = LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
+        height_mm = canvas.LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
         for name, part, of_page in sheet.pages(self.name, settings, height_mm, 75.0):
             yield self._page(name, part, of_page, sheet, looks)
 
-    @in_style
+    @canvas.in_style
     def _page(
-        self, name: str, part: str, settings: Settings, sheet: Sheet, looks: Mapping[str, Look]
-    ) -> ReportFigure:
-        height_mm = LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
+        self,
+        name: str,
+        part: str,
+        settings: Settings,
+        sheet: canvas.Sheet,
+        looks: Mapping[str, canvas.Look],
+    ) -> canvas.ReportFigure:
+        height_mm = canvas.LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
         figure, grid = sheet.grid(len(settings), height_mm, 75.0, share=False)
         panels, alts = [], []
         for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
@@ -210,22 +200,24 @@ class Ridges:
             axes.set_xlabel(sheet.label(self.x_label, len(grid), 75.0))
             if number % sheet.columns(len(settings), 75.0) == 0:
                 axes.set_ylabel(textwrap.fill(self.y_label, 30))
-            panels.append(Panel(axes, setting.title, self.x_label, self.y_label, series))
+            panels.append(canvas.Panel(axes, setting.title, self.x_label, self.y_label, series))
             alts.append(self._alt(setting, [case for case in cases if case.numbers.worked]))
-        heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
+        canvas.heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
         sheet.finish(figure, f"{self.title}{part}: {sheet.population}")
         caption = sheet.captioned(self.caption)
-        return ReportFigure(name, self.title + part, caption, " ".join(alts), figure, (*panels,))
+        return canvas.ReportFigure(
+            name, self.title + part, caption, " ".join(alts), figure, (*panels,)
+        )
 
     def draw_panel(
-        self, axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, Look], gid: str
-    ) -> tuple[Series, ...]:
+        self, axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, canvas.Look], gid: str
+    ) -> tuple[canvas.Series, ...]:
         """Draw the rows of a setting of which a slice worked; ``gid`` begins names of artists."""
-        drawn: list[Series] = []
+        drawn: list[canvas.Series] = []
         edges = DVTH_BIN_EDGES_MV
         beside: dict[str, Any] = {
             "xycoords": ("axes fraction", "data"),
-            "fontsize": SMALL,
+            "fontsize": canvas.SMALL,
             "va": "center",
         }
         for row, case in enumerate(cases):
@@ -251,23 +243,23 @@ class Ridges:
                 patch.set_gid(name)
                 middle = (edges[:-1] + edges[1:]) / 2
                 label = f"{case.technique}{suffix}"
-                drawn.append(Series(name, label, case.label, middle, percent, "bars"))
-            axes.axhline(row + self._line, color=GREY, linewidth=0.4)
+                drawn.append(canvas.Series(name, label, case.label, middle, percent, "bars"))
+            axes.axhline(row + self._line, color=canvas.GREY, linewidth=0.4)
             words = self._words(case.numbers)
             axes.annotate(words, (1.0, row), (4, 0), textcoords="offset points", **beside)
         # Beyond the last transistor of all rows there is nothing to see.
         bins = 1 + max(int(np.flatnonzero(series.y > 0).max()) for series in drawn)
         axes.set(xlim=(0, edges[bins] + 1), xlabel=self.x_label)
-        name_rows(axes, [case.technique for case in cases])
-        say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
+        canvas.name_rows(axes, [case.technique for case in cases])
+        canvas.say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
         axes.annotate(
             self.column,
             (1.0, 1.0),
             (4, 3),
             xycoords="axes fraction",
             textcoords="offset points",
-            fontsize=SMALL,
-            color=GREY,
+            fontsize=canvas.SMALL,
+            color=canvas.GREY,
         )
         return tuple(replace(series, x=series.x[:bins], y=series.y[:bins]) for series in drawn)
 
@@ -308,7 +300,7 @@ class Ridges:
             what = "the share of T0 transistors shifted by less than 1 mV"
             values = {case.technique: float(case.numbers.of_cells[0, 0]) for case in cases}
             unit = " %"
-        return extremes(setting.title, what, values, unit)
+        return canvas.extremes(setting.title, what, values, unit)
 
 
 CELLS = Ridges(
@@ -361,7 +353,7 @@ def panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel
     worked = [case for case in cases if case.numbers.worked]
     curves = tuple(_curve_by_age(case) for case in worked)
     at_last = {curve.name: float(curve.y[-1]) for curve in curves}
-    alt = extremes(setting.title, "the median shift at the end", at_last, " mV")
+    alt = canvas.extremes(setting.title, "the median shift at the end", at_last, " mV")
     places = tuple(worked[0].numbers.ends.tolist())
     rows = tuple((c.technique, places, tuple(c.numbers.living.tolist())) for c in worked)
     return CurvePanel(setting.title, curves, _notes(cases), alt, rows)
@@ -376,4 +368,4 @@ def _curve_by_age(case: Named[Shifts]) -> Curve:
 
 def _notes(cases: Sequence[Named[Shifts]]) -> tuple[str, ...]:
     never = [case.technique for case in cases if not case.numbers.worked]
-    return (f"no slice works: {listed(never)}",) if never else ()
+    return (f"no slice works: {canvas.listed(never)}",) if never else ()

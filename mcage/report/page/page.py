@@ -18,7 +18,7 @@ from mcage.plain_text import visible, visible_lines
 from mcage.report.page.svg import PageFigure, dark_colours
 from mcage.report.presentation import Assumptions, Words
 from mcage.report.references import mcage_bibtex, references_of
-from mcage.report.tables.table import Column, ResultTable
+from mcage.report.tables import Column, ResultTable
 from mcage.results.header import Header, code_in_words
 from mcage.version import running_code
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mcage.plain_text import visible
-from mcage.report.figures.sheet import POINTS_PER_INCH, Panel, ReportFigure, Series, in_style
+from mcage.report.figures.canvas import POINTS_PER_INCH, Panel, ReportFigure, Series, in_style
 from mcage.stats.estimates import Floats
 
 # Colours of figures on a dark page: as light as needed to be told from the background.

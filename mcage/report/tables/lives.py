@@ -10,19 +10,8 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
+from mcage.report import tables
 from mcage.report.cases import CAUSES, Condition, lives_of, summarized
-from mcage.report.tables.table import (
-    Cell,
-    Column,
-    ResultTable,
-    ages,
-    estimates,
-    file_column,
-    names,
-    numbers,
-    remarks,
-    span,
-)
 from mcage.stats.estimates import CONFIDENCE, DASH, Bools, Estimate, Floats, percent, with_bounds
 from mcage.stats.fits import Fit, fit_distributions
 from mcage.stats.nested import (
@@ -95,7 +84,7 @@ def _summarize_case(lives: CaseLives, years: Floats) -> CauseSummary:
     )
 
 
-def table_of(summaries: Sequence[CauseSummary], files: Sequence[Path] = ()) -> ResultTable:
+def table_of(summaries: Sequence[CauseSummary], files: Sequence[Path] = ()) -> tables.ResultTable:
     """Table with a line for each case and age, of several files where their paths are given.
 
     Causes that end no life in all cases have no column.
@@ -107,14 +96,14 @@ def table_of(summaries: Sequence[CauseSummary], files: Sequence[Path] = ()) -> R
         if any(_if_any(summary.dead_by[name]) for summary in summaries)
     ]
     pairs = zip(files, summaries, strict=True) if files else ()
-    return ResultTable(
-        title=f"{span([summary.instances for summary in summaries])} instances per case",
+    return tables.ResultTable(
+        title=f"{tables.span([summary.instances for summary in summaries])} instances per case",
         caption=f"Percent of all slices, up to and including that age; {CONFIDENCE:.0%} intervals; "
         f"{DASH}: ends no life of the case",
         columns=(
-            *file_column([file for file, summary in pairs for _ in summary.years]),
-            names("case", "case", [summary.label for summary, _ in lines], groups=True),
-            numbers(
+            *tables.file_column([file for file, summary in pairs for _ in summary.years]),
+            tables.names("case", "case", [summary.label for summary, _ in lines], groups=True),
+            tables.numbers(
                 "age_years",
                 "age\n[years]",
                 [summary.years[place] for summary, place in lines],
@@ -122,7 +111,7 @@ def table_of(summaries: Sequence[CauseSummary], files: Sequence[Path] = ()) -> R
                 primary=True,
             ),
             *(
-                estimates(
+                tables.estimates(
                     f"dead_by_{name.replace(' ', '_')}",
                     f"dead by\n{name} [%]",
                     [
@@ -133,7 +122,7 @@ def table_of(summaries: Sequence[CauseSummary], files: Sequence[Path] = ()) -> R
                 )
                 for name in causes
             ),
-            estimates(
+            tables.estimates(
                 "alive",
                 "alive\n[%]",
                 [summary.alive[place] for summary, place in lines],
@@ -234,7 +223,9 @@ def summarize_draws_of_file(path: Path, where: Sequence[Condition] = ()) -> list
     return summarized(path, summarize_draws, where)
 
 
-def table_of_draws(summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()) -> ResultTable:
+def table_of_draws(
+    summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()
+) -> tables.ResultTable:
     """Table of the cases, of several files where their paths are given."""
     first = summaries[0]
     horizons = [summary.horizon_years for summary in summaries]
@@ -249,24 +240,24 @@ def table_of_draws(summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()
     if per_draw < 2:
         caption += "\nlot and constants cannot be told apart without two slices of a draw"
     medians = [summary.median_life_years for summary in summaries]
-    return ResultTable(
+    return tables.ResultTable(
         title=f"{first.draws} draws of constants, {per_draw:.3g} slices of each, horizon "
-        f"{span(horizons)} years",
+        f"{tables.span(horizons)} years",
         caption=caption,
         columns=(
-            *file_column(files),
-            names("case", "case", [summary.label for summary in summaries]),
-            ages(
+            *tables.file_column(files),
+            tables.names("case", "case", [summary.label for summary in summaries]),
+            tables.ages(
                 "median_life_years_lot",
                 "median life\n[years]\nlot",
                 [m.lot for m in medians],
                 horizons,
             ),
-            Column(
+            tables.Column(
                 "median_life_years_constants",
                 "median life\n[years]\nconstants",
                 tuple(
-                    Cell(_band(of.band, horizon), *vars(of.band).values())
+                    tables.Cell(_band(of.band, horizon), *vars(of.band).values())
                     for of, horizon in zip(medians, horizons, strict=True)
                 ),
             ),
@@ -277,7 +268,7 @@ def table_of_draws(summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()
                 primary=True,
             ),
             *_means("max_dvth_mv", "largest dVth\n[mV]", [s.max_dvth_mv for s in summaries]),
-            estimates(
+            tables.estimates(
                 "share_of_constants",
                 "share of\nconstants",
                 [summary.share_of_life for summary in summaries],
@@ -290,12 +281,14 @@ def table_of_draws(summaries: Sequence[DrawsSummary], files: Sequence[Path] = ()
 
 def _means(
     key: str, heading: str, parts: Sequence[Decomposition], *, primary: bool = False
-) -> tuple[Column, Column]:
+) -> tuple[tables.Column, tables.Column]:
     """Columns of a mean: of the lot, and of the constants."""
     lots, bands = ([getattr(of, name) for of in parts] for name in ("lot", "band"))
     return (
-        estimates(f"{key}_lot", f"{heading}\nlot", lots, with_bounds, primary=primary),
-        estimates(f"{key}_constants", f"{heading}\nconstants", bands, _band, primary=primary),
+        tables.estimates(f"{key}_lot", f"{heading}\nlot", lots, with_bounds, primary=primary),
+        tables.estimates(
+            f"{key}_constants", f"{heading}\nconstants", bands, _band, primary=primary
+        ),
     )
 
 
@@ -354,7 +347,9 @@ def summarize_fits_of_file(path: Path, where: Sequence[Condition] = ()) -> list[
     return summarized(path, summarize_fits, where)
 
 
-def table_of_fits(summaries: Sequence[FitSummary], files: Sequence[Path] = ()) -> ResultTable:
+def table_of_fits(
+    summaries: Sequence[FitSummary], files: Sequence[Path] = ()
+) -> tables.ResultTable:
     """Table with a line for each distribution, of several files where their paths are given.
 
     A case without a fit says why there is none.
@@ -366,33 +361,37 @@ def table_of_fits(summaries: Sequence[FitSummary], files: Sequence[Path] = ()) -
     fits = [fit for _, fit in lines]
     parameters = dict.fromkeys(name for fit in fits for name in fit.parameters)
     pairs = zip(files, shown, strict=True) if files else ()
-    return ResultTable(
-        title=f"{span([s.instances for s in summaries])} instances per case, horizon "
-        f"{span([s.horizon_years for s in summaries])} years",
+    return tables.ResultTable(
+        title=f"{tables.span([s.instances for s in summaries])} instances per case, horizon "
+        f"{tables.span([s.horizon_years for s in summaries])} years",
         caption=f"Distributions of lives of slices that worked at all; {CONFIDENCE:.0%} intervals; "
         "A²: Anderson-Darling up to the horizon",
         columns=(
-            *file_column([file for file, of in pairs for _ in of]),
-            names("case", "case", [summary.label for summary, _ in lines], groups=True),
-            names(
+            *tables.file_column([file for file, of in pairs for _ in of]),
+            tables.names("case", "case", [summary.label for summary, _ in lines], groups=True),
+            tables.names(
                 "distribution",
                 "distribution",
                 [f.distribution if f.parameters else DASH for f in fits],
             ),
-            estimates(
+            tables.estimates(
                 "dead_on_arrival",
                 "dead on\narrival [%]",
                 [fit.dead_on_arrival for fit in fits],
                 _in_percent_fits,
             ),
-            remarks("parameters", [_parameters(fit) for fit in fits], primary=True),
+            tables.remarks("parameters", [_parameters(fit) for fit in fits], primary=True),
             *(
-                estimates(name, "", [fit.parameters.get(name) for fit in fits], with_bounds)
+                tables.estimates(name, "", [fit.parameters.get(name) for fit in fits], with_bounds)
                 for name in parameters
             ),
-            numbers("anderson_darling", "A²", [f.anderson_darling for f in fits], _short("{:.3g}")),
-            numbers("p_value", "p", [fit.p_value for fit in fits], _short("{:.3f}"), primary=True),
-            names("verdict", "verdict", [fit.reason for fit in fits]),
+            tables.numbers(
+                "anderson_darling", "A²", [f.anderson_darling for f in fits], _short("{:.3g}")
+            ),
+            tables.numbers(
+                "p_value", "p", [fit.p_value for fit in fits], _short("{:.3f}"), primary=True
+            ),
+            tables.names("verdict", "verdict", [fit.reason for fit in fits]),
         ),
     )
 
@@ -485,41 +484,43 @@ def summarize_rates_of_file(
     return summarized(path, partial(summarize_rates, ages_years=ages_years), where)
 
 
-def table_of_rates(summaries: Sequence[RatesSummary], files: Sequence[Path] = ()) -> ResultTable:
+def table_of_rates(
+    summaries: Sequence[RatesSummary], files: Sequence[Path] = ()
+) -> tables.ResultTable:
     """Table with a line for each case and age, of several files if given."""
     lines = [(summary, rate) for summary in summaries for rate in summary.rates]
     pairs = zip(files, summaries, strict=True) if files else ()
     rates = [rate for _, rate in lines]
-    return ResultTable(
-        title=f"{span([summary.instances for summary in summaries])} instances per case",
+    return tables.ResultTable(
+        title=f"{tables.span([summary.instances for summary in summaries])} instances per case",
         caption=f"{CONFIDENCE:.0%} intervals; of a single slice, not of a GPU. Failed: dead by "
         "that age, or on arrival. Mean rate: of slices that worked at all, the constant failure "
         "rate that would leave as many of them alive at that age, -ln(1 - F) / age; FIT: failures "
         "in 1e9 hours of a slice",
         columns=(
-            *file_column([file for file, summary in pairs for _ in summary.rates]),
-            names("case", "case", [summary.label for summary, _ in lines], groups=True),
-            numbers(
+            *tables.file_column([file for file, summary in pairs for _ in summary.rates]),
+            tables.names("case", "case", [summary.label for summary, _ in lines], groups=True),
+            tables.numbers(
                 "age_years",
                 "age\n[years]",
                 [rate.age_years for rate in rates],
                 "{:g}".format,
                 primary=True,
             ),
-            estimates(
+            tables.estimates(
                 "failed_ppm",
                 "failed by then\n[ppm]",
                 [r.failed_ppm for r in rates],
                 _whole,
                 primary=True,
             ),
-            estimates(
+            tables.estimates(
                 "dead_on_arrival_ppm",
                 "dead on arrival\n[ppm]",
                 [rate.dead_on_arrival_ppm for rate in rates],
                 _whole,
             ),
-            estimates(
+            tables.estimates(
                 "mean_rate_fit",
                 "mean rate\n[FIT]",
                 [rate.mean_rate_fit for rate in rates],

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from mcage.campaign.progress import duration
 from mcage.campaign.status import CampaignStatus, RunRecord, heard, state_of
-from mcage.report.tables.table import print_table, table_of_texts
+from mcage.report.tables import print_table, table_of_texts
 
 
 def rows(statuses: Sequence[CampaignStatus]) -> list[dict[str, Any]]:

@@ -13,19 +13,9 @@ import xarray as xr
 from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.lifetime import TRANSISTORS, EndCause
+from mcage.report import tables
 from mcage.report.cases import CAUSES, Condition, Setting, lives_of, savings_of_all, summarized
-from mcage.report.notes import costs_of, faults_of
-from mcage.report.tables.table import (
-    Column,
-    ResultTable,
-    ages,
-    estimates,
-    file_column,
-    names,
-    numbers,
-    remarks,
-    span,
-)
+from mcage.spec.sections import costs_of, faults_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, plus_minus, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
 from mcage.variation.scenarios import scenario
@@ -183,7 +173,7 @@ def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[CaseSumm
     return summarized(path, summarize, where)
 
 
-def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ResultTable:
+def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> tables.ResultTable:
     """Table of the cases; its title says what all of them have in common.
 
     Parameters
@@ -202,8 +192,8 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> Re
     if len(nominal_vdds) > 1:
         raise UserError(f"technologies of {' and '.join(nominal_vdds)} need tables of their own")
     (nominal_vdd,) = nominal_vdds
-    instances = span([summary.instances for summary in summaries])
-    horizon = span([summary.horizon_years for summary in summaries])
+    instances = tables.span([summary.instances for summary in summaries])
+    horizon = tables.span([summary.horizon_years for summary in summaries])
     last = "energy saving" if _energy_is_known(summaries) else "slowdown"
     few = "in brackets, where less than half of them did; " * any(s.few_worked for s in summaries)
     energy = (
@@ -214,12 +204,16 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> Re
         "; of all slices: those that are dead on arrival run as conventional ones at "
         f"{nominal_vdd}, and save nothing"
     ) * _counts_the_dead(summaries)
-    return ResultTable(
+    return tables.ResultTable(
         title=f"{instances} instances per case, horizon {horizon} years",
         caption=f"{CONFIDENCE:.0%} intervals; dVth to {last}: means over the slices that worked at "
         f"all, which are not dead on arrival; {few}dVth: of the slice's worst cell; slowdown: "
         f"against a conventional slice{energy}{of_all}{_mixture(summaries) if files else ''}",
-        columns=(*file_column(files), *_cases(summaries), *_quantities(summaries, nominal_vdd)),
+        columns=(
+            *tables.file_column(files),
+            *_cases(summaries),
+            *_quantities(summaries, nominal_vdd),
+        ),
     )
 
 
@@ -243,23 +237,23 @@ def _counts_the_dead(summaries: Sequence[CaseSummary]) -> bool:
     return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
 
 
-def _cases(summaries: Sequence[CaseSummary]) -> tuple[Column, ...]:
+def _cases(summaries: Sequence[CaseSummary]) -> tuple[tables.Column, ...]:
     """Columns that say which case a line is."""
     environments = [f"{s.environment} {s.voltages}" for s in summaries]
     return (
-        names("technique", "technique", [s.technique for s in summaries]),
-        names("", "environment", environments, groups=True),
-        names("environment", "", [s.environment for s in summaries]),
-        names("scenario", "scenario", [s.scenario for s in summaries], groups=True),
-        numbers("vdd_volts", "", [s.vdd_volts for s in summaries]),
-        numbers("highest_vdd_volts", "", [s.highest_vdd_volts for s in summaries]),
-        numbers("instances", "", [s.instances for s in summaries]),
-        numbers("worked", "", [s.worked for s in summaries]),
-        numbers("horizon_years", "", [s.horizon_years for s in summaries]),
+        tables.names("technique", "technique", [s.technique for s in summaries]),
+        tables.names("", "environment", environments, groups=True),
+        tables.names("environment", "", [s.environment for s in summaries]),
+        tables.names("scenario", "scenario", [s.scenario for s in summaries], groups=True),
+        tables.numbers("vdd_volts", "", [s.vdd_volts for s in summaries]),
+        tables.numbers("highest_vdd_volts", "", [s.highest_vdd_volts for s in summaries]),
+        tables.numbers("instances", "", [s.instances for s in summaries]),
+        tables.numbers("worked", "", [s.worked for s in summaries]),
+        tables.numbers("horizon_years", "", [s.horizon_years for s in summaries]),
     )
 
 
-def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Column, ...]:
+def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[tables.Column, ...]:
     """Columns of estimates."""
     horizons = [summary.horizon_years for summary in summaries]
 
@@ -278,9 +272,9 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
         means: Sequence[Estimate],
         write: Callable[[Estimate], str] = in_percent,
         primary: bool = False,
-    ) -> Column:
+    ) -> tables.Column:
         """Column of means over the slices that worked: in brackets where these are few."""
-        column = estimates(key, heading, means, write, primary=primary)
+        column = tables.estimates(key, heading, means, write, primary=primary)
         cells = (
             replace(cell, text=f"({cell.text})") if summary.few_worked else cell
             for cell, summary in zip(column.cells, summaries, strict=True)
@@ -289,16 +283,16 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
 
     known, with_dead = _energy_is_known(summaries), _counts_the_dead(summaries)
     return (
-        ages("b10_life_years", "B10 life\n[years]", of("b10_life_years"), horizons),
-        ages(
+        tables.ages("b10_life_years", "B10 life\n[years]", of("b10_life_years"), horizons),
+        tables.ages(
             "median_life_years",
             "median life\n[years]",
             of("median_life_years"),
             horizons,
             primary=True,
         ),
-        estimates("censored_share", "reach the\nhorizon", of("censored_share"), share),
-        estimates(
+        tables.estimates("censored_share", "reach the\nhorizon", of("censored_share"), share),
+        tables.estimates(
             "dead_on_arrival", "dead on\narrival", of("dead_on_arrival"), share, primary=True
         ),
         *(
@@ -324,7 +318,7 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
             of("energy_saving_nominal"),
             primary=not with_dead,
         ),
-        estimates(
+        tables.estimates(
             "energy_saving_of_all",
             f"energy saving\nof all slices\nvs. {nominal_vdd} [%]" if with_dead else "",
             of("energy_saving_of_all"),
@@ -335,7 +329,7 @@ def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[Col
     )
 
 
-def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[Column, ...]:
+def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[tables.Column, ...]:
     """Columns of the causes of death: in words, and the share of each for programs.
 
     Parameters
@@ -344,9 +338,9 @@ def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[Column, ...]
         For each line, the share of all lives by cause of death.
     """
     return (
-        remarks("lives end by", [_in_words(by_cause) for by_cause in shares]),
+        tables.remarks("lives end by", [_in_words(by_cause) for by_cause in shares]),
         *(
-            estimates(
+            tables.estimates(
                 f"ended_by_{cause.replace(' ', '_')}",
                 "",
                 [by_cause[cause] for by_cause in shares],
@@ -482,7 +476,9 @@ def _summarize_case_chips(
     )
 
 
-def table_of_chips(summaries: Sequence[ChipSummary], files: Sequence[Path] = ()) -> ResultTable:
+def table_of_chips(
+    summaries: Sequence[ChipSummary], files: Sequence[Path] = ()
+) -> tables.ResultTable:
     """Table of the cases, of several files where their paths are given.
 
     Its title says how many slices an incomplete last chip has.
@@ -490,37 +486,39 @@ def table_of_chips(summaries: Sequence[ChipSummary], files: Sequence[Path] = ())
     first = summaries[0]
     horizons = [summary.horizon_years for summary in summaries]
     title = (
-        f"{span([s.chips for s in summaries])} chips of {first.slices_per_chip} slices, "
+        f"{tables.span([s.chips for s in summaries])} chips of {first.slices_per_chip} slices, "
         f"{first.spare_slices} to spare"
     )
     if any(summary.slices_left_out for summary in summaries):
-        left_out = span([summary.slices_left_out for summary in summaries])
+        left_out = tables.span([summary.slices_left_out for summary in summaries])
         title += f"; {left_out} slices of an incomplete chip left out"
-    return ResultTable(
-        title=f"{title}; horizon {span(horizons)} years",
+    return tables.ResultTable(
+        title=f"{title}; horizon {tables.span(horizons)} years",
         caption=f"{CONFIDENCE:.0%} intervals over chips",
         columns=(
-            *file_column(files),
-            names("case", "case", [summary.label for summary in summaries]),
-            numbers("slices_per_chip", "", [summary.slices_per_chip for summary in summaries]),
-            numbers("spare_slices", "", [summary.spare_slices for summary in summaries]),
-            numbers("chips", "", [summary.chips for summary in summaries]),
-            numbers("horizon_years", "", horizons),
-            ages(
+            *tables.file_column(files),
+            tables.names("case", "case", [summary.label for summary in summaries]),
+            tables.numbers(
+                "slices_per_chip", "", [summary.slices_per_chip for summary in summaries]
+            ),
+            tables.numbers("spare_slices", "", [summary.spare_slices for summary in summaries]),
+            tables.numbers("chips", "", [summary.chips for summary in summaries]),
+            tables.numbers("horizon_years", "", horizons),
+            tables.ages(
                 "b10_life_years",
                 "B10 life\n[years]",
                 [s.b10_life_years for s in summaries],
                 horizons,
                 primary=True,
             ),
-            ages(
+            tables.ages(
                 "median_life_years",
                 "median life\n[years]",
                 [summary.median_life_years for summary in summaries],
                 horizons,
                 primary=True,
             ),
-            estimates(
+            tables.estimates(
                 "censored_share",
                 "reach the\nhorizon",
                 [summary.censored_share for summary in summaries],

@@ -19,19 +19,11 @@ from matplotlib.ticker import MaxNLocator
 from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
 from mcage.files.atomic import CSV, PNG, make_ready, whole_file
 from mcage.gpu.gating.policies import policy
-from mcage.gpu.heterogeneity.structures import nbti_efficiency
+from mcage.gpu.heterogeneity.structures import READINGS, nbti_efficiency
 from mcage.gpu.nominal import ROUND_SECONDS, ROUNDS
-from mcage.report.figures.sheet import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
-from mcage.studies.reproduction import whole_gpus
+from mcage.report.figures.canvas import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
+from mcage.studies.reproduction import kernel_replays, whole_gpus
 from mcage.studies.reproduction.figure_data import PLOTS, Plot, Table
-from mcage.studies.reproduction.kernel_replays import (
-    ALL,
-    GPU_PAPERS,
-    MEAN,
-    PAPERS,
-    Published,
-    published_figures,
-)
 from mcage.studies.reproduction.whole_gpus import mitigation_by_age, rows_by_name
 
 # Where in a figure the values stand that the paper prints: marks beside what mcage computes.
@@ -69,7 +61,9 @@ class Mark:
 
     def is_of(self, bar: str, kernel: str) -> bool:
         """Whether it is compared with a bar, by the names of the bar and of its kernel."""
-        of_kernel = self.kernel == kernel or (self.kernel == ALL and kernel != MEAN)
+        of_kernel = self.kernel == kernel or (
+            self.kernel == kernel_replays.ALL and kernel != kernel_replays.MEAN
+        )
         return of_kernel and self.bars in ("", bar.split(",")[0])
 
     def hanging(self, top: float) -> "Mark":
@@ -135,7 +129,7 @@ def marks_of(plot: Plot, table: Table) -> list[Mark]:
     return [
         mark
         for rule in RULES.get(plot.name, ())
-        for figure in published_figures(plot.paper)
+        for figure in kernel_replays.published_figures(plot.paper)
         if figure.metric == rule.metric and not math.isnan(figure.low)
         for mark in _marks(rule, figure, table)
     ]
@@ -145,8 +139,8 @@ def printed_parts(plot: Plot, parts: list[str]) -> list[float]:
     """Printed mean heights of the parts of a bar; empty if the paper does not print all of them."""
     printed = {
         figure.metric: figure.low
-        for figure in published_figures(plot.paper)
-        if figure.kernel == MEAN and figure.place == f"Fig. {plot.number}"
+        for figure in kernel_replays.published_figures(plot.paper)
+        if figure.kernel == kernel_replays.MEAN and figure.place == f"Fig. {plot.number}"
     }
     return [printed[part] for part in parts] if all(part in printed for part in parts) else []
 
@@ -159,7 +153,7 @@ def printed_bands(plot: Plot, bar: str) -> list[tuple[float, float, str]]:
     }
     return [
         (figure.low, figure.high, f"paper: {of_bits[figure.metric]}")
-        for figure in published_figures(plot.paper)
+        for figure in kernel_replays.published_figures(plot.paper)
         if figure.metric in of_bits
         and figure.place == f"Fig. {plot.number}"
         and figure.technique == bar
@@ -171,7 +165,7 @@ def printed_entries(plot: Plot, bar: str) -> list[int]:
     """Entries that the paper names as those of compressed registers."""
     return [
         int(entry)
-        for figure in published_figures(plot.paper)
+        for figure in kernel_replays.published_figures(plot.paper)
         if figure.metric == "compressed_registers"
         and plot.title == f"Cell with the longest '0' of each entry, {figure.kernel}"
         and bar.split(",")[0] == "rc"
@@ -179,7 +173,7 @@ def printed_entries(plot: Plot, bar: str) -> list[int]:
     ]
 
 
-def _marks(rule: Rule, figure: Published, table: Table) -> Iterator[Mark]:
+def _marks(rule: Rule, figure: kernel_replays.Published, table: Table) -> Iterator[Mark]:
     low, high = rule.scale * figure.low, rule.scale * figure.high
     if rule.reduces:
         whole = 100.0 if rule.reduces == CONVENTIONAL else _mean(table, BASELINE, rule.part)
@@ -249,8 +243,8 @@ def printed_values(metric: str, **keys: str) -> dict[str, float]:
     """Printed values by kernel or benchmark, of a metric of either paper."""
     return {
         figure.kernel: figure.low
-        for paper in GPU_PAPERS
-        for figure in published_figures(paper)
+        for paper in kernel_replays.GPU_PAPERS
+        for figure in kernel_replays.published_figures(paper)
         if figure.metric == metric and all(getattr(figure, key) == keys[key] for key in keys)
     }
 
@@ -364,9 +358,7 @@ def efficiency_of_aging() -> GpuTable:
     return rows
 
 
-_READINGS = {"baseline": "baseline_pct"} | {
-    reading: f"{reading}_pct" for reading in whole_gpus.READINGS
-}
+_READINGS = {"baseline": "baseline_pct"} | {reading: f"{reading}_pct" for reading in READINGS}
 
 MITIGATION = "mitigation of\nthe largest shift [%]"
 
@@ -595,7 +587,9 @@ def draw(plot: Plot, table: Table) -> Figure:
     for name, panel in panels.items():
         panel.set_title(name)
     figure.suptitle(
-        f"{plot.title} ({PAPERS[plot.paper].split(',')[0]}, Fig. {plot.number})", x=0.01, ha="left"
+        f"{plot.title} ({kernel_replays.PAPERS[plot.paper].split(',')[0]}, Fig. {plot.number})",
+        x=0.01,
+        ha="left",
     )
     figure.supylabel(plot.quantity, fontsize=LABEL)
     handles: dict[str, Any] = {}
@@ -657,7 +651,7 @@ def _draw_bars(plot: Plot, table: Table, panels: Mapping[str, Axes]) -> None:
     kernels = list(dict.fromkeys(row["kernel"] for row in table))
     parts = _parts(plot, table)
     side_by_side = parts == ["t0", "t1"]
-    groups = [*kernels, MEAN]
+    groups = [*kernels, kernel_replays.MEAN]
     places = np.append(np.arange(len(kernels)), len(kernels) + 0.4)
     marks = marks_of(plot, table)
     printed = printed_parts(plot, parts)
@@ -683,7 +677,7 @@ def _draw_bars(plot: Plot, table: Table, panels: Mapping[str, Axes]) -> None:
                     _mark(panel, place + _place(parts, mark.part, side_by_side)[0], shown)
         panel.axvline(len(kernels) - 0.3, color=GREY, linewidth=0.5)
         panel.tick_params(axis="x", length=0)
-    labels = [*kernels, MEAN, *(["mean, paper"] if printed else [])]
+    labels = [*kernels, kernel_replays.MEAN, *(["mean, paper"] if printed else [])]
     ticks = [*places, *([places[-1] + 1] if printed else [])]
     panel.set_xticks(ticks, labels, rotation=25, ha="right", rotation_mode="anchor")
     panel.set_xlim(-0.6, ticks[-1] + 0.6)
@@ -826,7 +820,7 @@ def draw_gpu_figure(plot: GpuPlot, table: GpuTable) -> Figure:
         axes = figure.add_subplot()
         (_draw_lines if plot.lines else _draw_gpu_bars)(axes, table)
     axes.set_ylabel(plot.quantity)
-    paper = GPU_PAPERS[plot.paper].split(",")[0]
+    paper = kernel_replays.GPU_PAPERS[plot.paper].split(",")[0]
     figure.suptitle(f"{plot.title} ({paper}, {plot.place})", x=0.01, ha="left")
     handles = {
         label: handle

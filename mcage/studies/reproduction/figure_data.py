@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcage.geometry import GCN
-from mcage.studies.reproduction.kernel_replays import (
-    LIMITS,
-    ONE,
-    PUBLISHED_LIMIT,
-    ZERO,
-    CellDuties,
-    KernelReplays,
-    Run,
-)
+from mcage.studies.reproduction import kernel_replays
 from mcage.studies.reproduction.register_files import (
     OCCUPANCIES,
     dvth_volts,
@@ -56,7 +48,7 @@ class Plot:
     number: int
     title: str
     quantity: str
-    table: Callable[[KernelReplays], Table]
+    table: Callable[[kernel_replays.KernelReplays], Table]
     lowest: str = ""
 
     @property
@@ -65,10 +57,14 @@ class Plot:
         return f"{self.paper}-fig{self.number:02}"
 
 
-def _variants(study: KernelReplays) -> list[tuple[str, int | None, dict[str, Run]]]:
+def _variants(
+    study: kernel_replays.KernelReplays,
+) -> list[tuple[str, int | None, dict[str, kernel_replays.Run]]]:
     """Techniques of Valero et al. with each delta limit that changes them."""
-    variants: list[tuple[str, int | None]] = [(name, PUBLISHED_LIMIT) for name in ALONE]
-    variants += [(name, limit) for name in COMPRESSING for limit in LIMITS]
+    variants: list[tuple[str, int | None]] = [
+        (name, kernel_replays.PUBLISHED_LIMIT) for name in ALONE
+    ]
+    variants += [(name, limit) for name in COMPRESSING for limit in kernel_replays.LIMITS]
     return [(name, limit, study.runs(name, limit)) for name, limit in variants]
 
 
@@ -79,7 +75,7 @@ def _label(name: str, limit: int | None) -> str:
     return f"{name}, {_limit_words(limit)}"
 
 
-def _cells(run: Run) -> CellDuties:
+def _cells(run: kernel_replays.Run) -> kernel_replays.CellDuties:
     assert run.duties is not None
     return run.duties
 
@@ -94,23 +90,27 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}") + 0.0
 
 
-def duty_of_bits(study: KernelReplays) -> Table:
+def duty_of_bits(study: kernel_replays.KernelReplays) -> Table:
     """Mean duty cycles by bit position of a register, over the entries in use and the kernels."""
     table = []
     for name in ("baseline", "wc", "argo", "rc"):
         runs = study.runs(name).values()
         mean = np.mean([_cells(run).of_bits for run in runs], axis=0)
         table += [
-            {"technique": _label(name, PUBLISHED_LIMIT), "bit": bit, **_duties(mean[bit])}
+            {
+                "technique": _label(name, kernel_replays.PUBLISHED_LIMIT),
+                "bit": bit,
+                **_duties(mean[bit]),
+            }
             for bit in range(GCN.entry_bits)
         ]
     return table
 
 
-def most_stressed(which: int) -> Callable[[KernelReplays], Table]:
+def most_stressed(which: int) -> Callable[[kernel_replays.KernelReplays], Table]:
     """Duty cycles of the cell with the longest '0' or '1' of the slice."""
 
-    def table(study: KernelReplays) -> Table:
+    def table(study: kernel_replays.KernelReplays) -> Table:
         return [
             {
                 "kernel": kernel,
@@ -124,10 +124,12 @@ def most_stressed(which: int) -> Callable[[KernelReplays], Table]:
     return table
 
 
-def most_stressed_of_entries(which: int, kernel: str) -> Callable[[KernelReplays], Table]:
+def most_stressed_of_entries(
+    which: int, kernel: str
+) -> Callable[[kernel_replays.KernelReplays], Table]:
     """Duty cycles of the cell with the longest '0' or '1' of each entry in use."""
 
-    def table(study: KernelReplays) -> Table:
+    def table(study: kernel_replays.KernelReplays) -> Table:
         return [
             {
                 "technique": _label(name, limit),
@@ -141,22 +143,22 @@ def most_stressed_of_entries(which: int, kernel: str) -> Callable[[KernelReplays
     return table
 
 
-def normalised_dvth(study: KernelReplays) -> Table:
+def normalised_dvth(study: kernel_replays.KernelReplays) -> Table:
     """Largest threshold shift of T0 and T1 in the slice, over that of a cell that never changes."""
     most = dvth_volts(1.0)
     return [
         {
             "kernel": kernel,
             "technique": _label(name, limit),
-            "t0": _rounded(dvth_volts(float(_cells(run).longest[ZERO])) / most),
-            "t1": _rounded(dvth_volts(float(_cells(run).longest[ONE])) / most),
+            "t0": _rounded(dvth_volts(float(_cells(run).longest[kernel_replays.ZERO])) / most),
+            "t1": _rounded(dvth_volts(float(_cells(run).longest[kernel_replays.ONE])) / most),
         }
         for name, limit, runs in _variants(study)
         for kernel, run in runs.items()
     ]
 
 
-def occupied_entries(study: KernelReplays) -> Table:
+def occupied_entries(study: kernel_replays.KernelReplays) -> Table:
     """Entries that hold a register, by reliability and by compression, for the scenario Common."""
     return [
         {
@@ -167,15 +169,15 @@ def occupied_entries(study: KernelReplays) -> Table:
                 for name, kind in OCCUPANCIES.items()
             },
         }
-        for limit in LIMITS
+        for limit in kernel_replays.LIMITS
         for kernel in KERNELS
     ]
 
 
-def kinds_of_writes(study: KernelReplays) -> Table:
+def kinds_of_writes(study: kernel_replays.KernelReplays) -> Table:
     """Writes that keep their row, or go to reliable entries, to faulty entries, or to the LDS."""
     table = []
-    for limit in LIMITS:
+    for limit in kernel_replays.LIMITS:
         for name in PUBLISHED:
             for kernel, run in study.runs("rrcd", limit, name).items():
                 kinds = {
@@ -189,17 +191,17 @@ def kinds_of_writes(study: KernelReplays) -> Table:
 def _variants_of_costs(paper: str) -> list[tuple[str, int | None, str]]:
     """Technique, delta limit and scenario of every bar of Figs. 20 and 21, or 5 and 6."""
     if paper == "002":
-        return [("rrcd", limit, name) for limit in LIMITS for name in PUBLISHED]
+        return [("rrcd", limit, name) for limit in kernel_replays.LIMITS for name in PUBLISHED]
     alone: list[tuple[str, int | None, str]] = [
-        (name, PUBLISHED_LIMIT, "") for name in ("wc", "argo")
+        (name, kernel_replays.PUBLISHED_LIMIT, "") for name in ("wc", "argo")
     ]
-    return alone + [("rc+rar", limit, "") for limit in LIMITS]
+    return alone + [("rc+rar", limit, "") for limit in kernel_replays.LIMITS]
 
 
-def slowdowns(paper: str) -> Callable[[KernelReplays], Table]:
+def slowdowns(paper: str) -> Callable[[kernel_replays.KernelReplays], Table]:
     """Extra execution time, by cause."""
 
-    def table(study: KernelReplays) -> Table:
+    def table(study: kernel_replays.KernelReplays) -> Table:
         return [
             {
                 "kernel": kernel,
@@ -216,10 +218,10 @@ def slowdowns(paper: str) -> Callable[[KernelReplays], Table]:
     return table
 
 
-def energies(paper: str) -> Callable[[KernelReplays], Table]:
+def energies(paper: str) -> Callable[[kernel_replays.KernelReplays], Table]:
     """Energy of the slice and of what is added to it, over the conventional slice's, by part."""
 
-    def table(study: KernelReplays) -> Table:
+    def table(study: kernel_replays.KernelReplays) -> Table:
         rows: Table = []
         for name, limit, faults in _variants_of_costs(paper):
             for kernel, costs in spent(study, paper, name, limit, faults).items():
@@ -256,28 +258,41 @@ SLOWDOWN = "extra execution time [% of the conventional slice's]"
 
 PLOTS = (
     Plot("000", 12, "Mean duty cycles by bit position", TIME, duty_of_bits),
-    Plot("000", 13, "Cell with the longest '0' of the slice", TIME, most_stressed(ZERO)),
+    Plot(
+        "000",
+        13,
+        "Cell with the longest '0' of the slice",
+        TIME,
+        most_stressed(kernel_replays.ZERO),
+    ),
     Plot(
         "000",
         14,
         "Cell with the longest '0' of each entry, BlackScholes",
         TIME,
-        most_stressed_of_entries(ZERO, "BlackScholes"),
+        most_stressed_of_entries(kernel_replays.ZERO, "BlackScholes"),
     ),
     Plot(
         "000",
         15,
         "Cell with the longest '0' of each entry, DCT",
         TIME,
-        most_stressed_of_entries(ZERO, "DCT"),
+        most_stressed_of_entries(kernel_replays.ZERO, "DCT"),
     ),
-    Plot("000", 16, "Cell with the longest '1' of the slice", TIME, most_stressed(ONE), "one"),
+    Plot(
+        "000",
+        16,
+        "Cell with the longest '1' of the slice",
+        TIME,
+        most_stressed(kernel_replays.ONE),
+        "one",
+    ),
     Plot(
         "000",
         17,
         "Cell with the longest '1' of each entry, BlackScholes",
         TIME,
-        most_stressed_of_entries(ONE, "BlackScholes"),
+        most_stressed_of_entries(kernel_replays.ONE, "BlackScholes"),
         "one",
     ),
     Plot(
@@ -285,7 +300,7 @@ PLOTS = (
         18,
         "Cell with the longest '1' of each entry, DCT",
         TIME,
-        most_stressed_of_entries(ONE, "DCT"),
+        most_stressed_of_entries(kernel_replays.ONE, "DCT"),
         "one",
     ),
     Plot(

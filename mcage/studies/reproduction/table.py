@@ -12,19 +12,9 @@ import numpy as np
 from rich.console import Console
 
 from mcage.files.atomic import JSON, make_ready, whole_file
-from mcage.report.tables.table import fits, print_table, table_of_texts
-from mcage.studies.reproduction import register_files, whole_gpus
-from mcage.studies.reproduction.kernel_replays import (
-    GPU_PAPERS,
-    LIMITS,
-    MEAN,
-    NUMBERS,
-    PAPERS,
-    KernelReplays,
-    Published,
-    Reasons,
-    published_figures,
-)
+from mcage.gpu.heterogeneity.structures import READINGS
+from mcage.report.tables import fits, print_table, table_of_texts
+from mcage.studies.reproduction import kernel_replays, register_files, whole_gpus
 from mcage.studies.reproduction.register_files import Measured, Metric
 from mcage.traces.library import SHORT_NAMES
 
@@ -35,7 +25,7 @@ METRICS: dict[str, Metric] = {
     **register_files.METRICS,
 }
 
-GPU_METRICS: dict[str, dict[str, Callable[[Published, str], Measured]]] = {
+GPU_METRICS: dict[str, dict[str, Callable[[kernel_replays.Published, str], Measured]]] = {
     whole_gpus.PAPER: whole_gpus.METRICS,
     whole_gpus.ZHANG_2015_PAPER: whole_gpus.ZHANG_2015_METRICS,
 }
@@ -46,13 +36,13 @@ times of a kind, or under a reading."""
 
 GPU_WAYS: dict[str, tuple[str, ...]] = {
     whole_gpus.PAPER: whole_gpus.TIMES,
-    whole_gpus.ZHANG_2015_PAPER: whole_gpus.READINGS,
+    whole_gpus.ZHANG_2015_PAPER: READINGS,
 }
 
 _ROUNDING = 1e-9
 """Largest relative difference that rounding alone can make."""
 
-NAMES = {number: name for name, number in NUMBERS.items()}
+NAMES = {number: name for name, number in kernel_replays.NUMBERS.items()}
 """What people call the papers, by number."""
 
 TABLE_NAME = "table.json"
@@ -77,7 +67,7 @@ class Row:
         When windows are released.
     """
 
-    figure: Published
+    figure: kernel_replays.Published
     measured: Mapping[Way, Measured]
     why: str
     release: str
@@ -98,7 +88,7 @@ class Row:
         return bool(self.measured) and all(self.agrees(way) for way in self.measured)
 
 
-def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
+def reproduce(study: kernel_replays.KernelReplays, paper: str | None = None) -> list[Row]:
     """Compute what a paper on register files prints, or what both print.
 
     Parameters
@@ -108,12 +98,14 @@ def reproduce(study: KernelReplays, paper: str | None = None) -> list[Row]:
     paper : str, optional
         Key of `mcage.studies.reproduction.kernel_replays.PAPERS`; by default both.
     """
-    reasons = Reasons.read()
+    reasons = kernel_replays.Reasons.read()
     rows = []
-    for figure in published_figures(paper):
+    for figure in kernel_replays.published_figures(paper):
         metric = METRICS.get(figure.metric)
         measured: dict[Way, Measured] = (
-            {limit: metric(study, figure, limit) for limit in LIMITS} if metric else {}
+            {limit: metric(study, figure, limit) for limit in kernel_replays.LIMITS}
+            if metric
+            else {}
         )
         rows.append(_explained(Row(figure, measured, "", study.release), reasons))
     return rows
@@ -127,10 +119,10 @@ def reproduce_gpus(paper: str | None = None) -> list[Row]:
     paper : str, optional
         Key of `mcage.studies.reproduction.kernel_replays.GPU_PAPERS`; by default both.
     """
-    reasons = Reasons.read()
+    reasons = kernel_replays.Reasons.read()
     rows = []
-    for key in GPU_PAPERS if paper is None else (paper,):
-        for figure in published_figures(key):
+    for key in kernel_replays.GPU_PAPERS if paper is None else (paper,):
+        for figure in kernel_replays.published_figures(key):
             metric = GPU_METRICS[key].get(figure.metric)
             measured: dict[Way, Measured] = (
                 {way: metric(figure, way) for way in GPU_WAYS[key]} if metric else {}
@@ -139,7 +131,7 @@ def reproduce_gpus(paper: str | None = None) -> list[Row]:
     return rows
 
 
-def _explained(row: Row, reasons: Reasons) -> Row:
+def _explained(row: Row, reasons: kernel_replays.Reasons) -> Row:
     """The row with the reason for a difference."""
     if row.agrees_always:
         return row
@@ -211,10 +203,10 @@ def _name(way: Way) -> str:
 
 def ways_of(paper: str) -> tuple[Way, ...]:
     """In which ways the values of a paper are computed."""
-    return GPU_WAYS.get(paper, LIMITS)
+    return GPU_WAYS.get(paper, kernel_replays.LIMITS)
 
 
-def _plain(measured: Measured, figure: Published) -> dict[str, Any]:
+def _plain(measured: Measured, figure: kernel_replays.Published) -> dict[str, Any]:
     if measured.text:
         return {"value": measured.text, "agrees": measured.agrees(figure)}
     return {
@@ -228,7 +220,7 @@ def _plain(measured: Measured, figure: Published) -> dict[str, Any]:
 
 def print_rows(rows: Sequence[Row], console: Console) -> None:
     """Print for each paper its values and mcage's, the reasons for differences, and each kernel."""
-    for paper, title in (PAPERS | GPU_PAPERS).items():
+    for paper, title in (kernel_replays.PAPERS | kernel_replays.GPU_PAPERS).items():
         selected = [row for row in rows if row.figure.paper == paper]
         if selected:
             notes = numbered_reasons(selected)
@@ -313,9 +305,9 @@ def verdict(row: Row) -> str:
     agreeing = [way for way in row.measured if row.agrees(way)]
     if not agreeing:
         return "no"
-    if row.figure.paper in GPU_PAPERS:
+    if row.figure.paper in kernel_replays.GPU_PAPERS:
         return f"{_IN_PART}{', '.join(map(_name, agreeing))}"
-    return "with the limit" if row.agrees(LIMITS[0]) else "without limit"
+    return "with the limit" if row.agrees(kernel_replays.LIMITS[0]) else "without limit"
 
 
 _IN_PART = "only "
@@ -342,7 +334,9 @@ def kernel_cells(rows: Sequence[Row]) -> list[list[str]]:
     """Lines of a table with the value of each kernel, for printed means over the kernels."""
     lines = []
     for row in rows:
-        if row.figure.kernel == MEAN and any(m.by_kernel for m in row.measured.values()):
+        if row.figure.kernel == kernel_replays.MEAN and any(
+            m.by_kernel for m in row.measured.values()
+        ):
             ways = ways_of(row.figure.paper)
             for way in ways if row.way_matters else ways[:1]:
                 measured = row.measured[way]
@@ -367,7 +361,7 @@ KERNEL_HEADINGS = ("where", "what", "technique", "scenario", "limit", *SHORT_NAM
 def kernel_headings(rows: Sequence[Row]) -> tuple[str, ...]:
     """Columns of `kernel_cells` of rows of one paper."""
     paper = rows[0].figure.paper
-    if paper in PAPERS:
+    if paper in kernel_replays.PAPERS:
         return KERNEL_HEADINGS
     policy, _, scenario = SUBJECTS[paper]
     by_kernel = next(

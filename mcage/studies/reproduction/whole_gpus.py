@@ -15,22 +15,10 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, Phases, Transistors, nb
 from mcage.gpu.chip import gpu
 from mcage.gpu.gating.policies import policy
 from mcage.gpu.gating.workload import GatedKernel, TimeModel, gated_kernels
-from mcage.gpu.heterogeneity.structures import (
-    BASE_DUTY,
-    DUPLICATION,
-    MEAN_BASELINE_DELAY,
-    MEAN_L2_BASELINE_DELAY,
-    READINGS,
-    Conditions,
-    HeterogeneousGpu,
-    SequentialL2,
-    TwoStage,
-    benchmarks,
-    parts,
-)
+from mcage.gpu.heterogeneity import structures
 from mcage.gpu.nominal import MEAN as MEAN_ROW
 from mcage.gpu.nominal import ROUND_SECONDS, ROUNDS, Rounds, benchmark_rows
-from mcage.report.tables.table import print_table, table_of_texts
+from mcage.report.tables import print_table, table_of_texts
 from mcage.studies.reproduction.kernel_replays import MEAN, Published, published_figures
 from mcage.studies.reproduction.register_files import Measured
 
@@ -173,26 +161,26 @@ ZHANG_2015_PAPER = "004"
 HeterogeneityMetric = Callable[[Published, str], Measured]
 """Computes a printed value under a reading of what a filtered read changes."""
 
-__all__ = ["METRICS", "PAPER", "READINGS", "duplicated_l2_delay", "rows_by_name"]
+__all__ = ["METRICS", "PAPER", "duplicated_l2_delay", "rows_by_name"]
 
 
 @cache
 def rows_by_name() -> dict[str, dict[str, Any]]:
     """Rows of `benchmark_rows` with the shipped constants, by benchmark."""
-    return {row["benchmark"]: row for row in benchmark_rows(parts())}
+    return {row["benchmark"]: row for row in benchmark_rows(structures.parts())}
 
 
 def duplicated_l2_delay() -> float:
     """Delay increase of an L2 that takes turns with a copy; the baseline has the printed mean."""
-    gpu = HeterogeneousGpu(
-        parts(),
-        Conditions(),
-        TwoStage(),
-        SequentialL2(),
-        scheduler_delay=MEAN_BASELINE_DELAY,
-        l2_delay=MEAN_L2_BASELINE_DELAY,
+    gpu = structures.HeterogeneousGpu(
+        structures.parts(),
+        structures.Conditions(),
+        structures.TwoStage(),
+        structures.SequentialL2(),
+        scheduler_delay=structures.MEAN_BASELINE_DELAY,
+        l2_delay=structures.MEAN_L2_BASELINE_DELAY,
     )
-    return float(gpu.delays(DUPLICATION, filter_rate=0.0, miss_rate=0.0).l2)
+    return float(gpu.delays(structures.DUPLICATION, filter_rate=0.0, miss_rate=0.0).l2)
 
 
 def _of_benchmarks(column: str, figure: Published) -> Measured:
@@ -205,11 +193,13 @@ def _of_benchmarks(column: str, figure: Published) -> Measured:
 
 
 def _delay_increase(figure: Published, reading: str) -> Measured:
-    finfet, conditions = parts().finfet, Conditions()
+    finfet, conditions = structures.parts().finfet, structures.Conditions()
     if figure.technique == "baseline":
         if figure.scenario == "L2":
-            return Measured(100 * float(SequentialL2().parallel_delay(finfet, conditions)))
-        return Measured(100 * float(conditions.delay(finfet, BASE_DUTY)))
+            return Measured(
+                100 * float(structures.SequentialL2().parallel_delay(finfet, conditions))
+            )
+        return Measured(100 * float(conditions.delay(finfet, structures.BASE_DUTY)))
     return _of_benchmarks("l2_pct" if figure.scenario == "L2" else f"{reading}_pct", figure)
 
 
@@ -218,13 +208,17 @@ def _temperature_drop(figure: Published, reading: str) -> Measured:
 
 
 def _filter_rate(figure: Published, reading: str) -> Measured:
-    rates = {name: 100 * benchmark.filter_rate for name, benchmark in benchmarks().items()}
+    rates = {
+        name: 100 * benchmark.filter_rate for name, benchmark in structures.benchmarks().items()
+    }
     return Measured(float(np.mean(list(rates.values()))), by_kernel=rates)
 
 
 def _ready_warps(figure: Published, reading: str) -> Measured:
     """Largest share of the warps that the first stage lets through."""
-    return Measured(100 * max(1 - benchmark.filter_rate for benchmark in benchmarks().values()))
+    return Measured(
+        100 * max(1 - benchmark.filter_rate for benchmark in structures.benchmarks().values())
+    )
 
 
 ZHANG_2015_METRICS: dict[str, HeterogeneityMetric] = {

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import csv_text
-from mcage.report.figures.sheet import STYLE, save
-from mcage.report.tables.table import print_table, table_of_texts
+from mcage.report.figures.canvas import STYLE, save
+from mcage.report.tables import print_table, table_of_texts
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, life, plain, with_bounds
 from mcage.studies.sensitivity.methods import Bar, Effect, OneAtATime, Sobol

@@ -8,15 +8,14 @@ import xarray as xr
 
 from mcage.report.cases import Condition, names_in
 from mcage.report.presentation import Assumptions, Presentation, Words
-from mcage.report.tables import summary
+from mcage.report.tables import ResultTable, summary
 from mcage.report.tables.summary import CaseSummary
-from mcage.report.tables.table import ResultTable
 from mcage.results.header import Header
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.presentation.words import assumptions_of, outcomes, simulated
 
 if TYPE_CHECKING:
-    from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
 
 
 class SweepPresentation(Presentation):

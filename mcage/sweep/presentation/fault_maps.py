@@ -11,15 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mcage.report.figures.sheet import (
-    AbsentFigure,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    heads,
-    in_style,
-)
+from mcage.report.figures import canvas
 from mcage.sweep.plan import SweepPlan
 from mcage.variation.fault_models import fault_map, faulty_bits
 from mcage.variation.vmin_tail import TailCells
@@ -59,8 +51,8 @@ class FaultMap:
 
 
 def draw(
-    plan: SweepPlan, labels: Collection[str], instance: int, row: int | None, sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    plan: SweepPlan, labels: Collection[str], instance: int, row: int | None, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw the faults of an instance: a panel for each scenario and supply voltage with faults.
 
     Parameters
@@ -79,7 +71,7 @@ def draw(
     maps = _sampled(plan, labels, instance, row)
     faulty = [drawn for drawn in maps if drawn.cells.cell.size]
     if not faulty:
-        yield AbsentFigure(
+        yield canvas.AbsentFigure(
             NAME, TITLE, f"Instance {instance} has no faulty bit at any supply voltage of the file."
         )
         return
@@ -109,24 +101,24 @@ def _sampled(
     return maps
 
 
-@in_style
+@canvas.in_style
 def _page(
-    name: str, part: str, maps: Sequence[FaultMap], without: Sequence[str], sheet: Sheet
-) -> ReportFigure:
+    name: str, part: str, maps: Sequence[FaultMap], without: Sequence[str], sheet: canvas.Sheet
+) -> canvas.ReportFigure:
     figure, grid = sheet.grid(len(maps), PANEL_MM)
     panels = []
     for number, (axes, drawn) in enumerate(zip(grid, maps, strict=True)):
         series = _draw_map(axes, drawn, f"{name}-{number + 1}")
         if number % sheet.columns(len(maps)) == 0:
             axes.set_ylabel(Y_LABEL)
-        panels.append(Panel(axes, drawn.title, X_LABEL, Y_LABEL, series))
+        panels.append(canvas.Panel(axes, drawn.title, X_LABEL, Y_LABEL, series))
     counts = [
         f"{drawn.cells.cell.size:,} faulty bits, {np.count_nonzero(drawn.bits > 1)} of "
         f"{drawn.bits.size} entries faulty"
         for drawn in maps
     ]
     notes = [sheet.wrapped([count], len(maps)) for count in counts]
-    heads(grid, [drawn.title for drawn in maps], notes)
+    canvas.heads(grid, [drawn.title for drawn in maps], notes)
     handles = {
         "faulty bit that is repaired": _dot("repaired"),
         "faulty bit": _dot("faulty"),
@@ -141,10 +133,12 @@ def _page(
     if without:
         caption += f" No bit is faulty at: {'; '.join(without)}."
     alt = " ".join(f"{drawn.title}: {count}." for drawn, count in zip(maps, counts, strict=True))
-    return ReportFigure(name, TITLE + part, sheet.captioned(caption), alt, figure, tuple(panels))
+    return canvas.ReportFigure(
+        name, TITLE + part, sheet.captioned(caption), alt, figure, tuple(panels)
+    )
 
 
-def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[Series, ...]:
+def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[canvas.Series, ...]:
     geometry, cells = drawn.cells.geometry, drawn.cells
     unusable = drawn.blocks[:, None] >> np.arange(geometry.blocks, dtype=np.uint8) & 1
     axes.imshow(
@@ -169,7 +163,7 @@ def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[Series, ...]:
             **_mark(kind),
         )
         points.set_gid(f"{gid}-{kind}")
-        series.append(Series(f"{gid}-{kind}", f"{kind} bit", "", x, y, "points"))
+        series.append(canvas.Series(f"{gid}-{kind}", f"{kind} bit", "", x, y, "points"))
     axes.set(xlabel=X_LABEL, xticks=np.arange(geometry.blocks + 1) * geometry.block_bits)
     axes.set_yticks(np.linspace(0, geometry.entries, 5))
     return tuple(series)

@@ -15,8 +15,8 @@ from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
 from mcage.report.cases import Named, labels_of, names_in
 from mcage.report.figures import energy, lives, shifts
+from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet, extremes, looks_of
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
-from mcage.report.figures.sheet import AbsentFigure, ReportFigure, Sheet, extremes, looks_of
 from mcage.report.notes import note_on_code
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats

@@ -12,11 +12,7 @@ from mcage.errors import UserError
 from mcage.report.cases import CAUSES, Setting, lives_of, names_in
 from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, in_a_row
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import (
-    Floats,
-    percent,
-    plus_minus,
-)
+from mcage.stats import estimates
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
 from mcage.sweep.header import SweepHeader
@@ -182,7 +178,8 @@ def _longest(lives: Mapping[str, CaseLives]) -> str:
     if len(of_all) > 1 or of_all == ordered:
         return f"all slices of {in_a_row(of_all)} reach the horizon of {horizon}."
     comparison = compare_means(first.years, first.years)
-    said = f"{ordered[0]} lives {plus_minus(comparison.first)} years on average up to the horizon"
+    years = estimates.plus_minus(comparison.first)
+    said = f"{ordered[0]} lives {years} years on average up to the horizon"
     if len(ordered) == 1:
         return f"{said} of {horizon}."
     return f"{said} of {horizon} (restricted mean), {_gain(lives, ordered)}."
@@ -195,7 +192,7 @@ def _gain(lives: Mapping[str, CaseLives], ordered: Sequence[str]) -> str:
     for name in ordered[1:]:
         gain = compare_means(first, lives[name].years).difference
         if not math.isnan(gain.lower) and gain.lower > 0:
-            longer = f"{plus_minus(gain)} years longer than {name} on the same dies"
+            longer = f"{estimates.plus_minus(gain)} years longer than {name} on the same dies"
             if alike:
                 return f"{_not_told_apart(alike, first, lives)}; {longer}"
             return f"the longest of all, {longer}"
@@ -203,7 +200,9 @@ def _gain(lives: Mapping[str, CaseLives], ordered: Sequence[str]) -> str:
     return _not_told_apart(alike, first, lives)
 
 
-def _not_told_apart(alike: Sequence[str], first: Floats, lives: Mapping[str, CaseLives]) -> str:
+def _not_told_apart(
+    alike: Sequence[str], first: estimates.Floats, lives: Mapping[str, CaseLives]
+) -> str:
     same = [name for name in alike if np.array_equal(lives[name].years, first)]
     near = [name for name in alike if name not in same]
     said = []
@@ -226,7 +225,7 @@ def _killers(lives: Mapping[str, CaseLives]) -> str:
         together.setdefault(most, {})[name] = shares[most]
     parts = []
     for fate, shares in together.items():
-        low, high = percent(min(shares.values())), percent(max(shares.values()))
+        low, high = estimates.percent(min(shares.values())), estimates.percent(max(shares.values()))
         share = low if low == high else f"{low} to {high}"
         parts.append(f"{fate} with {in_a_row(list(shares))} ({share})")
     return f"Most slices {'; '.join(parts)}."

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SliceGeometry
+from mcage.traces import profiles
 from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import PATTERN_NAMES, Patterns, TraceSummary, classify, summarize_trace
 from mcage.traces.profiles.measures import (
@@ -22,21 +23,6 @@ from mcage.traces.profiles.measures import (
     times_of,
     widths_of,
     windows_of,
-)
-from mcage.traces.profiles.profile import (
-    FORMAT,
-    LAST,
-    MANY,
-    PATTERNS,
-    Contents,
-    KernelProfile,
-    Profile,
-    Register,
-    Role,
-    Value,
-    levels_of,
-    rounded,
-    trend_of,
 )
 from mcage.traces.transforms import last_accesses
 
@@ -166,21 +152,26 @@ def statistics_of(
             "count": trace.windows,
             "work_groups": int(windows.group.max()) + 1,
             "sizes": {
-                str(size): rounded(np.mean(_sizes(trace) == size)) for size in trace.window_sizes
+                str(size): profiles.rounded(np.mean(_sizes(trace) == size))
+                for size in trace.window_sizes
             },
-            "lifetime_cycles": levels_of(lifetimes, TENTHS),
-            "active_cycles": levels_of(windows.active, TENTHS),
-            "allocation_interval_cycles": levels_of(np.diff(np.sort(windows.begin)), TENTHS),
+            "lifetime_cycles": profiles.levels_of(lifetimes, TENTHS),
+            "active_cycles": profiles.levels_of(windows.active, TENTHS),
+            "allocation_interval_cycles": profiles.levels_of(
+                np.diff(np.sort(windows.begin)), TENTHS
+            ),
         },
         "concurrency": _concurrency(trace, summary),
         "rates": {
-            "writes_per_cycle": rounded(trace.writes / trace.cycles),
-            "reads_per_cycle": rounded(trace.reads / trace.cycles),
-            "writes_per_window": rounded(trace.writes / trace.windows),
-            "reads_per_window": rounded(trace.reads / trace.windows),
+            "writes_per_cycle": profiles.rounded(trace.writes / trace.cycles),
+            "reads_per_cycle": profiles.rounded(trace.reads / trace.cycles),
+            "writes_per_window": profiles.rounded(trace.writes / trace.windows),
+            "reads_per_window": profiles.rounded(trace.reads / trace.windows),
         },
         "patterns": {
-            "shares": {key: rounded(share) for key, share in summary.pattern_shares.items()},
+            "shares": {
+                key: profiles.rounded(share) for key, share in summary.pattern_shares.items()
+            },
             "transitions": _transitions(values, code),
             "compressible": _rounded(summary.compressible_shares),
             "mispredicted": _rounded(summary.mispredicted_shares),
@@ -202,7 +193,7 @@ def _sizes(trace: Trace) -> NDArray[np.int64]:
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:
-    return {key: rounded(share) for key, share in shares.items()}
+    return {key: profiles.rounded(share) for key, share in shares.items()}
 
 
 def _concurrency(trace: Trace, summary: TraceSummary) -> dict[str, Any]:
@@ -211,10 +202,10 @@ def _concurrency(trace: Trace, summary: TraceSummary) -> dict[str, Any]:
     time[0] += trace.cycle[0] / trace.cycles
     return {
         "most_open": trace.concurrent_windows,
-        "mean_open": rounded(float(time @ np.arange(len(time)))),
-        "time_by_open": [rounded(share) for share in time],
-        "peak_utilisation": rounded(summary.peak_utilisation),
-        "mean_utilisation": rounded(summary.mean_utilisation),
+        "mean_open": profiles.rounded(float(time @ np.arange(len(time)))),
+        "time_by_open": [profiles.rounded(share) for share in time],
+        "peak_utilisation": profiles.rounded(summary.peak_utilisation),
+        "mean_utilisation": profiles.rounded(summary.mean_utilisation),
     }
 
 
@@ -224,7 +215,7 @@ def _transitions(values: Values, code: NDArray[np.int64]) -> dict[str, dict[str,
     np.add.at(counts, (code[again - 1], code[again]), 1)
     return {
         before: {
-            after: rounded(share)
+            after: profiles.rounded(share)
             for after, share in zip(PATTERN_NAMES, row / row.sum(), strict=True)
         }
         for before, row in zip(PATTERN_NAMES, counts, strict=True)
@@ -237,10 +228,12 @@ def _divergence(trace: Trace, summary: TraceSummary, values: Values) -> dict[str
     lanes = np.bitwise_count(masks)
     most = np.argsort(-counts, kind="stable")[:STATISTICS_MOST_MASKS]
     return {
-        "share": rounded(summary.divergent_share),
-        "mean_lanes": rounded(float((lanes * counts).sum() / counts.sum())),
+        "share": profiles.rounded(summary.divergent_share),
+        "mean_lanes": profiles.rounded(float((lanes * counts).sum() / counts.sum())),
         "lane_masks": {
-            f"{int(masks[i]):0{trace.geometry.components // 4}x}": rounded(counts[i] / counts.sum())
+            f"{int(masks[i]):0{trace.geometry.components // 4}x}": profiles.rounded(
+                counts[i] / counts.sum()
+            )
             for i in most
         },
     }
@@ -261,7 +254,7 @@ def _bits(trace: Trace, values: Values, at: NDArray[np.int64]) -> dict[str, list
     lanes = trace.geometry.components
 
     def shares(counts: NDArray[np.float64], of: int) -> list[float]:
-        return [rounded(share) for share in counts / max(of, 1)]
+        return [profiles.rounded(share) for share in counts / max(of, 1)]
 
     return {
         "ones": shares(ones, len(at) * lanes),
@@ -278,10 +271,14 @@ def _lifetimes(values: Values) -> dict[str, Any]:
     counts = np.bincount(reads, minlength=MOST_READS + 1) / max(len(reads), 1)
     names = [*map(str, range(MOST_READS)), f"{MOST_READS} or more"]
     return {
-        "write_to_next_write_cycles": levels_of((values.end - values.begin)[again], TENTHS),
-        "write_to_last_read_cycles": levels_of((values.last_read - values.begin)[read], TENTHS),
-        "reads_per_value": dict(zip(names, map(rounded, counts), strict=True)),
-        "mean_reads_per_value": rounded(values.reads[written].mean()),
+        "write_to_next_write_cycles": profiles.levels_of(
+            (values.end - values.begin)[again], TENTHS
+        ),
+        "write_to_last_read_cycles": profiles.levels_of(
+            (values.last_read - values.begin)[read], TENTHS
+        ),
+        "reads_per_value": dict(zip(names, map(profiles.rounded, counts), strict=True)),
+        "mean_reads_per_value": profiles.rounded(values.reads[written].mean()),
         "reads_before_any_write": int(values.reads[~written].sum()),
     }
 
@@ -299,8 +296,8 @@ def _hot(trace: Trace, windows: Windows, values: Values) -> dict[str, dict[str, 
         most = np.argsort(-writes, kind="stable")[:MOST_HOT]
         hot[kernel.name] = {
             str(which): {
-                "writes": rounded(writes[which] / max(writes.sum(), 1)),
-                "reads": rounded(reads[which] / max(reads.sum(), 1)),
+                "writes": profiles.rounded(writes[which] / max(writes.sum(), 1)),
+                "reads": profiles.rounded(reads[which] / max(reads.sum(), 1)),
             }
             for which in most.tolist()
         }
@@ -350,7 +347,7 @@ class Seen:
     active: NDArray[np.int64]
 
 
-def register_of(seen: Seen, which: NDArray[np.int64]) -> Register:
+def register_of(seen: Seen, which: NDArray[np.int64]) -> profiles.Register:
     """Characterize a register.
 
     Parameters
@@ -365,7 +362,7 @@ def register_of(seen: Seen, which: NDArray[np.int64]) -> Register:
     first, last = number == 1, (number == writes) & (number > 0)
     turn = np.flatnonzero((number > 0) & ~last)
     steps = steps_of(number[turn], seen.features[which[turn]])
-    step = np.where(last, LAST, step_of_writes(steps, int(number.max(initial=0)))[number])
+    step = np.where(last, profiles.LAST, step_of_writes(steps, int(number.max(initial=0)))[number])
     kinds = np.stack([step, seen.code[which], seen.lanes[which]], axis=1)
     distinct, kind = np.unique(kinds, axis=0, return_inverse=True)
     kind = kind.reshape(-1)
@@ -373,14 +370,14 @@ def register_of(seen: Seen, which: NDArray[np.int64]) -> Register:
     of_window = np.maximum(seen.active[values.window[which]], 1)
     at = (values.begin[which] - seen.begin[values.window[which]]) / of_window
     drawn = tuple(_numbers_of(seen, which, kind, index, span) for index in range(len(distinct)))
-    return Register(
-        writes=tuple(levels_of(writes[number == 0])),
+    return profiles.Register(
+        writes=tuple(profiles.levels_of(writes[number == 0])),
         written=_written(at[first], at[last]),
         steps=steps,
         values=tuple(
-            Value(
+            profiles.Value(
                 step=int(step),
-                pattern=PATTERNS[code],
+                pattern=profiles.PATTERNS[code],
                 lanes=int(lanes),
                 **of_value,
             )
@@ -396,7 +393,7 @@ def _written(
     if not len(first):
         return ((0.0, 0.0),)
     order = np.lexsort((first, last - first))
-    parts = tuple(zip(trend_of(first[order]), trend_of(last[order]), strict=True))
+    parts = tuple(zip(profiles.trend_of(first[order]), profiles.trend_of(last[order]), strict=True))
     return parts[:1] if len(set(parts)) == 1 else parts
 
 
@@ -422,7 +419,7 @@ def features_of(
         changed[chunk] = np.bitwise_count(differs).sum(axis=1) / (32 * lanes)
     count = np.bitwise_count
     numbers = [
-        *(code == pattern for pattern in range(len(PATTERNS) - 1)),
+        *(code == pattern for pattern in range(len(profiles.PATTERNS) - 1)),
         values.mask != all_lanes,
         count(values.mask) / lanes,
         *(count(mixed & byte)[row] / 8 for byte in _BYTES),
@@ -463,10 +460,11 @@ def _numbers_of(
     return {
         "count": len(at),
         "then": {
-            int(then): rounded(counts[then] / counts.sum()) for then in np.flatnonzero(counts)
+            int(then): profiles.rounded(counts[then] / counts.sum())
+            for then in np.flatnonzero(counts)
         },
         "lives": _lives(values, at, span[chosen]),
-        "other_reads": tuple(levels_of(_other_reads(values, at))),
+        "other_reads": tuple(profiles.levels_of(_other_reads(values, at))),
         "contents": _contents(seen, at),
     }
 
@@ -485,9 +483,14 @@ def _lives(
     order = np.lexsort((reads, to_last_read, by_held))
     share = (to_last_read / np.maximum(life, 1))[order]
     # A part without reads takes the mean of all: what is rounded down to none asks for no time.
-    weights = np.array(trend_of((reads > 0)[order].astype(np.float64), _PARTS))
-    shares = np.array(trend_of(share, _PARTS)) / np.maximum(weights, 1e-9)
-    rows = zip(trend_of(held[order], _PARTS), trend_of(reads[order], _PARTS), shares, strict=True)
+    weights = np.array(profiles.trend_of((reads > 0)[order].astype(np.float64), _PARTS))
+    shares = np.array(profiles.trend_of(share, _PARTS)) / np.maximum(weights, 1e-9)
+    rows = zip(
+        profiles.trend_of(held[order], _PARTS),
+        profiles.trend_of(reads[order], _PARTS),
+        shares,
+        strict=True,
+    )
     parts = tuple(
         (float(f"{held:.4g}"), float(f"{count:.4g}"), float(f"{min(share, 1.0):.4g}"))
         for held, count, share in rows
@@ -495,7 +498,7 @@ def _lives(
     return parts[:1] if len(set(parts)) == 1 else parts
 
 
-def _contents(seen: Seen, at: NDArray[np.int64]) -> Contents | None:
+def _contents(seen: Seen, at: NDArray[np.int64]) -> profiles.Contents | None:
     if seen.code[at[0]] < 0:
         return None
     values = seen.values
@@ -540,7 +543,7 @@ MOST_MASKS = 32
 """Lane masks of a kernel that are told apart; another counts as the one nearest to it."""
 
 
-def characterize(trace: Trace) -> Profile:
+def characterize(trace: Trace) -> profiles.Profile:
     """Say what a trace is like, so that others like it can be drawn.
 
     Parameters
@@ -565,8 +568,8 @@ def characterize(trace: Trace) -> Profile:
         begin=windows.begin,
         active=windows.active,
     )
-    return Profile(
-        format=FORMAT,
+    return profiles.Profile(
+        format=profiles.FORMAT,
         name=trace.name,
         source={**trace.source, "digest": summary.digest},
         geometry=trace.geometry.described(),
@@ -579,7 +582,7 @@ def characterize(trace: Trace) -> Profile:
     )
 
 
-def _kernel(trace: Trace, number: int, windows: Windows, seen: Seen) -> KernelProfile:
+def _kernel(trace: Trace, number: int, windows: Windows, seen: Seen) -> profiles.KernelProfile:
     kernel, values = trace.kernels[number], seen.values
     of_kernel = windows.kernel[values.window] == number
     masks, lanes = _lanes(values.mask, of_kernel, trace.geometry.all_lanes)
@@ -595,10 +598,10 @@ def _kernel(trace: Trace, number: int, windows: Windows, seen: Seen) -> KernelPr
             register_of(seen, by_register[edges[i] : edges[i + 1]])
             for i in range(kernel.window_size)
         )
-        active = tuple(levels_of(windows.share[in_role], MANY))
-        roles.append(Role(active=active, registers=registers))
+        active = tuple(profiles.levels_of(windows.share[in_role], profiles.MANY))
+        roles.append(profiles.Role(active=active, registers=registers))
     times: dict[str, Any] = times_of(windows, number)
-    return KernelProfile(
+    return profiles.KernelProfile(
         name=kernel.name,
         window_size=kernel.window_size,
         lane_masks=tuple(f"{int(mask):x}" for mask in masks),

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.traces.patterns import GROUP, classify, first_block_fits
+from mcage.traces.profiles import PATTERNS, REGULAR, Contents, Value
 from mcage.traces.profiles.measures import bits_of, states_of, widths_of
-from mcage.traces.profiles.profile import PATTERNS, REGULAR, Contents, Value
 
 # Lanes of registers, drawn for 32 bits at a time.
 

@@ -7,19 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
+from mcage.traces import profiles
 from mcage.traces.model import Trace
 from mcage.traces.patterns import OTHER, Patterns, first_block_fits, wc_bytes, wc_sizes
-from mcage.traces.profiles.profile import (
-    LAST,
-    MANY,
-    REGULAR,
-    Bits,
-    Contents,
-    Launch,
-    along,
-    levels_of,
-    trend_of,
-)
 from mcage.traces.transforms import last_accesses, release_cycles
 
 _ROWS_AT_ONCE = 4096
@@ -70,12 +60,12 @@ class Written:
     lanes: NDArray[np.bool_]
 
 
-def contents_of(written: Written, geometry: SliceGeometry) -> Contents:
+def contents_of(written: Written, geometry: SliceGeometry) -> profiles.Contents:
     """Characterize contents of a kind."""
     alike = ~written.first & (written.code == written.code_before)
     same = alike & (written.values == written.before).all(axis=1)
     left = ~same
-    regular = int(written.code[0]) < REGULAR
+    regular = int(written.code[0]) < profiles.REGULAR
     # What is the same tells nothing of how planes change.
     values, before = written.values[left], written.before[left]
     lanes, first = written.lanes[left].copy(), written.first[left]
@@ -87,14 +77,14 @@ def contents_of(written: Written, geometry: SliceGeometry) -> Contents:
         equal = (written.patterns.delta_e == written.patterns_before.delta_e) & (
             written.patterns.delta_b == written.patterns_before.delta_b
         )
-        return Contents(
+        return profiles.Contents(
             deltas=_deltas(written.patterns, left & ~(equal & alike)),
             same=_share(same.sum(), alike.sum()),
             same_deltas=_share((equal & alike & left).sum(), (alike & left).sum()),
             **planes,
         )
     fits = first_block_fits(written.values, geometry, None)
-    return Contents(
+    return profiles.Contents(
         same=_share(same.sum(), alike.sum()),
         first_block=_share(fits.sum(), np.int64(len(fits))),
         **planes,
@@ -156,8 +146,8 @@ def _become(
     ones: NDArray[np.uint32],
     mixed: NDArray[np.uint32],
     state: NDArray[np.uint32],
-    else_: tuple[Bits, Bits],
-) -> tuple[Bits, Bits]:
+    else_: tuple[profiles.Bits, profiles.Bits],
+) -> tuple[profiles.Bits, profiles.Bits]:
     """Shares of planes that are '1', and mixed, after a state; where none was in it, others."""
     count = _count(state)
     become = (_count(ones & state), _count(mixed & state))
@@ -240,7 +230,7 @@ def _share(count: np.number[Any], of: np.number[Any]) -> float:
     return round(float(count) / max(float(of), 1.0), _DIGITS)
 
 
-def _bits(counts: NDArray[np.number[Any]], of: NDArray[np.number[Any]]) -> Bits:
+def _bits(counts: NDArray[np.number[Any]], of: NDArray[np.number[Any]]) -> profiles.Bits:
     """Counts as shares, bit by bit; 0 where there is nothing to count."""
     return _compact(counts / np.maximum(of, 1))
 
@@ -350,7 +340,7 @@ def step_of_writes(steps: tuple[tuple[int, int], ...], most: int) -> NDArray[np.
             writes = max(writes, most)
         of_writes.append(first + np.arange(writes) % period)
         first += period
-    numbers = np.concatenate([*of_writes, np.full(most, LAST)])
+    numbers = np.concatenate([*of_writes, np.full(most, profiles.LAST)])
     return numbers[: most + 1]
 
 
@@ -461,7 +451,7 @@ def role_of(rank: NDArray[np.int64], largest: NDArray[np.int64]) -> NDArray[np.i
     return rank * np.minimum(largest, ROLES) // largest
 
 
-def launches_of(windows: Windows) -> tuple[Launch, ...]:
+def launches_of(windows: Windows) -> tuple[profiles.Launch, ...]:
     """Launches in the order of their begin."""
     numbers = np.unique(windows.launch)
     begins = np.array([windows.begin[windows.launch == number].min() for number in numbers])
@@ -471,21 +461,21 @@ def launches_of(windows: Windows) -> tuple[Launch, ...]:
         groups, first = np.unique(windows.group[members], return_index=True)
         in_order = groups[np.argsort(first, kind="stable")]
         active = _longest(windows.active, windows.group)[in_order].astype(np.float64)
-        trend = trend_of(active, MANY)
-        deviation = active / np.maximum(along(trend, len(active)), 1)
+        trend = profiles.trend_of(active, profiles.MANY)
+        deviation = active / np.maximum(profiles.along(trend, len(active)), 1)
         ends = _longest(windows.end, windows.group)[in_order]
         followed = len(groups) - len(np.unique(windows.group[members & windows.fresh]))
         in_turn = followed > 1 and np.mean(np.diff(ends) >= 0) > _MOSTLY
         tail = _longest(windows.end - windows.begin, windows.group)[in_order] - active
         launches.append(
-            Launch(
+            profiles.Launch(
                 kernel=int(windows.kernel[members][0]),
                 work_groups=len(groups),
                 gap=max(int(windows.begin[members].min()) - ended, 0),
                 active=tuple(trend),
-                deviation=tuple(levels_of(deviation, MANY)),
-                tail=tuple(trend_of(tail, MANY)),
-                apart=tuple(levels_of(np.diff(np.sort(ends)[:followed]), MANY))
+                deviation=tuple(profiles.levels_of(deviation, profiles.MANY)),
+                tail=tuple(profiles.trend_of(tail, profiles.MANY)),
+                apart=tuple(profiles.levels_of(np.diff(np.sort(ends)[:followed]), profiles.MANY))
                 if in_turn
                 else None,
             )
@@ -509,11 +499,11 @@ def times_of(windows: Windows, kernel: int) -> dict[str, object]:
     last = (windows.begin + windows.active)[members]
     together = bool((earliest == latest).all())
     return {
-        "wavefronts": tuple(levels_of(sizes, MANY)),
+        "wavefronts": tuple(profiles.levels_of(sizes, profiles.MANY)),
         "open_windows": _most_open(windows.begin[members], ends),
-        "first": tuple(levels_of(delay[fresh], MANY)),
-        "following": tuple(levels_of(delay[~fresh], MANY)),
-        "tail": None if together else tuple(levels_of(ends - last, MANY)),
+        "first": tuple(profiles.levels_of(delay[fresh], profiles.MANY)),
+        "following": tuple(profiles.levels_of(delay[~fresh], profiles.MANY)),
+        "tail": None if together else tuple(profiles.levels_of(ends - last, profiles.MANY)),
     }
 
 

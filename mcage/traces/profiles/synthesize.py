@@ -13,23 +13,10 @@ from numpy.typing import NDArray
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.geometry import SliceGeometry
+from mcage.traces import profiles
 from mcage.traces.model import ALLOC, COLUMNS, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.profiles.drawn_contents import Writes, contents_drawn
 from mcage.traces.profiles.measures import role_of, step_of_writes
-from mcage.traces.profiles.profile import (
-    BEFORE,
-    LAST,
-    KernelProfile,
-    Launch,
-    Profile,
-    Register,
-    Value,
-    along,
-    chosen,
-    drawn,
-    read_profile,
-    spread,
-)
 from mcage.version import code_digest
 
 # Dispatch: which windows there are, when each begins and ends, and where it lies.
@@ -61,7 +48,7 @@ class Dispatched:
 
 
 def dispatched(
-    profile: Profile, work_groups: tuple[int, ...], random: np.random.Generator
+    profile: profiles.Profile, work_groups: tuple[int, ...], random: np.random.Generator
 ) -> Dispatched:
     """Dispatch the work-groups of all launches, one launch after the other.
 
@@ -104,9 +91,11 @@ def dispatched(
 class _Draws:
     """Draws for the work-groups of a kernel."""
 
-    def __init__(self, kernel: KernelProfile, groups: int, random: np.random.Generator) -> None:
+    def __init__(
+        self, kernel: profiles.KernelProfile, groups: int, random: np.random.Generator
+    ) -> None:
         def of_groups(levels: tuple[float, ...]) -> NDArray[np.int64]:
-            return whole(drawn(levels, spread(random, groups)), random)
+            return whole(profiles.drawn(levels, profiles.spread(random, groups)), random)
 
         self._kernel, self._done = kernel, 0
         self._most = max(1, kernel.open_windows)
@@ -121,10 +110,12 @@ class _Draws:
         self._share = np.empty(len(role))
         for number, of_role in enumerate(kernel.roles):
             members = np.flatnonzero(role == number)
-            self._share[members] = drawn(of_role.active, spread(random, len(members)))
+            self._share[members] = profiles.drawn(
+                of_role.active, profiles.spread(random, len(members))
+            )
         self._tail = None
         if kernel.tail is not None:
-            tails = drawn(kernel.tail, spread(random, len(role)))
+            tails = profiles.drawn(kernel.tail, profiles.spread(random, len(role)))
             self._tail = np.rint(tails).astype(np.int64)
 
     def launch(self, begin: int, lasting: "_Lasting") -> NDArray[np.int64]:
@@ -176,17 +167,19 @@ class _Lasting:
     """
 
     def __init__(
-        self, launch: Launch, groups: int, at_once: int, random: np.random.Generator
+        self, launch: profiles.Launch, groups: int, at_once: int, random: np.random.Generator
     ) -> None:
         self.groups = groups
-        deviation = drawn(launch.deviation, spread(random, groups))
-        self._active = along(launch.active, groups) * deviation
-        self._tail = along(launch.tail, groups)
+        deviation = profiles.drawn(launch.deviation, profiles.spread(random, groups))
+        self._active = profiles.along(launch.active, groups) * deviation
+        self._tail = profiles.along(launch.tail, groups)
         self._latest: float | None = None
         self._apart: list[float] = []
         if launch.apart is not None:
             followed = max(groups - at_once, 1)
-            self._apart = drawn(launch.apart, spread(random, followed - 1)).tolist()
+            self._apart = profiles.drawn(
+                launch.apart, profiles.spread(random, followed - 1)
+            ).tolist()
 
     def group(self, number: int, begin: int) -> tuple[float, int]:
         """Cycles to the last access of the work-group that begins, and from there to its release.
@@ -241,7 +234,7 @@ class Accesses:
 
 
 def accesses_of(
-    register: Register, active: NDArray[np.int64], random: np.random.Generator
+    register: profiles.Register, active: NDArray[np.int64], random: np.random.Generator
 ) -> Accesses:
     """Draw the accesses to a register.
 
@@ -255,7 +248,7 @@ def accesses_of(
         Where random numbers come from.
     """
     windows = len(active)
-    writes = whole(drawn(register.writes, spread(random, windows)), random)
+    writes = whole(profiles.drawn(register.writes, profiles.spread(random, windows)), random)
     kinds = _kinds(register, writes, random)
     number = np.broadcast_to(np.arange(kinds.shape[1]), kinds.shape)
     is_value = number <= writes[:, None]
@@ -281,24 +274,26 @@ def accesses_of(
 
 
 def _kinds(
-    register: Register, writes: NDArray[np.int64], random: np.random.Generator
+    register: profiles.Register, writes: NDArray[np.int64], random: np.random.Generator
 ) -> NDArray[np.int64]:
     """Kind of each value of each window: int64[windows, most writes + 1]."""
     most = int(writes.max(initial=0))
     kinds = np.zeros((len(writes), most + 1), np.int64)
     steps = step_of_writes(register.steps, most)
     for number in range(1, most + 1):
-        for step, is_step in ((steps[number], writes > number), (LAST, writes == number)):
+        for step, is_step in ((steps[number], writes > number), (profiles.LAST, writes == number)):
             members = np.flatnonzero(is_step)
             for before in np.unique(kinds[members, number - 1]):
                 followers = members[kinds[members, number - 1] == before]
                 indices, shares = _followers(register.values, int(before), int(step))
-                picked = chosen(shares, spread(random, len(followers)))
+                picked = profiles.chosen(shares, profiles.spread(random, len(followers)))
                 kinds[followers, number] = np.asarray(indices)[picked]
     return kinds
 
 
-def _followers(values: tuple[Value, ...], before: int, step: int) -> tuple[list[int], list[float]]:
+def _followers(
+    values: tuple[profiles.Value, ...], before: int, step: int
+) -> tuple[list[int], list[float]]:
     """Kinds of a step that may follow a kind, and their shares.
 
     Where none of that step was seen after the kind, all of the step may follow; where none of the
@@ -309,12 +304,12 @@ def _followers(values: tuple[Value, ...], before: int, step: int) -> tuple[list[
     if not seen:
         seen = {k: float(v.count) for k, v in enumerate(values) if v.step == step and v.count}
     if not seen:
-        seen = {k: 1.0 for k, v in enumerate(values) if v.step != BEFORE} or {0: 1.0}
+        seen = {k: 1.0 for k, v in enumerate(values) if v.step != profiles.BEFORE} or {0: 1.0}
     return list(seen), list(seen.values())
 
 
 def _begins(
-    register: Register,
+    register: profiles.Register,
     writes: NDArray[np.int64],
     is_value: NDArray[np.bool_],
     lives: NDArray[np.float64],
@@ -323,7 +318,7 @@ def _begins(
     """Time of each value's write, as a share of its window's active time; 0 of value 0."""
     windows = len(writes)
     parts = np.array(register.written)
-    of_windows = parts[(spread(random, windows) * len(parts)).astype(np.int64)]
+    of_windows = parts[(profiles.spread(random, windows) * len(parts)).astype(np.int64)]
     first, last = of_windows.min(axis=1), of_windows.max(axis=1)
     first = np.where(writes == 1, last, first)
     times = np.zeros(is_value.shape)
@@ -344,7 +339,7 @@ def _begins(
 
 
 def _lives(
-    register: Register,
+    register: profiles.Register,
     writes: NDArray[np.int64],
     kinds: NDArray[np.int64],
     is_value: NDArray[np.bool_],
@@ -366,7 +361,9 @@ def _lives(
                 members = members[
                     np.argsort(-elapsed[members] + 1e-9 * random.random(len(members)))
                 ]
-                places = (np.sort(spread(random, len(members))) * len(parts[kind])).astype(np.int64)
+                places = (np.sort(profiles.spread(random, len(members))) * len(parts[kind])).astype(
+                    np.int64
+                )
                 lives[members, number] = parts[kind][places]
         if number:
             elapsed += lives[:, number, 0]
@@ -375,7 +372,7 @@ def _lives(
 
 
 def _reads(
-    register: Register,
+    register: profiles.Register,
     kind: NDArray[np.int64],
     begin: NDArray[np.int64],
     life: NDArray[np.int64],
@@ -390,7 +387,7 @@ def _reads(
         members = np.flatnonzero((kind == index) & (counts > 0))
         last = last_reads[members]
         earlier = np.repeat(np.arange(len(members)), counts[members] - 1)
-        share = drawn(value.other_reads, spread(random, len(earlier)))
+        share = profiles.drawn(value.other_reads, profiles.spread(random, len(earlier)))
         read_values += [members, members[earlier]]
         cycles += [begin[members] + last, begin[members[earlier]] + np.rint(last[earlier] * share)]
     return np.concatenate(read_values), np.concatenate(cycles).astype(np.int64)
@@ -406,7 +403,7 @@ _AT_ONCE = 65536
 
 
 def synthesize(
-    profile: Profile, seed: int = 0, windows: int | None = None, cycles: int | None = None
+    profile: profiles.Profile, seed: int = 0, windows: int | None = None, cycles: int | None = None
 ) -> Trace:
     """Draw a trace.
 
@@ -452,7 +449,9 @@ def synthesize(
     return _trace(profile, seed, placed, parts, np.concatenate(contents))
 
 
-def _work_groups(profile: Profile, windows: int | None, cycles: int | None) -> tuple[int, ...]:
+def _work_groups(
+    profile: profiles.Profile, windows: int | None, cycles: int | None
+) -> tuple[int, ...]:
     """Work-groups of each launch."""
     in_profile = [
         launch.work_groups * float(np.mean(profile.kernels[launch.kernel].wavefronts))
@@ -502,8 +501,8 @@ def _events(
 
 
 def _writes(
-    registers: tuple[Register, ...], accesses: list[Accesses], masks: NDArray[np.uint64]
-) -> tuple[list[Value], Writes]:
+    registers: tuple[profiles.Register, ...], accesses: list[Accesses], masks: NDArray[np.uint64]
+) -> tuple[list[profiles.Value], Writes]:
     """Kinds of values of all registers of a role, and the writes of them."""
     kinds = [value for register in registers for value in register.values]
     starts = np.cumsum([0, *(len(register.values) for register in registers)])
@@ -516,7 +515,7 @@ def _writes(
 
 
 def _trace(
-    profile: Profile,
+    profile: profiles.Profile,
     seed: int,
     placed: Dispatched,
     parts: list[NDArray[np.uint64]],
@@ -618,7 +617,7 @@ def trace_of_profile(path: Path) -> Trace:
     content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
     key = f"trace of profile {content} {SEED} {code_digest()} {np.__version__}"
     arrays: dict[str, Any] = kept_on_disk(
-        key, lambda: _arrays(synthesize(read_profile(path), SEED))
+        key, lambda: _arrays(synthesize(profiles.read_profile(path), SEED))
     )
     about = json.loads(arrays.pop("about").tobytes())
     kernels = tuple(Kernel(*kernel) for kernel in about.pop("kernels"))

@@ -23,7 +23,7 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import LOCK_NAME, shard_folder, shard_name, write_shard
 from mcage.campaign.study import Study
-from mcage.cli.app import main
+from mcage.cli.main import main
 from mcage.errors import UserError
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity

@@ -232,7 +232,7 @@ def test_only_what_is_new_is_computed(few, whole):
 @pytest.mark.parametrize("chunk", [1, 3, 5])
 def test_chunk_by_chunk(chunk, few, tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "INSTANCES_PER_CHUNK", chunk)
-    monkeypatch.setattr("mcage.campaign.merge.INSTANCES_PER_CHUNK", chunk)
+    monkeypatch.setattr("mcage.campaign.finished.INSTANCES_PER_CHUNK", chunk)
     whole = run_campaign(Study(MANY, fake_campaign.compute), tmp_path / "whole.h5", 20)
     run_campaign(Study(MANY, fake_campaign.compute), few, 7)
     assert few.read_bytes() == whole.read_bytes()

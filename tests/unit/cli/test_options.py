@@ -466,7 +466,7 @@ def child(start, moment):
     start()
 
 def as_script():
-    from mcage.cli.app import main
+    from mcage.cli.main import main
     main()
 
 def as_module():
@@ -489,12 +489,12 @@ def test_the_entry_point_imports_nothing_that_takes_time():
     program = (
         "import sys\n"
         "before = set(sys.modules)\n"
-        "import mcage.cli.app\n"
+        "import mcage.cli.main\n"
         "print(*{*sys.modules} - before)"
     )
     line = [sys.executable, "-S", "-c", program]
     ran = subprocess.run(line, capture_output=True, text=True, env=searched_here(), check=True)
-    assert "mcage.cli.app" in ran.stdout.split()
+    assert "mcage.cli.main" in ran.stdout.split()
     assert not HEAVY & set(ran.stdout.split())
 
 

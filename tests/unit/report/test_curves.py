@@ -15,9 +15,9 @@ from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import Named, Setting
+from mcage.report.figures.canvas import FINENESS, LOOKS, Series, Sheet, looks_of
 from mcage.report.figures.lives import curve_of, draw, draw_survival_of_file, panel_of
 from mcage.report.figures.lives import figure_of as what_panels_share
-from mcage.report.figures.sheet import FINENESS, LOOKS, Series, Sheet, looks_of
 from mcage.stats.survival import CaseLives
 from mcage.techniques.catalogue import TECHNIQUES
 

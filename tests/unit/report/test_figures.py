@@ -23,8 +23,8 @@ from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
 from mcage.report.cases import savings_of_all
 from mcage.report.figures import distributions, energy, shifts
+from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.report.figures.energy import RATES, pareto
-from mcage.report.figures.sheet import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.report.presentation import figures_of
 from mcage.results.header import Code
 from mcage.results.reader import open_results, read_header

@@ -11,7 +11,7 @@ from places import ROOT
 from sweep_cases import small_spec
 
 from mcage.lifetime import EndCause
-from mcage.report.figures.sheet import Panel, ReportFigure, Series
+from mcage.report.figures.canvas import Panel, ReportFigure, Series
 from mcage.report.page.svg import (
     BACKGROUND,
     GRID,

@@ -20,15 +20,7 @@ from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.gpu.both.presentation import BothPresentation
-from mcage.report.tables.lives import summarize_draws
-from mcage.report.tables.lives import table_of_draws as draws_table
-from mcage.report.tables.summary import (
-    ChipSummary,
-    summarize_chips,
-    summarize_chips_of_file,
-    table_of_chips,
-)
-from mcage.report.tables.table import (
+from mcage.report.tables import (
     WIDTH_WITHOUT_TERMINAL,
     PlainConsole,
     ResultTable,
@@ -40,6 +32,14 @@ from mcage.report.tables.table import (
     print_table,
     remarks,
     sorted_by,
+)
+from mcage.report.tables.lives import summarize_draws
+from mcage.report.tables.lives import table_of_draws as draws_table
+from mcage.report.tables.summary import (
+    ChipSummary,
+    summarize_chips,
+    summarize_chips_of_file,
+    table_of_chips,
 )
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming, write_results

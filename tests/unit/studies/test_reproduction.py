@@ -13,7 +13,7 @@ from tables import each
 
 from mcage.geometry import GCN
 from mcage.replays.outcome import CellTimes
-from mcage.report.figures.sheet import WIDTHS_MM, inches
+from mcage.report.figures.canvas import WIDTHS_MM, inches
 from mcage.studies.reproduction import drawings
 from mcage.studies.reproduction.drawings import (
     LOOKS,

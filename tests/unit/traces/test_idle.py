@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tables import each
 from trace_strategies import ALL_LANES, alloc, pattern, read, release, trace_of, traces, write
 
-from mcage.cli.app import main
+from mcage.cli.main import main
 from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.engine import NumpyEngine

@@ -15,10 +15,7 @@ from mcage.errors import UserError
 from mcage.geometry import NVIDIA
 from mcage.traces import KERNELS, open_trace, validate_trace
 from mcage.traces.library import PROFILES, open_profile, path_of_bundled
-from mcage.traces.profiles.characterize import characterize
-from mcage.traces.profiles.drawn_contents import linked_lanes
-from mcage.traces.profiles.measures import MOST_STEPS, bits_of, step_of_writes, steps_of
-from mcage.traces.profiles.profile import (
+from mcage.traces.profiles import (
     PATTERNS,
     REGULAR,
     drawn,
@@ -27,6 +24,9 @@ from mcage.traces.profiles.profile import (
     profile_text,
     spread,
 )
+from mcage.traces.profiles.characterize import characterize
+from mcage.traces.profiles.drawn_contents import linked_lanes
+from mcage.traces.profiles.measures import MOST_STEPS, bits_of, step_of_writes, steps_of
 from mcage.traces.profiles.synthesize import synthesize
 
 BOUNDS = {

@@ -17,18 +17,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from mcage.traces.importing.nvidia import (
-    LANES,
-    PARTITIONS,
-    Launch,
-    Shown,
-    Warp,
-    Warps,
-    contents_of_list,
-    contents_of_row,
-    numbers_of,
-    rows_of,
-)
+from mcage.traces.importing import nvidia
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sass import ZERO, Instruction, instruction_of
 from mcage.traces.importing.sources import Enough, Options, Source
@@ -64,10 +53,10 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    warps = Warps(recording, after=options.values == "after")
+    warps = nvidia.Warps(recording, after=options.values == "after")
     why = "as --values says" if options.values else "CUTracer's default"
     recording.inferred["point"] = f"{options.values or 'before'} the instruction, {why}"
-    launches = map(Launch, count())
+    launches = map(nvidia.Launch, count())
     for source in sources:
         reader = _File(warps, source, launches, options.values)
         try:
@@ -81,12 +70,12 @@ def _read(sources: Sequence[Source], recording: Recording, options: Options) -> 
 class _File:
     """One file, while it is read: one launch, or several in versions before 2026-02-05."""
 
-    warps: Warps
+    warps: nvidia.Warps
     source: Source
-    launches: Iterator[Launch]
+    launches: Iterator[nvidia.Launch]
     values: str | None
     launch_id: int | None = None
-    running: dict[tuple[int, ...], Warp] = field(default_factory=dict)
+    running: dict[tuple[int, ...], nvidia.Warp] = field(default_factory=dict)
     instructions: dict[int, Instruction] = field(default_factory=dict)
     numbers: dict[tuple[bytes, bytes], list[int]] = field(default_factory=dict)
     first_warp: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -225,7 +214,7 @@ class _File:
         else:
             for register, row in zip(registers, rows, strict=True):
                 if register < ZERO:
-                    contents = contents_of_list(row)
+                    contents = nvidia.contents_of_list(row)
                     if contents is None:
                         self.unfit(number)
                     else:
@@ -260,7 +249,7 @@ class _File:
         if self.head is None:
             self.recording.skip("rows without the line that begins a record", self.source, number)
             return
-        contents = contents_of_row(line, len(self.rows))
+        contents = nvidia.contents_of_row(line, len(self.rows))
         if contents is None:
             self.recording.skip("rows that other output has damaged", self.source, number)
         self.rows.append(contents)
@@ -283,7 +272,7 @@ class _File:
         cta: tuple[int, int, int],
         warp_number: int,
         instruction: Instruction,
-        shown: Shown,
+        shown: nvidia.Shown,
     ) -> None:
         key = (*cta, warp_number)
         warp = self.running.get(key)
@@ -298,14 +287,14 @@ class _File:
         if instruction.ends:
             self.end(key)
 
-    def begin(self, cta: tuple[int, int, int], warp_number: int) -> Warp:
+    def begin(self, cta: tuple[int, int, int], warp_number: int) -> nvidia.Warp:
         launch = self.launch
         if launch.warps_of_cta:
             warp_in_cta = warp_number % launch.warps_of_cta
         else:
             warp_in_cta = max(warp_number - self.first_warp.setdefault(cta, warp_number), 0)
         facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "warp": warp_number}
-        place = Place(None, warp_in_cta % PARTITIONS)
+        place = Place(None, warp_in_cta % nvidia.PARTITIONS)
         group = launch.cta_number(cta)
         known = warp_in_cta if launch.block else None
         return self.warps.begin(launch, place, known, facts, group)
@@ -333,7 +322,7 @@ def _three(content: Any, least: int) -> tuple[int, int, int] | None:
 
 def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
     """Registers that the file names: `ZERO` and more for RZ, whose parts it calls 255, 0, 1."""
-    numbers = numbers_of(instruction, len(indices), of_memory=True) or []
+    numbers = nvidia.numbers_of(instruction, len(indices), of_memory=True) or []
     if [number & 0xFF for number in numbers] == list(indices):
         return numbers
     numbers = []
@@ -345,7 +334,7 @@ def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
 
 def _numbered(
     instruction: Instruction, indices: Sequence[Any], rows: Sequence[bytes | None]
-) -> Shown | None:
+) -> nvidia.Shown | None:
     """Rows by the registers that the file names."""
     if not len(indices) == len(rows) <= MOST_ROWS:
         return None
@@ -355,7 +344,7 @@ def _numbered(
     return {index: row for index, row in numbered if row is not None and index < ZERO}
 
 
-def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> Shown | None:
+def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvidia.Shown | None:
     """Rows of a version that does not number them, in which addresses have a row since 2026-02-11.
 
     Where it cannot be seen whether they have, the rows are not used.
@@ -365,11 +354,11 @@ def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> Shown
     addresses = sum(in_memory for _, in_memory in instruction.operands)
     others = len(instruction.operands) - addresses
     if not addresses:
-        return rows_of(instruction, rows, of_memory=False)
+        return nvidia.rows_of(instruction, rows, of_memory=False)
     moved = others * (instruction.moved or 0)
     if (instruction.moved is None and others) or len(rows) not in (moved, moved + addresses):
         return None
-    return rows_of(instruction, rows, of_memory=len(rows) > moved)
+    return nvidia.rows_of(instruction, rows, of_memory=len(rows) > moved)
 
 
 def _list(content: Any) -> list[Any]:
@@ -377,11 +366,11 @@ def _list(content: Any) -> list[Any]:
 
 
 def _contents(row: Any) -> bytes | None:
-    if not isinstance(row, list) or len(row) != LANES:
+    if not isinstance(row, list) or len(row) != nvidia.LANES:
         return None
     if not all(type(number) is int and 0 <= number < 1 << 32 for number in row):
         return None
-    return contents_of_list(b",".join(b"%d" % number for number in row))
+    return nvidia.contents_of_list(b",".join(b"%d" % number for number in row))
 
 
 FORMAT = Format("cutracer", "CUTracer's reg_trace", _recognises, _read)

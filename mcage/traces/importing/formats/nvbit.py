@@ -5,15 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcage.traces.importing.nvidia import (
-    PARTITIONS,
-    Launch,
-    Warp,
-    Warps,
-    contents_of_row,
-    place_on_sms,
-    rows_of,
-)
+from mcage.traces.importing import nvidia
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sass import instruction_of
 from mcage.traces.importing.sources import Enough, Options, Source
@@ -52,15 +44,15 @@ class _Log:
 
     recording: Recording
     launches: int = 0
-    waiting: deque[Launch] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
-    running: dict[tuple[int, ...], Warp] = field(default_factory=dict)
+    waiting: deque[nvidia.Launch] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
+    running: dict[tuple[int, ...], nvidia.Warp] = field(default_factory=dict)
     fresh: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
     rows: list[bytes | None] = field(default_factory=list)
     head: tuple[int, re.Match[bytes]] | None = None
     groups: dict[tuple[int, int], list[Window]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        self.warps = Warps(self.recording, after=False)
+        self.warps = nvidia.Warps(self.recording, after=False)
 
     def read(self, source: Source) -> None:
         self.source = source
@@ -86,7 +78,7 @@ class _Log:
         if self.head is None:
             self.recording.skip("rows without the line that begins a record", self.source, number)
             return
-        contents = contents_of_row(line, len(self.rows))
+        contents = nvidia.contents_of_row(line, len(self.rows))
         if contents is None:
             self.recording.skip("rows that other output has damaged", self.source, number)
         self.rows.append(contents)
@@ -106,7 +98,7 @@ class _Log:
         numbers = [int(match[group]) for group in range(2, 9)]
         grid, block = tuple(numbers[:3]), tuple(numbers[3:6])
         if all(grid) and all(block) and numbers[6]:
-            launch = Launch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
+            launch = nvidia.Launch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
             self.launches += 1
             self.waiting.append(launch)
             self.fresh.append((self.warps.time + EARLY_RECORDS, launch.number))
@@ -124,7 +116,7 @@ class _Log:
         if warp is None:
             return
         instruction = instruction_of(match[5].decode("utf-8", "replace"))
-        shown = rows_of(instruction, rows, of_memory=False)
+        shown = nvidia.rows_of(instruction, rows, of_memory=False)
         if shown is None:
             self.recording.skip("records whose rows do not fit the SASS", self.source, number)
             shown = {}
@@ -132,7 +124,7 @@ class _Log:
         if instruction.ends:
             self.end(key)
 
-    def begin(self, number: int, key: tuple[int, ...]) -> Warp | None:
+    def begin(self, number: int, key: tuple[int, ...]) -> nvidia.Warp | None:
         """Open the window of a new warp, which belongs to the oldest launch that waits for it."""
         if not self.launches:
             self.recording.skip("records before the line of any kernel", self.source, number)
@@ -152,14 +144,14 @@ class _Log:
         if launch.complete:
             self.waiting.remove(launch)
         facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "hardware_warp": hardware_warp}
-        place = Place(None, hardware_warp % PARTITIONS)
+        place = Place(None, hardware_warp % nvidia.PARTITIONS)
         warp = self.warps.begin(launch, place, warp_in_cta, facts, group)
         self.running[key] = warp
         if warp.window.number >= 0:
             self.groups[launch.number, group].append(warp.window)
         return warp
 
-    def warp_in_cta(self, launch: Launch, group: int, hardware_warp: int) -> int:
+    def warp_in_cta(self, launch: nvidia.Launch, group: int, hardware_warp: int) -> int:
         """Its slot counted within the CTA, as slots of a CTA follow one another."""
         windows = self.groups.get((launch.number, group), ())
         taken = {window.facts["warp_in_cta"] for window in windows}
@@ -180,7 +172,7 @@ class _Log:
 
     def finish(self) -> None:
         """Say which SM each CTA was on, and what was concluded."""
-        place_on_sms(self.recording, self.groups.values())
+        nvidia.place_on_sms(self.recording, self.groups.values())
         self.warps.say_what_was_concluded()
         recording = self.recording
         recording.inferred["place"] = (

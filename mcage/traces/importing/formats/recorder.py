@@ -13,21 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mcage.traces.importing.nvidia import (
-    BEGINS,
-    EXITS,
-    GRANULARITY,
-    LANES,
-    MAGIC,
-    PARTITIONS,
-    READS,
-    WRITES,
-    Launch,
-    Packet,
-    RecordingFile,
-    Row,
-    leave_out,
-)
+from mcage.traces.importing import nvidia
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sources import Options, Source
 from mcage.traces.importing.windows import Origin, Place, Window
@@ -35,7 +21,7 @@ from mcage.traces.importing.windows import Origin, Place, Window
 BETWEEN_LAUNCHES = 1000
 """Cycles between two launches, instead of those that the program waited."""
 
-_ALL = (1 << LANES) - 1
+_ALL = (1 << nvidia.LANES) - 1
 
 
 @dataclass(slots=True)
@@ -54,13 +40,13 @@ _Lives = dict[int, dict[tuple[int, int], _Life]]
 
 
 def _recognises(source: Source) -> bool:
-    return source.head.startswith(MAGIC)
+    return source.head.startswith(nvidia.MAGIC)
 
 
 def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    recording.has_lanes(LANES)
-    recording.granularity = GRANULARITY
-    files = [RecordingFile(source) for source in sources]
+    recording.has_lanes(nvidia.LANES)
+    recording.granularity = nvidia.GRANULARITY
+    files = [nvidia.RecordingFile(source) for source in sources]
     marks = [file for file in files if not file.has_values]
     values = [file for file in files if file.has_values]
     if len(marks) > 1 or len(values) != 1:
@@ -103,7 +89,7 @@ class _Clock:
     free: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     offset: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def time(self, packet: Packet) -> int:
+    def time(self, packet: nvidia.Packet) -> int:
         key = packet.launch, packet.sm
         offset = self.offset.get(key)
         if offset is None:
@@ -115,12 +101,12 @@ class _Clock:
         return time
 
 
-def _lives(file: RecordingFile) -> _Lives:
+def _lives(file: nvidia.RecordingFile) -> _Lives:
     """When every warp began and ended."""
     lives: _Lives = defaultdict(dict)
     clock = _Clock()
     for packet, _ in file.packets(marks_alone=True):
-        if packet.kind in (BEGINS, EXITS):
+        if packet.kind in (nvidia.BEGINS, nvidia.EXITS):
             launch = file.launch_of(packet)
             time = clock.time(packet)
             of_launch = lives[launch.number]
@@ -139,7 +125,7 @@ class _Plan:
     lives: dict[tuple[int, int, int], tuple[_Life, _Life]]
 
 
-def _plan(marks: RecordingFile, values: RecordingFile, recording: Recording) -> _Plan:
+def _plan(marks: nvidia.RecordingFile, values: nvidia.RecordingFile, recording: Recording) -> _Plan:
     """Find for each warp whose values are known a warp among the marks."""
     wanted, given = _lives(marks), _lives(values)
     lives: dict[tuple[int, int, int], tuple[_Life, _Life]] = {}
@@ -174,7 +160,7 @@ def _plan(marks: RecordingFile, values: RecordingFile, recording: Recording) -> 
 @dataclass
 class _Warp:
     window: Window
-    launch: Launch
+    launch: nvidia.Launch
     exists: int
     exited: int = 0
     from_life: _Life | None = None
@@ -193,7 +179,9 @@ class _Warp:
 class _Values:
     """A recording of values, while it is read."""
 
-    def __init__(self, file: RecordingFile, recording: Recording, plan: _Plan | None) -> None:
+    def __init__(
+        self, file: nvidia.RecordingFile, recording: Recording, plan: _Plan | None
+    ) -> None:
         self.file, self.recording, self.plan = file, recording, plan
         self.clock = _Clock()
         self.running: dict[tuple[int, int, int], _Warp | None] = {}
@@ -211,11 +199,11 @@ class _Values:
             if warp is None:
                 continue
             time = warp.time(time)
-            if packet.kind == WRITES:
+            if packet.kind == nvidia.WRITES:
                 self.write(warp, packet, time, contents)
-            elif packet.kind == READS:
+            elif packet.kind == nvidia.READS:
                 self.reads(warp, packet, time)
-            elif packet.kind == EXITS:
+            elif packet.kind == nvidia.EXITS:
                 warp.exited |= packet.mask
                 if warp.exited & warp.exists == warp.exists:
                     self.recording.close_window(warp.window, time)
@@ -248,7 +236,7 @@ class _Values:
     def sm(warp: _Warp) -> int:
         return warp.window.place.unit or 0
 
-    def begin(self, packet: Packet, time: int) -> _Warp | None:
+    def begin(self, packet: nvidia.Packet, time: int) -> _Warp | None:
         """Open a window, or not, if nothing says when its warp ran."""
         launch = self.file.launch_of(packet)
         lives: tuple[_Life | None, _Life | None] = (None, None)
@@ -274,13 +262,13 @@ class _Values:
             time if to_life is None else to_life.begin,
             launch.allocated,
             Origin(launch.kernel, launch.number, packet.cta),
-            Place(sm, slot % PARTITIONS),
+            Place(sm, slot % nvidia.PARTITIONS),
             lanes=exists.bit_count(),
             facts=facts,
         )
         return _Warp(window, launch, exists, 0, *lives)
 
-    def write(self, warp: _Warp, packet: Packet, time: int, contents: bytes) -> None:
+    def write(self, warp: _Warp, packet: nvidia.Packet, time: int, contents: bytes) -> None:
         register = packet.where & 0xFF
         row = self.row(packet)
         if register not in row.written:
@@ -304,14 +292,14 @@ class _Values:
             values = np.frombuffer(contents, "<u4")[_lanes_of(mask)].tobytes()
         self.recording.write(warp.window, time, register, mask, values)
 
-    def reads(self, warp: _Warp, packet: Packet, time: int) -> None:
+    def reads(self, warp: _Warp, packet: nvidia.Packet, time: int) -> None:
         row = self.row(packet)
         if not row.known:
-            leave_out(self.recording, row.name, self.file.source, self.file.line)
+            nvidia.leave_out(self.recording, row.name, self.file.source, self.file.line)
         for register in row.read:
             self.recording.read(warp.window, time, register)
 
-    def row(self, packet: Packet) -> Row:
+    def row(self, packet: nvidia.Packet) -> nvidia.Row:
         known = self.file.instructions.get(packet.where >> 8)
         if known is None:
             self.file.fail(f"instruction {packet.where >> 8} has no line")
