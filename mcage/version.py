@@ -80,6 +80,9 @@ ONLY_ASK_AND_PRINT = (
     "report",
     "stats",
     "studies",
+    "presentation",
+    "presentation.py",
+    "figures.py",
     "data/differences.toml",
     "data/references.toml",
     "data/sensitivity.toml",
@@ -87,10 +90,8 @@ ONLY_ASK_AND_PRINT = (
 """Folders and files without influence on what a sweep writes."""
 
 DECIDE_WHEN_TO_STOP = (
-    "stats/precision.py",
     "stats/survival.py",
     "stats/estimates.py",
-    "stats/wording.py",
 )
 """Of these folders, what a stopping rule asks."""
 
@@ -168,8 +169,7 @@ def deciding_sources() -> list[str]:
 
 
 def _decides(name: str) -> bool:
-    folder = name.partition("/")[0]
-    return name in DECIDE_WHEN_TO_STOP or not {name, folder} & set(ONLY_ASK_AND_PRINT)
+    return name in DECIDE_WHEN_TO_STOP or not {name, *name.split("/")} & set(ONLY_ASK_AND_PRINT)
 
 
 def _sources() -> Iterator[str]:

@@ -14,7 +14,6 @@ from mcage.report.comparison import (
     Line,
     compare_cases,
     keys_of,
-    lines_of,
     refuse_unmeant,
     spec_differences,
     study_lines,
@@ -114,7 +113,7 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
 
 def _lines(case: grids.GridCase, other: grids.GridCase) -> list[Line]:
     if "case" in case.results.coords:
-        return lines_of(compare_cases(case.results, other.results))
+        return compare_cases(case.results, other.results).lines
     return study_lines(_compared(case), _compared(other), paired=True)
 
 

@@ -250,7 +250,8 @@ def _other_table(
     which: TableOptions,
 ) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
-    from mcage.report.tables import lives, summary
+    from mcage.report.tables import lives
+    from mcage.sweep.presentation.summary import summarize_chips_of_file, table_of_chips
 
     if which.causes:
         return lives.summarize_causes_of_file, lives.table_of
@@ -260,8 +261,8 @@ def _other_table(
         ages = which.rate_at
         return partial(lives.summarize_rates_of_file, ages_years=ages), lives.table_of_rates
     count, spare = which.slices_per_chip, which.spare_slices or 0
-    summarize = partial(summary.summarize_chips_of_file, slices_per_chip=count, spare_slices=spare)
-    return summarize, summary.table_of_chips
+    summarize = partial(summarize_chips_of_file, slices_per_chip=count, spare_slices=spare)
+    return summarize, table_of_chips
 
 
 def _show_lines(
@@ -323,7 +324,7 @@ def _show_comparison(
     files: Sequence[Path], pair: tuple[str, str], names: Mapping[str, str], form: FormOptions
 ) -> None:
     """Show two cases die by die."""
-    from mcage.report.comparison import compare_in_file, compare_in_files, table_of
+    from mcage.report.comparison import compare_in_file, compare_in_files, lines_by_key, table_of
     from mcage.report.tables import renamed
     from mcage.stats.estimates import plain
 
@@ -331,7 +332,7 @@ def _show_comparison(
         compare_in_files(files, *pair) if len(files) > 1 else compare_in_file(files[0], *pair)
     )
     if form.json:
-        print_json(plain(compared))
+        print_json(plain(compared) | {"lines": lines_by_key(compared.lines)})
         return
     first, second = (renamed(label, names) for label in (compared.first, compared.second))
     print_in_form(table_of(replace(compared, first=first, second=second)), form)

@@ -88,8 +88,8 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     from mcage.report.tables import console, print_table, renamed_in
     from mcage.report.tables.lives import summarize_draws_of_file
     from mcage.report.tables.lives import table_of_draws as draws_table_of
-    from mcage.report.tables.summary import summarize_file, table_of
     from mcage.results.reader import read_header
+    from mcage.sweep.presentation.summary import summarize_file, table_of
 
     header = read_header(path)
     tables = [table_of(summarize_file(path))]

@@ -1,7 +1,8 @@
 """Energy, area and slowdown of a technique, from the events that a replay counts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -445,3 +446,23 @@ def slowdown(
         * ones,
         lds=penalties.lds.unhidden_cycles * spilled / cycles,
     )
+
+
+def savings_of_all(case: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    """Energy saving of each slice over a conventional one at the technology's nominal Vdd.
+
+    A slice that is dead on arrival fails its first test at the low Vdd. It is taken to be used as a
+    conventional slice at the nominal Vdd, which saves nothing.
+
+    Parameters
+    ----------
+    case : mapping of str to ndarray [instance]
+        With ``life_years`` and ``energy_saving_nominal``.
+
+    Returns
+    -------
+    ndarray of float [instance]
+        Fractions; NaN for all slices if the energy of any that worked is unknown.
+    """
+    saving = np.where(case["life_years"] > 0, case["energy_saving_nominal"], 0.0)
+    return np.where(np.isnan(saving).any(), np.nan, saving)

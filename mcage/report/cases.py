@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
@@ -16,7 +15,6 @@ from mcage.lifetime import EndCause
 from mcage.plain_text import shown, visible
 from mcage.results.header import Header
 from mcage.results.reader import open_results
-from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
 
 Numbers = TypeVar("Numbers")
@@ -39,27 +37,6 @@ def lives_of(case: xr.Dataset) -> CaseLives:
         cause=cause,
         horizon_years=float(case["epoch_end_years"][-1]),
     )
-
-
-def savings_of_all(case: xr.Dataset) -> Floats:
-    """Energy saving of each slice over a conventional one at the technology's nominal Vdd.
-
-    A slice that is dead on arrival fails its first test at the low Vdd. It is taken to be used as a
-    conventional slice at the nominal Vdd, which saves nothing.
-
-    Parameters
-    ----------
-    case : xarray.Dataset
-        A case of a results file with ``life_years`` and ``energy_saving_nominal``.
-
-    Returns
-    -------
-    ndarray of float [instance]
-        Fractions; NaN for all slices if the energy of any that worked is unknown.
-    """
-    worked = case["life_years"].values > 0
-    saving = np.where(worked, case["energy_saving_nominal"].values, 0.0)
-    return np.where(np.isnan(saving).any(), np.nan, saving)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
-from mcage.lifetime import TRANSISTORS
 from mcage.plain_text import shortened, shown
 from mcage.report import tables
 from mcage.report.cases import CASE_KEYS, Condition, find_case, labels_of, lives_of, places_where
-from mcage.results.header import Header
+from mcage.results.header import OLDEST_STUDY, Header, header_class
+from mcage.results.measures import Measure
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, plus_minus, with_bounds
 from mcage.stats.paired import (
@@ -163,6 +163,26 @@ def _is_within(key: str, section: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A quantity under two cases.
+
+    Parameters
+    ----------
+    key, name : str
+        Its name for programs and for people, with the unit.
+    scale : float
+        What makes a value that of the name's unit, such as 100 for percent of a fraction.
+    means : PairedMeans or ApartMeans
+        Its means.
+    """
+
+    key: str
+    name: str
+    scale: float
+    means: PairedMeans | ApartMeans
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Differences between two cases on the same dies.
 
@@ -177,20 +197,11 @@ class Comparison:
         Dies.
     horizon_years : float
         End of the simulated time.
-    life_to_horizon_years : PairedMeans
-        Years lived up to the horizon; their mean is the restricted mean survival time (RMST).
     outliving : Outliving
         How often each case outlives the other.
-    max_dvth_mv : dict of str to PairedMeans
-        By transistor: largest threshold shift of the slice at the end of its life or at the
-        horizon, mV; at different ages where lives differ.
-    max_dvth_mv_at_equal_age : dict of str to PairedMeans
-        The same at the end of the last epoch that the die survives in both cases.
-    spill_rate : PairedMeans
-        Share of register writes that go to the LDS.
-    energy_saving_nominal : PairedMeans
-        Energy saved over a conventional slice at the technology's nominal Vdd, as a fraction of the
-        energy of that slice.
+    lines : list of Line
+        The measures of the study that are compared, and those that are known by epoch also at the
+        end of the last epoch that the die survives in both cases (``..._at_equal_age``).
     differences : tuple of Difference
         In what the specs of the two differ, where they are of two files.
     """
@@ -199,13 +210,14 @@ class Comparison:
     second: str
     instances: int
     horizon_years: float
-    life_to_horizon_years: PairedMeans
     outliving: Outliving
-    max_dvth_mv: dict[str, PairedMeans]
-    max_dvth_mv_at_equal_age: dict[str, PairedMeans]
-    spill_rate: PairedMeans
-    energy_saving_nominal: PairedMeans
+    lines: list[Line]
     differences: tuple[Difference, ...] = ()
+
+    @property
+    def means(self) -> dict[str, PairedMeans | ApartMeans]:
+        """Means of the lines by key."""
+        return {line.key: line.means for line in self.lines}
 
 
 def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
@@ -234,34 +246,38 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
 def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
     """Compare two cases on the same dies; shifts at equal age only if they have the same epochs."""
     lives, other_lives = lives_of(case), lives_of(other)
-
-    def both(name: str) -> tuple[Floats, Floats]:
-        return case[name].values, other[name].values
-
-    dvth = both("max_dvth_mv")
-    ends, other_ends = both("epoch_end_years")
-    aged = []
-    if np.array_equal(ends, other_ends):
-        lived_under_both = np.minimum(lives.years, other_lives.years)
-        aged = [_at_age(of, ends, lived_under_both) for of in both("epoch_max_dvth_mv")]
+    ends, other_ends = case["epoch_end_years"].values, other["epoch_end_years"].values
+    lived_under_both = np.minimum(lives.years, other_lives.years)
+    lines, aged = [], []
+    for measure in _compared(case):
+        means = compare_means(_by_instance(measure, case), _by_instance(measure, other))
+        lines.append(Line(measure.key, measure.name, measure.scale, means))
+        if measure.by_epoch and np.array_equal(ends, other_ends):
+            name, place = measure.by_epoch
+            first, second = (
+                _at_age(of[name].values[..., place], ends, lived_under_both) for of in (case, other)
+            )
+            means = compare_means(first, second)
+            words = measure.name.replace("at the end of life", "at equal age")
+            aged.append(Line(f"{measure.key}_at_equal_age", words, measure.scale, means))
     return Comparison(
         first=lives.label,
         second=other_lives.label,
         instances=lives.years.size,
         horizon_years=lives.horizon_years,
-        life_to_horizon_years=compare_means(lives.years, other_lives.years),
         outliving=outliving(lives.years, lives.died, other_lives.years, other_lives.died),
-        max_dvth_mv={
-            name: compare_means(dvth[0][:, i], dvth[1][:, i]) for i, name in enumerate(TRANSISTORS)
-        },
-        max_dvth_mv_at_equal_age={
-            name: compare_means(aged[0][:, i], aged[1][:, i])
-            for i, name in enumerate(TRANSISTORS)
-            if aged
-        },
-        spill_rate=compare_means(*both("spill_rate")),
-        energy_saving_nominal=compare_means(*both("energy_saving_nominal")),
+        lines=[*lines, *aged],
     )
+
+
+def _compared(case: xr.Dataset) -> list[Measure]:
+    """Measures of the study of a case that are compared."""
+    measures = header_class(str(case.attrs.get("study", OLDEST_STUDY))).measures
+    return [measure for measure in measures if measure.compared]
+
+
+def _by_instance(measure: Measure, case: xr.Dataset) -> Floats:
+    return measure.values({name: case[name].values for name in measure.variables})
 
 
 def compare_in_file(path: Path, first: str, second: str) -> Comparison:
@@ -363,13 +379,13 @@ def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr
 
 
 def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floats:
-    """Values at the last end of an epoch that is not after an age: [instance, transistor].
+    """Values at the last end of an epoch that is not after an age: [instance].
 
     NaN where no epoch ends before.
     """
     epoch = np.searchsorted(ends_years, age_years, side="right") - 1
     values: Floats = epoch_values[np.arange(epoch.size), np.maximum(epoch, 0)]
-    return np.where(epoch[:, None] >= 0, values, np.nan)
+    return np.where(epoch >= 0, values, np.nan)
 
 
 # The table of a comparison: a line for each quantity of two cases, and what one gains.
@@ -379,37 +395,6 @@ NOTE = "dVth, spill rate, energy: on dies that worked at all under A and B"
 
 NOTE_ON_STUDIES = "lives are counted up to the horizon"
 """What must be known of the quantities of other studies."""
-
-QUANTITIES = {
-    "life_to_horizon_years": ("RMST up to the horizon [years]", 1.0),
-    "max_dvth_t0_mv": ("dVth T0 at the end of life [mV]", 1.0),
-    "max_dvth_t1_mv": ("dVth T1 at the end of life [mV]", 1.0),
-    "max_dvth_t0_mv_at_equal_age": ("dVth T0 at equal age [mV]", 1.0),
-    "max_dvth_t1_mv_at_equal_age": ("dVth T1 at equal age [mV]", 1.0),
-    "spill_rate": ("spill rate [%]", 100.0),
-    "energy_saving_nominal": ("energy saving vs. the technology's nominal Vdd [%]", 100.0),
-}
-"""Quantities of sweeps: name for people, and what makes a value that of the name's unit."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A quantity under two cases.
-
-    Parameters
-    ----------
-    key, name : str
-        Its name for programs and for people, with the unit.
-    scale : float
-        What makes a value that of the name's unit, such as 100 for percent of a fraction.
-    means : PairedMeans or ApartMeans
-        Its means.
-    """
-
-    key: str
-    name: str
-    scale: float
-    means: PairedMeans | ApartMeans
 
 
 @dataclass(frozen=True)
@@ -434,26 +419,13 @@ class Pair:
     file: Path | None = None
 
 
-def lines_of(comparison: Comparison) -> list[Line]:
-    """Quantities of two cases of sweeps."""
-    ends, aged = comparison.max_dvth_mv, comparison.max_dvth_mv_at_equal_age
-    means = {
-        "life_to_horizon_years": comparison.life_to_horizon_years,
-        **{f"max_dvth_{name.lower()}_mv": of for name, of in ends.items()},
-        **{f"max_dvth_{name.lower()}_mv_at_equal_age": of for name, of in aged.items()},
-        "spill_rate": comparison.spill_rate,
-        "energy_saving_nominal": comparison.energy_saving_nominal,
-    }
-    return [Line(key, *QUANTITIES[key], of) for key, of in means.items()]
-
-
 def table_of(comparison: Comparison) -> tables.ResultTable:
     """Table of two cases of sweeps: a line for each quantity, and how often each outlives."""
     return pairs_table(
         f"A: {comparison.first}\nB: {comparison.second}\n"
         + "".join(f"  differs: {difference}\n" for difference in comparison.differences)
         + f"{comparison.instances} instances, horizon {comparison.horizon_years:g} years",
-        [Pair("", lines_of(comparison), comparison.outliving)],
+        [Pair("", comparison.lines, comparison.outliving)],
         NOTE,
     )
 
@@ -741,23 +713,17 @@ def _selected(
 def _slices_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
     if paired:
         comparison = compare_cases(case, other)
-        return Pair(label, lines_of(comparison), comparison.outliving)
-    first, second = _values_of(case), _values_of(other)
-    return Pair(
-        label,
-        [Line(key, *QUANTITIES[key], compare_apart(first[key], second[key])) for key in first],
-    )
-
-
-def _values_of(case: xr.Dataset) -> dict[str, Floats]:
-    """Values of a case of a sweep by instance, for each quantity that is compared."""
-    shifts = case["max_dvth_mv"].values
-    return {
-        "life_to_horizon_years": lives_of(case).years,
-        **{f"max_dvth_{name.lower()}_mv": shifts[:, i] for i, name in enumerate(TRANSISTORS)},
-        "spill_rate": case["spill_rate"].values,
-        "energy_saving_nominal": case["energy_saving_nominal"].values,
-    }
+        return Pair(label, comparison.lines, comparison.outliving)
+    lines = [
+        Line(
+            measure.key,
+            measure.name,
+            measure.scale,
+            compare_apart(_by_instance(measure, case), _by_instance(measure, other)),
+        )
+        for measure in _compared(case)
+    ]
+    return Pair(label, lines)
 
 
 def _study_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
@@ -834,5 +800,12 @@ def as_json(comparison: FileComparison) -> dict[str, Any]:
     fields: dict[str, Any] = plain(comparison)
     for pair, of in zip(fields["pairs"], comparison.pairs, strict=True):
         del pair["file"]
-        pair["lines"] = {line.key: {"name": line.name} | plain(line.means) for line in of.lines}
+        pair["lines"] = lines_by_key(of.lines)
     return fields
+
+
+def lines_by_key(lines: Sequence[Line]) -> dict[str, Any]:
+    """Lines as plain values by their keys."""
+    from mcage.stats.estimates import plain
+
+    return {line.key: {"name": line.name} | plain(line.means) for line in lines}

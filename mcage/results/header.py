@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from mcage.plain_text import shown
+from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
 
@@ -99,6 +100,9 @@ class Header(ABC):
 
     command: ClassVar[str] = ""
     """Command line that computes the study, but for spec and output; empty where there is none."""
+
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    """Numbers that the study says of each of its cases."""
 
     presentation: ClassVar[str] = ""
     """How the study is shown: the `mcage.report.presentation.Presentation`, as ``module:NAME``.

@@ -7,7 +7,7 @@ are trusted.
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -33,7 +33,6 @@ from mcage.spec.cost_constants import (
 )
 from mcage.spec.keys import Option, UsedIf
 from mcage.spec.workload_mix import canonical_mix
-from mcage.stats.estimates import known_name
 from mcage.variation.scenarios import GROWING_MODES, NO_ARRAYS, ArraySize, scenario
 
 if TYPE_CHECKING:
@@ -568,18 +567,9 @@ class Stopping(Section):
     ]
     """Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a sweep ends
     before --instances."""
-    of: Annotated[
-        Literal["median_life", "b10_life", "life_to_horizon", "max_dvth", "spill_rate"],
-        Option("--of QUANTITY"),
-    ] = "median_life"
+    of: Annotated[Name, Option("--of QUANTITY")] = "median_life"
     """Quantity that --rel-ci looks at: median_life, b10_life, rmst (mean life up to the horizon),
     max_dvth or spill_rate."""
-
-    @field_validator("of", mode="before")
-    @classmethod
-    def _as_called_here(cls, name: Any) -> Any:
-        known = get_args(cls.model_fields["of"].annotation)
-        return known_name(name, known) if isinstance(name, str) else name
 
     @model_validator(mode="before")
     @classmethod

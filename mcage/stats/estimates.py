@@ -91,7 +91,7 @@ ROUNDING = 1e-9
 
 
 SAME = (("rmst", "mean_life", "life_to_horizon", "life_to_horizon_years", "rmst_years"),)
-"""Names of a quantity in several places, which all mean the same: users may type any of them."""
+"""Names that a quantity has had: users may type any of them for the first."""
 
 
 def known_name(name: str, known: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -10,13 +10,15 @@ from typing import Any, ClassVar
 
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, EndCause
+from mcage.plain_text import shortened
 from mcage.results.header import INSTANCE, Header, StoppingRule
-from mcage.results.variable import Coordinate, Quantity, Sample, Variable, flags_of
+from mcage.results.measures import Measure, quantities_of
+from mcage.results.variable import Coordinate, Quantity, Variable, flags_of
 from mcage.spec import SweepSpec
 from mcage.spec.draws import check_key
 from mcage.spec.sections import faults_of
-from mcage.stats.estimates import Estimate, life, with_bounds
-from mcage.stats.survival import Precision, mean_precision, quantile_precision
+from mcage.stats.estimates import known_name
+from mcage.sweep.measures import MEASURES
 from mcage.variation.scenarios import scenario
 
 # What a sweep writes: each variable of its results files, declared once.
@@ -303,10 +305,15 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
     Raises
     ------
     UserError
-        Slices are not independent, so that intervals over slices must not be relied on.
+        There is no such quantity; or slices are not independent, so that intervals over slices
+        must not be relied on.
     """
     if spec.stopping is None:
         return None
+    names = dict.fromkeys(measure.stops for measure in SweepHeader.measures if measure.stops)
+    of = known_name(spec.stopping.of, names)
+    if of not in names:
+        raise UserError(f"stopping.of = {shortened(of)}: must be one of {', '.join(names)}")
     slices, sigma_volts = spec.faults.slices_per_chip, spec.faults.sigma_die_volts
     dies_differ = any(
         (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
@@ -318,76 +325,7 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
             "differ: slices are not independent, and their intervals too narrow to stop by; leave "
             "it out, or set faults.slices_per_chip = 1"
         )
-    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
-
-
-def quantities(cases: Sequence[str], horizon_years: float) -> dict[str, Quantity]:
-    """What a sweep may be stopped by; named as in the JSON of the tables, without the unit.
-
-    Parameters
-    ----------
-    cases : sequence of str
-        Labels of the cases.
-    horizon_years : float
-        Age at which lives are censored, years.
-    """
-
-    def years(estimate: Estimate) -> str:
-        return f"{life(estimate, horizon_years)} years"
-
-    quantiles = {"median_life": 0.5, "b10_life": 0.1}
-    return {
-        **{name: _life_quantile(fraction, cases, years) for name, fraction in quantiles.items()},
-        "life_to_horizon": _in_each(
-            cases,
-            ("life_years",),
-            lambda case: {"": mean_precision(case["life_years"])},
-            years,
-        ),
-        "max_dvth": _in_each(
-            cases,
-            ("max_dvth_mv",),
-            lambda case: {
-                name: mean_precision(case["max_dvth_mv"][:, place])
-                for place, name in enumerate(TRANSISTORS)
-            },
-            lambda estimate: f"{with_bounds(estimate)} mV",
-        ),
-        "spill_rate": _in_each(
-            cases,
-            ("spill_rate",),
-            lambda case: {"": mean_precision(case["spill_rate"])},
-            lambda estimate: f"{with_bounds(estimate, 100.0)} %",
-        ),
-    }
-
-
-def _life_quantile(
-    fraction: float, cases: Sequence[str], in_words: Callable[[Estimate], str]
-) -> Quantity:
-    def of_case(case: Sample) -> dict[str, Precision]:
-        died = case["end_cause"] != EndCause.CENSORED
-        return {"": quantile_precision(case["life_years"], died, fraction)}
-
-    return _in_each(cases, ("life_years", "end_cause"), of_case, in_words)
-
-
-def _in_each(
-    cases: Sequence[str],
-    variables: tuple[str, ...],
-    of_case: Callable[[Sample], dict[str, Precision]],
-    in_words: Callable[[Estimate], str],
-) -> Quantity:
-    """A quantity of each case; ``of_case`` takes arrays [instance, ...] of a single case."""
-
-    def precisions(sample: Sample) -> dict[str, Precision]:
-        labelled: dict[str, Precision] = {}
-        for place, label in enumerate(cases):
-            parts = of_case({name: array[place] for name, array in sample.items()})
-            labelled |= {f"{label} {part}".rstrip(): value for part, value in parts.items()}
-        return labelled
-
-    return Quantity(variables, precisions, in_words)
+    return StoppingRule(spec.stopping.rel_ci, of, slices)
 
 
 @dataclass(frozen=True)
@@ -456,6 +394,7 @@ class SweepHeader(Header):
     technique_names: tuple[tuple[str, str], ...] = ()
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
+    measures: ClassVar[tuple[Measure, ...]] = MEASURES
     presentation: ClassVar[str] = "mcage.sweep.presentation:SweepPresentation"
 
     def __post_init__(self) -> None:
@@ -508,7 +447,7 @@ class SweepHeader(Header):
     @property
     def quantities(self) -> Mapping[str, Quantity]:
         """What a sweep may be stopped by."""
-        return quantities([case.label for case in self.cases], self.horizon_years)
+        return quantities_of(self.measures, [case.label for case in self.cases], self.horizon_years)
 
     @property
     def horizon_years(self) -> float:

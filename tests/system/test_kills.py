@@ -301,7 +301,7 @@ def wait_for_handlers(pid):
     ("line", "files"),
     [
         (("rare", "--technique", "rrcd", "--vdd", "0.45", "--age", "3"), set()),
-        (("sensitivity", "--technique", "rrcd", "--of", "mean_life", "--out", "s.csv"), set()),
+        (("sensitivity", "--technique", "rrcd", "--of", "rmst", "--out", "s.csv"), set()),
         (("reproduce", "--out", "."), set()),
     ],
 )

@@ -117,7 +117,7 @@ def test_the_wheel_works_in_an_empty_environment(built, tmp_path):
     with zipfile.ZipFile(built[1]) as packed:
         packed.extractall(site)
     take_code_over(site)
-    lines = ["import sys, mcage.cli.app as m"]
+    lines = ["import sys, mcage.cli.main as m"]
     lines += [
         f"sys.argv = ['mcage', *{list(command)!r}]\ntry: m.main()\nexcept SystemExit as end: "
         "assert not end.code, sys.argv"

@@ -3,7 +3,6 @@
 import io
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import fake_campaign
@@ -20,8 +19,8 @@ from mcage.report.cases import find_case
 from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
 from mcage.report.tables.lives import CauseSummary
 from mcage.report.tables.lives import table_of as causes_table
-from mcage.report.tables.summary import CaseSummary, summarize_file, table_of
 from mcage.stats.estimates import Estimate, plain
+from mcage.sweep.presentation.summary import CaseSummary, summarize_file, table_of
 
 
 def summary(**fields):
@@ -40,7 +39,9 @@ def summary(**fields):
         "median_life_years": Estimate(6.4321, 6.3, 6.55),
         "censored_share": Estimate(0.025, 0.02, 0.03),
         "dead_on_arrival": Estimate(0.2, 0.18, 0.22),
-        "max_dvth_mv": {"T0": Estimate(66.687, 66.4, 66.974), "T1": Estimate(40.0, 39.0, 41.0)},
+        "rmst_years": Estimate(6.1, 6.0, 6.2),
+        "max_dvth_t0_mv": Estimate(66.687, 66.4, 66.974),
+        "max_dvth_t1_mv": Estimate(40.0, 39.0, 41.0),
         "spill_rate": Estimate(0.01234, 0.0120, 0.01268),
         "slowdown": Estimate(0.0037, 0.0036, 0.0038),
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
@@ -174,7 +175,7 @@ def test_the_widest_table_is_whole():
     causes = {name: Estimate(0.225, 0.22, 0.23) for name in summary().end_cause_share}
     wide = summary(technique="rrcd+rc+rar", end_cause_share=causes)
     low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
-    shown = printed(wide, replace(low, technique="rrcd+rc+rar", end_cause_share=causes))
+    shown = printed(wide, CaseSummary(low, technique="rrcd+rc+rar", end_cause_share=causes))
     assert "…" not in shown
     assert shown.count("delay 22.5 %, faulty entry 22.5 %, no home 22.5 %, spill limit 22.5 %") == 2
 
@@ -201,8 +202,8 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
     for index, case in enumerate(summaries):
         assert case.instances == instances
         dvth = arrays["max_dvth_mv"][index].mean(axis=0)
-        assert case.max_dvth_mv["T0"].value == pytest.approx(dvth[0])
-        assert case.max_dvth_mv["T1"].value == pytest.approx(dvth[1])
+        assert case.max_dvth_t0_mv.value == pytest.approx(dvth[0])
+        assert case.max_dvth_t1_mv.value == pytest.approx(dvth[1])
         for name in ("spill_rate", "slowdown", "energy_saving", "energy_saving_nominal"):
             assert getattr(case, name).value == pytest.approx(arrays[name][index].mean())
         alive = arrays["end_cause"][index] == 0
@@ -268,7 +269,8 @@ def test_a_comparison_says_what_the_arrays_say(path, arrays):
         "rrcd dvfs common 0.8/0.419 V",
     )
     first, second = arrays["life_years"][1:]
-    lives = result["life_to_horizon_years"]
+    lines = result["lines"]
+    lives = lines["rmst_years"]
     assert lives["dies"] == result["instances"] == 100
     assert lives["difference"]["value"] == pytest.approx((first - second).mean())
     assert lives["difference"]["lower"] < (first - second).mean() < lives["difference"]["upper"]
@@ -277,21 +279,22 @@ def test_a_comparison_says_what_the_arrays_say(path, arrays):
     assert result["outliving"]["unknown"]["value"] == ((first == 10) & (second == 10)).mean()
     first, second = arrays["max_dvth_mv"][1:, :, 1]
     expected = pytest.approx((first - second).mean(), abs=1e-6)  # single precision
-    assert result["max_dvth_mv"]["T1"]["difference"]["value"] == expected
+    assert lines["max_dvth_t1_mv"]["difference"]["value"] == expected
     first, second = arrays["spill_rate"][1:]
-    assert result["spill_rate"]["first"]["value"] == pytest.approx(first.mean())
+    assert lines["spill_rate"]["first"]["value"] == pytest.approx(first.mean())
 
 
 def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arrays):
-    result = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")["max_dvth_mv_at_equal_age"]
+    result = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
+    line = result["lines"]["max_dvth_t0_mv_at_equal_age"]
     differences = []
     for die in range(100):
         whole = int(arrays["life_years"][1:, die].min() // 2)  # epochs of two years
         if whole:
             first, second = arrays["epoch_max_dvth_mv"][1:, die, whole - 1, 0]
             differences.append(first - second)
-    assert result["T0"]["dies"] == len(differences) < 100
-    assert result["T0"]["difference"]["value"] == pytest.approx(np.mean(differences))
+    assert line["dies"] == len(differences) < 100
+    assert line["difference"]["value"] == pytest.approx(np.mean(differences))
 
 
 def test_the_comparison_is_printed(path):

@@ -145,8 +145,11 @@ def test_values_that_contradict_each_other(here, command):
         (["--tolerance", "0.2"], "tolerance = 0.2: mode varius rejects no map"),
         (["--fault-mode", "varius-selected", "--sigma-die", "0.01"], "sigma_die_volts = 0.01"),
         (["--technique", "rrcd", "--technique", "rrcd"], "techniques = ['rrcd', 'rrcd']"),
-        (["--rel-ci", "0.1", "--of", "median"], "stopping.of = 'median': input should be '"),
-        (["--rel-ci", "0.1", "--of", "life"], "'median_life', 'b10_life', 'life_to_horizon', 'max"),
+        (
+            ["--rel-ci", "0.1", "--of", "median"],
+            "stopping.of = 'median': must be one of b10_life, ",
+        ),
+        (["--rel-ci", "0.1", "--of", "life"], "b10_life, median_life, rmst, max"),
         (
             ["--rel-ci", "0.1", "--slices-per-chip", "4", "--sigma-die", "0.01"],
             "stopping.rel_ci = 0.1: 4 slices share each die, and dies differ",

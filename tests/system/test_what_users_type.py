@@ -427,11 +427,11 @@ def test_rare_events_and_studies_refuse_it_too():
     with pytest.raises(UserError, match=words):
         failure_probability(spec, 0.0, 10, engine=engine())
     with pytest.raises(UserError, match=words):
-        SensitivityStudy(spec, QUANTITIES["mean_life"], engine())
+        SensitivityStudy(spec, QUANTITIES["rmst"], engine())
 
 
 def test_a_study_may_vary_what_turns_out_not_to_matter():
     spec = rare_spec_of("baseline", instances=3)
-    study = SensitivityStudy(spec, QUANTITIES["mean_life"], engine())
+    study = SensitivityStudy(spec, QUANTITIES["rmst"], engine())
     base, changed = study.values([{}, {"registers.lds_rows": 0}])
     assert np.array_equal(base, changed)

@@ -89,7 +89,10 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
         "stats/estimates.py",
         "techniques/catalogue.py",
     } <= names
-    assert not {"cli/show.py", "report/tables/summary.py", "studies/reproduction/table.py"} & names
+    assert (
+        not {"cli/show.py", "sweep/presentation/summary.py", "studies/reproduction/table.py"}
+        & names
+    )
     assert not {"data/published.csv", "data/sensitivity.toml", "data/differences.toml"} & names
     assert all(name.endswith((".py", ".cu", ".cuh", ".toml")) for name in names)
 
@@ -101,7 +104,7 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
         ("kernels/select.cu", True),
         ("data/variation.toml", True),
         ("cli/show.py", False),
-        ("report/figures/survival.py", False),
+        ("report/figures/lives.py", False),
     ],
 )
 def test_the_digest_follows_the_sources(name, matters, tmp_path, monkeypatch):

@@ -323,8 +323,8 @@ def test_indices_of_a_shift_follow_its_closed_form():
             ("guardband=0.1..0.6", "shift_factor=0.5..1.5"),
             "median_life lies beyond the horizon of 10 years, and indices of lives cut there",
         ),
-        ("mean_life", ("guardband=0.1..0.2",), "two or more are needed"),
-        ("mean_life", ("guardband=0.1..0.2", "lds_rows=0,32"), "a choice has no Sobol' index"),
+        ("rmst", ("guardband=0.1..0.2",), "two or more are needed"),
+        ("rmst", ("guardband=0.1..0.2", "lds_rows=0,32"), "a choice has no Sobol' index"),
         ("survival", ("shift_factor=0.9..1", "temperature=350..355"), "is 0 whatever the param"),
     ],
 )
@@ -460,7 +460,7 @@ def test_json_csv_and_figures(tmp_path):
         "--out",
         str(tmp_path / "indices.json"),
         "--of",
-        "mean_life",
+        "rmst",
     )
     indices = json.loads((tmp_path / "indices.json").read_text())
     assert {index["parameter"]["name"] for index in indices["indices"]} == {
@@ -469,7 +469,7 @@ def test_json_csv_and_figures(tmp_path):
     }
     for method, suffix in (("one-at-a-time", "png"), ("sobol", "svg")):
         path = tmp_path / f"figure.{suffix}"
-        of = ["--of", "mean_life", "--samples", "2", "--method", method, "--out", str(path)]
+        of = ["--of", "rmst", "--samples", "2", "--method", method, "--out", str(path)]
         result = run(*options, *of)
         assert result.exit_code == 0, result.output
         assert path.stat().st_size > 1000
@@ -487,7 +487,7 @@ def test_the_list_has_every_shipped_parameter():
     ("arguments", "message"),
     [
         (["--method", "morris"], "method morris: choose from one-at-a-time, sobol"),
-        (["--of", "life"], "of life: choose from median_life, mean_life,"),
+        (["--of", "life"], "of life: choose from median_life, rmst,"),
         (["--samples", "100"], "samples = 100: a power of two is needed"),
         (["--out", "study.xlsx"], "cannot write study.xlsx: its name must end in .json, .csv,"),
         (["--out", "nowhere/study.csv"], "there is no folder nowhere"),

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
+from mcage.costs.energy import savings_of_all
 from mcage.lifetime import WRITE_KINDS
-from mcage.report.cases import Named, Setting, by_setting, identities, lives_of, savings_of_all
+from mcage.report.cases import Named, Setting, by_setting, identities, lives_of
 from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
 from mcage.report.figures.lives import NEVER_WORK
@@ -87,7 +88,7 @@ def numbers_of(case: xr.Dataset) -> Worth:
     lives = lives_of(case)
     return Worth(
         vdd_volts=float(case["vdd_volts"]),
-        saving=mean(100 * savings_of_all(case)),
+        saving=mean(100 * savings_of_all({name: case[name].values for name in VARIABLES})),
         years=mean(lives.years),
         works_when_new=_percent_of(lives.years > 0),
         works_at_horizon=_percent_of(~lives.died),

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from mcage.errors import UserError
 from mcage.plain_text import csv_text, shown, visible, visible_lines
+from mcage.results.measures import Measure
 from mcage.stats.estimates import DASH, Estimate, known_name, life
 
 # The terminal that tables are printed on.
@@ -297,6 +298,16 @@ def ages(
         for age, horizon in zip(estimated, horizons_years, strict=True)
     )
     return Column(key, heading, cells, primary=primary)
+
+
+def measured(measure: Measure, summaries: Sequence[Mapping[str, Any]]) -> Column:
+    """Column of a measure, of summaries that have its estimate and ``horizon_years``."""
+    of = [(summary[measure.key], summary["horizon_years"]) for summary in summaries]
+    cells = tuple(
+        Cell(measure.written(estimate, horizon), *vars(estimate).values())
+        for estimate, horizon in of
+    )
+    return Column(measure.key, measure.heading, cells, primary=measure.primary)
 
 
 def span(values: Sequence[Number]) -> str:

@@ -158,7 +158,7 @@ class DrawsSummary:
         End of the simulated time.
     median_life_years : Decomposition
         Age at which half of the slices are dead; infinity where that lies beyond the horizon.
-    life_to_horizon_years : Decomposition
+    rmst_years : Decomposition
         Mean of the years before the horizon (RMST).
     max_dvth_mv : Decomposition
         Mean of the largest threshold shift of a slice, over the slices that worked at all, mV.
@@ -171,7 +171,7 @@ class DrawsSummary:
     draws: int
     horizon_years: float
     median_life_years: Decomposition
-    life_to_horizon_years: Decomposition
+    rmst_years: Decomposition
     max_dvth_mv: Decomposition
     share_of_life: Estimate
 
@@ -206,7 +206,7 @@ def _summarize_case_draws(case: xr.Dataset, draw: np.ndarray) -> DrawsSummary:
         draws=np.unique(draw).size,
         horizon_years=lives.horizon_years,
         median_life_years=quantile_by_draw(lives.years, lives.died, draw),
-        life_to_horizon_years=mean_by_draw(lives.years, draw),
+        rmst_years=mean_by_draw(lives.years, draw),
         max_dvth_mv=mean_by_draw(case["max_dvth_mv"].values.max(axis=1), draw),
         share_of_life=share_of_constants(lives.years, draw),
     )
@@ -262,9 +262,9 @@ def table_of_draws(
                 ),
             ),
             *_means(
-                "life_to_horizon_years",
+                "rmst_years",
                 "RMST\n[years]",
-                [summary.life_to_horizon_years for summary in summaries],
+                [summary.rmst_years for summary in summaries],
                 primary=True,
             ),
             *_means("max_dvth_mv", "largest dVth\n[mV]", [s.max_dvth_mv for s in summaries]),

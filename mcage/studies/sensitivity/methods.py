@@ -520,14 +520,14 @@ def _value(study: SensitivityStudy, dies: Floats) -> float:
     if np.isinf(value):
         raise UserError(
             f"{quantity.name} lies beyond the horizon of {horizon:g} years, and indices of lives "
-            "cut there would be of the cut; give a longer --horizon, or ask for mean_life, which "
+            "cut there would be of the cut; give a longer --horizon, or ask for rmst, which "
             "is defined up to the horizon"
         )
     if np.isnan(dies).any() and quantity.changes:
         raise UserError(
             f"{np.count_nonzero(np.isnan(dies))} of {dies.size} dies die before the horizon of "
             f"{horizon:g} years: {quantity.name} would be of the others only; give a shorter "
-            "--horizon, or ask for mean_life"
+            "--horizon, or ask for rmst"
         )
     if np.isnan(value):
         raise UserError(f"no die has a {quantity.name}")

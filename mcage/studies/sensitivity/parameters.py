@@ -406,7 +406,7 @@ QUANTITIES = {
             lambda arrays: np.where(_died(arrays), _lives(arrays), np.inf),
             is_median=True,
         ),
-        Quantity("mean_life", "years", _lives),
+        Quantity("rmst", "years", _lives),
         Quantity(
             "survival",
             "%",

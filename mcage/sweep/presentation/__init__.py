@@ -8,10 +8,10 @@ import xarray as xr
 
 from mcage.report.cases import Condition, names_in
 from mcage.report.presentation import Assumptions, Presentation, Words
-from mcage.report.tables import ResultTable, summary
-from mcage.report.tables.summary import CaseSummary
+from mcage.report.tables import ResultTable
 from mcage.results.header import Header
 from mcage.sweep.header import SweepHeader
+from mcage.sweep.presentation.summary import CaseSummary, summarize, summarize_file, table_of
 from mcage.sweep.presentation.words import assumptions_of, outcomes, simulated
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ class SweepPresentation(Presentation):
 
     def summarize(self, results: xr.Dataset) -> list[CaseSummary]:
         """Summaries of all cases, in the order of the file."""
-        return summary.summarize(results)
+        return summarize(results)
 
     def summarize_file(self, path: Path, where: Sequence[Condition] = ()) -> list[CaseSummary]:
         """Summaries of the cases that fulfil all conditions, read one by one."""
-        return summary.summarize_file(path, where)
+        return summarize_file(path, where)
 
     def table_of(self, summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ResultTable:
         """Table of the cases, of several files where their paths are given."""
-        return summary.table_of(summaries, files)
+        return table_of(summaries, files)
 
     def figures(
         self, header: Header, results: xr.Dataset, sheet: "Sheet"

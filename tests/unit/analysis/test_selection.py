@@ -15,7 +15,7 @@ import mcage
 from mcage.campaign.run import run_campaign
 from mcage.lifetime import EndCause
 from mcage.report.comparison import compare
-from mcage.results import reader
+from mcage.results import lazy_store
 from mcage.results.writer import conforming, write_results
 from mcage.stats.paired import compare_means
 
@@ -211,13 +211,13 @@ def test_parts_of_a_cube_are_those_of_the_whole(results, place):
 
 
 def test_a_cube_reads_what_is_asked_for(results, monkeypatch):
-    read, part_of = [], reader._StoredArray._part
+    read, part_of = [], lazy_store._StoredArray._part
 
     def part(stored, key):
         read.append((stored._name, key))
         return part_of(stored, key)
 
-    monkeypatch.setattr(reader._StoredArray, "_part", part)
+    monkeypatch.setattr(lazy_store._StoredArray, "_part", part)
     cube = results.mcage.cube()
     read = [asked for asked in read if "instance" in results[asked[0]].dims]
     assert not read
@@ -258,7 +258,7 @@ def pairs(file_of):
 def test_differences_are_those_of_the_comparison(pairs):
     frame = pairs.mcage.paired(FIRST, SECOND).set_index("quantity")
     expected = compare(pairs, FIRST, SECOND)
-    row, means = frame.loc["life_to_horizon_years"], expected.life_to_horizon_years
+    row, means = frame.loc["rmst_years"], expected.means["rmst_years"]
     assert row["dies"] == 60
     for name in ("first", "second", "difference", "ratio"):
         estimate = getattr(means, name)
@@ -266,7 +266,7 @@ def test_differences_are_those_of_the_comparison(pairs):
         assert row[f"{name}_lower"] == estimate.lower
         assert row[f"{name}_upper"] == estimate.upper
     assert row["variance_reduction"] == means.variance_reduction
-    assert frame.loc["spill_rate", "difference"] == expected.spill_rate.difference.value
+    assert frame.loc["spill_rate", "difference"] == expected.means["spill_rate"].difference.value
     lives = pairs.mcage.outliving(FIRST, SECOND)
     assert lives["first"][0] == expected.outliving.first.value
     assert lives["p_value"][0] == expected.outliving.p_value

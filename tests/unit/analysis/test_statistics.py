@@ -20,10 +20,10 @@ from mcage.analysis.grid import DependentSlicesWarning
 from mcage.campaign.run import run_campaign
 from mcage.report.tables import csv_of
 from mcage.report.tables.lives import summarize_rates_of_file
-from mcage.report.tables.summary import summarize_file, table_of
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
 from mcage.stats.survival import cumulative_incidence, life_quantile
+from mcage.sweep.presentation.summary import summarize_file, table_of
 
 INSTANCES = 120
 LABELS = [case.label for case in campaign().cases]

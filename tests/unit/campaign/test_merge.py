@@ -27,9 +27,9 @@ from mcage.cli.main import main
 from mcage.errors import UserError
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.report.tables.summary import summarize_chips_of_file
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
+from mcage.sweep.presentation.summary import summarize_chips_of_file
 from mcage.version import Code
 
 

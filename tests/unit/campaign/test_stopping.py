@@ -21,7 +21,6 @@ from mcage.lifetime import EndCause
 from mcage.results.header import StoppingRule
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Stopping
 from mcage.stats.estimates import Estimate
 from mcage.stats.survival import Precision
 from mcage.sweep.header import SweepHeader, stopping_rule
@@ -105,7 +104,14 @@ def test_every_quantity_can_stop_it(of, tmp_path):
 
 
 def test_the_spec_knows_the_quantities():
-    assert CAMPAIGN.quantities.keys() == set(Stopping.model_fields["of"].annotation.__args__)
+    """And another name is refused, with those that there are."""
+    for name in CAMPAIGN.quantities:
+        spec = SweepSpec(stopping={"rel_ci": 0.1, "of": name})
+        assert stopping_rule(spec) == StoppingRule(0.1, name)
+    for wrong in ("median", "life_years"):
+        spec = SweepSpec(stopping={"rel_ci": 0.1, "of": wrong})
+        with pytest.raises(UserError, match=rf"stopping.of = '{wrong}': must be one of .*rmst"):
+            stopping_rule(spec)
 
 
 # ---- whatever happens on the way ---------------------------------------------------------------
@@ -274,7 +280,7 @@ def test_cases_that_cannot_become_tighter_keep_no_sweep_from_stopping(tmp_path):
         arrays["spill_rate"][1] = np.nan
         return arrays
 
-    for of, known in (("median_life", 2), ("spill_rate", 1), ("life_to_horizon", 2)):
+    for of, known in (("median_life", 2), ("spill_rate", 1), ("rmst", 2)):
         campaign = fake_campaign.campaign(instances=700, stopping=StoppingRule(0.25, of))
         out = run_campaign(Study(campaign, compute), tmp_path / f"{of}.h5", 1000)
         said = read_header(out).stopped

@@ -15,13 +15,13 @@ from sweep_cases import small_spec
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
+from mcage.costs.energy import savings_of_all
 from mcage.engines.interface import fault_free_maps
 from mcage.gpu.both.figures import draw as draw_both
 from mcage.gpu.both.study import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
-from mcage.report.cases import savings_of_all
 from mcage.report.figures import distributions, energy, shifts
 from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.report.figures.energy import RATES, pareto

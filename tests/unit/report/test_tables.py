@@ -35,15 +35,15 @@ from mcage.report.tables import (
 )
 from mcage.report.tables.lives import summarize_draws
 from mcage.report.tables.lives import table_of_draws as draws_table
-from mcage.report.tables.summary import (
+from mcage.results.reader import open_results
+from mcage.results.writer import conforming, write_results
+from mcage.stats.estimates import Estimate, plain, plus_minus
+from mcage.sweep.presentation.summary import (
     ChipSummary,
     summarize_chips,
     summarize_chips_of_file,
     table_of_chips,
 )
-from mcage.results.reader import open_results
-from mcage.results.writer import conforming, write_results
-from mcage.stats.estimates import Estimate, plain, plus_minus
 
 NAN, INF = math.nan, math.inf
 LIVES = [Estimate(1234.5, 1200.25, 1250.75), Estimate(INF, 9.5, INF), Estimate(NAN, NAN, NAN)]
@@ -157,7 +157,7 @@ def test_lines_are_sorted_with_the_unknown_last():
 
 
 def test_a_column_is_found_by_any_name_of_its_quantity():
-    rmst = estimates("life_to_horizon_years", "RMST\n[years]", SHIFTS, plus_minus)
+    rmst = estimates("rmst_years", "RMST\n[years]", SHIFTS, plus_minus)
     shown = ResultTable("", "", (names("case", "case", ["a", "b", "c"]), rmst))
     for key in ("rmst", "mean_life", "life_to_horizon"):
         assert [cell.text for cell in sorted_by(shown, key).columns[0].cells] == ["c", "a", "b"]
@@ -251,7 +251,7 @@ def test_cases_of_the_same_label_are_named_by_their_files(files, tmp_path):
     label = CASES[RRCD].label
     compared = json.loads(show(here, there, "--json", "--compare", here, there).stdout)
     assert (compared["first"], compared["second"]) == (f"{label} of {here}", f"{label} of {there}")
-    assert compared["life_to_horizon_years"]["difference"]["value"] == 0
+    assert compared["lines"]["rmst_years"]["difference"]["value"] == 0
     with pytest.raises(UserError, match=r"case 'rrcd' may be .*2\.h5|1\.h5.*: give more of"):
         show(here, there, "--compare", "rrcd", there)
 
@@ -276,7 +276,7 @@ def test_only_dies_of_both_are_compared(files, tmp_path):
     assert compared["instances"] == len(ids)
     years = fake_campaign.compute(0, 30)["life_years"]
     difference = years[BASELINE, ids].mean() - years[DVFS, ids].mean()
-    assert compared["life_to_horizon_years"]["difference"]["value"] == pytest.approx(difference)
+    assert compared["lines"]["rmst_years"]["difference"]["value"] == pytest.approx(difference)
     shown = show(files[1], partial)
     assert f"{partial}: PARTIAL: 13 of 40 instances are missing (0-2, 10-19)" in shown.output
     assert "27 to 30 instances per case" in shown.output

@@ -31,7 +31,7 @@ from mcage.gpu.gating.study import AGE, POLICY
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
-from mcage.results import reader, writer
+from mcage.results import lazy_store, writer
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Coordinate, dimension_sizes
 from mcage.results.writer import conforming, write_results
@@ -432,13 +432,13 @@ def test_arrays_attributes_and_their_order_are_those_of_xarray(opened_twice):
 
 
 def test_only_what_is_asked_for_is_read(long_file, monkeypatch):
-    read, part_of = [], reader._StoredArray._part
+    read, part_of = [], lazy_store._StoredArray._part
 
     def part(stored, key):
         read.append((stored._name, key))
         return part_of(stored, key)
 
-    monkeypatch.setattr(reader._StoredArray, "_part", part)
+    monkeypatch.setattr(lazy_store._StoredArray, "_part", part)
     with open_results(long_file) as opened:
         read.clear()  # labels of dimensions are read at once
         life = opened["life_years"].isel(case=1, instance=slice(3, 5))

@@ -140,7 +140,7 @@ FIELDS = {
             {},
             {"of": "spill_rate"},
             *({"rel_ci": wrong} for wrong in (0, 1, -0.01, 5, *NO_NUMBERS)),
-            *({"rel_ci": 0.01, "of": wrong} for wrong in ("", "median", "life_years", 1, [])),
+            *({"rel_ci": 0.01, "of": wrong} for wrong in ("", 1, [])),
             {"rel_ci": 0.01, "at_least": 500},
         ),
     ),

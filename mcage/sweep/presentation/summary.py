@@ -1,7 +1,7 @@
 """The tables of a sweep: a line for each case, and the lives of chips of several slices."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,12 @@ import xarray as xr
 
 from mcage.costs import Technology
 from mcage.errors import UserError
-from mcage.lifetime import TRANSISTORS, EndCause
 from mcage.report import tables
-from mcage.report.cases import CAUSES, Condition, Setting, lives_of, savings_of_all, summarized
+from mcage.report.cases import CAUSES, Condition, Setting, lives_of, summarized
 from mcage.spec.sections import costs_of, faults_of
-from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, plus_minus, proportion
+from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, percent, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
+from mcage.sweep.header import SweepHeader
 from mcage.variation.scenarios import scenario
 
 __all__ = [
@@ -28,84 +28,27 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class CaseSummary:
-    """Estimates of a case, as its line of the table has them.
+class CaseSummary(dict[str, Any]):
+    """What the table says of a case, by key, and as attributes.
 
-    Lives and causes of death are those of all slices. Quantities that only a working slice has are
-    means over the slices that worked at all, which are not dead on arrival.
-
-    Parameters
-    ----------
-    label, technique, environment, scenario, vdd_volts, highest_vdd_volts
-        The case, and the lowest and highest supply voltage at which its slices work.
-    voltages : str
-        Supply voltage at each operating point of its environment, with the unit.
-    instances : int
-        Number of slices.
-    worked : int
-        Number of slices that worked at all.
-    horizon_years : float
-        End of the simulated time.
-    b10_life_years, median_life_years : Estimate
-        Ages at which a tenth and half of the slices are dead; infinity where that lies beyond the
-        horizon.
-    censored_share : Estimate
-        Share of the lives that reach the horizon.
-    dead_on_arrival : Estimate
-        Share of the slices that never work.
-    max_dvth_mv : dict of str to Estimate
-        By transistor: mean of the largest threshold shift of a slice, mV. This mean and the next
-        four are over the slices that worked at all.
-    spill_rate : Estimate
-        Mean share of register writes that go to the LDS.
-    slowdown : Estimate
-        Mean extra execution time, as a fraction of that of a conventional slice.
-    energy_saving : Estimate
-        Mean saving over a conventional slice that does the same work at the same operating points,
-        as a fraction of the energy of that slice.
-    energy_saving_nominal : Estimate
-        Mean saving over a conventional slice that does the same work at ``nominal_vdd_volts``, as
-        a fraction of the energy of that slice.
-    energy_saving_of_all : Estimate
-        The same over all slices: those that are dead on arrival run as conventional slices at
-        ``nominal_vdd_volts``, and save nothing.
-    technology : Technology
-        Constants of the energy.
-    nominal_vdd_volts : float
-        Nominal supply voltage of the technology, V.
-    end_cause_share : dict of str to Estimate
-        Share of all lives, by cause of death.
+    Its keys are those of `mcage.sweep.measures.MEASURES`, each with an `Estimate`, and
+    ``label``, ``technique``, ``environment``, ``scenario``, ``vdd_volts``, ``highest_vdd_volts``
+    (lowest and highest supply voltage at which its slices work), ``voltages`` (that at each
+    operating point, with the unit), ``instances``, ``worked`` (slices that worked at all),
+    ``horizon_years``, ``technology`` and ``nominal_vdd_volts`` (of the constants of the energy),
+    ``end_cause_share`` (share of all lives by cause of death).
     """
 
-    label: str
-    technique: str
-    environment: str
-    scenario: str
-    vdd_volts: float
-    highest_vdd_volts: float
-    voltages: str
-    instances: int
-    worked: int
-    horizon_years: float
-    b10_life_years: Estimate
-    median_life_years: Estimate
-    censored_share: Estimate
-    dead_on_arrival: Estimate
-    max_dvth_mv: dict[str, Estimate]
-    spill_rate: Estimate
-    slowdown: Estimate
-    energy_saving: Estimate
-    energy_saving_nominal: Estimate
-    energy_saving_of_all: Estimate
-    technology: Technology
-    nominal_vdd_volts: float
-    end_cause_share: dict[str, Estimate]
+    def __getattr__(self, key: str) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(key) from None
 
     @property
     def few_worked(self) -> bool:
         """Whether less than half of the slices worked, so that means over these are of the best."""
-        return 0 < self.worked < self.instances / 2
+        return bool(0 < self.worked < self.instances / 2)
 
 
 def summarize(results: xr.Dataset) -> list[CaseSummary]:
@@ -127,11 +70,9 @@ def summarize(results: xr.Dataset) -> list[CaseSummary]:
 
 
 def _summarize_case(case: xr.Dataset, technology: Technology) -> CaseSummary:
-    cause = case["end_cause"].values
-    died = cause != EndCause.CENSORED
-    dvth = case["max_dvth_mv"].values
-    count = cause.size
-    worked = int(np.count_nonzero(case["life_years"].values > 0))
+    needed = {name for measure in SweepHeader.measures for name in measure.variables}
+    sample = {name: case[name].values for name in needed}
+    cause = sample["end_cause"]
     return CaseSummary(
         label=str(case["case"].item()),
         technique=str(case["technique"].item()),
@@ -140,23 +81,14 @@ def _summarize_case(case: xr.Dataset, technology: Technology) -> CaseSummary:
         vdd_volts=float(case["vdd_volts"]),
         highest_vdd_volts=float(case["highest_vdd_volts"]),
         voltages=Setting.of(case).voltages,
-        instances=count,
-        worked=worked,
+        instances=cause.size,
+        worked=int(np.count_nonzero(sample["life_years"] > 0)),
         horizon_years=float(case["epoch_end_years"][-1]),
-        b10_life_years=life_quantile(case["life_years"].values, died, 0.1),
-        median_life_years=life_quantile(case["life_years"].values, died),
-        censored_share=proportion(int(np.count_nonzero(~died)), count),
-        dead_on_arrival=proportion(count - worked, count),
-        max_dvth_mv={name: mean(dvth[:, i]) for i, name in enumerate(TRANSISTORS)},
-        spill_rate=mean(case["spill_rate"].values),
-        slowdown=mean(case["slowdown"].values),
-        energy_saving=mean(case["energy_saving"].values),
-        energy_saving_nominal=mean(case["energy_saving_nominal"].values),
-        energy_saving_of_all=mean(savings_of_all(case)),
+        **{measure.key: measure.estimate(sample) for measure in SweepHeader.measures},
         technology=technology,
         nominal_vdd_volts=technology.nominal_vdd_volts,
         end_cause_share={
-            name: proportion(int(np.count_nonzero(cause == value)), count)
+            name: proportion(int(np.count_nonzero(cause == value)), cause.size)
             for value, name in CAUSES.items()
         },
     )
@@ -212,7 +144,7 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ta
         columns=(
             *tables.file_column(files),
             *_cases(summaries),
-            *_quantities(summaries, nominal_vdd),
+            *_columns(summaries, nominal_vdd),
         ),
     )
 
@@ -253,80 +185,28 @@ def _cases(summaries: Sequence[CaseSummary]) -> tuple[tables.Column, ...]:
     )
 
 
-def _quantities(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[tables.Column, ...]:
-    """Columns of estimates."""
-    horizons = [summary.horizon_years for summary in summaries]
-
-    def share(of: Estimate) -> str:
-        return percent(of.value)
-
-    def in_percent(of: Estimate) -> str:
-        return plus_minus(of, 100.0)
-
-    def of(name: str) -> list[Any]:
-        return [getattr(summary, name) for summary in summaries]
-
-    def of_works(
-        key: str,
-        heading: str,
-        means: Sequence[Estimate],
-        write: Callable[[Estimate], str] = in_percent,
-        primary: bool = False,
-    ) -> tables.Column:
-        """Column of means over the slices that worked: in brackets where these are few."""
-        column = tables.estimates(key, heading, means, write, primary=primary)
-        cells = (
-            replace(cell, text=f"({cell.text})") if summary.few_worked else cell
-            for cell, summary in zip(column.cells, summaries, strict=True)
-        )
-        return replace(column, cells=tuple(cells))
-
+def _columns(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[tables.Column, ...]:
+    """Columns of the measures."""
     known, with_dead = _energy_is_known(summaries), _counts_the_dead(summaries)
-    return (
-        tables.ages("b10_life_years", "B10 life\n[years]", of("b10_life_years"), horizons),
-        tables.ages(
-            "median_life_years",
-            "median life\n[years]",
-            of("median_life_years"),
-            horizons,
-            primary=True,
-        ),
-        tables.estimates("censored_share", "reach the\nhorizon", of("censored_share"), share),
-        tables.estimates(
-            "dead_on_arrival", "dead on\narrival", of("dead_on_arrival"), share, primary=True
-        ),
-        *(
-            of_works(
-                f"max_dvth_{name.lower()}_mv",
-                f"dVth {name}\n[mV]",
-                [s.max_dvth_mv[name] for s in summaries],
-                plus_minus,
-                primary=not place,
-            )
-            for place, name in enumerate(TRANSISTORS)
-        ),
-        of_works("spill_rate", "spill rate\n[%]", of("spill_rate")),
-        of_works("slowdown", "slowdown\n[%]", of("slowdown")),
-        of_works(
-            "energy_saving",
-            "energy saving\nvs. slice at\nsame Vdd [%]" if known else "",
-            of("energy_saving"),
-        ),
-        of_works(
-            "energy_saving_nominal",
-            f"energy saving\nvs. slice at\n{nominal_vdd} [%]" if known else "",
-            of("energy_saving_nominal"),
-            primary=not with_dead,
-        ),
-        tables.estimates(
-            "energy_saving_of_all",
-            f"energy saving\nof all slices\nvs. {nominal_vdd} [%]" if with_dead else "",
-            of("energy_saving_of_all"),
-            in_percent,
-            primary=True,
-        ),
-        *causes_of_death(of("end_cause_share")),
-    )
+    columns = []
+    for measure in SweepHeader.measures:
+        heading, primary = measure.heading.format(nominal=nominal_vdd), measure.primary
+        if measure.key == "energy_saving_of_all" and not with_dead:
+            heading = ""
+        elif measure.key == "energy_saving_nominal":
+            primary = not with_dead
+        if measure.key.startswith("energy") and not known:
+            heading = ""
+        column = tables.measured(replace(measure, heading=heading, primary=primary), summaries)
+        if measure.of_working:
+            column = replace(column, cells=tuple(map(_in_brackets, column.cells, summaries)))
+        columns.append(column)
+    return (*columns, *causes_of_death([summary.end_cause_share for summary in summaries]))
+
+
+def _in_brackets(cell: tables.Cell, summary: CaseSummary) -> tables.Cell:
+    """Cell of a mean over the slices that worked: in brackets where these are few."""
+    return replace(cell, text=f"({cell.text})") if summary.few_worked else cell
 
 
 def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[tables.Column, ...]:

@@ -1,0 +1,126 @@
+"""What a sweep says of each of its cases: every number, declared once.
+
+Lives and shares are those of all slices. What only a working slice has is a mean over the slices
+that worked at all, which are not dead on arrival.
+"""
+
+from mcage.costs.energy import savings_of_all
+from mcage.lifetime import TRANSISTORS
+from mcage.results.measures import Measure
+
+LIVES = ("life_years", "end_cause")
+
+MEASURES = (
+    Measure(
+        "b10_life_years",
+        "B10 life [years]",
+        LIVES,
+        lambda case: case["life_years"],
+        "B10 life\n[years]",
+        "age",
+        quantile=0.1,
+        stops="b10_life",
+    ),
+    Measure(
+        "median_life_years",
+        "median life [years]",
+        LIVES,
+        lambda case: case["life_years"],
+        "median life\n[years]",
+        "age",
+        quantile=0.5,
+        primary=True,
+        stops="median_life",
+    ),
+    Measure(
+        "rmst_years",
+        "RMST up to the horizon [years]",
+        ("life_years",),
+        lambda case: case["life_years"],
+        form="age",
+        compared=True,
+        stops="rmst",
+    ),
+    Measure(
+        "censored_share",
+        "reach the horizon [%]",
+        ("end_cause",),
+        lambda case: 1.0 - (case["end_cause"] != 0),
+        "reach the\nhorizon",
+        "share",
+    ),
+    Measure(
+        "dead_on_arrival",
+        "dead on arrival [%]",
+        ("life_years",),
+        lambda case: 1.0 - (case["life_years"] > 0),
+        "dead on\narrival",
+        "share",
+        primary=True,
+    ),
+    *(
+        Measure(
+            f"max_dvth_{transistor.lower()}_mv",
+            f"dVth {transistor} at the end of life [mV]",
+            ("max_dvth_mv",),
+            lambda case, place=place: case["max_dvth_mv"][:, place],  # type: ignore[misc]
+            f"dVth {transistor}\n[mV]",
+            primary=not place,
+            of_working=True,
+            compared=True,
+            by_epoch=("epoch_max_dvth_mv", place),
+            stops="max_dvth",
+            part=transistor,
+        )
+        for place, transistor in enumerate(TRANSISTORS)
+    ),
+    Measure(
+        "spill_rate",
+        "spill rate [%]",
+        ("spill_rate",),
+        lambda case: case["spill_rate"],
+        "spill rate\n[%]",
+        scale=100.0,
+        of_working=True,
+        compared=True,
+        stops="spill_rate",
+    ),
+    Measure(
+        "slowdown",
+        "slowdown [%]",
+        ("slowdown",),
+        lambda case: case["slowdown"],
+        "slowdown\n[%]",
+        scale=100.0,
+        of_working=True,
+    ),
+    Measure(
+        "energy_saving",
+        "energy saving vs. a slice at the same Vdd [%]",
+        ("energy_saving",),
+        lambda case: case["energy_saving"],
+        "energy saving\nvs. slice at\nsame Vdd [%]",
+        scale=100.0,
+        of_working=True,
+    ),
+    Measure(
+        "energy_saving_nominal",
+        "energy saving vs. the technology's nominal Vdd [%]",
+        ("energy_saving_nominal",),
+        lambda case: case["energy_saving_nominal"],
+        "energy saving\nvs. slice at\n{nominal} [%]",
+        scale=100.0,
+        of_working=True,
+        compared=True,
+    ),
+    Measure(
+        "energy_saving_of_all",
+        "energy saving of all slices [%]",
+        ("energy_saving_nominal", "life_years"),
+        savings_of_all,
+        "energy saving\nof all slices\nvs. {nominal} [%]",
+        scale=100.0,
+        primary=True,
+    ),
+)
+"""The measures of a sweep, in the order of its table."""
