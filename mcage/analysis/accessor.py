@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mcage.analysis import frames, pairs
+from mcage.analysis import frames
 from mcage.analysis import grid as grids
 from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_of_lives
 from mcage.errors import UserError
@@ -405,7 +405,7 @@ class Analysis(Plots):
             A name means no case or several, both are the same case, or the two results are not
             of the same dies, or of specs that differ in what has not been allowed.
         """
-        return pairs.paired_frame(self._results, first, pairs.Second(second, other, allow))
+        return frames.paired_frame(self._results, first, frames.Second(second, other, allow))
 
     def outliving(
         self,
@@ -433,7 +433,7 @@ class Analysis(Plots):
         UserError
             As `paired`; or the study simulates no lives.
         """
-        return pairs.outliving_frame(self._results, first, pairs.Second(second, other, allow))
+        return frames.outliving_frame(self._results, first, frames.Second(second, other, allow))
 
     def causes(
         self, ages_years: Sequence[float] | None = None, confidence: float = CONFIDENCE

@@ -11,19 +11,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from mcage.cli import (
-    campaigns,
-    doctor,
-    faults,
-    rare,
-    reference,
-    replay,
-    reproduce,
-    sensitivity,
-    show,
-    sweep,
-    trace,
-)
+from mcage.cli import campaigns, doctor, faults, reference, replay, show, studies, sweep, trace
 from mcage.cli.commands import UsageError, add_command
 from mcage.cli.gpu import app as gpu_app
 from mcage.cli.process import checked_output, ending_on_signals
@@ -72,9 +60,9 @@ for command in (
     show.compare,
     show.report,
     replay.replay,
-    rare.rare,
-    sensitivity.sensitivity,
-    reproduce.reproduce,
+    studies.rare,
+    studies.sensitivity,
+    studies.reproduce,
     faults.faults,
     reference.techniques,
     reference.nbti,

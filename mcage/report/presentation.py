@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +10,7 @@ import xarray as xr
 
 from mcage.report.cases import Condition, selected
 from mcage.report.tables import ResultTable, estimates, file_column, names, numbers
-from mcage.results.header import Header
+from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, Estimate, mean, plus_minus
 
@@ -79,7 +78,7 @@ class VariableSummary:
 class Presentation:
     """How a study is shown; this one shows any study by what its files declare.
 
-    A study names its own in `mcage.results.header.Header.presentation`.
+    A study registers its own as an entry point of the group ``mcage.presentations``.
     """
 
     instances: ClassVar[str] = "instances"
@@ -203,10 +202,7 @@ class Presentation:
 
 def presentation_of(header: Header) -> Presentation:
     """How the study of a results file is shown."""
-    if not header.presentation:
-        return Presentation()
-    module, _, name = header.presentation.partition(":")
-    chosen: type[Presentation] = getattr(import_module(module), name)
+    chosen: type[Presentation] = registered(PRESENTATIONS, header.study) or Presentation
     return chosen()
 
 

@@ -1,7 +1,7 @@
 """What a file of results says about itself: which study wrote it, of which spec, on which engine.
 
 A study may have a class of its own, with what it alone knows, and registers it by an entry point
-of the group ``mcage.studies``, or by `register` in the running process. The files of any other
+of the group ``mcage.headers``, or by `register` in the running process. The files of any other
 study declare their variables and coordinates themselves.
 """
 
@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from mcage.plain_text import shown
+from mcage.errors import UserError
+from mcage.plain_text import shortened, shown
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
@@ -28,8 +29,8 @@ SCHEMA_VERSION = 7
 EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
 """Fields of a header that say how many instances there are, and decide none of them."""
 
-STUDIES = "mcage.studies"
-"""Group of the entry points that name studies and the classes of their headers."""
+HEADERS, PRESENTATIONS = "mcage.headers", "mcage.presentations"
+"""Groups of entry points: of each study the class of its headers, and the one that shows it."""
 
 OLDEST_STUDY = "sweep"
 """The study of files that do not name theirs."""
@@ -53,6 +54,31 @@ class StoppingRule:
     rel_ci: float
     of: str
     group_size: int = 1
+
+
+def mean_rule(stopping: Any, variables: Iterable[Variable]) -> StoppingRule | None:
+    """Rule about the mean of a variable that a spec asks for, or None.
+
+    Parameters
+    ----------
+    stopping : object or None
+        What the spec says: ``rel_ci`` and ``of``, the variable.
+    variables : iterable of Variable
+        What the study computes.
+
+    Raises
+    ------
+    UserError
+        The study has no such variable of numbers.
+    """
+    if stopping is None:
+        return None
+    names = [variable.name for variable in variables if not variable.flags]
+    if stopping.of not in names:
+        raise UserError(
+            f"stopping.of = {shortened(stopping.of)} is no variable; choose from {', '.join(names)}"
+        )
+    return StoppingRule(stopping.rel_ci, stopping.of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,17 +124,17 @@ class Header(ABC):
     stopped: str = ""
     absent: tuple[tuple[int, int], ...] = ()
 
+    spec: ClassVar[type | None] = None
+    """Class of the specs of the study, if `mcage.run_gpu` is to compute them."""
+
+    maker: ClassVar[str] = ""
+    """Function that makes the study of such a spec, as ``module:NAME``."""
+
     command: ClassVar[str] = ""
     """Command line that computes the study, but for spec and output; empty where there is none."""
 
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Numbers that the study says of each of its cases."""
-
-    presentation: ClassVar[str] = ""
-    """How the study is shown: the `mcage.report.presentation.Presentation`, as ``module:NAME``.
-
-    Empty: by what its files declare.
-    """
 
     def __post_init__(self) -> None:
         if self.instances < 1:
@@ -359,41 +385,50 @@ INSTANCE = Variable("instance", ("instance",), "int64", "1", "instance")
 """What all results files label their instances with."""
 
 
-AnyHeader = TypeVar("AnyHeader", bound=Header)
+AnyClass = TypeVar("AnyClass", bound=type)
 
-_registered: dict[str, type[Header]] = {}
+_registered: dict[tuple[str, str], Any] = {}
 
 
-def register(study: str) -> Callable[[type[AnyHeader]], type[AnyHeader]]:
+def register(study: str, group: str = HEADERS) -> Callable[[AnyClass], AnyClass]:
     """Make a class that of the headers of a study, in the running process.
 
     Parameters
     ----------
     study : str
         Name of the study, as its files say it.
+    group : str
+        `HEADERS`; or `PRESENTATIONS`, of a `mcage.report.presentation.Presentation`.
     """
 
-    def registered(header: type[AnyHeader]) -> type[AnyHeader]:
-        _registered[study] = header
+    def registered(header: AnyClass) -> AnyClass:
+        _registered[group, study] = header
         return header
 
     return registered
 
 
-def header_class(study: str) -> type[Header]:
-    """Class of the headers of a study.
+def registered(group: str, study: str) -> Any:
+    """Class that a study has registered, or None.
 
     No more than what is installed, or has registered itself, is imported because a file names it.
     """
-    if study not in _registered:
-        installed = entry_points(group=STUDIES, name=study)
-        _registered[study] = installed[study].load() if installed.names else DeclaredHeader
-    return _registered[study]
+    if (group, study) not in _registered:
+        installed = entry_points(group=group, name=study)
+        _registered[group, study] = installed[study].load() if installed.names else None
+    return _registered[group, study]
+
+
+def header_class(study: str) -> type[Header]:
+    """Class of the headers of a study."""
+    chosen: type[Header] = registered(HEADERS, study) or DeclaredHeader
+    return chosen
 
 
 def studies() -> tuple[str, ...]:
-    """Names of the studies that are installed."""
-    return tuple(sorted(entry_points(group=STUDIES).names))
+    """Names of the studies that are installed, or have registered themselves."""
+    here = {study for (group, study), kind in _registered.items() if group == HEADERS and kind}
+    return tuple(sorted({*entry_points(group=HEADERS).names, *here}))
 
 
 def code_in_words(codes: Iterable[Code]) -> str:

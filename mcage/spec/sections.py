@@ -579,6 +579,21 @@ class Stopping(Section):
         return given
 
 
+MeanOf = Annotated[Name, Option("--of VARIABLE")]
+"""Name of the variable whose mean is looked at."""
+
+
+class MeanStopping(Section):
+    """When a campaign may end before its last instance."""
+
+    rel_ci: Annotated[
+        float, Field(gt=0, lt=1), Option("--rel-ci R", default="all instances are computed")
+    ]
+    """Stop as soon as a mean is known to this relative half-width (95 %)."""
+    of: MeanOf
+    """The variable whose mean is looked at."""
+
+
 # The spec that a results file holds as text: parts of it.
 
 Part = TypeVar("Part", bound=BaseModel)

@@ -170,8 +170,6 @@ class StudySpec(Section, metaclass=_OfPython):
         How messages call a spec that comes from no file.
     compared : list of str
         Keys whose options stand first in the help.
-    maker : str
-        Function that makes the study of a spec, as ``module:NAME``.
 
     Raises
     ------
@@ -181,7 +179,6 @@ class StudySpec(Section, metaclass=_OfPython):
 
     command: ClassVar[str]
     compared: ClassVar[list[str]] = []
-    maker: ClassVar[str] = ""
 
     @classmethod
     def from_mapping(cls, fields: dict[str, Any], source: str | None = None) -> Self:

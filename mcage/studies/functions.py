@@ -129,10 +129,13 @@ def run_gpu(
     from mcage.campaign.executors import Threads
     from mcage.campaign.progress import progress_in_notebooks
     from mcage.campaign.run import run_campaign
+    from mcage.results.header import header_class, studies
 
-    if not getattr(spec, "maker", ""):
+    headers = map(header_class, studies())
+    maker = next((header.maker for header in headers if header.spec is type(spec)), "")
+    if not maker:
         raise UserError(f"a {type(spec).__name__} is no spec of a study of whole GPUs")
-    module, _, name = spec.maker.partition(":")
+    module, _, name = maker.partition(":")
     make: Callable[..., Study] = getattr(import_module(module), name)
     asked = {"engine": engine} if "engine" in signature(make).parameters else {}
     progress = progress_in_notebooks()

@@ -395,7 +395,6 @@ class SweepHeader(Header):
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
-    presentation: ClassVar[str] = "mcage.sweep.presentation:SweepPresentation"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ from mcage.random import stream
 from mcage.report.figures.distributions import RowFigure, RowPanel, quantile_row
 from mcage.report.presentation import INTERVALS, Presentation, Words
 from mcage.report.tables import ResultTable, estimates, file_column, names
-from mcage.results.header import DeclaredHeader, register
+from mcage.results.header import PRESENTATIONS, DeclaredHeader, register
 from mcage.results.variable import Coordinate, Variable
 from mcage.spec.study_spec import StudySpec
 from mcage.stats.estimates import Estimate, mean, plus_minus
@@ -23,7 +23,6 @@ BOLTZMANN_EV = 8.617e-5
 
 class RailsSpec(StudySpec):
     command: ClassVar[str] = "rails"
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
     instances: int = 100
     seed: int = 1
@@ -33,7 +32,8 @@ class RailsSpec(StudySpec):
 
 @register("gpu-rails")
 class RailsHeader(DeclaredHeader):
-    presentation: ClassVar[str] = f"{__name__}:RailsPresentation"
+    spec: ClassVar = RailsSpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
 
 @dataclass
@@ -42,6 +42,7 @@ class Rails:
     life: Estimate
 
 
+@register("gpu-rails", PRESENTATIONS)
 class RailsPresentation(Presentation):
     instances, grid, keys = "GPUs", ("cooling",), ("cooling",)
 

@@ -59,7 +59,7 @@ def test_an_installed_study_is_found_by_its_entry_point(path, monkeypatch):
     assert set(headers.studies()) >= {"sweep", "gpu-gating", "gpu-heterogeneity", "gpu-both"}
     monkeypatch.setattr(headers, "_registered", {})
     assert headers.header_class("gpu-rails") is headers.DeclaredHeader
-    entry = EntryPoint("gpu-rails", f"{rails.__name__}:RailsHeader", headers.STUDIES)
+    entry = EntryPoint("gpu-rails", f"{rails.__name__}:RailsHeader", headers.HEADERS)
     monkeypatch.setattr(headers, "_registered", {})
     monkeypatch.setattr(headers, "entry_points", lambda **_: EntryPoints([entry]))
     assert headers.header_class("gpu-rails") is rails.RailsHeader

@@ -1,16 +1,21 @@
 """Can one find one's way in mcage? Parameters, names, and imports that point one way."""
 
 import ast
+import io
+import re
+import tokenize
 from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from tables import each
 
 import mcage
+from mcage.results.header import HEADERS
 
 PACKAGE = Path(mcage.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -65,9 +70,19 @@ def part_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+MODULE = re.compile(r"mcage(?:\.[a-z_0-9]+)+(?::\w+)?")
+
+
 def imports_of(path):
-    """Module and names of every import from mcage, wherever in the file it stands."""
+    """Module and names of every import from mcage, wherever in the file it stands.
+
+    A string that is the name of a module, or of something in it, counts as one.
+    """
     for node in nodes_of(path):
+        if isinstance(node, ast.Constant) and MODULE.fullmatch(str(node.value)):
+            module, _, name = node.value.partition(":")
+            if any(module_of(other) == module for other in MODULES):
+                yield module, [name] if name else []
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{name_of(path)}: a relative import"
             if node.module.split(".")[0] == "mcage":
@@ -190,6 +205,67 @@ def test_imports_of_parts_make_no_circle():
         if part not in ("__init__", "__main__"):
             graph[part] |= set(parts_imported(path)) - {part}
     assert list(TopologicalSorter(graph).static_order())
+
+
+SMALL = {"__main__.py", "cli/main.py", "errors.py", "traces/importing/formats/catalogue.py"}
+"""Entry points, the one error, and where a format of traces is named."""
+
+
+def test_no_file_is_too_small_for_a_story():
+    small = [
+        name_of(path)
+        for path in MODULES
+        if path.stem != "__init__" and len(path.read_text(encoding="utf-8").splitlines()) < 60
+    ]
+    assert set(small) <= SMALL
+
+
+MOST_IMPORTS = 0.08
+
+
+def code_lines(path):
+    """Numbers of the lines with code, and of those with imports; docstrings are none."""
+    text = path.read_text(encoding="utf-8")
+    nothing = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    code, imports = set(), set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (*nothing, tokenize.ENDMARKER):
+            code |= set(range(token.start[0], token.end[0] + 1))
+    for node in nodes_of(path):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports |= set(range(node.lineno, node.end_lineno + 1))
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text and isinstance(node.value.value, str):
+            code -= set(range(node.lineno, node.end_lineno + 1))
+    return code, imports & code
+
+
+def test_a_small_part_of_the_code_is_imports():
+    lines = [tuple(map(len, code_lines(path))) for path in MODULES]
+    code, imports = map(sum, zip(*lines, strict=True))
+    assert imports <= MOST_IMPORTS * code
+
+
+MACHINERY = {"results", "report", "analysis", "campaign"}
+OF_OLD_FILES = ("results/header.py", "sweep")
+"""What files are of that name no study."""
+
+
+def test_machinery_names_no_study():
+    """Neither as a string, nor by an import: a study comes in by its entry point."""
+    names = {*entry_points(group=HEADERS).names}
+    named = {
+        (name_of(path), node.value)
+        for path in MODULES
+        if part_of(path) in MACHINERY
+        for node in nodes_of(path)
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert len(names) == 4
+    assert named <= {OF_OLD_FILES}
+    for path in MODULES:
+        if part_of(path) in MACHINERY - {"analysis"}:
+            assert not {"sweep", "gpu"} & set(parts_imported(path)), name_of(path)
 
 
 def test_no_message_has_mcage_installed_from_an_index():

@@ -13,10 +13,10 @@ from pydantic import Field, model_validator
 
 from mcage.files.inputs import read_toml
 from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import COMPARED, Key, Option
+from mcage.spec.sections import MeanOf, MeanStopping
 from mcage.spec.study_spec import StudySpec
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -42,7 +42,6 @@ class BothSpec(StudySpec):
     """Everything that decides the results of a study of both levels."""
 
     command: ClassVar[str] = "gpu both"
-    maker: ClassVar[str] = "mcage.gpu.both.study:study_of_spec"
 
     panel: ClassVar = "Registers"
     compared: ClassVar = [

@@ -23,10 +23,9 @@ from mcage.gpu.chip import gpu
 from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population, SmHistory
 from mcage.gpu.gating.study import AGE, POLICY, Gating, GatingHeader
 from mcage.gpu.gating.workload import row_sum
-from mcage.gpu.stopping import stopping_rule
 from mcage.lifetime import EndCause
 from mcage.plugins import plugin_modules
-from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.header import SCHEMA_VERSION, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
 from mcage.sweep.plan import SweepPlan
@@ -370,7 +369,8 @@ class BothHeader(GatingHeader):
     """A study of both levels as its files know it."""
 
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
-    presentation: ClassVar[str] = "mcage.gpu.both.presentation:BothPresentation"
+    spec: ClassVar[type] = BothSpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
     @property
     def _gating(self) -> dict[str, Any]:
@@ -490,7 +490,7 @@ class Both:
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),
-            stopping=stopping_rule(spec.stopping, VARIABLES),
+            stopping=mean_rule(spec.stopping, VARIABLES),
             codes=(running_code(_plug_ins(spec)),),
         )
 

@@ -7,10 +7,17 @@ from pydantic import Field, field_validator, model_validator
 
 from mcage.files.csv_table import read_table
 from mcage.files.inputs import MIB
-from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.plain_text import shortened
 from mcage.spec.keys import Option
-from mcage.spec.sections import PAPER_GUARDBAND, Name, Section, distinct, distribution_within
+from mcage.spec.sections import (
+    PAPER_GUARDBAND,
+    MeanOf,
+    MeanStopping,
+    Name,
+    Section,
+    distinct,
+    distribution_within,
+)
 from mcage.spec.study_spec import StudySpec, with_table
 
 DAYS_PER_YEAR = 365.0
@@ -200,7 +207,6 @@ class GatingSpec(StudySpec):
     """Everything that decides the results of a study of SM gating."""
 
     command: ClassVar[str] = "gpu gating"
-    maker: ClassVar[str] = "mcage.gpu.gating.study:study_of_spec"
 
     compared: ClassVar = [
         *("policies", "aging.model", "life.horizon_years", "gpu", "instances", "seed"),

@@ -22,11 +22,10 @@ from mcage.gpu.gating.life import GpuLives, Lives, Population, sample_surroundin
 from mcage.gpu.gating.policies import Policy, policy
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
 from mcage.gpu.gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
-from mcage.gpu.stopping import stopping_rule
 from mcage.plain_text import shown
 from mcage.plugins import plugin_modules
 from mcage.random import stream
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
 from mcage.variation.field import correlation_factor
@@ -172,7 +171,8 @@ class GatingHeader(DeclaredHeader):
     """A study of SM gating as its files know it."""
 
     command: ClassVar[str] = "mcage gpu gating"
-    presentation: ClassVar[str] = "mcage.gpu.gating.presentation:GatingPresentation"
+    spec: ClassVar[type] = GatingSpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ class Gating:
             seed=spec.seed,
             instances=spec.instances,
             engine="numpy",
-            stopping=stopping_rule(spec.stopping, VARIABLES),
+            stopping=mean_rule(spec.stopping, VARIABLES),
             codes=(running_code(_plug_ins(spec)),),
         )
 

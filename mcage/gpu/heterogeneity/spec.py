@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mcage.gpu.heterogeneity.structures import MEAN_L2_BASELINE_DELAY, YEARS, Reading
-from mcage.gpu.stopping import MeanOf, MeanStopping
 from mcage.spec.keys import Option
-from mcage.spec.sections import Name, Section, distinct, distribution_within
+from mcage.spec.sections import MeanOf, MeanStopping, Name, Section, distinct, distribution_within
 from mcage.spec.study_spec import StudySpec
 
 BENCHMARK, PRINTED, MODEL = "benchmark", "printed", "model"
@@ -175,7 +174,6 @@ class HeterogeneitySpec(StudySpec):
     """Everything that decides the results of a study of heterogeneous structures."""
 
     command: ClassVar[str] = "gpu heterogeneity"
-    maker: ClassVar[str] = "mcage.gpu.heterogeneity.study:study_of_spec"
 
     compared: ClassVar = [
         *("readings", "fields", "fills", "instances", "seed", "stopping.rel_ci", "stopping.of"),

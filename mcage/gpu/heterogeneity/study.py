@@ -13,9 +13,8 @@ from mcage.campaign.study import Study
 from mcage.distributions import Distribution
 from mcage.gpu.heterogeneity import structures
 from mcage.gpu.heterogeneity.spec import BENCHMARK, MODEL, PRINTED, HeterogeneitySpec
-from mcage.gpu.stopping import stopping_rule
 from mcage.random import stream
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.version import running_code
@@ -267,7 +266,8 @@ class HeterogeneityHeader(DeclaredHeader):
     """A study of heterogeneous structures as its files know it."""
 
     command: ClassVar[str] = "mcage gpu heterogeneity"
-    presentation: ClassVar[str] = "mcage.gpu.heterogeneity.presentation:HeterogeneityPresentation"
+    spec: ClassVar[type] = HeterogeneitySpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
 
 class Heterogeneity:
@@ -302,7 +302,7 @@ class Heterogeneity:
             seed=spec.seed,
             instances=spec.instances,
             engine="numpy",
-            stopping=stopping_rule(spec.stopping, VARIABLES),
+            stopping=mean_rule(spec.stopping, VARIABLES),
             codes=(running_code(),),
         )
 

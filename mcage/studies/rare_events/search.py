@@ -14,19 +14,8 @@ from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
 from mcage.random import seed_of, stream
+from mcage.studies.rare_events import proposals
 from mcage.studies.rare_events.case import MOMENT_YEARS, RareCase, effective_number
-from mcage.studies.rare_events.proposals import (
-    Bumps,
-    FaultyFields,
-    LifeTilt,
-    Lives,
-    Part,
-    Proposal,
-    SliceTilt,
-    draw_slices,
-    faulty_entries,
-    ranks_of,
-)
 from mcage.variation.vmin_tail import TailCells
 
 # Sequential Monte Carlo: a population of fields climbs to many faulty entries.
@@ -46,7 +35,7 @@ SMALLEST_MOVE = 0.05
 """Shortest length of a move: a random part of the field, between this and 1, is drawn anew."""
 
 
-def climb(fields: FaultyFields, target: float, seed: int) -> NDArray[np.float64]:
+def climb(fields: proposals.FaultyFields, target: float, seed: int) -> NDArray[np.float64]:
     """Draw fields under which many entries are faulty.
 
     Parameters
@@ -75,7 +64,7 @@ def climb(fields: FaultyFields, target: float, seed: int) -> NDArray[np.float64]
 class _Population:
     """Fields of a population, all weighted for the same target."""
 
-    def __init__(self, fields: FaultyFields, generator: np.random.Generator) -> None:
+    def __init__(self, fields: proposals.FaultyFields, generator: np.random.Generator) -> None:
         normals = generator.standard_normal((POPULATION, fields.distribution.normals))
         nodes = fields.distribution.node_volts(normals).reshape(POPULATION, -1)
         self.fields, self.generator, self.target = fields, generator, 0.0
@@ -203,7 +192,7 @@ class LateLives:
         Probability, roughly, that a slice without faults ends by delay.
     """
 
-    tilts: tuple[LifeTilt, ...]
+    tilts: tuple[proposals.LifeTilt, ...]
     shares: tuple[float, ...]
     probability: float
 
@@ -237,14 +226,14 @@ def find_late_lives(case: RareCase) -> LateLives | None:
     groups = _groups(case, population.lives)
     count = len(population.lives)
     tilts = [
-        LifeTilt.like(case.lives, population.lives.of(group), np.ones(len(group)))
+        proposals.LifeTilt.like(case.lives, population.lives.of(group), np.ones(len(group)))
         for group in groups
     ]
     shares = tuple(len(group) / count for group in groups)
     return LateLives(tuple(tilts), shares, population.probability)
 
 
-def used_guardband(case: RareCase, lives: Lives) -> NDArray[np.float64]:
+def used_guardband(case: RareCase, lives: proposals.Lives) -> NDArray[np.float64]:
     """Part of the guardband that the worst transistor of slices without faults has used up.
 
     Parameters
@@ -352,13 +341,13 @@ class _DelayPopulation:
         used = used_guardband(self.case, moved)
         stays = used < self.level
         self.used = np.where(stays, self.used, used)
-        self.lives = Lives(
+        self.lives = proposals.Lives(
             np.where(stays[:, None], lives.ranks, moved.ranks),
             np.where(stays[:, None], lives.kernel_of_period, moved.kernel_of_period),
             lives.chances,
         )
 
-    def _moved(self, lives: Lives, length: NDArray[np.float64]) -> Lives:
+    def _moved(self, lives: proposals.Lives, length: NDArray[np.float64]) -> proposals.Lives:
         """Lives of which a part, float64[I, 1], is drawn anew."""
         draw = self.generator
         normals = np.sqrt(1.0 - length**2) * lives.normals
@@ -371,14 +360,14 @@ class _DelayPopulation:
         if self.case.lives.mix == "one":
             redrawn, kernels = redrawn[:, :1], kernels[:, :1]
         kernels = np.where(redrawn, kernels, lives.kernel_of_period)
-        return Lives(ranks_of(normals), kernels, lives.chances)
+        return proposals.Lives(proposals.ranks_of(normals), kernels, lives.chances)
 
     @property
     def _deviation(self) -> float:
         """Standard deviation of the normal numbers behind constants."""
         return float(((1.0 - self.plain) / WIDE**2 + self.plain) ** -0.5)
 
-    def _chances(self, lives: Lives) -> NDArray[np.float64]:
+    def _chances(self, lives: proposals.Lives) -> NDArray[np.float64]:
         """Chances of kernels, up to a factor for each life: float64[I, kernels]."""
         chances: NDArray[np.float64] = np.maximum(lives.chances, LEAST_CHANCE) ** self.plain
         return chances
@@ -403,7 +392,7 @@ class _DelayPopulation:
         self.lives, self.used = self.lives.of(chosen), self.used[chosen]
 
 
-def _groups(case: RareCase, lives: Lives) -> list[NDArray[np.int64]]:
+def _groups(case: RareCase, lives: proposals.Lives) -> list[NDArray[np.int64]]:
     """Lives by the kernel that they run longest up to the age; small groups are put together."""
     edges = np.minimum(case.conditions.epoch_edges_years, case.age_years)
     kernels = case.lives.kernel_of_epoch(lives)
@@ -451,7 +440,7 @@ class Pilot:
         Number of slices of the last sample that died, of `REFINING_DIES`.
     """
 
-    tilt: SliceTilt
+    tilt: proposals.SliceTilt
     kernel: int
     deaths: int
 
@@ -465,26 +454,30 @@ def find_tilt(case: RareCase) -> Pilot:
         The case. The random numbers of the search are independent of those of the estimate.
     """
     seed = seed_of(case.spec.seed, "rare.pilot")
-    fields = FaultyFields(case.distribution, case.typical_volts)
+    fields = proposals.FaultyFields(case.distribution, case.typical_volts)
     kernel, target = _hardest_kernel(case, fields, seed)
     if case.age_years > 0:
         target = _median_faulty_entries(case, fields, seed, kernel, target)
     climbed = climb(fields, target, seed)
-    tilt = SliceTilt(fields, Bumps.like(case.distribution, climbed, np.ones(len(climbed))), target)
+    tilt = proposals.SliceTilt(
+        fields, proposals.Bumps.like(case.distribution, climbed, np.ones(len(climbed))), target
+    )
     deaths = 0
     for refinement in range(REFINEMENTS):
-        proposal = Proposal(case.distribution, fields.level_volts, (Part(TILT_SHARE, tilt),))
+        proposal = proposals.Proposal(
+            case.distribution, fields.level_volts, (proposals.Part(TILT_SHARE, tilt),)
+        )
         instances = np.arange(refinement * REFINING_SLICES, (refinement + 1) * REFINING_SLICES)
-        slices = draw_slices(proposal, seed, "rare.pilot", instances, case.floor_volts)
+        slices = proposals.draw_slices(proposal, seed, "rare.pilot", instances, case.floor_volts)
         dead = _dead(case, slices.tail, kernel, seed)
         deaths = int(dead.sum())
         if not deaths:
             break
         weights = proposal.weights(slices)[dead]
-        faulty = faulty_entries(slices.tail, fields.level_volts)[dead]
+        faulty = proposals.faulty_entries(slices.tail, fields.level_volts)[dead]
         target = max(_weighted_quantile(faulty, weights, EASY_DEATHS), 1.0)
-        tilt = SliceTilt(
-            fields, Bumps.like(case.distribution, slices.normals[dead], weights), target
+        tilt = proposals.SliceTilt(
+            fields, proposals.Bumps.like(case.distribution, slices.normals[dead], weights), target
         )
     return Pilot(tilt, kernel, deaths)
 
@@ -497,7 +490,7 @@ def _weighted_quantile(
     return float(values[order][np.searchsorted(ladder, share * ladder[-1])])
 
 
-def _hardest_kernel(case: RareCase, fields: FaultyFields, seed: int) -> tuple[int, float]:
+def _hardest_kernel(case: RareCase, fields: proposals.FaultyFields, seed: int) -> tuple[int, float]:
     """Kernel that the fewest faulty entries stop at the start of life, and how many do."""
     start = case.at_start()
     low, high, kernel = 0.0, float(case.fault_free.geometry.entries), 0
@@ -514,7 +507,7 @@ def _hardest_kernel(case: RareCase, fields: FaultyFields, seed: int) -> tuple[in
 
 
 def _median_faulty_entries(
-    case: RareCase, fields: FaultyFields, seed: int, kernel: int, most: float
+    case: RareCase, fields: proposals.FaultyFields, seed: int, kernel: int, most: float
 ) -> float:
     """Faulty entries as manufactured with which half of the slices die by the age of the case."""
     low, high = 0.0, most
@@ -526,11 +519,17 @@ def _median_faulty_entries(
     return high
 
 
-def _with_faulty(case: RareCase, fields: FaultyFields, seed: int, target: float) -> TailCells:
+def _with_faulty(
+    case: RareCase, fields: proposals.FaultyFields, seed: int, target: float
+) -> TailCells:
     """Slices with plain fields and a given mean number of faulty entries."""
-    tilt = SliceTilt(fields, Bumps.none(fields.distribution), target)
-    proposal = Proposal(case.distribution, fields.level_volts, (Part(1.0, tilt),))
-    return draw_slices(proposal, seed, "rare.try", np.arange(TRIED_SLICES), case.floor_volts).tail
+    tilt = proposals.SliceTilt(fields, proposals.Bumps.none(fields.distribution), target)
+    proposal = proposals.Proposal(
+        case.distribution, fields.level_volts, (proposals.Part(1.0, tilt),)
+    )
+    return proposals.draw_slices(
+        proposal, seed, "rare.try", np.arange(TRIED_SLICES), case.floor_volts
+    ).tail
 
 
 def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:

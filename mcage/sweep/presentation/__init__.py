@@ -1,21 +1,252 @@
-"""How a sweep is shown: its table, its figures, its words."""
+"""How a sweep is shown: its table, its figures, and what it says in sentences."""
 
-from collections.abc import Iterator, Sequence
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
-from mcage.report.cases import Condition, names_in
-from mcage.report.presentation import Assumptions, Presentation, Words
+from mcage.distributions import Distribution
+from mcage.errors import UserError
+from mcage.report.cases import CAUSES, Condition, Setting, lives_of, names_in
+from mcage.report.presentation import (
+    INTERVALS,
+    LEFT_OUT,
+    Assumptions,
+    Presentation,
+    Words,
+    in_a_row,
+)
 from mcage.report.tables import ResultTable
 from mcage.results.header import Header
+from mcage.spec import SweepSpec
+from mcage.stats import estimates
+from mcage.stats.paired import compare_means
+from mcage.stats.survival import CaseLives
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.presentation.summary import CaseSummary, summarize, summarize_file, table_of
-from mcage.sweep.presentation.words import assumptions_of, outcomes, simulated
+from mcage.variation.scenarios import scenario
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+
+
+# What a sweep says in sentences, and what its results rest on.
+
+
+def assumptions_of(header: SweepHeader) -> Assumptions:
+    """Models, limits and choices of the spec of a sweep, and what is left out."""
+    try:
+        spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
+    except (UserError, tomllib.TOMLDecodeError) as error:
+        raise UserError("attribute spec: is not the spec of a sweep") from error
+    life, aging, faults = spec.life, spec.aging, spec.faults
+    kernels = ", ".join(header.kernels)
+    limit = (
+        "Spilling ends no life as long as there is room"
+        if life.spill_limit is None
+        else f"spilling more than {_percent(life.spill_limit)} of the writes of a kernel ends it"
+    )
+    pbti = (
+        "PBTI is left out"
+        if aging.pbti == 0
+        else f"PBTI of the pull-down transistors: {aging.pbti}"
+    )
+    spread = (
+        "transistors that are stressed alike shift alike"
+        if aging.nbti_spread_mv == 0
+        else f"transistors that are stressed alike differ (eta {aging.nbti_spread_mv:g} mV, delay "
+        f"path {life.delay_path})"
+    )
+    scenarios = list(dict.fromkeys(case.scenario for case in header.cases))
+    return [
+        (
+            "Aging",
+            f"NBTI by the model {aging.model}"
+            f"{' with other constants' if aging.constants else ''}; {spread}; {pbti}.",
+        ),
+        (
+            "End of life",
+            f"The worst transistor delays the slice by more than {_percent(life.delay_guardband)} "
+            "(an assumed guardband), an entry that is needed is faulty, or no window or row finds "
+            f"a home. {limit[0].upper()}{limit[1:]}. Lives that reach {life.horizon_years:g} years "
+            "are censored: they are longer, nobody knows how much.",
+        ),
+        (
+            "Faults",
+            f"Process variation of scenario {', '.join(scenarios)} (mode {faults.mode}); "
+            "error-correcting pointers (ECP) repair one faulty bit of each entry; Vmin grows with "
+            f"the {_vmin(aging.vmin_model, life.vmin_coefficient)}."
+            + (
+                ""
+                if _dies_differ(scenarios, faults.sigma_die_volts)
+                else " Dies do not differ in their mean, since no source gives how much."
+            ),
+        ),
+        (
+            "Workload",
+            f"{spec.workload.periods} periods, each with one of the kernels {kernels} (mix "
+            f"{_mix(spec.workload.mix)}); windows are released with their "
+            f"{spec.workload.release}; "
+            + (
+                "whole traces."
+                if not spec.workload.generations
+                else f"traces cut to {spec.workload.generations} windows of each slot."
+            ),
+        ),
+        (
+            "Conditions",
+            f"Temperature {_drawn(life.temperature_kelvin)} K; "
+            + (
+                "busy all of the time."
+                if life.activity == 1
+                else f"busy for {_drawn(life.activity)} of the time, idle cells {life.idle}."
+            ),
+        ),
+        (
+            "Costs",
+            f"Energy and slowdown with {spec.costs.user_defined}."
+            if spec.costs.tables
+            else f"Energy and slowdown with the constants of {spec.costs.technology}. Those that "
+            "its paper prints are published; those of the LDS, of the destination buffer and of "
+            "units of the other technology are assumed; which part of a delay other wavefronts "
+            "hide is fitted to published means or assumed.",
+        ),
+        ("Left out", f"{LEFT_OUT.capitalize()}; they would shorten lives further."),
+        INTERVALS,
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+def _vmin(model: str, coefficient: float) -> str:
+    if model == "larger":
+        return f"larger shift of its two transistors, times {coefficient:g}"
+    return f"margins for reading, writing and holding ({model})"
+
+
+def _dies_differ(scenarios: list[str], sigma_volts: float | None) -> bool:
+    if sigma_volts is not None:
+        return sigma_volts > 0
+    return any(scenario(name).sigma_die_volts > 0 for name in scenarios)
+
+
+def _mix(mix: str | Mapping[str, float]) -> str:
+    return mix if isinstance(mix, str) else ", ".join(f"{k} {v:g}" for k, v in mix.items())
+
+
+def _drawn(value: float | str) -> str:
+    return str(Distribution.of(value)) if isinstance(value, str) else f"{value:g}"
+
+
+FATES = {
+    "delay": "die of delay",
+    "faulty entry": "die of a faulty entry",
+    "no home": "die because a register finds no home",
+    "spill limit": "die of the spill limit",
+}
+"""Causes of death in sentences."""
+
+
+def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
+    """What the sweep computed."""
+    parts = {
+        what: list(dict.fromkeys(getattr(case, what) for case in header.cases))
+        for what in ("technique", "environment", "scenario")
+    }
+    grid = "; ".join(
+        f"{what}{'s' if len(values) > 1 else ''} {in_a_row([names.get(v, v) for v in values])}"
+        for what, values in parts.items()
+    )
+    cases = f"{len(header.cases)} cases" if len(header.cases) > 1 else "one case"
+    return (
+        f"The lives of {header.holds:,} register-file slices in {cases} ({grid}), up to a horizon "
+        f"of {header.horizon_years:g} years, with seed {header.seed}. Instance i is the same die "
+        "with the same workload in all cases, so that cases are compared die by die."
+    )
+
+
+def outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
+    """A point for each environment, scenario and voltage."""
+    by_setting: dict[Setting, dict[str, CaseLives]] = {}
+    for place in range(results.sizes["case"]):
+        case = results.isel(case=place)
+        technique = str(case["technique"].item())
+        technique = names_in(case).get(technique, technique)
+        by_setting.setdefault(Setting.of(case), {})[technique] = lives_of(case)
+    return [
+        (setting.title, f"{_longest(lives)} {_killers(lives)}")
+        for setting, lives in by_setting.items()
+    ]
+
+
+def _longest(lives: Mapping[str, CaseLives]) -> str:
+    """Which technique lives longest, and by how much, on the same dies."""
+    ordered = sorted(lives, key=lambda name: -float(np.mean(lives[name].years)))
+    first = lives[ordered[0]]
+    horizon = f"{first.horizon_years:g} years"
+    if not first.years.any():
+        return "no slice works under any technique."
+    of_all = [name for name in ordered if not lives[name].died.any()]
+    if len(of_all) > 1 or of_all == ordered:
+        return f"all slices of {in_a_row(of_all)} reach the horizon of {horizon}."
+    comparison = compare_means(first.years, first.years)
+    years = estimates.plus_minus(comparison.first)
+    said = f"{ordered[0]} lives {years} years on average up to the horizon"
+    if len(ordered) == 1:
+        return f"{said} of {horizon}."
+    return f"{said} of {horizon} (restricted mean), {_gain(lives, ordered)}."
+
+
+def _gain(lives: Mapping[str, CaseLives], ordered: Sequence[str]) -> str:
+    """How far the best technique is from the others on the same dies."""
+    first = lives[ordered[0]].years
+    alike: list[str] = []
+    for name in ordered[1:]:
+        gain = compare_means(first, lives[name].years).difference
+        if not math.isnan(gain.lower) and gain.lower > 0:
+            longer = f"{estimates.plus_minus(gain)} years longer than {name} on the same dies"
+            if alike:
+                return f"{_not_told_apart(alike, first, lives)}; {longer}"
+            return f"the longest of all, {longer}"
+        alike.append(name)
+    return _not_told_apart(alike, first, lives)
+
+
+def _not_told_apart(
+    alike: Sequence[str], first: estimates.Floats, lives: Mapping[str, CaseLives]
+) -> str:
+    same = [name for name in alike if np.array_equal(lives[name].years, first)]
+    near = [name for name in alike if name not in same]
+    said = []
+    if same:
+        said.append(f"as does {in_a_row(same)}, die by die")
+    if near:
+        said.append(f"which these dies do not tell apart from {in_a_row(near)}")
+    return ", and ".join(said)
+
+
+def _killers(lives: Mapping[str, CaseLives]) -> str:
+    """What becomes of most slices of each technique, with those together that share it."""
+    together: dict[str, dict[str, float]] = {}
+    for name, of_case in lives.items():
+        shares = {
+            FATES[words]: float(np.mean(of_case.cause == cause)) for cause, words in CAUSES.items()
+        }
+        shares["reach the horizon"] = float(np.mean(~of_case.died))
+        most = max(shares, key=lambda words: shares[words])
+        together.setdefault(most, {})[name] = shares[most]
+    parts = []
+    for fate, shares in together.items():
+        low, high = estimates.percent(min(shares.values())), estimates.percent(max(shares.values()))
+        share = low if low == high else f"{low} to {high}"
+        parts.append(f"{fate} with {in_a_row(list(shares))} ({share})")
+    return f"Most slices {'; '.join(parts)}."
 
 
 class SweepPresentation(Presentation):

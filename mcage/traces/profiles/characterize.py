@@ -10,20 +10,7 @@ from mcage.geometry import SliceGeometry
 from mcage.traces import profiles
 from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import PATTERN_NAMES, Patterns, TraceSummary, classify, summarize_trace
-from mcage.traces.profiles.measures import (
-    Windows,
-    Written,
-    bits_of,
-    contents_of,
-    exponents_of,
-    launches_of,
-    states_of,
-    step_of_writes,
-    steps_of,
-    times_of,
-    widths_of,
-    windows_of,
-)
+from mcage.traces.profiles import measures
 from mcage.traces.transforms import last_accesses
 
 # Lives of values: what a register of a window holds, from a write to the next.
@@ -128,7 +115,7 @@ _ROWS_AT_ONCE = 4096
 def statistics_of(
     trace: Trace,
     summary: TraceSummary,
-    windows: Windows,
+    windows: measures.Windows,
     values: Values,
     code: NDArray[np.int64],
 ) -> dict[str, Any]:
@@ -245,12 +232,14 @@ def _bits(trace: Trace, values: Values, at: NDArray[np.int64]) -> dict[str, list
     again = at[values.number[at] > 1]
     for start in range(0, len(at), _ROWS_AT_ONCE):
         contents = trace.values[values.row[at[start : start + _ROWS_AT_ONCE]]]
-        ones += bits_of(contents).sum(axis=(0, 1), dtype=np.int64)
-        neighbours += bits_of(contents[:, 1:] ^ contents[:, :-1]).sum(axis=(0, 1), dtype=np.int64)
+        ones += measures.bits_of(contents).sum(axis=(0, 1), dtype=np.int64)
+        neighbours += measures.bits_of(contents[:, 1:] ^ contents[:, :-1]).sum(
+            axis=(0, 1), dtype=np.int64
+        )
     for start in range(0, len(again), _ROWS_AT_ONCE):
         chunk = again[start : start + _ROWS_AT_ONCE]
         changed = trace.values[values.row[chunk]] ^ trace.values[values.row[chunk - 1]]
-        before += bits_of(changed).sum(axis=(0, 1), dtype=np.int64)
+        before += measures.bits_of(changed).sum(axis=(0, 1), dtype=np.int64)
     lanes = trace.geometry.components
 
     def shares(counts: NDArray[np.float64], of: int) -> list[float]:
@@ -283,7 +272,7 @@ def _lifetimes(values: Values) -> dict[str, Any]:
     }
 
 
-def _hot(trace: Trace, windows: Windows, values: Values) -> dict[str, dict[str, Any]]:
+def _hot(trace: Trace, windows: measures.Windows, values: Values) -> dict[str, dict[str, Any]]:
     """The registers of each kernel with most writes, and their shares of writes and reads."""
     hot: dict[str, dict[str, Any]] = {}
     for number, kernel in enumerate(trace.kernels):
@@ -361,8 +350,10 @@ def register_of(seen: Seen, which: NDArray[np.int64]) -> profiles.Register:
     number, writes = values.number[which], values.writes[which]
     first, last = number == 1, (number == writes) & (number > 0)
     turn = np.flatnonzero((number > 0) & ~last)
-    steps = steps_of(number[turn], seen.features[which[turn]])
-    step = np.where(last, profiles.LAST, step_of_writes(steps, int(number.max(initial=0)))[number])
+    steps = measures.steps_of(number[turn], seen.features[which[turn]])
+    step = np.where(
+        last, profiles.LAST, measures.step_of_writes(steps, int(number.max(initial=0)))[number]
+    )
     kinds = np.stack([step, seen.code[which], seen.lanes[which]], axis=1)
     distinct, kind = np.unique(kinds, axis=0, return_inverse=True)
     kind = kind.reshape(-1)
@@ -410,7 +401,7 @@ def features_of(
     """
     row, before = np.maximum(values.row, 0), np.maximum(np.roll(values.row, 1), 0)
     everywhere = np.ones((1, 1), np.bool_)
-    _, ones, mixed = states_of(contents, everywhere)
+    _, ones, mixed = measures.states_of(contents, everywhere)
     lanes = contents.shape[1]
     changed = np.empty(len(row))
     for start in range(0, len(row), _AT_ONCE):
@@ -424,8 +415,8 @@ def features_of(
         count(values.mask) / lanes,
         *(count(mixed & byte)[row] / 8 for byte in _BYTES),
         *(count(ones & byte)[row] / 8 for byte in _BYTES),
-        (1 + exponents_of(patterns.delta_e))[row] / 16,
-        (1 + exponents_of(patterns.delta_b))[row] / 16,
+        (1 + measures.exponents_of(patterns.delta_e))[row] / 16,
+        (1 + measures.exponents_of(patterns.delta_b))[row] / 16,
         np.where(values.number > 1, changed, 0),
         np.minimum(values.reads, 4) / 4,
         np.log2(1 + values.end - values.begin) / 25,
@@ -505,8 +496,8 @@ def _contents(seen: Seen, at: NDArray[np.int64]) -> profiles.Contents | None:
     row, before = values.row[at], np.maximum(values.row[at - 1], 0)
     lane = np.arange(seen.geometry.components, dtype=np.uint64)
     mask = values.mask[at]
-    return contents_of(
-        Written(
+    return measures.contents_of(
+        measures.Written(
             values=seen.contents[row],
             before=seen.contents[before],
             first=values.number[at] == 1,
@@ -552,10 +543,10 @@ def characterize(trace: Trace) -> profiles.Profile:
         A valid trace.
     """
     summary = summarize_trace(trace)
-    windows, values = windows_of(trace), values_of(trace)
+    windows, values = measures.windows_of(trace), values_of(trace)
     patterns = classify(trace.values)
     code = np.where(values.row < 0, -1, patterns.code[values.row].astype(np.int64))
-    widths = widths_of(trace.values, patterns.code)
+    widths = measures.widths_of(trace.values, patterns.code)
     of_values = np.where(values.row < 0, -1, widths[values.row])
     seen = Seen(
         values=values,
@@ -577,12 +568,14 @@ def characterize(trace: Trace) -> profiles.Profile:
         kernels=tuple(
             _kernel(trace, number, windows, seen) for number in range(len(trace.kernels))
         ),
-        launches=launches_of(windows),
+        launches=measures.launches_of(windows),
         rest=trace.cycles - int(trace.cycle[-1]),
     )
 
 
-def _kernel(trace: Trace, number: int, windows: Windows, seen: Seen) -> profiles.KernelProfile:
+def _kernel(
+    trace: Trace, number: int, windows: measures.Windows, seen: Seen
+) -> profiles.KernelProfile:
     kernel, values = trace.kernels[number], seen.values
     of_kernel = windows.kernel[values.window] == number
     masks, lanes = _lanes(values.mask, of_kernel, trace.geometry.all_lanes)
@@ -600,7 +593,7 @@ def _kernel(trace: Trace, number: int, windows: Windows, seen: Seen) -> profiles
         )
         active = tuple(profiles.levels_of(windows.share[in_role], profiles.MANY))
         roles.append(profiles.Role(active=active, registers=registers))
-    times: dict[str, Any] = times_of(windows, number)
+    times: dict[str, Any] = measures.times_of(windows, number)
     return profiles.KernelProfile(
         name=kernel.name,
         window_size=kernel.window_size,

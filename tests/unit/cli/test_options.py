@@ -14,7 +14,7 @@ from pydantic import Field
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.cli import commands, rare, sensitivity
+from mcage.cli import commands, studies
 from mcage.cli.app import app
 from mcage.cli.commands import GroupedCommand
 from mcage.cli.spec_options import SpecArguments, SpecOptions, parse_set
@@ -176,13 +176,13 @@ def test_help_at_eighty_columns(command, monkeypatch):
 
 def test_commands_of_one_case_are_of_the_same_case():
     for key in ("environments", "scenarios"):
-        assert rare.DEFAULTS[key] == sensitivity.DEFAULTS[key]
-    assert rare.DEFAULTS["environments"] == ["dvfs"]
+        assert studies.RARE_DEFAULTS[key] == studies.SENSITIVITY_DEFAULTS[key]
+    assert studies.RARE_DEFAULTS["environments"] == ["dvfs"]
 
 
-@pytest.mark.parametrize("module", [rare, sensitivity])
-def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(module):
-    options = SpecOptions("any", module.DEFAULTS, single_case=True)
+@pytest.mark.parametrize("defaults", [studies.RARE_DEFAULTS, studies.SENSITIVITY_DEFAULTS])
+def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(defaults):
+    options = SpecOptions("any", defaults, single_case=True)
     parameters = {parameter.name: parameter for parameter in options.parameters()}
     assert all(parameter.default is None for parameter in parameters.values())
     assert all(
@@ -195,8 +195,8 @@ def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(modul
     }
     spec = options.gathered(values).spec()
     assert (spec.techniques, spec.vdd_volts, spec.workload.kernels) == (("wc",), (0.5,), ("DCT",))
-    assert spec.environments == tuple(module.DEFAULTS["environments"])
-    assert spec.instances == module.DEFAULTS["instances"]
+    assert spec.environments == tuple(defaults["environments"])
+    assert spec.instances == defaults["instances"]
 
 
 def test_options_are_made_when_they_are_needed():

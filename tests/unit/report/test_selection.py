@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,15 @@ from tables import each
 
 import mcage
 from mcage.aging.nbti import MODEL_NAMES
+from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
 from mcage.report.cases import Condition, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
-from mcage.report.pages import page_text, page_titles
 from mcage.report.references import AUTHORS, TITLE, mcage_bibtex, references, references_of
-from mcage.results.header import studies
+from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
 
@@ -150,7 +151,9 @@ def test_all_that_ships_rests_on_a_paper():
     assert named == set(TECHNIQUES)
     kinds = {name.partition("-")[0] for name in MODEL_NAMES}
     assert {name for paper in papers for name in paper.models} == kinds
-    assert {name for paper in papers for name in paper.studies} == set(studies()) - {"sweep"}
+    assert {name for paper in papers for name in paper.studies} == set(
+        entry_points(group=HEADERS).names
+    ) - {"sweep"}
 
 
 def test_papers_of_the_citation_file_are_known_by_the_same_titles():

@@ -1,0 +1,307 @@
+"""Commands that ask many sweeps or replays: rare events, sensitivity, the papers' figures."""
+
+import json as json_module
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from mcage.cli.commands import RUN
+from mcage.cli.run_options import Engine, Json, ProgressKind, Release
+from mcage.cli.spec_options import CASE, ONE_CASE, SpecArguments, SpecOptions
+from mcage.plain_text import visible
+
+if TYPE_CHECKING:
+    from mcage.spec import SweepSpec
+    from mcage.stats.estimates import Estimate
+    from mcage.studies.rare_events import RareEstimate
+    from mcage.studies.sensitivity import Question
+
+
+RARE_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
+"""Where an estimate differs from a sweep unless told otherwise."""
+
+
+def rare(
+    *,
+    age: Annotated[
+        float,
+        typer.Option(
+            metavar="YEARS",
+            help="Age in years; 0: dead on arrival.",
+            rich_help_panel=CASE,
+        ),
+    ] = 0.0,
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions(
+            "rare",
+            RARE_DEFAULTS,
+            single_case=True,
+            help={
+                "--technique": "Protection technique, as `mcage techniques` lists them, or a "
+                "user-defined one as module:NAME; needed, unless SPEC names one.",
+                "--instances": "Number of slices to draw. Default: 20000.",
+            },
+        ),
+    ],
+    engine: Engine = "auto",
+    json: Json = False,
+    progress: ProgressKind = None,
+) -> None:
+    """Estimate the probability that a slice is dead by an age, however small, with its interval."""
+    from mcage.campaign.progress import progress_on_stderr
+    from mcage.engines.select import select_engine
+    from mcage.studies.rare_events import failure_probability
+
+    spec = arguments.spec()
+    selected, _ = select_engine(engine)
+    estimate = failure_probability(
+        spec, age, spec.instances, engine=selected, progress=progress_on_stderr(progress)
+    )
+    if json:
+        _print_json(spec, age, estimate)
+        return
+    _print_words(estimate, age)
+
+
+def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
+    from dataclasses import asdict
+    from math import isfinite
+
+    from mcage.stats.estimates import plain
+
+    # JSON knows no infinity.
+    values = {
+        key: None if isinstance(value, float) and not isfinite(value) else value
+        for key, value in asdict(estimate).items()
+    }
+    values["failed_ppm"] = plain(estimate.failed_ppm)
+    values["mean_rate_fit"] = plain(estimate.mean_rate_fit(age_years)) if age_years > 0 else None
+    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
+    typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
+
+
+def _print_words(estimate: "RareEstimate", age_years: float) -> None:
+    when = "on arrival" if age_years == 0 else f"by {age_years:g} years"
+    typer.echo(
+        f"dead {when}: {estimate.probability:.3g} "
+        f"({estimate.confidence:.0%} interval {estimate.lower:.3g} ... {estimate.upper:.3g})"
+    )
+    typer.echo(f"of a million slices: {_with_bounds(estimate.failed_ppm, 'ppm')}")
+    if age_years > 0:
+        rate = _with_bounds(estimate.mean_rate_fit(age_years), "FIT")
+        typer.echo(
+            f"mean failure rate until then: {rate}: failures in 1e9 hours of a slice, deaths on "
+            "arrival among them"
+        )
+    typer.echo(
+        f"{estimate.failures} of {estimate.instances} slices drawn were dead, worth "
+        f"{estimate.effective_samples:.4g} of equal weight"
+    )
+    for warning in estimate.warnings:
+        typer.echo(visible(f"warning: {warning}"), err=True)
+
+
+def _with_bounds(estimate: "Estimate", unit: str) -> str:
+    return f"{estimate.value:.3g} {unit} ({estimate.lower:.3g} ... {estimate.upper:.3g})"
+
+
+# ``mcage sensitivity``: which assumption matters.
+
+SENSITIVITY_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 200, "techniques": ["rrcd"]}
+"""Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
+
+STUDY = "What to vary"
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What a study varies, how, and of what it asks for the change."""
+
+    panel: ClassVar = STUDY
+
+    method: Annotated[str, typer.Option(metavar="NAME")] = "one-at-a-time"
+    """Method: one-at-a-time or sobol."""
+    of: Annotated[str, typer.Option(metavar="QUANTITY")] = "median_life"
+    """Output quantity: median_life, rmst (mean life up to the horizon), survival, max_dvth, delay
+    or spill_rate."""
+    parameter: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    """Parameter to vary. May be repeated. Default: all that can matter."""
+    range_: Annotated[list[str] | None, typer.Option("--range", metavar="NAME=RANGE")] = None
+    """Range of a parameter or of a key of the spec: NAME=LOW..HIGH or NAME=ONE,OTHER. May be
+    repeated."""
+    ranges: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """TOML file of ranges, in the form of the shipped ones."""
+    refit: Annotated[bool, typer.Option("--refit/--no-refit")] = True
+    """Whether amplitude and mu are fitted again, so that published figures stay as they are."""
+    samples: Annotated[int, typer.Option(metavar="N")] = 64
+    """Number of points of the Sobol' design, a power of two."""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where a study is computed and written."""
+
+    engine: Engine = "auto"
+    json: Json = False
+    panel: ClassVar = RUN
+
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """File to write the study to, as well: .json, .csv, .png, .pdf or .svg."""
+    progress: ProgressKind = None
+
+
+def sensitivity(
+    study: StudyOptions,
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions(
+            "sensitivity",
+            SENSITIVITY_DEFAULTS,
+            single_case=True,
+            help={"--instances": "Number of instances. Default: 200."},
+        ),
+    ],
+    output: OutputOptions,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            help="List the shipped ranges with status and source.",
+            rich_help_panel=STUDY,
+        ),
+    ] = False,
+) -> None:
+    """Show how much a life depends on each constant that is assumed, not known."""
+    if list_:
+        _list()
+        return
+    from mcage.studies.sensitivity import Question
+    from mcage.studies.sensitivity.output import check_path
+
+    question = Question(**vars(study))
+    question.check()
+    if output.out:
+        check_path(output.out)
+    _run(arguments.spec(), question, output)
+
+
+def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None:
+    from mcage.campaign.progress import progress_on_stderr
+    from mcage.engines.select import select_engine
+    from mcage.report.tables import console
+    from mcage.studies.sensitivity import Sobol
+    from mcage.studies.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
+
+    varied = question.varied(base)
+    engine, reason = select_engine(output.engine)
+    progress = progress_on_stderr(output.progress)
+    study = question.study(base, engine, progress)
+    progress.say(f"engine {engine.name} ({reason}); {study.label}")
+    result = question.answer(study, varied)
+    if output.out:
+        write(result, base, output.out)
+    if output.json:
+        print(as_json(result, base))
+    elif isinstance(result, Sobol):
+        print_sobol(result, console())
+    else:
+        print_one_at_a_time(result, console())
+
+
+def _list() -> None:
+    from textwrap import fill
+
+    from mcage.studies.sensitivity import shipped
+    from mcage.studies.sensitivity.output import setting
+
+    for name, entry in shipped().items():
+        ends = entry.range or entry.factors
+        values = (
+            " ... ".join(map(setting, ends))
+            if ends
+            else ", ".join(map(setting, entry.alternatives))
+        )
+        times = " times its value" if entry.factors else ""
+        unit = "" if entry.unit == "1" or entry.factors else f" {entry.unit}"
+        print(f"{name:<18}{entry.key:<40}{values + times + unit:<34}{entry.status}")
+        print(fill(entry.source, 96, initial_indent="    ", subsequent_indent="    "))
+
+
+# ``mcage reproduce``: the papers' figures beside mcage's own.
+
+
+def reproduce(
+    paper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Paper: valero-2019 (000) or toca-diaz-rrcd (002), on register files; chen-2014 "
+            "(003) or zhang-2015 (004), on whole GPUs. Default: all four.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    release: Release = "wavefront",
+    engine: Engine = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for the table as JSON, and for every figure as CSV and PNG, whose names "
+            "begin with the number of the paper; it is made if it is not there.",
+        ),
+    ] = None,
+) -> None:
+    """Compute what four papers print, and say where mcage disagrees and why.
+
+    Papers on register files are computed from recorded traces; --release and --engine concern them
+    alone.
+    """
+    from mcage.engines.select import select_engine
+    from mcage.errors import UserError
+    from mcage.files.atomic import ready_folder
+    from mcage.report.tables import console
+    from mcage.studies.reproduction import whole_gpus
+    from mcage.studies.reproduction.drawings import (
+        ages,
+        check_figures,
+        check_plots,
+        write_figures,
+        write_plots,
+    )
+    from mcage.studies.reproduction.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
+    from mcage.studies.reproduction.table import (
+        check_table,
+        print_rows,
+        reproduce_gpus,
+        to_json,
+        write_table,
+    )
+    from mcage.studies.reproduction.table import reproduce as rows_of
+    from mcage.studies.reproduction.whole_gpus import print_ages
+
+    number = None if paper is None else NUMBERS.get(paper, paper)
+    if number is not None and number not in PAPERS | GPU_PAPERS:
+        raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(NUMBERS)}")
+    with nullcontext() if out is None else ready_folder(out):
+        if out is not None:
+            check_table(out)
+            check_figures(out, number)
+            check_plots(out, number)
+        chosen = select_engine(engine)[0]
+        study = KernelReplays(chosen, release=release)
+        rows = [] if number in GPU_PAPERS else rows_of(study, number)
+        rows += [] if number in PAPERS else reproduce_gpus(number)
+        if out is not None:
+            write_table(rows, out)
+            write_figures(lambda plot: plot.table(study), out, number)
+            write_plots(out, number)
+    if json:
+        typer.echo(to_json(rows))
+        return
+    print_rows(rows, console())
+    if number in (None, whole_gpus.PAPER):
+        print_ages(ages(), console())
