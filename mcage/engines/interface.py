@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -101,6 +101,24 @@ class Policies:
                     f"technique {technique.name!r}: engine {engine!r} does not implement {kind} "
                     f"{policy.value!r}; it implements {known}{where}"
                 )
+
+
+POLICIES = Policies(
+    placements={
+        Placement.DIRECT,
+        Placement.ROTATE,
+        Placement.ROUND_ROBIN,
+        Placement.REDIRECT,
+        Placement.GUARD,
+        Placement.PACK,
+    },
+    storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
+    gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
+)
+"""What all engines implement."""
+
+WITH_PROGRAMS = replace(POLICIES, placements={*POLICIES.placements, Placement.PROGRAM})
+"""What engines implement on the CPU, where code of a user can be called."""
 
 
 # Engines that number the writes of all traces through, in codes with room for so many.

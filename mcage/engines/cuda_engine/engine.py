@@ -14,12 +14,11 @@ from mcage.engines.cuda_engine.devices import Device
 from mcage.engines.cuda_engine.programs import Runner
 from mcage.engines.cuda_engine.stress import CudaStress, duties_on, tables_on
 from mcage.engines.cuda_engine.walk import Walk
-from mcage.engines.interface import Policies, RememberingEngine
+from mcage.engines.interface import POLICIES, RememberingEngine
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
 from mcage.geometry import Bytes, Integers
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
-from mcage.techniques import Gating, Placement, Storage
 
 MOST_INSTANCES = 1024
 """A batch that keeps any device busy; more would only wait for each other."""
@@ -45,18 +44,7 @@ class CudaEngine(RememberingEngine):
     """
 
     name = "cuda"
-    policies = Policies(
-        placements={
-            Placement.DIRECT,
-            Placement.ROTATE,
-            Placement.ROUND_ROBIN,
-            Placement.REDIRECT,
-            Placement.GUARD,
-            Placement.PACK,
-        },
-        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
-        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
-    )
+    policies = POLICIES
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from mcage.concurrency import FreeList, Memo
-from mcage.engines.interface import Policies, RememberingEngine
+from mcage.engines.interface import WITH_PROGRAMS, RememberingEngine
 from mcage.engines.numba_engine.cell_times import (
     ALL_BITS,
     Events,
@@ -43,26 +43,13 @@ from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCell
 from mcage.geometry import Bytes, Integers, SliceGeometry
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay
-from mcage.techniques import Gating, Placement, Storage
 
 
 class NumbaEngine(RememberingEngine):
     """Numba engine. Its functions release the GIL, so threads may run batches side by side."""
 
     name = "numba"
-    policies = Policies(
-        placements={
-            Placement.DIRECT,
-            Placement.ROTATE,
-            Placement.ROUND_ROBIN,
-            Placement.REDIRECT,
-            Placement.GUARD,
-            Placement.PACK,
-            Placement.PROGRAM,
-        },
-        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
-        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
-    )
+    policies = WITH_PROGRAMS
     batch = 96
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines import stress
-from mcage.engines.interface import Engine, Policies
+from mcage.engines.interface import WITH_PROGRAMS, Engine
 from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
 from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
@@ -18,7 +18,6 @@ from mcage.geometry import Bytes, Integers
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import FixedReplay, PreparedReplay, ProgrammedReplay, RedirectedReplay
-from mcage.techniques import Gating, Placement, Storage
 
 _EntryOccupants = Iterator[tuple[int, Occupants]]
 _CellTimes = tuple[Integers, Integers]
@@ -28,19 +27,7 @@ class NumpyEngine(Engine):
     """NumPy engine. Slow next to the others, which must return the same integers."""
 
     name = "numpy"
-    policies = Policies(
-        placements={
-            Placement.DIRECT,
-            Placement.ROTATE,
-            Placement.ROUND_ROBIN,
-            Placement.REDIRECT,
-            Placement.GUARD,
-            Placement.PACK,
-            Placement.PROGRAM,
-        },
-        storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
-        gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
-    )
+    policies = WITH_PROGRAMS
     batch = 16
 
     def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:

@@ -32,15 +32,7 @@ class Pair(NamedTuple):
 def draw(
     results: xr.Dataset, sheet: canvas.Sheet
 ) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw the figures of a study, each with a curve or a row for each policy and technique.
-
-    Parameters
-    ----------
-    results : xarray.Dataset
-        Results of the study.
-    sheet : Sheet
-        What figures are drawn on.
-    """
+    """Draw the figures of a study, each with a curve or a row for each policy and technique."""
     policies = [visible(str(name)) for name in results["policy"].values.tolist()]
     techniques = [visible(str(name)) for name in results["technique"].values.tolist()]
     names = names_in(results)

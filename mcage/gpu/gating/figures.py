@@ -53,15 +53,7 @@ ROWS = (
 def draw(
     results: xr.Dataset, sheet: canvas.Sheet
 ) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw the figures of a study, each with a curve or a row for each policy.
-
-    Parameters
-    ----------
-    results : xarray.Dataset
-        Results of the study.
-    sheet : Sheet
-        What figures are drawn on.
-    """
+    """Draw the figures of a study, each with a curve or a row for each policy."""
     labels, names = map(visible, map(str, results["policy"].values.tolist())), names_in(results)
     policies = {names.get(label, label): label for label in labels}
     ages = results["age"].values

@@ -24,15 +24,7 @@ PARTS = (
 
 
 def draw(results: xr.Dataset, sheet: canvas.Sheet) -> Iterator[canvas.ReportFigure]:
-    """Draw the figures of a study: curves and rows for each design, panels for each reading.
-
-    Parameters
-    ----------
-    results : xarray.Dataset
-        Results of the study.
-    sheet : Sheet
-        What figures are drawn on.
-    """
+    """Draw the figures of a study: curves and rows for each design, panels for each reading."""
     readings = [visible(str(name)) for name in results["reading"].values.tolist()]
     designs = [visible(str(name)) for name in results["design"].values.tolist()]
     yield from _efficiency(results, readings, designs, sheet)
