@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.campaign.shards import (
     NAME,
@@ -94,13 +95,13 @@ class ShardFile(Source):
     instances: range
     what: ClassVar[str] = "is a shard of another campaign"
 
+    @override
     @property
     def parts(self) -> tuple[range, ...]:
-        """As `Source.parts`."""
         return (self.instances,)
 
+    @override
     def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        """As `Source.read`."""
         return read_shard(self.path, names, instances)
 
     def pieces(self, part: range) -> Iterator[Arrays]:
@@ -121,13 +122,13 @@ class ResultsFile(Source):
     itself: Kind
     what: ClassVar[str] = "already holds another campaign"
 
+    @override
     @property
     def parts(self) -> tuple[range, ...]:
-        """As `Source.parts`."""
         return self.header.present
 
+    @override
     def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        """As `Source.read`."""
         return read_instances(self.path, self.header, instances, names)
 
     def pieces(self, part: range) -> Iterator[Arrays]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.aging.nbti import Facelift
 from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
@@ -39,8 +40,8 @@ class _Rates(NamedTuple):
 class CompiledSeconds(TrackedSeconds):
     """As `TrackedSeconds`."""
 
+    @override
     def begin_epoch(self, instances: Integers) -> None:
-        """See `TrackedSeconds.begin_epoch`."""
         _begin(self._among(instances), self._tracked.instance, self.now, self._before)
 
     def add_duties(
@@ -63,10 +64,10 @@ class CompiledSeconds(TrackedSeconds):
         cells = self._tracked.instance, self._tracked.cell
         _add(kernel_of, *cells, zeros.cycles, ones.cycles, zeros.period, seconds, self.now)
 
+    @override
     def failing(
         self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
     ) -> tuple[Integers, CellSeconds]:
-        """See `TrackedSeconds.failing`."""
         if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
         ages = np.full(self._instances, -1.0)
@@ -79,8 +80,8 @@ class CompiledSeconds(TrackedSeconds):
         places = np.flatnonzero(fails)
         return places, self.of(places)
 
+    @override
     def sampled_dvth(self, instances: Integers, moments: Moments, shift: AdditiveShift) -> Floats:
-        """See `TrackedSeconds.sampled_dvth`."""
         if type(shift.nbti) is not Facelift:
             return super().sampled_dvth(instances, moments, shift)
         volts = np.empty((2, len(instances), self._tracked.sampled))
@@ -89,10 +90,10 @@ class CompiledSeconds(TrackedSeconds):
         _shift_sampled(*seconds, first, instances, *when, _rates(shift), volts)
         return volts
 
+    @override
     def histogram(
         self, instances: Integers, moments: Moments, shift: AdditiveShift, bins: int
     ) -> Integers:
-        """See `TrackedSeconds.histogram`."""
         if type(shift.nbti) is not Facelift:
             return super().histogram(instances, moments, shift, bins)
         counts, sampled = np.zeros((2, bins), dtype=np.int64), self._tracked.sampled

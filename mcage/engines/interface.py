@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.compiled import compiled
 from mcage.concurrency import Memo
@@ -544,14 +545,14 @@ class RememberingEngine(Engine):
     ) -> Integers:
         """Count events, as `Counts` asks for them: a `Count`."""
 
+    @override
     def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
-        """See `Engine.redirect`."""
         return self.redirect_each((replay,), np.zeros(len(fault_maps), np.int64), fault_maps)
 
+    @override
     def redirect_each(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Counters:
-        """See `Engine.redirect_each`."""
         self.check(replays[0].technique)
         return self._counts.of(replays, kernel, fault_maps)
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.aging.nbti import NbtiModel, Rates, with_constants
 from mcage.aging.sampling import Columns
@@ -435,23 +436,23 @@ class FaultFreeSlices(Slices):
         self.roots = duties.skyline.largest.shape[1]
         self.branches = (BLOCK,)
 
+    @override
     def largest(
         self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """See `Slices.largest`."""
         largest: NDArray[np.float64] = self._duties.skyline.largest[
             self._kernel[index, epoch], group
         ]
         return largest
 
+    @override
     def duty(
         self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """See `Slices.duty`."""
         return self._duties.at(self._kernel[index, epoch], cell)
 
+    @override
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `Slices.cell`."""
         return self._duties.skyline.cell[place]
 
 
@@ -534,22 +535,22 @@ class RedirectedSlice(Slices):
         self.roots = epochs[0].geometry.entries
         self.branches = (COMPONENT_BITS, self._components)
 
+    @override
     def largest(
         self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """See `Slices.largest`."""
         groups = self._epochs[epoch].of_bits if level else self._epochs[epoch].of_entries
         largest: NDArray[np.float64] = groups[self._which, group]
         return largest
 
+    @override
     def duty(
         self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """See `Slices.duty`."""
         return self._epochs[epoch].duty(self._which, cell)
 
+    @override
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `Slices.cell`."""
         bit, component = np.divmod(place, self._components)
         entry, bit = np.divmod(bit, COMPONENT_BITS)
         return (entry * self._components + component) * COMPONENT_BITS + bit
@@ -704,14 +705,15 @@ class AdditiveCells(CellDegradation):
     span: EpochSpan
     seconds: stress.CellSeconds
 
+    @override
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `CellDegradation.dvth`."""
         return self.shift.dvth(self.seconds.at(self.span.part(moment)), moment)
 
+    @override
     def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `CellDegradation.of_cells`."""
         return self.shift.of_cells(self.seconds.at(self.span.part(moment)), moment)
 
+    @override
     def are_faulty(
         self,
         failure: CellFailure,
@@ -719,12 +721,11 @@ class AdditiveCells(CellDegradation):
         moment: NDArray[np.float64],
         scores: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
-        """See `CellDegradation.are_faulty`."""
         moments = stress.Moments(self.span.part(moment), moment)
         return are_faulty(self.shift, failure, vmin_volts, self.seconds, moments, scores)
 
+    @override
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
-        """See `CellDegradation.of`."""
         return AdditiveCells(self.shift.of(which), self.span.of(which), self.seconds.of(which))
 
 
@@ -767,6 +768,7 @@ class AdditiveDegradation(Degradation):
         self._looked_at = np.full(instances, np.nan)
         self._longest_then = np.zeros((2, instances))
 
+    @override
     def add(
         self,
         instances: NDArray[np.int64],
@@ -775,7 +777,6 @@ class AdditiveDegradation(Degradation):
         start: float,
         end: float,
     ) -> None:
-        """See `Degradation.add`."""
         chosen = np.zeros(len(self.span.start), dtype=bool)
         chosen[instances] = True
         np.copyto(self._longest_before, self._stress.longest, where=chosen)
@@ -783,32 +784,32 @@ class AdditiveDegradation(Degradation):
         self._kernel[instances], self._fault_maps[instances] = kernel, fault_maps
         self._stress.add(instances, kernel, fault_maps, end - start)
 
+    @override
     def failing(
         self, instances: NDArray[np.int64], failure: CellFailure
     ) -> tuple[NDArray[np.int64], AdditiveCells]:
-        """See `Degradation.failing`."""
         places, seconds = self._stress.tracked_seconds.failing(
             instances, self.span.end[instances], self._shift, failure
         )
         instance = self._instance[places]
         return places, AdditiveCells(self._shift.of(instance), self.span.of(instance), seconds)
 
+    @override
     def mark_faulty(self, places: NDArray[np.int64]) -> None:
-        """See `Degradation.mark_faulty`."""
         self._stress.tracked_seconds.mark_faulty(places)
 
+    @override
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Degradation.sampled_dvth`."""
         return self._stress.tracked_seconds.sampled_dvth(
             instances, self._moments(instances, moment), self._shift
         )
 
+    @override
     def histogram(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64], bins: int
     ) -> NDArray[np.int64]:
-        """See `Degradation.histogram`."""
         return self._stress.tracked_seconds.histogram(
             instances, self._moments(instances, moment), self._shift, bins
         )
@@ -816,10 +817,10 @@ class AdditiveDegradation(Degradation):
     def _moments(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> stress.Moments:
         return stress.Moments(self.span.of(instances).part(moment), moment)
 
+    @override
     def longest_duty(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Degradation.longest_duty`."""
         busy = self._longest_busy(instances, moment) / moment
         if self._shift.is_always_busy:
             return busy
@@ -851,10 +852,10 @@ class AdditiveDegradation(Degradation):
             )
             self._looked_at[sought] = when
 
+    @override
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Degradation.worst_dvth`."""
         return shifts(self._shift.of(instances), self._longest_busy(instances, moment), moment)
 
     def reaching(
@@ -932,8 +933,8 @@ class StepwiseCells(CellDegradation):
     duty: NDArray[np.float64]
     pull_downs: "StepwiseCells | None" = None
 
+    @override
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `CellDegradation.dvth`."""
         shift = np.empty(self.duty.shape)
         for epoch in np.unique(self.epoch).tolist():
             places = np.flatnonzero(self.epoch == epoch)
@@ -944,15 +945,15 @@ class StepwiseCells(CellDegradation):
             shift[:, places] = self.history.model_of(self.instance[places]).dvth_of(state)
         return shift
 
+    @override
     def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `CellDegradation.of_cells`."""
         dvth = self.dvth(moment)
         if self.pull_downs is None:
             return dvth
         return np.concatenate([dvth, self.pull_downs.dvth(moment)])
 
+    @override
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "StepwiseCells":
-        """See `CellDegradation.of`."""
         return StepwiseCells(
             self.history,
             self.instance[which],
@@ -1015,6 +1016,7 @@ class StepwiseDegradation(Degradation):
         self._worst = np.zeros((2, instances))
         self._worst_cell = np.zeros((2, instances), dtype=np.int64)
 
+    @override
     def add(
         self,
         instances: NDArray[np.int64],
@@ -1023,7 +1025,6 @@ class StepwiseDegradation(Degradation):
         start: float,
         end: float,
     ) -> None:
-        """See `Degradation.add`."""
         self.span.start[instances], self.span.end[instances] = start, end
         epoch = int(self._epoch[instances[0]]) + 1
         self._epoch[instances] = epoch
@@ -1063,10 +1064,10 @@ class StepwiseDegradation(Degradation):
                 )
         self._duty[:, places] = self._duty_in(epoch, instance, cell)
 
+    @override
     def failing(
         self, instances: NDArray[np.int64], failure: CellFailure
     ) -> tuple[NDArray[np.int64], StepwiseCells]:
-        """See `Degradation.failing`."""
         among = np.zeros(len(self._epoch), dtype=bool)
         among[instances] = True
         places = np.flatnonzero(self._sound & among[self._tracked.instance[: len(self._sound)]])
@@ -1077,8 +1078,8 @@ class StepwiseDegradation(Degradation):
         )
         return places[fails], cells.of(fails)
 
+    @override
     def mark_faulty(self, places: NDArray[np.int64]) -> None:
-        """See `Degradation.mark_faulty`."""
         self._sound[places] = False
 
     def _cells(self, places: NDArray[np.int64]) -> StepwiseCells:
@@ -1091,10 +1092,10 @@ class StepwiseDegradation(Degradation):
         )
         return replace(cells, pull_downs=pull_downs[0]) if pull_downs else cells
 
+    @override
     def sampled_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """See `Degradation.sampled_dvth`."""
         first = len(self._tracked.cell) - len(self._epoch) * self._sampled
         places = first + instances[:, None] * self._sampled + np.arange(self._sampled)
         cells = self._cells(places.ravel())

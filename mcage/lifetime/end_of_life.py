@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.transistors import NbtiSpread, TrapLaw
@@ -162,18 +163,18 @@ class DelayEndByLuck(DelayEnd):
         super().__init__(limit)
         self._spread, self._luck = spread, luck
 
+    @override
     def exceeded(self, degradation: Degradation, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """See `DelayEnd.exceeded`."""
         if not self._spread.path.each_transistor:
             return super().exceeded(degradation, instances)
         worst = self.path_dvth(degradation, instances, degradation.span.end[instances])
         beyond: NDArray[np.bool_] = worst >= self.limit.of_path(instances)
         return beyond
 
+    @override
     def reaching(
         self, degradation: Degradation, instances: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """See `DelayEnd.reaching`."""
         if not self._spread.path.each_transistor:
             return super().reaching(degradation, instances)
         span, limit = degradation.span.of(instances), self.limit.of_path(instances)
@@ -183,26 +184,26 @@ class DelayEndByLuck(DelayEnd):
             span.end,
         )
 
+    @override
     def worst_dvth(
         self,
         degradation: Degradation,
         instances: NDArray[np.int64],
         moment: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """See `DelayEnd.worst_dvth`."""
         count = self._luck.unlucky.shape[2]
         means = degradation.sampled_dvth(instances, moment)[:, :, -count:]
         traps, most_stressed = self._spread.traps, degradation.worst_dvth(instances, moment)
         others = traps.shift(most_stressed, self._luck.others_at_most[instances])
         return np.maximum(others, largest_shifts(traps, means, self._luck.unlucky[:, instances]))
 
+    @override
     def path_dvth(
         self,
         degradation: Degradation,
         instances: NDArray[np.int64],
         moment: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """See `DelayEnd.path_dvth`."""
         if self._spread.path.each_transistor:
             return super().path_dvth(degradation, instances, moment)
         most_stressed = degradation.worst_dvth(instances, moment).max(axis=0)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, shown
@@ -333,19 +334,19 @@ class DeclaredHeader(Header):
             raise ValueError(f"{self.name!r} is not the name of this study")
         _check_declaration(self.computes, [label.variable for label in self.labels])
 
+    @override
     @property
     def study(self) -> str:
-        """As `Header.study`."""
         return self.name
 
+    @override
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """As `Header.variables`."""
         return self.computes
 
+    @override
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        """As `Header.coordinates`."""
         return (Coordinate(INSTANCE, self.ids), *self.labels)
 
     def declaration(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, EndCause
 from mcage.plain_text import shortened
@@ -434,8 +436,8 @@ class SweepHeader(Header):
         ) or bool(self.draws)
         return faults.slices_per_chip if differ else 1
 
+    @override
     def of_cases(self, labels: Collection[str]) -> "SweepHeader":
-        """As `Header.of_cases`."""
         return replace(self, cases=tuple(case for case in self.cases if case.label in labels))
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
+from typing_extensions import override
 
 from mcage.engines.cuda_engine.devices import Device
 from mcage.engines.cuda_engine.programs import Runner
@@ -87,10 +88,10 @@ class CudaEngine(RememberingEngine):
             self._of_thread.here = here
         return here
 
+    @override
     def _count(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
-        """See `RememberingEngine`."""
         events = self._here().walk.placement.count(replays, kernel, fault_maps)
         to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
         writes = np.array([replay.passes * replay.schedule.writes for replay in replays])
@@ -108,12 +109,12 @@ class CudaEngine(RememberingEngine):
             axis=1,
         )
 
+    @override
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
-        """See `Engine.fixed_times`."""
         return CellTimes(*self._here().walk.fixed_times(replay), replay.period)
 
+    @override
     def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
-        """See `Engine.redirected_times`."""
         kernel = np.zeros(len(fault_maps), dtype=np.int64)
         shape = (len(kernel), replay.geometry.entries, replay.geometry.entry_bits)
         ones, powered = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
@@ -138,10 +139,10 @@ class CudaEngine(RememberingEngine):
             for ones, powered in zip(*times, strict=True):
                 yield CellTimes(ones[None], powered[None], replays[next(numbers)].period)
 
+    @override
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
-        """See `Engine.unpacked_stress`."""
         here = self._here()
         return CudaStress(here.walk, here.duties, here.tables, duties, tracked, instances)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.aging.nbti.models import Facelift
 from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
@@ -405,8 +406,8 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     def begin_epoch(self, instances: Integers) -> None:
         """See `TrackedSeconds.begin_epoch`; what adds the epoch keeps what was before."""
 
+    @override
     def of(self, places: Integers) -> stress.CellSeconds:
-        """See `TrackedSeconds.of`."""
         self._fetch()
         return super().of(places)
 
@@ -445,10 +446,10 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             *self._seconds,
         )
 
+    @override
     def failing(
         self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
     ) -> tuple[Integers, stress.CellSeconds]:
-        """See `TrackedSeconds.failing`."""
         if not is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
         device, tail = self._runner.device, self._tracked.tail
@@ -480,24 +481,24 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         seconds = rows[:, 1:].T.copy().view(np.float64)
         return rows[:, 0].astype(np.int64), stress.CellSeconds(seconds[:2], seconds[2:])
 
+    @override
     def mark_faulty(self, places: Integers) -> None:
-        """See `TrackedSeconds.mark_faulty`."""
         super().mark_faulty(places)
         on_device = self._runner.device.upload(places.astype(np.int32))
         count = np.int32(len(places))
         self._launch(SHIFTS, "mark_faulty", len(places), on_device, count, self._tail[1])
 
+    @override
     def sampled_dvth(
         self, instances: Integers, moments: stress.Moments, shift: AdditiveShift
     ) -> Floats:
-        """See `TrackedSeconds.sampled_dvth`."""
         self._fetch()
         return super().sampled_dvth(instances, moments, shift)
 
+    @override
     def histogram(
         self, instances: Integers, moments: stress.Moments, shift: AdditiveShift, bins: int
     ) -> Integers:
-        """See `TrackedSeconds.histogram`."""
         if type(shift.nbti) is not Facelift or bins > _MOST_BINS:
             return super().histogram(instances, moments, shift, bins)
         device, cells = self._runner.device, len(self._tracked.cell)

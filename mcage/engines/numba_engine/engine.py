@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
+from typing_extensions import override
 
 from mcage.concurrency import FreeList, Memo
 from mcage.engines.interface import WITH_PROGRAMS, RememberingEngine
@@ -58,10 +59,10 @@ class NumbaEngine(RememberingEngine):
         self._tables = ResidencyTables()
         self._workspaces: Memo[FaultFreeDuties, FreeList[Workspace]] = Memo(self._free_workspaces)
 
+    @override
     def _count(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
-        """See `RememberingEngine`."""
         residencies = self._tables.of(replays)
         counters = np.zeros((len(kernel), COUNTERS), dtype=np.int64)
         for number, runs_it in by_kernel(kernel):
@@ -71,14 +72,14 @@ class NumbaEngine(RememberingEngine):
             counters[runs_it] = of_kernel
         return counters
 
+    @override
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
-        """See `Engine.fixed_times`."""
         ones, powered = (_no_cycles(1, replay.geometry) for _ in range(2))
         fixed_layout_times(replay, ones[0], powered[0])
         return _cell_times(ones, powered, replay.period)
 
+    @override
     def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
-        """See `Engine.redirected_times`."""
         return self._times_on_kernel((replay,), 0, fault_maps)
 
     def cell_times_each(
@@ -106,8 +107,8 @@ class NumbaEngine(RememberingEngine):
             _redirected_times(residencies, workspace, ones[instance], powered[instance])
         return _cell_times(ones, powered, replays[kernel].period)
 
+    @override
     def program_runner(self, replay: ProgrammedReplay) -> NumbaProgramRunner:
-        """See `Engine.program_runner`."""
         return NumbaProgramRunner(replay)
 
     def compile_cell_times(self, replay: RedirectedReplay) -> None:
@@ -118,10 +119,10 @@ class NumbaEngine(RememberingEngine):
         ones, powered = (_no_cycles(1, replay.geometry) for _ in range(2))
         _redirected_times(residencies, workspace, ones[0], powered[0])
 
+    @override
     def unpacked_stress(
         self, duties: FaultFreeDuties, tracked: TrackedCells, instances: int
     ) -> StressAccumulator:
-        """See `Engine.unpacked_stress`."""
         if not isinstance(duties.replays[0], RedirectedReplay):
             return FaultFreeStress(duties, tracked, instances)
         residencies, workspaces = self._tables.of(duties.replays), self._workspaces.of(duties)

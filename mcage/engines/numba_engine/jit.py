@@ -26,6 +26,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import unliteral
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
+from typing_extensions import override
 
 import mcage.compiled
 import mcage.geometry
@@ -50,8 +51,8 @@ class Dispatcher(LightDispatcher):
     lock_folder: Path | None = None
     """Where processes tell each other what they compile; None where no machine code is kept."""
 
+    @override
     def compile(self, sig: Any) -> Any:
-        """See Numba's class."""
         with ExitStack() as scope:
             # In this order: while one thread waits for another process, others may compile.
             if self.lock_folder:
@@ -112,9 +113,9 @@ class _NoEnvironment:
 class _LinkedLibrary(JITCodeLibrary):
     """Code that is linked into that of callers, and nothing else."""
 
+    @override
     @property
     def codegen(self) -> Any:
-        """See Numba's class."""
         return _NoEnvironment
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -149,8 +150,8 @@ def nested_compiler() -> type[Compiler]:
 class LinkedCompiler(Compiler):
     """Compiler that links functions into their callers."""
 
+    @override
     def define_pipelines(self) -> Any:
-        """See Numba's class."""
         state = self.state
         if state.library is None:
             codegen, name = state.targetctx.codegen(), state.func_id.func_qualname
@@ -216,8 +217,8 @@ class _Compilations(event.Listener):
             self._tell(kept)
         self._depth += 1
 
+    @override
     def on_end(self, event: Any) -> None:
-        """See Numba's class."""
         self._depth -= 1
 
 

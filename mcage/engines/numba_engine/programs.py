@@ -11,6 +11,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numba.core.types import Integer
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.compiled import OPTIONS, LightDispatcher
 from mcage.concurrency import FreeList
@@ -767,8 +768,8 @@ class NumbaProgramRunner(ProgramRunner):
             np.empty(entries + 1, np.int64),
         )
 
+    @override
     def run_pass(self, fault_map: Bytes, state: Integers) -> PassRecord:
-        """See `ProgramRunner.run_pass`."""
         replay, memory = self.replay, self._memory.take()
         slice_, arrivals = memory.slice_, memory.arrivals
         seen = Entries(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from mcage.engines import stress
 from mcage.engines.interface import WITH_PROGRAMS, Engine
@@ -30,30 +31,30 @@ class NumpyEngine(Engine):
     policies = WITH_PROGRAMS
     batch = 16
 
+    @override
     def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
-        """See `Engine.redirect`."""
         self.check(replay.technique)
         return count_writes(replay, fault_maps, place_writes(replay, fault_maps))
 
+    @override
     def fixed_times(self, replay: FixedReplay) -> CellTimes:
-        """See `Engine.fixed_times`."""
         ones, powered = _slice_times(replay, _imprints(replay), _fixed_occupants(replay))
         return CellTimes(ones[None], powered[None], replay.period)
 
+    @override
     def redirected_times(self, replay: RedirectedReplay, fault_maps: Bytes) -> CellTimes:
-        """See `Engine.redirected_times`."""
         slices = list(_redirected(replay, fault_maps))
         ones, powered = (np.stack(times) for times in zip(*slices, strict=True))
         return CellTimes(ones, powered, replay.period)
 
+    @override
     def program_runner(self, replay: ProgrammedReplay) -> NumpyProgramRunner:
-        """See `Engine.program_runner`."""
         return NumpyProgramRunner(replay)
 
+    @override
     def unpacked_stress(
         self, duties: stress.FaultFreeDuties, tracked: stress.TrackedCells, instances: int
     ) -> stress.StressAccumulator:
-        """See `Engine.unpacked_stress`."""
         return _NumpyStress(duties, tracked, instances)
 
 

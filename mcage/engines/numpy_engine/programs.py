@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from mcage.engines import programs
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
@@ -40,8 +41,8 @@ class NumpyProgramRunner(ProgramRunner):
             replay.schedule.stored_values, replay.geometry, replay.technique.gates_released
         )
 
+    @override
     def run_pass(self, fault_map: Bytes, state: Integers) -> PassRecord:
-        """See `ProgramRunner.run_pass`."""
         return _Pass(self.replay, fault_map, state).run()
 
     def cell_times(self, passes: Sequence[PassRecord]) -> tuple[Integers, Integers]:
