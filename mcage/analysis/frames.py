@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 
 from mcage.analysis import grid as grids
 from mcage.errors import UserError
-from mcage.report.comparison import (
-    Line,
-    compare_cases,
-    keys_of,
-    refuse_unmeant,
-    spec_differences,
-    study_lines,
-)
+from mcage.report import comparison
 from mcage.report.tables import ResultTable
 from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.stats.paired import PairedMeans, outliving
@@ -466,14 +459,16 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
             "compared die by die; mcage compare compares means of different dies"
         )
     specs = headers[0].spec_toml, headers[1].spec_toml
-    differences = spec_differences(*specs)
-    refuse_unmeant(differences, allow, keys_of(*specs), lambda keys: f"allow={list(keys)}")
+    differences = comparison.spec_differences(*specs)
+    comparison.refuse_unmeant(
+        differences, allow, comparison.keys_of(*specs), lambda keys: f"allow={list(keys)}"
+    )
 
 
-def _lines(case: grids.GridCase, other: grids.GridCase) -> list[Line]:
+def _lines(case: grids.GridCase, other: grids.GridCase) -> list[comparison.Line]:
     if "case" in case.results.coords:
-        return compare_cases(case.results, other.results).lines
-    return study_lines(_compared(case), _compared(other), paired=True)
+        return comparison.compare_cases(case.results, other.results).lines
+    return comparison.study_lines(_compared(case), _compared(other), paired=True)
 
 
 def _compared(case: grids.GridCase) -> xr.Dataset:
@@ -490,7 +485,7 @@ def _compared(case: grids.GridCase) -> xr.Dataset:
     )
 
 
-def _row(line: Line) -> dict[str, object]:
+def _row(line: comparison.Line) -> dict[str, object]:
     means = line.means
     assert isinstance(means, PairedMeans)
     row: dict[str, object] = {"quantity": line.key, "dies": means.dies}

@@ -17,15 +17,8 @@ from pydantic import Field, ValidationError
 
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
+from mcage.gpu import thermal
 from mcage.gpu.gating.workload import Machine
-from mcage.gpu.thermal import (
-    HIGHEST_KELVIN,
-    LOWEST_KELVIN,
-    Floorplan,
-    Layer,
-    Package,
-    ThermalNetwork,
-)
 from mcage.plain_text import shortened
 from mcage.spec.sections import Section
 from mcage.spec.study_spec import first_problem
@@ -59,16 +52,16 @@ class _PackageTable(Section):
     sink_side_m: Positive
     convection_k_per_w: Positive
     convection_j_per_k: Positive
-    ambient_kelvin: Annotated[float, Field(ge=LOWEST_KELVIN, le=HIGHEST_KELVIN)]
+    ambient_kelvin: Annotated[float, Field(ge=thermal.LOWEST_KELVIN, le=thermal.HIGHEST_KELVIN)]
     capacity_factor: Positive = 1.0
 
-    def package(self) -> Package:
+    def package(self) -> thermal.Package:
         """Return the package."""
         values: dict[str, Any] = self.model_dump()
         for name in ("die", "interface", "spreader", "sink"):
             keys = ("thickness_m", "conductivity_w_per_mk", "heat_j_per_m3k")
-            values[name] = Layer(*(values.pop(f"{name}_{key}") for key in keys))
-        return Package(**values)
+            values[name] = thermal.Layer(*(values.pop(f"{name}_{key}") for key in keys))
+        return thermal.Package(**values)
 
 
 class _GpuFile(Section):
@@ -126,7 +119,7 @@ class Gpu:
 
     name: str
     machine: Machine
-    network: ThermalNetwork
+    network: thermal.ThermalNetwork
     sm_power: SmPower
     other_w: dict[str, float]
     digest: str
@@ -203,7 +196,7 @@ def _made(given: _GpuFile, source: str) -> Gpu:
     return Gpu(
         given.name,
         Machine(len(sms), given.bandwidth_gb_per_s * 1e9, given.clock_mhz * 1e6),
-        ThermalNetwork(Floorplan(rectangles, source), given.package.package()),
+        thermal.ThermalNetwork(thermal.Floorplan(rectangles, source), given.package.package()),
         SmPower(*(powers[key] for key in wanted)),
         {name: powers[name] for name in sorted(others)},
         hashlib.blake2b(given.model_dump_json().encode(), digest_size=16).hexdigest(),

@@ -19,24 +19,12 @@ from mcage.aging.sampling import InstanceConstants
 from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
 from mcage.engines.stress import TrackedCells
-from mcage.lifetime import EndCause
+from mcage.lifetime import EndCause, outcomes
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
 from mcage.lifetime.end_of_life import CellLimits, delay_end
 from mcage.lifetime.faults import BatchLuck, NewFaults
 from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
-from mcage.lifetime.outcomes import (
-    DegradationOutcome,
-    FaultyEntries,
-    LifeEnd,
-    LifeMoments,
-    LifeOutcomes,
-    SampledCells,
-    SampledLuck,
-    Spills,
-    WriteRates,
-    count_faulty,
-)
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation.fault_models import NewSlices
@@ -93,7 +81,7 @@ def simulate_lifetimes(
     engine: Engine,
     fault_free: FaultFreeReplays,
     batch: SliceBatch,
-) -> LifeOutcomes:
+) -> outcomes.LifeOutcomes:
     """Simulate the lives of a batch of instances in a case.
 
     Parameters
@@ -152,10 +140,10 @@ class _Simulation:
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)
 
-        self.end = LifeEnd.at_horizon(count, conditions.horizon_seconds)
-        self.spills = Spills.none(count, epochs)
-        self.faulty_entries = FaultyEntries.of(self.entries.maps, epochs)
-        self.moments = LifeMoments.none(count, epochs)
+        self.end = outcomes.LifeEnd.at_horizon(count, conditions.horizon_seconds)
+        self.spills = outcomes.Spills.none(count, epochs)
+        self.faulty_entries = outcomes.FaultyEntries.of(self.entries.maps, epochs)
+        self.moments = outcomes.LifeMoments.none(count, epochs)
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
 
     @cached_property
@@ -178,7 +166,7 @@ class _Simulation:
             return AdditiveDegradation(shift, *given)
         return StepwiseDegradation(self.conditions.history(batch.constants), *given)
 
-    def run(self) -> LifeOutcomes:
+    def run(self) -> outcomes.LifeOutcomes:
         edges = [years * SECONDS_PER_YEAR for years in self.conditions.epoch_edges_years]
         running = np.arange(len(self.epoch))
         for epoch, (start, end) in enumerate(pairwise(edges)):
@@ -189,7 +177,7 @@ class _Simulation:
                 break
             self.first.keep(running, first)
             self.epoch[running] = epoch
-            self.faulty_entries.epoch[running, epoch] = count_faulty(first.fault_maps)
+            self.faulty_entries.epoch[running, epoch] = outcomes.count_faulty(first.fault_maps)
             running = self._age(running, first, start, end)
         self._solve_ends()
         return self._outcomes()
@@ -296,7 +284,7 @@ class _Simulation:
         self.spills.peak_rows[instances] = np.maximum(self.spills.peak_rows[instances], peak)
         worst = self.delay_end.worst_dvth(self.degradation, instances, moment)
         self.epoch_max_dvth[instances, epoch] = worst.T
-        self.faulty_entries.at_end[instances] = count_faulty(last.fault_maps)
+        self.faulty_entries.at_end[instances] = outcomes.count_faulty(last.fault_maps)
         if self.batch.limits is not None:
             faulty = new_faults.are_faulty_at(moment)
             kind = self.batch.limits.limit[new_faults.places[faulty]] // VALUES
@@ -340,8 +328,8 @@ class _Simulation:
             infeasible.replace(~runs, tried)
         return high, infeasible.end_cause
 
-    def _outcomes(self) -> LifeOutcomes:
-        return LifeOutcomes(
+    def _outcomes(self) -> outcomes.LifeOutcomes:
+        return outcomes.LifeOutcomes(
             end=self.end,
             degradation=self._degradation_outcome(),
             writes=self._write_rates(),
@@ -350,14 +338,14 @@ class _Simulation:
             moments=self.moments,
         )
 
-    def _degradation_outcome(self) -> DegradationOutcome:
+    def _degradation_outcome(self) -> outcomes.DegradationOutcome:
         lived = np.flatnonzero(self.end.seconds > 0)
         age, count = self.end.seconds[lived], len(self.epoch)
         dvth, duty, of_path = np.zeros((count, 2)), np.zeros((count, 2)), np.zeros(count)
         dvth[lived] = self.delay_end.worst_dvth(self.degradation, lived, age).T
         of_path[lived] = self.delay_end.path_dvth(self.degradation, lived, age)
         duty[lived] = self.degradation.longest_duty(lived, age).T
-        return DegradationOutcome(
+        return outcomes.DegradationOutcome(
             max_dvth_volts=dvth,
             longest_duty=duty,
             delay_increase=delay_increase(
@@ -366,20 +354,22 @@ class _Simulation:
                 self.delay_end.limit.vt0_volts,
                 self.conditions.alpha(self.batch.constants),
             ),
-            sampled=SampledCells(self.degradation, count, lived, age, self._sampled_luck()),
+            sampled=outcomes.SampledCells(
+                self.degradation, count, lived, age, self._sampled_luck()
+            ),
             epoch_max_dvth_volts=self.epoch_max_dvth,
         )
 
-    def _sampled_luck(self) -> SampledLuck | None:
+    def _sampled_luck(self) -> outcomes.SampledLuck | None:
         spread, luck = self.conditions.spread, self.batch.luck
-        return SampledLuck(spread.traps, luck.sampled) if spread and luck else None
+        return outcomes.SampledLuck(spread.traps, luck.sampled) if spread and luck else None
 
-    def _write_rates(self) -> WriteRates:
+    def _write_rates(self) -> outcomes.WriteRates:
         events = (self.moments.seconds[..., None] * self.moments.events).sum(axis=(1, 2))
         writes = events[:, : Event.LDS + 1].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             rates = events / writes[:, None]
-        return WriteRates(
+        return outcomes.WriteRates(
             fractions=rates[:, : Event.LDS + 1],
             wakeups=rates[:, Event.WAKEUP],
             movs=rates[:, Event.MOV],

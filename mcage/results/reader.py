@@ -16,16 +16,9 @@ from mcage.files.hdf5 import ForeignFile
 from mcage.files.inputs import MOST_BYTES, DamagedFileError, verify_checksum
 from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
+from mcage.results import writer
 from mcage.results.header import OLDEST_STUDY, SCHEMA_VERSION, Header, header_class
 from mcage.results.variable import Coordinate, Variable
-from mcage.results.writer import (
-    FILETYPE,
-    SUMS_CHECKSUM,
-    content_of,
-    description,
-    root_attributes,
-    variable_attributes,
-)
 
 if TYPE_CHECKING:
     import xarray
@@ -276,14 +269,14 @@ def read_header(path: Path, schemas: Sequence[int] = READ_SCHEMAS) -> Header:
         raise UserError(f"{damage}: not a results file to rely on") from damage
     filetype = verified.attribute("filetype", str)
     schema = verified.attribute("schema_version", int)
-    if filetype != FILETYPE:
-        raise UserError(f"{path} holds {shown(filetype)}, not {FILETYPE}")
+    if filetype != writer.FILETYPE:
+        raise UserError(f"{path} holds {shown(filetype)}, not {writer.FILETYPE}")
     if schema == SCHEMA_VERSION:
         header = _header(verified)
         _require_campaign(verified, header)
     else:
         header = _older(verified, schema, schemas)
-    for name in set(verified.attributes) - {*root_attributes(header), SUMS_CHECKSUM}:
+    for name in set(verified.attributes) - {*writer.root_attributes(header), writer.SUMS_CHECKSUM}:
         verified.refuse(f"attribute {name}", "does not belong into it")
     for variable in header.variables:
         verified.require_within(variable, header.coordinates)
@@ -292,7 +285,7 @@ def read_header(path: Path, schemas: Sequence[int] = READ_SCHEMAS) -> Header:
 
 def _require_campaign(verified: VerifiedFile, header: Header) -> None:
     """The whole header in one text says what the other attributes and the coordinates say."""
-    _ = verified.attribute(SUMS_CHECKSUM, str)
+    _ = verified.attribute(writer.SUMS_CHECKSUM, str)
     try:
         if type(header).from_json(verified.attribute("campaign", str)) == header:
             return
@@ -354,7 +347,9 @@ def _require_declared(
     for array in arrays:
         is_coordinate = array in coordinates
         attributes = (
-            description(array) if is_coordinate else variable_attributes(array, coordinates)
+            writer.description(array)
+            if is_coordinate
+            else writer.variable_attributes(array, coordinates)
         )
         verified.require_array(array, sizes)
         verified.require_attributes(array, attributes)
@@ -411,5 +406,5 @@ def _require_coordinates(
     """Every coordinate says what follows from the header."""
     for coordinate in header.coordinates:
         name = coordinate.variable.name
-        if not np.array_equal(contents[name], content_of(coordinate)):
+        if not np.array_equal(contents[name], writer.content_of(coordinate)):
             verified.refuse(name, "is not what belongs to the other coordinates")

@@ -20,15 +20,7 @@ from mcage.aging.vmin import CellFailure
 from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.compiled_cells import is_plain
-from mcage.engines.cuda_engine.programs import (
-    SHIFTS,
-    STRESS_SOURCES,
-    Program,
-    Runner,
-    fault_free_program,
-    residencies_program,
-    stress_program,
-)
+from mcage.engines.cuda_engine import programs as cuda_programs
 from mcage.engines.cuda_engine.walk import Occupants, Walk, forms
 from mcage.engines.interface import check_writes
 from mcage.geometry import (
@@ -71,7 +63,7 @@ DutiesOnDevice = Memo[stress.FaultFreeDuties, DeviceDuties]
 """Duty cycles of the techniques that a device is asked for."""
 
 
-def duties_on(runner: Runner) -> DutiesOnDevice:
+def duties_on(runner: cuda_programs.Runner) -> DutiesOnDevice:
     """Duty cycles on a device, uploaded once."""
 
     def upload(duties: stress.FaultFreeDuties) -> DeviceDuties:
@@ -165,7 +157,7 @@ class DeviceResidencies:
 
 
 def device_residencies(
-    runner: Runner, replays: tuple[PreparedReplay, ...], passes: int
+    runner: cuda_programs.Runner, replays: tuple[PreparedReplay, ...], passes: int
 ) -> DeviceResidencies:
     """Upload the residencies of a technique, and sum up what they show."""
     host, device = host_residencies(replays), runner.device
@@ -181,7 +173,7 @@ def device_residencies(
     at_most = device.empty((count, 2 * COMPONENT_BITS), cycles)
     last = device.empty((count, 2), np.uint32)
     runner.launch(
-        residencies_program(replays[0].geometry, wide),
+        cuda_programs.residencies_program(replays[0].geometry, wide),
         "sum_residencies",
         count,
         MOST_COMPONENTS,
@@ -299,9 +291,9 @@ class StressTables:
         Fault-free duty cycles.
     """
 
-    epoch_log: Program
-    most_stressed: Program
-    tracked_cells: Program
+    epoch_log: cuda_programs.Program
+    most_stressed: cuda_programs.Program
+    tracked_cells: cuda_programs.Program
     residencies: DeviceResidencies
     passes: int
     cycles: Words
@@ -312,20 +304,20 @@ TablesOfDuties = Memo[stress.FaultFreeDuties, StressTables]
 """Tables of the techniques that a device is asked for."""
 
 
-def tables_on(runner: Runner, device_duties: DutiesOnDevice) -> TablesOfDuties:
+def tables_on(runner: cuda_programs.Runner, device_duties: DutiesOnDevice) -> TablesOfDuties:
     """Tables on a device, each made once."""
     return Memo(lambda duties: _tables(runner, duties, device_duties.of(duties)))
 
 
 def _tables(
-    runner: Runner, duties: stress.FaultFreeDuties, on_device: DeviceDuties
+    runner: cuda_programs.Runner, duties: stress.FaultFreeDuties, on_device: DeviceDuties
 ) -> StressTables:
     first, *_ = duties.replays
     passes = first.passes if isinstance(first, RedirectedReplay) else 1
     residencies = device_residencies(runner, duties.replays, passes)
     epoch_log, most_stressed, tracked_cells = (
-        stress_program(source, first.technique, first.geometry, residencies.wide)
-        for source in STRESS_SOURCES
+        cuda_programs.stress_program(source, first.technique, first.geometry, residencies.wide)
+        for source in cuda_programs.STRESS_SOURCES
     )
     return StressTables(
         epoch_log=epoch_log,
@@ -368,7 +360,11 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     """
 
     def __init__(
-        self, runner: Runner, geometry: SliceGeometry, tracked: stress.TrackedCells, instances: int
+        self,
+        runner: cuda_programs.Runner,
+        geometry: SliceGeometry,
+        tracked: stress.TrackedCells,
+        instances: int,
     ) -> None:
         super().__init__(tracked, instances)
         self._runner, self._geometry = runner, geometry
@@ -434,7 +430,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         kernel_of = np.full(self._instances, -1, dtype=np.int32)
         kernel_of[instances] = kernel
         self._launch(
-            fault_free_program(self._geometry),
+            cuda_programs.fault_free_program(self._geometry),
             "add_duties",
             len(self._tracked.cell),
             self._runner.device.upload(kernel_of),
@@ -457,7 +453,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         ages[instances] = age
         listed = device.zeros((1 + tail, _WORDS), np.uint64)
         self._launch(
-            SHIFTS,
+            cuda_programs.SHIFTS,
             "list_failing",
             tail,
             self._shift_on_device(shift),
@@ -486,7 +482,9 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         super().mark_faulty(places)
         on_device = self._runner.device.upload(places.astype(np.int32))
         count = np.int32(len(places))
-        self._launch(SHIFTS, "mark_faulty", len(places), on_device, count, self._tail[1])
+        self._launch(
+            cuda_programs.SHIFTS, "mark_faulty", len(places), on_device, count, self._tail[1]
+        )
 
     @override
     def sampled_dvth(
@@ -506,7 +504,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         moment = device.upload_together(instances.astype(np.int32), moments.part, moments.age)
         if len(instances):
             self._runner.launch(
-                SHIFTS,
+                cuda_programs.SHIFTS,
                 "count_shifts",
                 len(instances),
                 _TRACKED_SECONDS_THREADS,
@@ -523,7 +521,9 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             )
         return device.download(counts).astype(np.int64)
 
-    def _launch(self, program: Program, kernel: str, threads: int, *arguments: Any) -> None:
+    def _launch(
+        self, program: cuda_programs.Program, kernel: str, threads: int, *arguments: Any
+    ) -> None:
         if threads:
             self._runner.launch(
                 program,
@@ -575,7 +575,7 @@ class EpochLog:
         Size of the batch.
     """
 
-    def __init__(self, runner: Runner, tables: StressTables, instances: int) -> None:
+    def __init__(self, runner: cuda_programs.Runner, tables: StressTables, instances: int) -> None:
         device, self._entries = runner.device, int(tables.duties.most.shape[2])
         self._runner, self._device, self._tables = runner, device, tables
         self._places = self._entries * COMPONENT_BITS
@@ -855,7 +855,7 @@ class CudaStress(stress.StressAccumulator):
         skylines = self._duties_there.of(self._duties).skylines
         for of_kind, skyline in zip((longest[0], longest[1]), skylines, strict=True):
             self._runner.launch(
-                fault_free_program(self._duties.replays[0].geometry),
+                cuda_programs.fault_free_program(self._duties.replays[0].geometry),
                 "longest_of_mixtures",
                 -(-count // _MIXTURES),
                 _THREADS,

@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import Memo
-from mcage.engines.cuda_engine.programs import (
-    Program,
-    Runner,
-    occupants_program,
-    row_bits,
-    select_program,
-    walk_program,
-)
+from mcage.engines.cuda_engine import programs as cuda_programs
 from mcage.geometry import (
     COMPONENT_BITS,
     MOST_COMPONENTS,
@@ -161,7 +154,7 @@ def _words(schedule: Schedule, begins: Booleans) -> Integers:
         Writes that begin a residency.
     """
     windows, entries = schedule.windows, schedule.geometry.entries
-    second = _ROW + row_bits(schedule.geometry)
+    second = _ROW + cuda_programs.row_bits(schedule.geometry)
     is_write = schedule.op_kind == WRITE
     is_release = schedule.op_kind == RELEASE
     is_death = schedule.op_kind == DEATH
@@ -243,7 +236,7 @@ class Placement:
         The device.
     """
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: cuda_programs.Runner) -> None:
         self._runner = runner
         self._tables = Memo(self._upload)
 
@@ -305,7 +298,7 @@ class Placement:
             starts = device.empty((replicas, entries + 1), np.int32)
             occupants = device.empty(arrivals.shape, np.int32)
             self._runner.launch(
-                occupants_program(replays[0].geometry),
+                cuda_programs.occupants_program(replays[0].geometry),
                 "sort_occupants",
                 replicas,
                 entries,
@@ -341,7 +334,7 @@ class Placement:
         arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
         arrived = device.empty((slices * passes if wanted else 1, fault_maps.shape[1]), np.int32)
         self._runner.launch(
-            select_program(replays[0].technique, replays[0].geometry),
+            cuda_programs.select_program(replays[0].technique, replays[0].geometry),
             "place",
             -(-slices * passes // _WARPS),
             32 * _WARPS,
@@ -486,7 +479,7 @@ class Walk:
         Its selectors.
     """
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: cuda_programs.Runner) -> None:
         self.runner = runner
         self.placement = Placement(runner)
         self._redirected = Memo(self._upload_redirected)
@@ -526,7 +519,9 @@ class Walk:
         )
         tables = self._tables((*columns, *of_entries), replay.schedule)
         occupants = Occupants(most_orbits, runs, starts, rows)
-        return self._cell_times(walk_program((replay,)), replay.geometry, [tables], occupants, 1)
+        return self._cell_times(
+            cuda_programs.walk_program((replay,)), replay.geometry, [tables], occupants, 1
+        )
 
     def redirected_times(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
@@ -540,7 +535,7 @@ class Walk:
         kernel, fault_maps : int64[m], uint8[m, entries]
             What each slice runs, and on which map.
         """
-        program, geometry = walk_program(replays), replays[0].geometry
+        program, geometry = cuda_programs.walk_program(replays), replays[0].geometry
         for start in range(0, len(kernel), TOGETHER):
             part = slice(start, start + TOGETHER)
             placed = self.placement.occupants(
@@ -553,7 +548,7 @@ class Walk:
 
     def _cell_times(
         self,
-        program: Program,
+        program: cuda_programs.Program,
         geometry: SliceGeometry,
         tables: Sequence[_Tables],
         occupants: Occupants,
