@@ -18,6 +18,7 @@ from mcage.campaign.study import Study
 from mcage.costs.energy import savings_of_all
 from mcage.engines.interface import fault_free_maps
 from mcage.gpu.both.figures import draw as draw_both
+from mcage.gpu.both.presentation import BothPresentation
 from mcage.gpu.both.study import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
@@ -25,7 +26,7 @@ from mcage.lifetime import EndCause
 from mcage.report.figures import distributions, energy, shifts
 from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.report.figures.energy import RATES, pareto
-from mcage.report.presentation import figures_of
+from mcage.report.presentation import figures_of, presentation_of
 from mcage.results.header import Code
 from mcage.results.reader import open_results, read_header
 from mcage.sweep.header import CaseName
@@ -563,6 +564,8 @@ def test_heterogeneity(tmp_path):
         assert y == pytest.approx(100 * np.mean(proposal.values <= x))
     rows = series_by_label(figures["order"].panels[0])
     assert rows["all draws"].x == pytest.approx(100 * results["order_holds"].values.mean())
+    words = presentation_of(study.header).words(study.header, results)
+    assert "holds in 32 [20, 48] %" in words.outcomes[0][1]  # of 40 draws
 
 
 def results_of_both():
@@ -592,6 +595,19 @@ def results_of_both():
         },
         {"policy": list(POLICIES), "technique": list(TECHNIQUES), "age": list(AGES)},
     )
+
+
+def test_words_of_both_levels_say_what_each_saves_and_what_ends_lives():
+    header = SimpleNamespace(holds=8, seed=1, spec_toml="")
+    words = dict(BothPresentation().words(header, results_of_both()).outcomes)
+    first, last = (
+        words[f"{policy} with {technique}"]
+        for policy, technique in ((POLICIES[0], TECHNIQUES[0]), (POLICIES[1], TECHNIQUES[1]))
+    )
+    assert "% less than with" not in first
+    assert "a cell is 75 ±0 % less than with" in last  # half by the policy, half by the technique
+    assert first.endswith("100 % die of cell delay.")
+    assert last.endswith("100 % reach the horizon.")
 
 
 def test_both_levels():
