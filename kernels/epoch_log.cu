@@ -94,7 +94,7 @@ __device__ __forceinline__ void come_round(View &view, Long cycles) {
 extern "C" __global__ void __launch_bounds__(THREADS, RECORDS ? 2 : 3)
 log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *first_write,
           const Long *cycles, const int *starts, const int4 *occupants, const int *instance_of,
-          const double *scales, unsigned *codes, int *code_starts, long long *powered) {
+          const double *scales, unsigned *codes, int *code_starts, long long *powered, int begins) {
     constexpr int VIEWS = RECORDS ? 5 : 1;
     constexpr int UNROLLED = GATED && !RECORDS ? 4 : 1;  // occupants whose bounds come together
     __shared__ int place[ENTRIES + 1];
@@ -234,8 +234,10 @@ log_epoch(const Residencies *all, const State *states, const int4 *runs, const i
         }
         double *zero = state.bounds + instance * 2 * PLACES + entry * BITS + lane;
         double *before = state.before + instance * 2 * PLACES + entry * BITS + lane;
-        before[0] = zero[0];
-        before[PLACES] = zero[PLACES];
+        if (begins) {
+            before[0] = zero[0];
+            before[PLACES] = zero[PLACES];
+        }
         zero[0] = __dadd_rn(zero[0], __dmul_rn(double(at_zero), scale));
         zero[PLACES] = __dadd_rn(zero[PLACES], __dmul_rn(double(at_one), scale));
     }

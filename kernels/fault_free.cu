@@ -57,25 +57,29 @@ longest_of_mixtures(const double *mixtures, int rows, int kernels, const double 
     }
 }
 
-// Add an epoch to the seconds of tracked cells of slices without faults.
+// Add a turn to the seconds of tracked cells of slices without faults.
 //
 // kernel_of[instance]          kernel that it has run, -1 for none
 // instance_of[], cell_of[]     tracked cells; a cell counts as 2048 x entry + 32 x component + bit
 // duties[2][kernel][entry][bit][component]  fraction of the time at '0' and at '1'
+// seconds_of[instance]         for how long
 // before, now[2][tracked]      seconds at '0' and at '1' at the start and at the end of the epoch
+// begins                       whether it is the first turn of the epoch
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_duties(const int *kernel_of, const int *instance_of, const int *cell_of, int tracked,
-           const double *duties, int kernels, double seconds, double *before, double *now) {
+           const double *duties, int kernels, const double *seconds_of, double *before, double *now,
+           int begins) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= tracked) return;
     const int kernel = kernel_of[instance_of[i]];
     if (kernel < 0) return;
+    const double seconds = seconds_of[instance_of[i]];
     const int cell = cell_of[i], component = cell / BITS % COMPONENTS;
     const int place = (cell / (COMPONENTS * BITS) * BITS + cell % BITS) * COMPONENTS + component;
     for (int which = 0; which < 2; which++) {
         const double duty = duties[static_cast<long long>(which * kernels + kernel) * CELLS + place];
         const long long at = static_cast<long long>(which) * tracked + i;
-        before[at] = now[at];
+        if (begins) before[at] = now[at];
         now[at] = __dadd_rn(now[at], __dmul_rn(seconds, duty));
     }
 }

@@ -14,9 +14,9 @@ constexpr unsigned NOTHING = 0xFFFFFFFFu;
 struct Moments {
     const int *instance_of;       // [row]
     const double *parts;          // [row] of the epoch that has passed; 1 at its end
-    const double *backs;          // [row] seconds to be taken back for each cycle; 0 at its end
+    const double *backs;          // [row][turn] seconds to be taken back for each cycle; 0 at its end
     Long *longest;                // [2][row] bits of a double: longest seconds of any cell seen so far
-    long long rows;
+    long long rows, turns;        // turns that the latest epochs are made of
 };
 
 // Fraction of a bound by which it may fall short within an epoch by rounding alone.
@@ -132,24 +132,40 @@ __device__ __forceinline__ bool is_open_to_warp(const State &state, const Moment
     return __any_sync(EVERY_LANE, open);
 }
 
-// Bound a place by what the latest epoch has really added to any of its cells.
+// Seconds of which a bound before a turn becomes one after it: by the most that any cell gains.
+__device__ __forceinline__ double raised(double bound, const Times<2> &times, int which,
+                                         double scale) {
+    Long cycles[2];
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        cycles[n] = which ? times.ones[n] : times.powered[n] - times.ones[n];
+    }
+    const Long most = most_of_warp(max(cycles[0], cycles[1]));
+    return __dadd_rn(bound, __dmul_rn(double(most), scale));
+}
+
+// Bound a place by what the latest turns have really added to any of its cells.
 __device__ __forceinline__ void tighten(const State &state, long long instance, int place,
-                                        const Times<2> &latest, double scale) {
+                                        const double (&truth)[2]) {
+    if (threadIdx.x % 32 == 0) {
 #pragma unroll
-    for (int which = 0; which < 2; which++) {
-        Long cycles[2];
-#pragma unroll
-        for (int n = 0; n < 2; n++) {
-            cycles[n] = which ? latest.ones[n] : latest.powered[n] - latest.ones[n];
-        }
-        const Long most = most_of_warp(max(cycles[0], cycles[1]));
-        if (threadIdx.x % 32 == 0) {
+        for (int which = 0; which < 2; which++) {
             const long long at = (instance * 2 + which) * PLACES + place;
-            const double truth = __dadd_rn(state.before[at], __dmul_rn(double(most), scale));
-            state.bounds[at] = min(state.bounds[at], truth);
+            state.bounds[at] = min(state.bounds[at], truth[which]);
         }
     }
     __syncwarp();
+}
+
+// Take back so many seconds for each cycle of a turn.
+__device__ __forceinline__ void take_back(double (&seconds)[2][2], const Times<2> &times,
+                                          double back) {
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        const Long zeros = times.powered[n] - times.ones[n];
+        seconds[n][0] = __dsub_rn(seconds[n][0], __dmul_rn(double(zeros), back));
+        seconds[n][1] = __dsub_rn(seconds[n][1], __dmul_rn(double(times.ones[n]), back));
+    }
 }
 
 __device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times<2> &times,
@@ -162,7 +178,7 @@ __device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times<2
     }
 }
 
-// Work out the cells of listed places, first in the latest epoch, then, if need be, in all: raise the
+// Work out the cells of listed places, first in the latest turns, then, if need be, in all: raise the
 // longest of their rows, and lower the bounds to what is true.
 //
 // A warp takes one item after the other, a lane two components.
@@ -183,20 +199,28 @@ work_out(const Residencies *all, const State *states, const Moments *all_moments
         const long long instance = moments.instance_of[row];
         const int epoch_count = state.epoch_count[instance];
         const Epoch *epochs = state.epochs + instance * state.most_epochs;
-        const double scale = epochs[epoch_count - 1].scale;
-        double seconds[2][2] = {};
+        const int turns = int(moments.turns), latest_turns = epoch_count - turns;
+        double seconds[2][2] = {}, truth[2];
         Times<2> latest = {};
         bool still_open = true;
-        for (int turn = 0; turn < epoch_count && still_open; turn++) {
-            const Epoch &epoch = epochs[turn ? turn - 1 : epoch_count - 1];
+        // First the latest turns, to bound the place; then, if need be, all epochs but the last turn,
+        // which is known.
+        for (int step = 0; step < turns + epoch_count - 1 && still_open; step++) {
+            const Epoch &epoch = epochs[step < turns ? latest_turns + step : step - turns];
             const Times<2> times =
                 times_in<2>(residencies, epoch, place / BITS, component, place % BITS);
-            if (turn) {
+            if (step >= turns) {
                 add_epoch(seconds, times, epoch.scale);
                 continue;
             }
+#pragma unroll
+            for (int which = 0; which < 2; which++) {
+                if (step == 0) truth[which] = state.before[(instance * 2 + which) * PLACES + place];
+                truth[which] = raised(truth[which], times, which, epoch.scale);
+            }
             latest = times;
-            tighten(state, instance, place, latest, scale);
+            if (step < turns - 1) continue;
+            tighten(state, instance, place, truth);
             still_open = is_open_to_warp(state, moments, row, place);
 #pragma unroll
             for (int cell = 0; cell < 4 && still_open; cell++) {
@@ -206,22 +230,29 @@ work_out(const Residencies *all, const State *states, const Moments *all_moments
             }
         }
         if (!still_open) continue;
-        add_epoch(seconds, latest, scale);
-
-        const double back = moments.backs[row];
+        add_epoch(seconds, latest, epochs[epoch_count - 1].scale);
 #pragma unroll
         for (int which = 0; which < 2; which++) {
-            double then = 0;
-#pragma unroll
-            for (int n = 0; n < 2; n++) {
-                const Long cycles = which ? latest.ones[n] : latest.powered[n] - latest.ones[n];
-                then = max(then, __dsub_rn(seconds[n][which], __dmul_rn(double(cycles), back)));
-            }
             const Long highest = most_of_warp(bits_of(max(seconds[0][which], seconds[1][which])));
-            const Long longest = most_of_warp(bits_of(then));
             if (threadIdx.x % 32 == 0) {
                 state.bounds[(instance * 2 + which) * PLACES + place] =
                     __longlong_as_double(static_cast<long long>(highest));
+            }
+        }
+
+        const double *backs = moments.backs + static_cast<long long>(row) * turns;
+        for (int turn = 0; turn < turns - 1 && moments.parts[row] != 1.0; turn++) {
+            const Epoch &epoch = epochs[latest_turns + turn];
+            const Times<2> times =
+                times_in<2>(residencies, epoch, place / BITS, component, place % BITS);
+            take_back(seconds, times, backs[turn]);
+        }
+        take_back(seconds, latest, backs[turns - 1]);
+#pragma unroll
+        for (int which = 0; which < 2; which++) {
+            const double then = max(0.0, max(seconds[0][which], seconds[1][which]));
+            const Long longest = most_of_warp(bits_of(then));
+            if (threadIdx.x % 32 == 0) {
                 atomicMax(&moments.longest[which * moments.rows + row], longest);
             }
         }

@@ -62,6 +62,7 @@ struct Residencies {
 
 // An epoch of an instance. `powered`: for how many cycles the cells of an entry were on if all that
 // lived there has sums and nothing else matters, -1 if not.
+// A turn of an epoch in which several kernels run is one of its own here.
 struct Epoch {
     const unsigned *codes;
     const int *starts;            // [entries x passes + 1]
@@ -78,7 +79,7 @@ struct State {
     const double *duties;         // [2][kernel][entry][bit][component] at '0', at '1'
     const double *most_duties;    // [2][kernel][entry][bit] of any component
     double *bounds;               // [instance][2][entry][bit] seconds that no cell exceeds
-    double *before;               // the same before the latest epoch
+    double *before;               // the same before the latest turns
     long long most_epochs, kernels;
 };
 

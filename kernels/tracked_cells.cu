@@ -6,14 +6,16 @@
 
 constexpr int THREADS = 256;  // of a block
 
-// Add the latest epoch to the seconds of tracked cells; in the first, to those of the mixture.
+// Add the latest turn to the seconds of tracked cells; in the first, to those of the mixture.
 //
 // runs[instance]               which instances have run
 // instance_of[], cell_of[]     tracked cells; a cell counts as 2048 x entry + 32 x component + bit
 // before, now[2][tracked]      seconds at '0' and at '1' at the start and at the end of the epoch
+// begins                       whether it is the first turn of the epoch
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 track(const Residencies *all, const State *states, const unsigned char *runs,
-      const int *instance_of, const int *cell_of, int tracked, double *before, double *now) {
+      const int *instance_of, const int *cell_of, int tracked, double *before, double *now,
+      int begins) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= tracked) return;
     const long long instance = instance_of[i];
@@ -32,7 +34,7 @@ track(const Residencies *all, const State *states, const unsigned char *runs,
         const double *duty = state.duties + which * state.kernels * CELLS +
                              (entry * BITS + bit) * COMPONENTS + component;
         const double earlier = now[place];
-        before[place] = earlier;
+        if (begins) before[place] = earlier;
         now[place] = __dadd_rn(latest ? earlier : duties_sum(state, instance, duty, CELLS),
                                __dmul_rn(double(cycles), epoch.scale));
     }

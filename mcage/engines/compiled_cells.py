@@ -45,7 +45,7 @@ class CompiledSeconds(TrackedSeconds):
         _begin(self._among(instances), self._tracked.instance, self.now, self._before)
 
     def add_duties(
-        self, instances: Integers, kernel: Integers, duties: FaultFreeDuties, seconds: float
+        self, instances: Integers, kernel: Integers, duties: FaultFreeDuties, seconds: Floats
     ) -> None:
         """Let instances without faults run a kernel each, for so many seconds.
 
@@ -55,14 +55,14 @@ class CompiledSeconds(TrackedSeconds):
             Positions in the batch, and the kernel that each runs.
         duties : FaultFreeDuties
             Duty cycles of the kernels.
-        seconds : float
-            Length of the epoch.
+        seconds : float64[m]
+            How long each runs it.
         """
-        kernel_of = np.full(self._instances, -1, dtype=np.int64)
-        kernel_of[instances] = kernel
+        kernel_of, seconds_of = np.full(self._instances, -1), np.zeros(self._instances)
+        kernel_of[instances], seconds_of[instances] = kernel, seconds
         zeros, ones = duties.at_zero, duties.at_one
         cells = self._tracked.instance, self._tracked.cell
-        _add(kernel_of, *cells, zeros.cycles, ones.cycles, zeros.period, seconds, self.now)
+        _add(kernel_of, *cells, zeros.cycles, ones.cycles, zeros.period, seconds_of, self.now)
 
     @override
     def failing(
@@ -160,12 +160,13 @@ def _add(
     zeros: NDArray[np.integer],
     ones: NDArray[np.integer],
     period: Integers,
-    seconds: float,
+    seconds_of: Floats,
     now: Floats,
 ) -> None:
     """Add the time of a kernel to the cells of instances; -1: the instance runs none."""
     for place in range(len(instance)):
-        kernel, cell = kernel_of[instance[place]], cells[place]
+        owner, cell = instance[place], cells[place]
+        kernel, seconds = kernel_of[owner], seconds_of[owner]
         if kernel >= 0:
             cycles = np.float64(period[kernel])
             now[0, place] += seconds * (np.float64(zeros[kernel, cell]) / cycles)

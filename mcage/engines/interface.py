@@ -250,7 +250,9 @@ class PackedStress(stress.DenseStress):
         super().__init__(duties, tracked, instances)
         self._packed = packed
 
-    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> stress.SliceTimes:
+    def _times(
+        self, replay: PreparedReplay, fault_map: Bytes, instance: int, turn: int
+    ) -> stress.SliceTimes:
         assert isinstance(replay, PackedReplay)
         return self._packed.slice_times(replay, fault_map)
 

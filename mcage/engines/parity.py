@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import GCN, Bytes, Floats, Integers, SliceGeometry
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.outcome import Counters
@@ -111,7 +111,7 @@ def ask(engine: Engine, replay: PreparedReplay, fault_maps: Bytes) -> Answers:
     everybody, kernel = np.arange(instances), np.zeros(instances, dtype=np.int64)
     floats = {}
     for span, maps in enumerate((fault_free_maps(instances, replay.geometry), fault_maps)):
-        stress.add(everybody, kernel, maps, _SECONDS[span])
+        stress.add(everybody, Turns.single(kernel), maps, _SECONDS[span])
         floats[f"longest seconds {span}"] = stress.longest.copy()
         floats[f"seconds of cells {span}"] = stress.tracked_seconds.now.copy()
     return Answers(integers, floats)

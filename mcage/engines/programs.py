@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import usable_cores
-from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells
+from mcage.engines.stress import (
+    DenseStress,
+    FaultFreeDuties,
+    SliceTimes,
+    TrackedCells,
+    Turns,
+)
 from mcage.errors import UserError
 from mcage.geometry import Booleans, Bytes, Integers
 from mcage.replays.outcome import CellTimes, Counters
@@ -422,62 +428,75 @@ class Learnt:
         self, programs: Programs, replays: Sequence[ProgrammedReplay], instances: int
     ) -> None:
         self._programs, self._replays = programs, replays
-        self._states = np.zeros((instances, sum(replays[0].lengths)), dtype=np.int64)
+        # At the start of each turn of the latest epochs: [instances, turns, words].
+        self._states = np.zeros((instances, 1, sum(replays[0].lengths)), dtype=np.int64)
 
     @property
     def differs(self) -> bool:
         """Whether instances differ although they have no faults: each has its own history."""
-        return self._states.shape[1] > 0
+        return self._states.shape[2] > 0
 
     def states_of(self, instances: Integers) -> Integers:
         """What programs of instances know at the start of their epochs: int64[n, words]."""
-        states: Integers = self._states[instances]
+        states: Integers = self._states[instances, 0]
         return states
 
     def count(
         self,
         replays: Sequence[PreparedReplay],
         instances: Integers,
+        turn: Integers,
         kernel: Integers,
         fault_maps: Bytes,
     ) -> Counters:
-        """Events of instances, each on a kernel of `replays` and a fault map."""
-        return self._programs.count(replays, kernel, fault_maps, self.states_of(instances))
+        """Events of instances, each in a turn of its epoch: on a kernel and a fault map."""
+        return self._programs.count(replays, kernel, fault_maps, self._states[instances, turn])
 
-    def begin(self, instances: Integers, kernel: Integers, fault_maps: Bytes) -> None:
+    def begin(self, instances: Integers, turns: Turns, fault_maps: Bytes) -> None:
         """Let instances begin an epoch: their long runs are worked out, whose events are counted.
 
-        What is wrong with a long run is said when its times are asked for.
+        Each turn begins with what the one before has left. What is wrong with a long run is said
+        when its times are asked for.
         """
-        each = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
+        if len(turns) > self._states.shape[1]:
+            more = np.zeros_like(self._states[:, :1]).repeat(len(turns), axis=1)
+            more[:, : self._states.shape[1]] = self._states
+            self._states = more
+        each = zip(instances.tolist(), turns.kernel.tolist(), fault_maps, strict=True)
         with suppress(UserError):
-            for instance, number, fault_map in each:
-                state = self._states[instance]
-                self._programs.long_run(self._replays[number], fault_map, state)
+            for instance, kernels, fault_map in each:
+                states = self._states[instance]
+                for turn, kernel in enumerate(kernels):
+                    run = self._programs.long_run(self._replays[kernel], fault_map, states[turn])
+                    if turn + 1 < len(kernels):
+                        states[turn + 1] = run.state
 
     def cell_times(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes
+        self, instances: Integers, turn: int, kernel: Integers, fault_maps: Bytes
     ) -> Iterator[CellTimes]:
-        """Cell times of instances, each alone, on a kernel and a fault map."""
+        """Cell times of instances, each alone, in a turn: on a kernel and a fault map."""
         each = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
         for instance, number, fault_map in each:
-            state = self._states[instance]
+            state = self._states[instance, turn]
             yield self._programs.cell_times(self._replays[number], fault_map[None], state[None])
 
-    def slice_times(self, instance: int, replay: PreparedReplay, fault_map: Bytes) -> SliceTimes:
-        """Times of an instance on a replay and a fault map."""
-        run = self._programs.long_run(replay, fault_map, self._states[instance])
+    def slice_times(
+        self, instance: int, turn: int, replay: PreparedReplay, fault_map: Bytes
+    ) -> SliceTimes:
+        """Times of an instance in a turn: on a replay and a fault map."""
+        run = self._programs.long_run(replay, fault_map, self._states[instance, turn])
         return run.ones, run.powered, run.passes * replay.cycles
 
-    def advance(self, instances: Integers, kernel: Integers, fault_maps: Bytes) -> None:
-        """Let instances go on to the next epoch, after one of a kernel on a fault map."""
+    def advance(self, instances: Integers, turns: Turns, fault_maps: Bytes) -> None:
+        """Let instances go on to the next epoch, after one on a fault map."""
         if not self.differs:
             return
-        each = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
+        last = len(turns) - 1
+        each = zip(instances.tolist(), turns.kernel[:, last].tolist(), fault_maps, strict=True)
         for instance, number, fault_map in each:
-            state = self._states[instance]
+            state = self._states[instance, last]
             run = self._programs.long_run(self._replays[number], fault_map, state)
-            self._states[instance] = run.state
+            self._states[instance, 0] = run.state
 
 
 class ProgramStress(DenseStress):
@@ -502,5 +521,7 @@ class ProgramStress(DenseStress):
             return np.ones(len(instances), dtype=bool)
         return super()._are_alone(instances, fault_maps)
 
-    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
-        return self._learnt.slice_times(instance, replay, fault_map)
+    def _times(
+        self, replay: PreparedReplay, fault_map: Bytes, instance: int, turn: int
+    ) -> SliceTimes:
+        return self._learnt.slice_times(instance, turn, replay, fault_map)

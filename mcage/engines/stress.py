@@ -17,6 +17,54 @@ from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.replays.most_stressed import DutyCycles, longest_total
 from mcage.replays.prepare import PreparedReplay
 
+# Turns: which kernels a slice runs in an epoch, and for which part of it.
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Kernels that take turns in an epoch of each of n instances.
+
+    Turns are long against a pass of a trace, and short against an epoch, so that all of them run on
+    the fault map of the epoch, and stress times grow evenly.
+
+    Attributes
+    ----------
+    kernel : int64[n, turns]
+        Numbers of the kernels.
+    weight : float64[n, turns]
+        Share of each in the busy time; those of an instance sum to 1.
+    """
+
+    kernel: Integers
+    weight: Floats
+
+    @classmethod
+    def single(cls, kernel: Integers) -> "Turns":
+        """Turns of instances that run one kernel each: int64[n]."""
+        return cls(kernel[:, None], np.ones((len(kernel), 1)))
+
+    def of(self, which: Integers | Booleans) -> "Turns":
+        """Turns of selected instances."""
+        return Turns(self.kernel[which], self.weight[which])
+
+    def with_turns(self, which: Integers, turns: "Turns") -> "Turns":
+        """These turns, with those of selected instances, int64[m], replaced by no fewer of each."""
+        if len(which) == len(self.kernel):
+            return turns
+        shape = len(self.kernel), len(turns)
+        kernel, weight = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        kernel[:, : len(self)], weight[:, : len(self)] = self.kernel, self.weight
+        kernel[which], weight[which] = turns.kernel, turns.weight
+        return Turns(kernel, weight)
+
+    def one_by_one(self) -> Iterator[tuple[Integers, Floats]]:
+        """Turn after turn: the kernel of each instance, int64[n], and its share, float64[n]."""
+        return zip(self.kernel.T, self.weight.T, strict=True)
+
+    def __len__(self) -> int:
+        return int(self.kernel.shape[1])
+
+
 # Tracked cells: those whose stress times are kept cell by cell, and how far they have shifted.
 
 BINS_PER_VOLT = 1e3
@@ -266,7 +314,7 @@ class StressAccumulator(ABC):
 
     Each engine keeps the times of instances with faults in another way. What it tells of them is
     the same to the last bit, for the terms of a cell's sum are the same and added in this order:
-    the mixture, kernel by kernel, then epoch by epoch.
+    the mixture, kernel by kernel, then epoch by epoch, turn by turn.
 
     Parameters
     ----------
@@ -288,15 +336,15 @@ class StressAccumulator(ABC):
         self.longest = np.zeros((2, instances))
         """Longest seconds at '0' and at '1' among all cells of each instance."""
 
-    def add(self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float) -> None:
-        """Let each of the instances run a kernel for so many seconds.
+    def add(self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float) -> None:
+        """Let each of the instances live through an epoch.
 
         Parameters
         ----------
         instances : int64[m]
             Positions in the batch.
-        kernel : int64[m]
-            Kernel that each runs.
+        turns : Turns
+            What each runs.
         fault_maps : uint8[m, entries]
             Fault map of each meanwhile.
         seconds : float
@@ -309,36 +357,39 @@ class StressAccumulator(ABC):
             self._begin(beginning)
             self._has_separate_times[beginning] = True
         if alone.any():
-            self._run_each(instances[alone], kernel[alone], fault_maps[alone], seconds)
-        self._add_to_mixtures(instances[~alone], kernel[~alone], seconds)
+            self._run_each(instances[alone], turns.of(alone), fault_maps[alone], seconds)
+        if not alone.all():
+            self._add_to_mixtures(instances[~alone], turns.of(~alone), seconds)
 
     def _are_alone(self, instances: Integers, fault_maps: Bytes) -> Booleans:
         """Which instances do not live as fault-free ones do, or have not: bool[m]."""
         heeds_faults = self._duties.replays[0].technique.heeds_faults
         return heeds_faults & (fault_maps.any(axis=1) | self._has_separate_times[instances])
 
-    def _add_to_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
-        if not len(instances):
-            return
-        self._mixture[instances, kernel] += seconds
+    def _add_to_mixtures(self, instances: Integers, turns: Turns, seconds: float) -> None:
+        for kernel, weight in turns.one_by_one():
+            self._mixture[instances, kernel] += seconds * weight
+            self._track_mixtures(instances, kernel, seconds * weight)
         self.longest[:, instances] = self._longest_of_mixtures(self._mixture[instances])
-        self._track_mixtures(instances, kernel, seconds)
 
-    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
-        """Bring `tracked_seconds` of instances without separate times up to date."""
+    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: Floats) -> None:
+        """Add a turn to `tracked_seconds` of instances without separate times: [m] each."""
         duties = (self._duties.at_zero, self._duties.at_one)
-        kernel_of = np.full(len(self._has_separate_times), -1, dtype=np.int64)
-        kernel_of[instances] = kernel
+        count = len(self._has_separate_times)
+        kernel_of, seconds_of = np.full(count, -1, dtype=np.int64), np.zeros(count)
+        kernel_of[instances], seconds_of[instances] = kernel, seconds
         for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
             chunk = slice(first, first + TRACKED_TOGETHER)
-            runs = kernel_of[self._tracked.instance[chunk]]
+            owner = self._tracked.instance[chunk]
+            runs = kernel_of[owner]
             added = slice(None) if runs.min() >= 0 else np.flatnonzero(runs >= 0)
             place = runs[added], self._tracked.cell[chunk][added]
+            lasts = seconds_of[owner[added]]
             for tracked, of_cells in zip(self.tracked_seconds.now, duties, strict=True):
-                tracked[chunk][added] += seconds * of_cells.at(*place)
+                tracked[chunk][added] += lasts * of_cells.at(*place)
 
     def longest_earlier(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: Floats
     ) -> Floats:
         """Longest seconds at '0' and at '1' of any cell so many seconds before: float64[2, m].
 
@@ -346,7 +397,7 @@ class StressAccumulator(ABC):
         ----------
         instances : int64[m]
             Positions in the batch.
-        kernel, fault_maps : int64[m], uint8[m, entries]
+        turns, fault_maps : Turns, uint8[m, entries]
             What each ran last, and on which map.
         seconds : float64[m]
             Seconds to be taken back, fewer than it ran.
@@ -355,12 +406,13 @@ class StressAccumulator(ABC):
         separate = self._has_separate_times[instances]
         fault_free, alone = np.flatnonzero(~separate), np.flatnonzero(separate)
         if len(fault_free):
-            mixtures = self._mixture[instances[fault_free]]
-            mixtures[np.arange(len(fault_free)), kernel[fault_free]] -= seconds[fault_free]
+            mixtures, everyone = self._mixture[instances[fault_free]], np.arange(len(fault_free))
+            for kernel, weight in turns.of(fault_free).one_by_one():
+                mixtures[everyone, kernel] -= seconds[fault_free] * weight
             longest[:, fault_free] = self._longest_of_mixtures(mixtures)
         if len(alone):
             longest[:, alone] = self._separate_longest_earlier(
-                instances[alone], kernel[alone], fault_maps[alone], seconds[alone]
+                instances[alone], turns.of(alone), fault_maps[alone], seconds[alone]
             )
         return longest
 
@@ -380,26 +432,21 @@ class StressAccumulator(ABC):
         """
 
     def _run_each(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
     ) -> None:
-        """Add an epoch, with a kernel for each: int64[m], int64[m], uint8[m, entries]."""
-        for number, chosen in by_kernel(kernel):
-            self._run(instances[chosen], number, fault_maps[chosen], seconds)
-
-    def _run(self, instances: Integers, kernel: int, fault_maps: Bytes, seconds: float) -> None:
-        """Add an epoch of a kernel to instances that have separate times.
+        """Add an epoch to instances that have separate times; arguments as of `add`.
 
         Brings `longest` and `tracked_seconds` up to date.
         """
         raise NotImplementedError
 
     def _separate_longest_earlier(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: Floats
     ) -> Floats:
         """`longest_earlier` of instances that have separate times.
 
         To the last bit the largest of what is left of a cell's seconds when the cycles of its last
-        epoch, times seconds / period, are taken from them; 0 at least.
+        epoch, times seconds x weight / period, are taken from them turn by turn; 0 at least.
         """
         raise NotImplementedError
 
@@ -429,32 +476,41 @@ class DenseStress(StressAccumulator):
                     seconds[instance] += self._mixture[instance, kernel] * duty.of_kernel(kernel)
         self._read_tracked(instances)
 
-    def _run(self, instances: Integers, kernel: int, fault_maps: Bytes, seconds: float) -> None:
-        replay = self._duties.replays[kernel]
-        for instance, fault_map in zip(instances, fault_maps, strict=True):
-            ones, powered, period = self._times(replay, fault_map, int(instance))
-            scale = seconds / period
-            self._seconds[0, instance] += (powered - ones).ravel() * scale
-            self._seconds[1, instance] += ones.ravel() * scale
+    def _run_each(
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
+    ) -> None:
+        for place, instance in enumerate(instances):
+            of_turns = zip(turns.kernel[place], turns.weight[place], strict=True)
+            for turn, (kernel, weight) in enumerate(of_turns):
+                replay = self._duties.replays[kernel]
+                ones, powered, period = self._times(replay, fault_maps[place], int(instance), turn)
+                scale = seconds * weight / period
+                self._seconds[0, instance] += (powered - ones).ravel() * scale
+                self._seconds[1, instance] += ones.ravel() * scale
         self.longest[:, instances] = self._seconds[:, instances].max(axis=2)
         self._read_tracked(instances)
 
     def _separate_longest_earlier(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: Floats
     ) -> Floats:
         longest = np.zeros((2, len(instances)))
         for place, instance in enumerate(instances):
-            replay = self._duties.replays[kernel[place]]
-            ones, powered, period = self._times(replay, fault_maps[place], int(instance))
-            back = seconds[place] / period
-            for which, cycles in enumerate((powered - ones, ones)):
-                earlier = self._seconds[which, instance] - cycles.ravel() * back
-                longest[which, place] = max(0.0, earlier.max())
+            earlier = self._seconds[:, instance].copy()
+            of_turns = zip(turns.kernel[place], turns.weight[place], strict=True)
+            for turn, (kernel, weight) in enumerate(of_turns):
+                replay = self._duties.replays[kernel]
+                ones, powered, period = self._times(replay, fault_maps[place], int(instance), turn)
+                back = seconds[place] * weight / period
+                for left, cycles in zip(earlier, (powered - ones, ones), strict=True):
+                    left -= cycles.ravel() * back
+            longest[:, place] = np.maximum(0.0, earlier.max(axis=1))
         return longest
 
     @abstractmethod
-    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> SliceTimes:
-        """Times of an instance with a fault map uint8[entries]."""
+    def _times(
+        self, replay: PreparedReplay, fault_map: Bytes, instance: int, turn: int
+    ) -> SliceTimes:
+        """Times of an instance in a turn of its epoch, with a fault map uint8[entries]."""
 
     def _read_tracked(self, instances: Integers) -> None:
         tracked = self._tracked_of(instances)

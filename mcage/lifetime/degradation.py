@@ -155,19 +155,19 @@ class Degradation(ABC):
     def add(
         self,
         instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
+        turns: stress.Turns,
         fault_maps: NDArray[np.uint8],
         start: float,
         end: float,
     ) -> None:
-        """Let selected instances live through an epoch, in which each runs a kernel.
+        """Let selected instances live through an epoch, in which kernels take turns.
 
         Parameters
         ----------
         instances : int64[m]
             Positions in the batch.
-        kernel : int64[m]
-            Kernel that each runs.
+        turns : Turns
+            What each runs.
         fault_maps : uint8[m, 256]
             Fault map of each meanwhile.
         start, end : float
@@ -427,12 +427,12 @@ class FaultFreeSlices(Slices):
     ----------
     duties : DutyCycles
         Duty cycles under each kernel.
-    kernel : int64[n, epochs]
-        Kernel that each slice runs.
+    turns : sequence of Turns
+        What each slice runs in each epoch.
     """
 
-    def __init__(self, duties: DutyCycles, kernel: NDArray[np.int64]) -> None:
-        self._duties, self._kernel = duties, kernel
+    def __init__(self, duties: DutyCycles, turns: Sequence[stress.Turns]) -> None:
+        self._duties, self._turns = duties, turns
         self.roots = duties.skyline.largest.shape[1]
         self.branches = (BLOCK,)
 
@@ -440,20 +440,35 @@ class FaultFreeSlices(Slices):
     def largest(
         self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        largest: NDArray[np.float64] = self._duties.skyline.largest[
-            self._kernel[index, epoch], group
-        ]
-        return largest
+        of_kernels = self._duties.skyline.largest
+        return _mean_duty(self._turns[epoch].of(index), lambda kernel: of_kernels[kernel, group])
 
     @override
     def duty(
         self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        return self._duties.at(self._kernel[index, epoch], cell)
+        return _mean_duty(
+            self._turns[epoch].of(index), lambda kernel: self._duties.at(kernel, cell)
+        )
 
     @override
     def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._duties.skyline.cell[place]
+
+
+def _mean_duty(
+    turns: stress.Turns, duty_of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Duty cycles over the turns of an epoch: those under each kernel, int64[n], by its share.
+
+    Turns are short against all that a transistor remembers, so that the models take a mix as one
+    phase with its mean duty.
+    """
+    (kernel, weight), *others = turns.one_by_one()
+    duty: NDArray[np.float64] = weight * duty_of(kernel)
+    for kernel, weight in others:
+        duty += weight * duty_of(kernel)
+    return duty
 
 
 DUTY_BYTES = 256 << 20
@@ -510,12 +525,25 @@ class SliceDuty:
         return duty
 
 
-def slice_duty(geometry: SliceGeometry, times: CellTimes) -> SliceDuty:
-    """Duty cycles of the only slice of a replay; times are kept in as few bytes as they need."""
-    (period,) = np.broadcast_to(times.period, 1).tolist()
-    narrow = np.min_scalar_type(period)
-    ones, powered = times.ones.ravel().astype(narrow), times.powered.ravel().astype(narrow)
-    return SliceDuty.of(geometry, powered - ones, ones, period)
+def slice_duty(
+    geometry: SliceGeometry, of_turns: Sequence[CellTimes], weight: NDArray[np.float64]
+) -> SliceDuty:
+    """Duty cycles of the only slice of the replays of turns, each with its share of the time.
+
+    Times of a single kernel are kept in as few bytes as they need.
+    """
+    if len(of_turns) == 1:
+        (times,) = of_turns
+        (period,) = np.broadcast_to(times.period, 1).tolist()
+        narrow = np.min_scalar_type(period)
+        ones, powered = times.ones.ravel().astype(narrow), times.powered.ravel().astype(narrow)
+        return SliceDuty.of(geometry, powered - ones, ones, period)
+    at_zero, at_one = np.zeros(geometry.cells), np.zeros(geometry.cells)
+    for times, share in zip(of_turns, weight, strict=True):
+        (period,) = np.broadcast_to(times.period, 1).tolist()
+        at_zero += share * (times.zeros.ravel() / period)
+        at_one += share * (times.ones.ravel() / period)
+    return SliceDuty.of(geometry, at_zero, at_one, 1.0)
 
 
 class RedirectedSlice(Slices):
@@ -762,7 +790,7 @@ class AdditiveDegradation(Degradation):
         self._stress = engine.stress(duties, tracked, instances, learnt)
         self._instance = tracked.instance
         self._longest_before = np.zeros((2, instances))
-        self._kernel = np.zeros(instances, dtype=np.int64)
+        self._turns = stress.Turns.single(np.zeros(instances, dtype=np.int64))
         self._fault_maps = fault_free_maps(instances, duties.replays[0].geometry)
         # The longest times within the latest epoch at the moment when they were last looked for.
         self._looked_at = np.full(instances, np.nan)
@@ -772,7 +800,7 @@ class AdditiveDegradation(Degradation):
     def add(
         self,
         instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
+        turns: stress.Turns,
         fault_maps: NDArray[np.uint8],
         start: float,
         end: float,
@@ -781,8 +809,9 @@ class AdditiveDegradation(Degradation):
         chosen[instances] = True
         np.copyto(self._longest_before, self._stress.longest, where=chosen)
         self.span.start[instances], self.span.end[instances] = start, end
-        self._kernel[instances], self._fault_maps[instances] = kernel, fault_maps
-        self._stress.add(instances, kernel, fault_maps, end - start)
+        self._turns = self._turns.with_turns(instances, turns)
+        self._fault_maps[instances] = fault_maps
+        self._stress.add(instances, turns, fault_maps, end - start)
 
     @override
     def failing(
@@ -848,7 +877,10 @@ class AdditiveDegradation(Degradation):
         sought, when = instances[unknown], moment[unknown]
         if len(sought):
             self._longest_then[:, sought] = self._stress.longest_earlier(
-                sought, self._kernel[sought], self._fault_maps[sought], self.span.end[sought] - when
+                sought,
+                self._turns.of(sought),
+                self._fault_maps[sought],
+                self.span.end[sought] - when,
             )
             self._looked_at[sought] = when
 
@@ -1006,10 +1038,10 @@ class StepwiseDegradation(Degradation):
 
         epochs = len(history.rates)
         self._epoch = np.full(instances, -1)
-        self._kernel = np.zeros((instances, epochs), dtype=np.int64)
+        self._turns: list[stress.Turns] = []
         # Duty cycles of redirected slices by epoch, and of fault-free slices by kernel.
         self._redirected: list[dict[int, SliceDuty]] = [{} for _ in range(instances)]
-        self._fault_free: dict[int, SliceDuty] = {}
+        self._fault_free: dict[tuple[bytes, bytes], SliceDuty] = {}
         # Cells that have been the worst, and the worst when they were last searched for.
         self._known = np.zeros((2, instances, epochs), dtype=np.int64)
         self._looked_at = np.full(instances, np.nan)
@@ -1020,7 +1052,7 @@ class StepwiseDegradation(Degradation):
     def add(
         self,
         instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
+        turns: stress.Turns,
         fault_maps: NDArray[np.uint8],
         start: float,
         end: float,
@@ -1028,27 +1060,32 @@ class StepwiseDegradation(Degradation):
         self.span.start[instances], self.span.end[instances] = start, end
         epoch = int(self._epoch[instances[0]]) + 1
         self._epoch[instances] = epoch
-        self._kernel[instances, epoch] = kernel
+        nothing = stress.Turns.single(np.zeros(len(self._epoch), dtype=np.int64))
+        self._turns.append(nothing.with_turns(instances, turns))
         if self._replays[0].technique.heeds_faults:
             differ = self._learnt is not None and self._learnt.differs
             alone = fault_maps.any(axis=1) | np.full(len(instances), differ)
-            self._keep_redirected(instances[alone], kernel[alone], fault_maps[alone], epoch)
+            self._keep_redirected(instances[alone], turns.of(alone), fault_maps[alone], epoch)
         self._advance(instances, epoch)
 
     def _keep_redirected(
         self,
         instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
+        turns: stress.Turns,
         fault_maps: NDArray[np.uint8],
         epoch: int,
     ) -> None:
         """Keep the duty cycles of slices whose technique reacts to their faults."""
-        if self._learnt:
-            cell_times = self._learnt.cell_times(instances, kernel, fault_maps)
-        else:
-            cell_times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
-        for instance, times in zip(instances.tolist(), cell_times, strict=True):
-            self._redirected[instance][epoch] = slice_duty(self._geometry, times)
+        times_of_turns = []
+        for turn, kernel in enumerate(turns.kernel.T):
+            if self._learnt:
+                times = self._learnt.cell_times(instances, turn, kernel, fault_maps)
+            else:
+                times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
+            times_of_turns.append(times)
+        each = zip(instances.tolist(), turns.weight, zip(*times_of_turns, strict=True), strict=True)
+        for instance, weight, of_turns in each:
+            self._redirected[instance][epoch] = slice_duty(self._geometry, of_turns, weight)
 
     def _advance(self, instances: NDArray[np.int64], epoch: int) -> None:
         """Advance tracked cells to the start of an epoch, and look up their duty in it."""
@@ -1190,8 +1227,10 @@ class StepwiseDegradation(Degradation):
         self, epoch: int, instance: NDArray[np.int64], cell: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Fractions of the busy time of an epoch at '0' and at '1' of n cells: float64[2, n]."""
-        kernel = self._kernel[instance, epoch]
-        duty = np.stack([duties.at(kernel, cell) for duties in self._duties])
+        turns = self._turns[epoch].of(instance)
+        at_zero, at_one = self._duties
+        zeros = _mean_duty(turns, lambda kernel: at_zero.at(kernel, cell))
+        duty = np.stack([zeros, _mean_duty(turns, lambda kernel: at_one.at(kernel, cell))])
         for redirected in np.unique(instance).tolist():
             if of_slice := self._redirected[redirected].get(epoch):
                 places = np.flatnonzero(instance == redirected)
@@ -1260,8 +1299,8 @@ class StepwiseDegradation(Degradation):
         for epoch in np.unique(latest).tolist():
             places = np.flatnonzero((latest == epoch) & ~is_redirected)
             if len(places):
-                kernel = self._kernel[instances[places]]
-                zeros, ones = (FaultFreeSlices(duties, kernel) for duties in self._duties)
+                turns = [of_epoch.of(instances[places]) for of_epoch in self._turns]
+                zeros, ones = (FaultFreeSlices(duties, turns) for duties in self._duties)
                 yield epoch, places, (zeros, ones)
         for place in np.flatnonzero(is_redirected).tolist():
             instance, epoch = instances[place], int(latest[place])
@@ -1272,8 +1311,11 @@ class StepwiseDegradation(Degradation):
         """Duty cycles of all cells of an instance in an epoch, redirected or fault-free."""
         if redirected := self._redirected[instance].get(epoch):
             return redirected
-        kernel = int(self._kernel[instance, epoch])
-        if kernel not in self._fault_free:
-            zeros, ones = (duties.of_kernel(kernel) for duties in self._duties)
-            self._fault_free[kernel] = SliceDuty.of(self._geometry, zeros, ones, 1.0)
-        return self._fault_free[kernel]
+        turns = self._turns[epoch].of(np.array([instance]))
+        key = turns.kernel.tobytes(), turns.weight.tobytes()
+        if key not in self._fault_free:
+            at_zero, at_one = self._duties
+            zeros = _mean_duty(turns, lambda kernel: at_zero.of_kernel(int(kernel[0])))
+            ones = _mean_duty(turns, lambda kernel: at_one.of_kernel(int(kernel[0])))
+            self._fault_free[key] = SliceDuty.of(self._geometry, zeros, ones, 1.0)
+        return self._fault_free[key]

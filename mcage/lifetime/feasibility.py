@@ -1,6 +1,6 @@
 """Feasibility: whether a kernel can run on a fault map, and what happens to its writes there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -222,21 +222,21 @@ def _skyline_at(which: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FaultMapReplays:
-    """A kernel replayed on a fault map for each of n instances; arrays [n, ...].
+    """Kernels replayed on a fault map for each of n instances; arrays [n, ...].
 
     Attributes
     ----------
-    kernel : int64[n]
+    kernel : int64[n, turns]
         Kernels; -1 where there is no replay yet.
     fault_maps : uint8[n, entries]
         Fault maps.
     end_cause : int8[n]
-        `EndCause` of a life for which the replay is infeasible; `EndCause.CENSORED` where the life
-        can go on.
-    events : float64[n, EVENTS]
-        Events per cycle.
-    peak_spilled_rows : int64[n]
-        Largest number of spilled rows.
+        `EndCause` of a life for which a replay is infeasible, the first of them;
+        `EndCause.CENSORED` where the life can go on.
+    events : float64[n, turns, EVENTS]
+        Events per cycle of each kernel.
+    peak_spilled_rows : int64[n, turns]
+        Largest number of spilled rows under each kernel.
     """
 
     kernel: NDArray[np.int64]
@@ -246,14 +246,14 @@ class FaultMapReplays:
     peak_spilled_rows: NDArray[np.int64]
 
     @classmethod
-    def none(cls, count: int, entries: int) -> Self:
+    def none(cls, count: int, turns: int, entries: int) -> Self:
         """Arrays for replays to come, of slices of so many entries."""
         return cls(
-            np.full(count, -1),
+            np.full((count, turns), -1),
             np.zeros((count, entries), dtype=np.uint8),
             np.full(count, EndCause.CENSORED, dtype=np.int8),
-            np.zeros((count, EVENTS)),
-            np.zeros(count, dtype=np.int64),
+            np.zeros((count, turns, EVENTS)),
+            np.zeros((count, turns), dtype=np.int64),
         )
 
     @property
@@ -283,22 +283,22 @@ class FaultMapReplays:
     def replace(self, where: NDArray[np.bool_], others: "FaultMapReplays") -> None:
         """Replace replays, where bool[n] says so, by those of others, all n."""
         of_rows = where[:, None]
-        np.copyto(self.kernel, others.kernel, where=where)
+        np.copyto(self.kernel, others.kernel, where=of_rows)
         np.copyto(self.fault_maps, others.fault_maps, where=of_rows)
         np.copyto(self.end_cause, others.end_cause, where=where)
-        np.copyto(self.events, others.events, where=of_rows)
-        np.copyto(self.peak_spilled_rows, others.peak_spilled_rows, where=where)
+        np.copyto(self.events, others.events, where=of_rows[..., None])
+        np.copyto(self.peak_spilled_rows, others.peak_spilled_rows, where=of_rows)
 
     def are_of(self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Whether they are those of kernels int64[n] on fault maps uint8[n, entries]: bool[n]."""
+        """Whether they are those of kernels int64[n, turns] on maps uint8[n, entries]: bool[n]."""
         same: NDArray[np.bool_] = (_words(self.fault_maps) == _words(fault_maps)).all(axis=1)
-        same &= self.kernel == kernel
+        same &= (self.kernel == kernel).all(axis=1)
         return same
 
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Tells whether kernels can run on fault maps, by replaying them there.
+    """Tells whether instances can run all their kernels on fault maps, by replaying them there.
 
     Parameters
     ----------
@@ -327,27 +327,23 @@ class Feasibility:
         fault_maps: NDArray[np.uint8],
         *known: FaultMapReplays,
     ) -> FaultMapReplays:
-        """Replay each kernel on its fault map.
+        """Replay the kernels of each instance on its fault map.
 
         Parameters
         ----------
         instances : int64[n]
             Positions in the batch.
-        kernel : int64[n]
+        kernel : int64[n, turns]
             Kernels.
         fault_maps : uint8[n, entries]
             Fault maps.
         *known : FaultMapReplays
-            Replays [n] made before; they are taken over where kernel and fault map are the same.
+            Replays [n] made before; they are taken over where kernels and fault map are the same.
         """
         fault_free = self.fault_free
-        result = FaultMapReplays(
-            kernel,
-            fault_maps,
-            np.full(len(kernel), EndCause.CENSORED.value, dtype=np.int8),
-            fault_free.events[kernel],
-            fault_free.peak_spilled_rows[kernel],
-        )
+        events, peak = fault_free.events[kernel], fault_free.peak_spilled_rows[kernel]
+        causes = np.full(kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
+        result = FaultMapReplays(kernel, fault_maps, causes[:, 0], events, peak)
         differ = self.learnt is not None and self.learnt.differs
         if differ or fault_maps.any():
             is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1) | differ
@@ -355,16 +351,18 @@ class Feasibility:
             if fault_free.redirects:
                 self._redirect(instances, is_affected, result, known)
             elif fault_free.packs:
-                self._pack(affected, result)
+                self._pack(affected, result, causes)
             else:
                 needed = fault_free.needed[kernel[affected]]
-                harmed = (needed & (fault_maps[affected] != 0)).any(axis=1)
-                result.end_cause[affected[harmed]] = EndCause.FAULTY_ENTRY
+                harmed = (needed & (fault_maps[affected, None] != 0)).any(axis=2)
+                causes[affected] = np.where(harmed, EndCause.FAULTY_ENTRY, causes[affected])
         if self.spill_limit < 1:
-            result.end_cause[_spill_rate(result.events) > self.spill_limit] = EndCause.SPILL_LIMIT
+            causes[_spill_rate(events) > self.spill_limit] = EndCause.SPILL_LIMIT
         # Where there is no room at all, the limit does not matter.
-        result.end_cause[result.peak_spilled_rows > self.lds_rows] = EndCause.NO_HOME
-        return result
+        causes[peak > self.lds_rows] = EndCause.NO_HOME
+        first = (causes != EndCause.CENSORED).argmax(axis=1)
+        end_cause = np.take_along_axis(causes, first[:, None], axis=1)[:, 0]
+        return replace(result, end_cause=end_cause)
 
     def _redirect(
         self,
@@ -376,45 +374,54 @@ class Feasibility:
         """Take over or count events and spilled rows of a result, where bool[n] says so."""
         for earlier in known:
             same = unknown & earlier.are_of(result.kernel, result.fault_maps)
-            np.copyto(result.events, earlier.events, where=same[:, None])
-            np.copyto(result.peak_spilled_rows, earlier.peak_spilled_rows, where=same)
+            np.copyto(result.events, earlier.events, where=same[:, None, None])
+            np.copyto(result.peak_spilled_rows, earlier.peak_spilled_rows, where=same[:, None])
             unknown &= ~same
         which = np.flatnonzero(unknown)
         if not len(which):
             return
-        kernel, fault_maps = result.kernel[which], result.fault_maps[which]
+        turns = result.kernel.shape[1]
+        # Row by row: an instance in each of its turns.
+        kernel = result.kernel[which].ravel()
+        fault_maps = result.fault_maps[which].repeat(turns, axis=0)
         replays = self.fault_free.replays
         if self.learnt:
-            counters = self.learnt.count(replays, instances[which], kernel, fault_maps)
+            rows = instances[which].repeat(turns), np.tile(np.arange(turns), len(which))
+            counters = self.learnt.count(replays, *rows, kernel, fault_maps)
         elif self.fault_free.redirected:
             counters = self.engine.redirect_each(self.fault_free.redirected, kernel, fault_maps)
         else:
             counters = self.engine.programs.count(replays, kernel, fault_maps)
         cycles = counters.passes * self.fault_free.cycles[kernel]
-        result.events[which, :COUNTED] = counted(counters) / cycles[:, None]
-        result.peak_spilled_rows[which] = counters.peak_spilled_rows
+        rates = counted(counters) / cycles[:, None]
+        result.events[which, :, :COUNTED] = rates.reshape(len(which), turns, COUNTED)
+        result.peak_spilled_rows[which] = counters.peak_spilled_rows.reshape(-1, turns)
 
-    def _pack(self, which: NDArray[np.int64], result: FaultMapReplays) -> None:
+    def _pack(
+        self, which: NDArray[np.int64], result: FaultMapReplays, causes: NDArray[np.int8]
+    ) -> None:
         """See which instances of a result have windows left, and how long wavefronts wait."""
-        for number, runs_it in by_kernel(result.kernel[which]):
-            selected = which[runs_it]
-            replay = self.fault_free.replays[number]
-            assert isinstance(replay, PackedReplay)
-            packing = replay.packing
-            waits = packing.slowdown(result.fault_maps[selected])
-            result.end_cause[selected[np.isinf(waits)]] = EndCause.NO_HOME
-            for place in np.flatnonzero(np.isinf(waits)):
-                # A life ends with its last window, not with an endless wait for the next.
-                places = packing.places(result.fault_maps[selected[place]])
-                last = packing.timing(tuple(max(1, count) for count in places))
-                waits[place] = last.cycles / packing.trace.cycles - 1
-            result.events[selected, Event.WAIT] = waits
+        for turn, kernels in enumerate(result.kernel[which].T):
+            for number, runs_it in by_kernel(kernels):
+                selected = which[runs_it]
+                replay = self.fault_free.replays[number]
+                assert isinstance(replay, PackedReplay)
+                packing = replay.packing
+                waits = packing.slowdown(result.fault_maps[selected])
+                causes[selected[np.isinf(waits)], turn] = EndCause.NO_HOME
+                for place in np.flatnonzero(np.isinf(waits)):
+                    # A life ends with its last window, not with an endless wait for the next.
+                    places = packing.places(result.fault_maps[selected[place]])
+                    last = packing.timing(tuple(max(1, count) for count in places))
+                    waits[place] = last.cycles / packing.trace.cycles - 1
+                result.events[selected, turn, Event.WAIT] = waits
 
 
 def _spill_rate(events: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fraction of the register writes that go to the LDS: float64[n]."""
+    """Fraction of the register writes that go to the LDS: float64[..., EVENTS] to float64[...]."""
     # Rounded, so that a rate that equals a limit does not exceed it by its last bit.
-    rate: NDArray[np.float64] = events[:, Event.LDS] / events[:, : Event.LDS + 1].sum(axis=1)
+    writes = events[..., : Event.LDS + 1].sum(axis=-1)
+    rate: NDArray[np.float64] = events[..., Event.LDS] / writes
     return rate.round(12)
 
 

@@ -1,6 +1,8 @@
 """What lives end with: records of a batch, and the costs of each life."""
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
@@ -12,7 +14,7 @@ from mcage.aging.environment import Environment
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, slowdown
-from mcage.engines.stress import by_kernel, dvth_histogram
+from mcage.engines.stress import Turns, by_kernel, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays
@@ -222,19 +224,43 @@ class LifeMoments:
     ----------
     seconds : float64[I, epochs, MOMENTS]
         Weights of the moments of each epoch; their sum is the duration of the life. 0 after death.
-    events : float64[I, epochs, MOMENTS, EVENTS]
-        Events per cycle at these moments.
+    events : float64[I, epochs, MOMENTS, turns, EVENTS]
+        Events per cycle of each kernel at these moments.
+    kernel, weight : int64[I, epochs, turns], float64[I, epochs, turns]
+        Kernels that take turns in each epoch, and the share of each in the busy time.
     """
 
     seconds: NDArray[np.float64]
     events: NDArray[np.float64]
+    kernel: NDArray[np.int64]
+    weight: NDArray[np.float64]
 
     @classmethod
-    def none(cls, instances: int, epochs: int) -> Self:
-        """Instances that have not lived yet."""
+    def none(cls, instances: int, workload: Sequence[Turns]) -> Self:
+        """Instances that have not lived yet, and what they would run in each epoch."""
+        epochs, turns = len(workload), len(workload[0])
         return cls(
-            np.zeros((instances, epochs, MOMENTS)), np.zeros((instances, epochs, MOMENTS, EVENTS))
+            np.zeros((instances, epochs, MOMENTS)),
+            np.zeros((instances, epochs, MOMENTS, turns, EVENTS)),
+            np.stack([of_epoch.kernel for of_epoch in workload], axis=1),
+            np.stack([of_epoch.weight for of_epoch in workload], axis=1),
         )
+
+    @property
+    def of_mixes(self) -> NDArray[np.float64]:
+        """Events per cycle of the mix: float64[I, epochs, MOMENTS, EVENTS]."""
+        return self.mean(self.events)
+
+    def mean(self, of_turns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean over turns by their shares: float64[I, epochs, MOMENTS, turns, ...] to [I, ...]."""
+        more = (1,) * (of_turns.ndim - 4)
+        each = (
+            self.weight[:, :, None, turn].reshape(*self.weight.shape[:2], 1, *more)
+            * of_turns[:, :, :, turn]
+            for turn in range(self.weight.shape[2])
+        )
+        total: NDArray[np.float64] = functools.reduce(np.add, each)
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,7 +359,6 @@ class Meter:
 
     def read(
         self,
-        kernel_of_epoch: NDArray[np.int64],
         moments: LifeMoments,
         time_fractions: NDArray[np.float64] | None = None,
     ) -> Consumption:
@@ -341,20 +366,18 @@ class Meter:
 
         Parameters
         ----------
-        kernel_of_epoch : int64[I, epochs]
-            Kernels that run.
         moments : LifeMoments
-            Events of the lives.
+            Kernels and events of the lives.
         time_fractions : float64[points, I], optional
             Fraction of the time at each operating point, to be given where they vary.
         """
         seconds, events = moments.seconds, moments.events
         assert (time_fractions is not None) == self.time_fractions_vary
-        kernel = np.broadcast_to(kernel_of_epoch[..., None], seconds.shape)
-        disturbed = self._disturbed(kernel_of_epoch, moments)
+        kernel = np.broadcast_to(moments.kernel[:, :, None], events.shape[:-1])
+        disturbed = self._disturbed(moments)
 
         def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
-            total: NDArray[np.float64] = (rate * seconds).sum(axis=(1, 2))
+            total: NDArray[np.float64] = (moments.mean(rate) * seconds).sum(axis=(1, 2))
             return total
 
         spent = other = np.zeros(len(seconds))
@@ -377,16 +400,14 @@ class Meter:
                 conventional_power_mw=over_life(work * nominal[kernel]) / done,
             )
 
-    def _disturbed(
-        self, kernel_of_epoch: NDArray[np.int64], moments: LifeMoments
-    ) -> tuple[NDArray[np.int64], ...]:
-        """Instances, epochs and numbers of the moments at which faults change what happens."""
+    def _disturbed(self, moments: LifeMoments) -> tuple[NDArray[np.int64], ...]:
+        """Instances, epochs, moments and turns in which faults change what happens: numbers."""
         if not (self.fault_free.redirects or self.fault_free.packs):
             none = np.empty(0, dtype=np.int64)
-            return none, none, none
-        undisturbed = self.fault_free.events[kernel_of_epoch][:, :, None]
+            return none, none, none, none
+        undisturbed = self.fault_free.events[moments.kernel][:, :, None]
         differs = (moments.events != undisturbed).any(axis=-1)
-        return np.nonzero((moments.seconds != 0) & differs)
+        return np.nonzero((moments.seconds != 0)[..., None] & differs)
 
     @cached_property
     def _technologies(self) -> tuple[Technology, ...]:

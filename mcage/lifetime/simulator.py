@@ -1,11 +1,12 @@
 """The life of a batch of instances, epoch by epoch, until its end or the horizon.
 
-In an epoch the kernel and the fault map stay as they are. Before an epoch, the technique must be
-able to run the kernel on that fault map. After it, cells have degraded, faults may have grown, and
-the technique must still be able to run the kernel. The moment at which a life ends is solved for
-inside its last epoch.
+In an epoch the kernels and the fault map stay as they are. Before an epoch, the technique must be
+able to run every kernel of the epoch on that fault map. After it, cells have degraded, faults may
+have grown, and the technique must still be able to run them. The moment at which a life ends is
+solved for inside its last epoch.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +19,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
-from mcage.engines.stress import TrackedCells
+from mcage.engines.stress import TrackedCells, Turns
 from mcage.lifetime import EndCause, outcomes
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
@@ -40,8 +41,8 @@ class SliceBatch:
 
     Parameters
     ----------
-    kernel_of_epoch : int64[I, epochs]
-        Kernel that each instance runs in each epoch.
+    workload : sequence of Turns
+        Kernels that take turns in each epoch, equally many in all of them.
     new : NewSlices
         Their faults at the lowest Vdd, and the cells that may become faulty: above the floor of the
         conditions.
@@ -56,7 +57,7 @@ class SliceBatch:
         What decides when the cells of the tail fail, where the conditions know margins.
     """
 
-    kernel_of_epoch: NDArray[np.int64]
+    workload: Sequence[Turns]
     new: NewSlices
     sampled_cells: NDArray[np.int64]
     constants: InstanceConstants | None = None
@@ -73,7 +74,7 @@ class SliceBatch:
         return np.stack([self.new.tail.vmin_volts] * (2 if conditions.pbti is None else 4))
 
     def __len__(self) -> int:
-        return len(self.kernel_of_epoch)
+        return len(self.workload[0].kernel)
 
 
 def simulate_lifetimes(
@@ -119,14 +120,13 @@ class _Simulation:
         fault_free: FaultFreeReplays,
         batch: SliceBatch,
     ) -> None:
-        count, epochs = batch.kernel_of_epoch.shape
+        count, epochs, turns = len(batch), len(batch.workload), len(batch.workload[0])
         self.tail, self.entries = batch.new.tail, batch.new.faults.of(np.arange(count))
         self.vmin_volts = batch.vmin_volts(conditions)
         self.scores = batch.limits.scores if batch.limits else None
         self.conditions, self.batch, self.engine = conditions, batch, engine
         self.delay_end = delay_end(conditions, batch.constants, batch.luck)
         self.failure = conditions.cell_failure(batch.constants)
-        self.kernel_of_epoch = batch.kernel_of_epoch
         self.learnt = engine.learnt(fault_free.duties.replays, count)
         self.feasibility = Feasibility(
             engine, fault_free, conditions.lds_rows, conditions.spill_limit, self.learnt
@@ -134,8 +134,8 @@ class _Simulation:
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
         entries = fault_free.geometry.entries
-        self.first = FaultMapReplays.none(count, entries)
-        self.last = FaultMapReplays.none(count, entries)
+        self.first = FaultMapReplays.none(count, turns, entries)
+        self.last = FaultMapReplays.none(count, turns, entries)
 
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)
@@ -143,7 +143,7 @@ class _Simulation:
         self.end = outcomes.LifeEnd.at_horizon(count, conditions.horizon_seconds)
         self.spills = outcomes.Spills.none(count, epochs)
         self.faulty_entries = outcomes.FaultyEntries.of(self.entries.maps, epochs)
-        self.moments = outcomes.LifeMoments.none(count, epochs)
+        self.moments = outcomes.LifeMoments.none(count, batch.workload)
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
 
     @cached_property
@@ -178,28 +178,32 @@ class _Simulation:
             self.first.keep(running, first)
             self.epoch[running] = epoch
             self.faulty_entries.epoch[running, epoch] = outcomes.count_faulty(first.fault_maps)
-            running = self._age(running, first, start, end)
+            running = self._age(running, epoch, first, start, end)
         self._solve_ends()
         return self._outcomes()
 
     def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
-        """Let instances begin an epoch; those whose kernel cannot run end there."""
-        kernel = self.kernel_of_epoch[running, epoch]
+        """Let instances begin an epoch; those of which a kernel cannot run end there."""
+        turns, fault_maps = self.batch.workload[epoch].of(running), self.entries.maps[running]
         if self.learnt:
-            self.learnt.begin(running, kernel, self.entries.maps[running])
-        first = self.feasibility.replay(
-            running, kernel, self.entries.maps[running], self.last.of(running)
-        )
+            self.learnt.begin(running, turns, fault_maps)
+        first = self.feasibility.replay(running, turns.kernel, fault_maps, self.last.of(running))
         dead = np.flatnonzero(~first.feasible)
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
         return first
 
     def _age(
-        self, running: NDArray[np.int64], first: FaultMapReplays, start: float, end: float
+        self,
+        running: NDArray[np.int64],
+        epoch: int,
+        first: FaultMapReplays,
+        start: float,
+        end: float,
     ) -> NDArray[np.int64]:
         """Let instances live through an epoch; return those that do not end in it."""
-        self.degradation.add(running, first.kernel, first.fault_maps, start, end)
+        turns = self.batch.workload[epoch].of(running)
+        self.degradation.add(running, turns, first.fault_maps, start, end)
         new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
         last = self.feasibility.replay(running, first.kernel, faults.maps, first)
@@ -225,7 +229,8 @@ class _Simulation:
             self.entries.keep(running, faults)
             self.degradation.mark_faulty(new_faults.places)
         if self.learnt:
-            self.learnt.advance(running, first.kernel, first.fault_maps)
+            turns = self.batch.workload[epoch].of(running)
+            self.learnt.advance(running, turns, first.fault_maps)
         return running
 
     def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
@@ -251,7 +256,7 @@ class _Simulation:
     ) -> NDArray[np.bool_]:
         """Whether kernels that cannot run at the end of an epoch cannot run within it: bool[n].
 
-        A kernel that can run up to the last moment that bisection looks at ends with the next
+        One that can run up to the last moment that bisection looks at ends with the next
         epoch.
         """
         moment, end = new_faults.span.start, new_faults.span.end
@@ -278,8 +283,8 @@ class _Simulation:
             [first.events, middle.events, last.events], axis=1
         )
         # A row more than there is room for ends the life: it never was in the LDS.
-        in_lds = np.minimum(last.peak_spilled_rows, self.conditions.lds_rows)
-        peak = np.maximum(first.peak_spilled_rows, in_lds)
+        in_lds = np.minimum(last.peak_spilled_rows.max(axis=1), self.conditions.lds_rows)
+        peak = np.maximum(first.peak_spilled_rows.max(axis=1), in_lds)
         self.spills.epoch_peak_rows[instances, epoch] = peak
         self.spills.peak_rows[instances] = np.maximum(self.spills.peak_rows[instances], peak)
         worst = self.delay_end.worst_dvth(self.degradation, instances, moment)
@@ -365,7 +370,7 @@ class _Simulation:
         return outcomes.SampledLuck(spread.traps, luck.sampled) if spread and luck else None
 
     def _write_rates(self) -> outcomes.WriteRates:
-        events = (self.moments.seconds[..., None] * self.moments.events).sum(axis=(1, 2))
+        events = (self.moments.seconds[..., None] * self.moments.of_mixes).sum(axis=(1, 2))
         writes = events[:, : Event.LDS + 1].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             rates = events / writes[:, None]

@@ -17,6 +17,17 @@ from numpy.typing import NDArray
 from mcage.plain_text import shortened
 from mcage.spec.sections import MOST_PERIODS, Life
 
+OF_INTERLEAVED = {"periods": 1, "mix": "dirichlet(1.0)"}
+"""Defaults of an interleaved workload: a mix for life, with shares of any size."""
+
+
+def with_schedule(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what an interleaved workload has by default: nested plain values of a spec."""
+    workload = fields.get("workload")
+    if not isinstance(workload, dict) or workload.get("schedule") != "interleaved":
+        return fields
+    return fields | {"workload": OF_INTERLEAVED | workload}
+
 
 def with_periods(fields: dict[str, Any]) -> dict[str, Any]:
     """Replace the length of a period, ``workload.period_years``, by the number of periods.

@@ -152,8 +152,31 @@ class Workload(Section):
         tuple[Name, ...], Option("--kernel NAME", default="all bundled kernels")
     ] = ()
     """Bundled kernel, as `mcage trace list` lists them, or a trace file."""
-    periods: Annotated[int, Field(ge=1, le=MOST_PERIODS), Option("--periods N")] = 5
-    """Number of equal periods of a life; every instance draws a kernel for each."""
+    schedule: Annotated[
+        Literal["interleaved", "sequential"], Option("--schedule SCHEDULE", seldom=True)
+    ] = "sequential"
+    """How kernels follow each other: interleaved, in turns that are short against an epoch, or
+    sequential, one kernel for each whole period."""
+    mix_size: Annotated[
+        int,
+        Field(ge=1, le=100),
+        Option("--mix-size N", seldom=True),
+        UsedIf(
+            lambda spec, _: spec.workload.schedule == "interleaved",
+            "a sequential workload runs one kernel in each period; leave it out",
+        ),
+        UsedIf(
+            lambda spec, _: spec.workload.mix != "one" and isinstance(spec.workload.mix, str),
+            "the mix names its kernels itself; leave it out",
+        ),
+    ] = 3
+    """Number of kernels that a mix is made of; all of them, if there are fewer."""
+    periods: Annotated[
+        int,
+        Field(ge=1, le=MOST_PERIODS),
+        Option("--periods N", default="5; 1 of an interleaved workload"),
+    ] = 5
+    """Number of equal periods of a life; every instance draws kernels for each."""
     period_years: Annotated[
         float | None,
         Field(exclude=True, repr=False),
@@ -169,8 +192,8 @@ class Workload(Section):
             "a sweep of one kernel ({spec.workload.kernels[0]}) has nothing to draw; leave it out",
         ),
     ] = "uniform"
-    """How kernels are drawn: uniform, one (for life), dirichlet(alpha), or
-    weights(kernel: weight, ...)."""
+    """How kernels are drawn, or what their shares in a mix are: uniform, one (for life),
+    dirichlet(alpha), or weights(kernel: weight, ...)."""
     generations: Annotated[int, Field(ge=0, le=1_000_000), Option("--generations N")] = 0
     """Number of windows of each slot after which traces are cut; 0: whole traces."""
     release: Annotated[

@@ -1,4 +1,4 @@
-"""Mixes of kernels: which kernel an instance runs in each period of its life."""
+"""Mixes of kernels: which kernels an instance runs in each period of its life."""
 
 import math
 import re
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.plain_text import one_line, shortened
-from mcage.random import stream, stream_key, successive_streams
+from mcage.random import stream, stream_key, streams_of, successive_streams
 
 FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
 
@@ -113,6 +113,53 @@ def draw_kernels(
     return drawn
 
 
+def draw_mixes(
+    mix: Mix,
+    seed: int,
+    instances: NDArray[np.int64],
+    kernels: tuple[str, ...],
+    periods: int,
+    most: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Draw the kernels that take turns in every period of every instance, and their shares.
+
+    Parameters
+    ----------
+    mix : str or dict
+        As `canonical_mix` gives it: equal shares, a single kernel for life, shares from a Dirichlet
+        distribution, or given ones of all kernels.
+    seed, instances, kernels, periods
+        As of `draw_kernels`.
+    most : int
+        Number of kernels of a mix, if there are as many; they are drawn without replacement.
+
+    Returns
+    -------
+    int64[I, periods, turns], float64[I, periods, turns]
+        Numbers of the kernels in rising order, and their shares of the busy time, which sum to 1.
+    """
+    count = len(instances)
+    if mix == "one":
+        kernel = draw_kernels(mix, seed, instances, kernels, periods)[..., None]
+        return kernel, np.ones(kernel.shape)
+    if isinstance(mix, dict):
+        shares = _probabilities(mix, seed, 0, kernels)
+        shape = (count, periods, len(kernels))
+        return (
+            np.broadcast_to(np.arange(len(kernels)), shape).copy(),
+            np.broadcast_to(shares, shape).copy(),
+        )
+    turns = min(most, len(kernels))
+    kernel = np.empty((count, periods, turns), dtype=np.int64)
+    share = np.full(kernel.shape, 1 / turns)
+    for row, draws in enumerate(streams_of(seed, "workload.mix", instances.tolist())):
+        for period in range(periods):
+            kernel[row, period] = np.sort(draws.permutation(len(kernels))[:turns])
+            if mix != "uniform":
+                share[row, period] = draws.dirichlet(np.full(turns, _alpha_of(mix)))
+    return kernel, share
+
+
 def kernel_chances(
     mix: Mix, seed: int, instances: NDArray[np.int64], kernels: tuple[str, ...]
 ) -> NDArray[np.float64]:
@@ -149,5 +196,8 @@ def _probabilities(
     if isinstance(mix, dict):
         weights = np.array([mix[name] for name in kernels])
         return np.asarray(weights / weights.sum())
-    alpha = float(mix.removeprefix("dirichlet(").removesuffix(")"))
-    return stream(seed, "workload.taste", instance).dirichlet(np.full(len(kernels), alpha))
+    return stream(seed, "workload.taste", instance).dirichlet(np.full(len(kernels), _alpha_of(mix)))
+
+
+def _alpha_of(mix: str) -> float:
+    return float(mix.removeprefix("dirichlet(").removesuffix(")"))

@@ -19,7 +19,7 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.sweep.header import DRAW, variables
-from mcage.sweep.plan import PlannedCase, SweepPlan, kernels_of_periods
+from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
@@ -157,8 +157,7 @@ class _Batch:
         spec = plan.spec
         self._plan = plan
         self._instances = instances
-        self._workload = kernels_of_periods(spec, instances)
-        self._kernel_of_epoch = self._workload[:, list(spec.period_of_epoch)]
+        self._workload = workloads_of(spec, instances)
         self._sample = _sampled_cells(spec, instances, plan.geometry.cells)
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
         self._luck = SliceLuck(spec.seed, instances, plan.geometry.cells)
@@ -182,10 +181,10 @@ class _Batch:
         count, constants = len(self._instances), self._constants
         row = {} if constants.row is None else {DRAW.name: constants.row.astype(np.int32)}
         return row | {
-            "workload": self._workload.astype(np.int16),
+            **self._workload.arrays(self._plan.mix_size > 0),
             **{name: np.broadcast_to(getattr(constants, name), count) for name in OF_SLICES},
             "temperature_swing_kelvin": np.broadcast_to(
-                constants.temperature_swing_kelvin, self._kernel_of_epoch.shape
+                constants.temperature_swing_kelvin, (count, self._plan.spec.life.epochs)
             ),
         }
 
@@ -208,7 +207,7 @@ class _Batch:
         )
         new, luck, limits = self._new_slices(case)
         batch = SliceBatch(
-            kernel_of_epoch=self._kernel_of_epoch,
+            workload=self._workload.epochs,
             new=new,
             sampled_cells=self._sample,
             constants=replace(self._constants, time_fractions=fractions),
@@ -218,7 +217,7 @@ class _Batch:
         outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
         return CaseResults(
             outcomes=outcomes,
-            consumption=meter.read(self._kernel_of_epoch, outcomes.moments, fractions),
+            consumption=meter.read(outcomes.moments, fractions),
             time_fractions=self._time_fractions(case, fractions),
         )
 

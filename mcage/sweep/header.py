@@ -45,16 +45,38 @@ NEW_FAULTS = Variable(
     "In sweeps whose aging.vmin_model knows margins.",
 )
 
-VARIABLES = (
+WORKLOAD = Variable(
+    "workload",
+    ("instance", "period"),
+    "int16",
+    "1",
+    "kernel run in a workload period",
+    "Index into kernel. Instance i runs the same workloads in every case.",
+    within="kernel",
+)
+"""What a sweep of sequential workloads draws."""
+
+MIX = (
     Variable(
-        "workload",
-        ("instance", "period"),
+        "mix_kernel",
+        ("instance", "period", "turn"),
         "int16",
         "1",
-        "kernel run in a workload period",
-        "Index into kernel. Instance i runs the same workloads in every case.",
+        "kernel of the mix of a workload period",
+        "Index into kernel. Instance i runs the same mixes in every case.",
         within="kernel",
     ),
+    Variable(
+        "mix_share",
+        ("instance", "period", "turn"),
+        "float64",
+        "1",
+        "share of the busy time of a kernel of the mix",
+    ),
+)
+"""What a sweep of interleaved workloads draws."""
+
+VARIABLES = (
     Variable(
         "temperature_kelvin",
         ("instance",),
@@ -293,9 +315,16 @@ DRAW = Variable(
 """What a sweep with joint draws of constants computes besides."""
 
 
-def variables(drawn: bool = False, margins: bool = False) -> tuple[Variable, ...]:
-    """Variables of a sweep, with those of joint draws and of margins where there are any."""
-    return (*VARIABLES, *([DRAW] if drawn else []), *([NEW_FAULTS] if margins else []))
+def variables(
+    drawn: bool = False, margins: bool = False, mixes: bool = False
+) -> tuple[Variable, ...]:
+    """Variables of a sweep, with those of joint draws and of margins where there are any.
+
+    `mixes`: whether kernels take turns.
+    """
+    workload = MIX if mixes else (WORKLOAD,)
+    others = (*([DRAW] if drawn else []), *([NEW_FAULTS] if margins else []))
+    return (*workload, *VARIABLES, *others)
 
 
 # What a sweep may be stopped by, and the rule that its spec asks for.
@@ -378,6 +407,8 @@ class SweepHeader(Header):
         Margins of which cells fail, where they are told apart.
     technique_names : tuple of (str, str)
         User-defined techniques of the cases, and what they call themselves.
+    mix_size : int
+        Kernels that take turns in a mix; 0 if each period has a single kernel.
 
     Raises
     ------
@@ -394,6 +425,7 @@ class SweepHeader(Header):
     draws: tuple[tuple[str, str, tuple[float, ...]], ...] = ()
     margins: tuple[str, ...] = ()
     technique_names: tuple[tuple[str, str], ...] = ()
+    mix_size: int = 0
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
@@ -443,7 +475,7 @@ class SweepHeader(Header):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """What a sweep computes."""
-        return variables(bool(self.draws), bool(self.margins))
+        return variables(bool(self.draws), bool(self.margins), bool(self.mix_size))
 
     @property
     def quantities(self) -> Mapping[str, Quantity]:
@@ -456,10 +488,15 @@ class SweepHeader(Header):
         return self.epoch_edges_years[-1]
 
     def declaration(self) -> dict[str, Any]:
-        """Caveats, drawn constants with their units, margins, names of techniques, if any."""
+        """Caveats, units of drawn constants, margins, names of techniques, sizes of mixes."""
         units = {key: unit for key, unit, _ in self.draws}
-        declared = {"caveats": self.caveats, "drawn_constants": units, "margins": self.margins}
+        declared: dict[str, Any] = {
+            "caveats": self.caveats,
+            "drawn_constants": units,
+            "margins": self.margins,
+        }
         declared["technique_names"] = dict(self.technique_names)
+        declared["mix_size"] = self.mix_size
         return {name: json.dumps(value) for name, value in declared.items() if value}
 
     @cached_property
@@ -484,8 +521,9 @@ class SweepHeader(Header):
         }
         contents |= {key: values for key, _, values in self.draws}
         contents["row"] = range(len(self.draws[0][2]) if self.draws else 0)
-        contents["margin"] = self.margins
-        labels = _labels({key: unit for key, unit, _ in self.draws}, bool(self.margins))
+        contents["margin"], contents["turn"] = self.margins, range(self.mix_size)
+        units = {key: unit for key, unit, _ in self.draws}
+        labels = _labels(units, bool(self.margins), bool(self.mix_size))
         return tuple(Coordinate(label, contents[label.name]) for label in labels)
 
     @classmethod
@@ -494,7 +532,8 @@ class SweepHeader(Header):
     ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
         """Variables and coordinates of sweeps, with those of joint draws where there are any."""
         drawn, margins = _drawn(attributes), "margins" in attributes
-        return variables(bool(drawn), margins), _labels(drawn, margins)
+        mixes = "mix_size" in attributes
+        return variables(bool(drawn), margins, mixes), _labels(drawn, margins, mixes)
 
     @classmethod
     def grid_fields(
@@ -513,6 +552,7 @@ class SweepHeader(Header):
             "draws": [(key, unit, contents[key]) for key, unit in _drawn(attributes).items()],
             "margins": contents.get("margin", ()),
             "technique_names": _named(attributes),
+            "mix_size": len(contents.get("turn", ())),
         }
 
 
@@ -555,9 +595,10 @@ LABELS = (
 """The coordinates of a sweep, in the order of its files."""
 
 
-def _labels(drawn: Mapping[str, str], margins: bool) -> tuple[Variable, ...]:
+def _labels(drawn: Mapping[str, str], margins: bool, mixes: bool) -> tuple[Variable, ...]:
     """The coordinates of a sweep; with joint draws, also their rows and columns, by unit."""
     labels = (*LABELS, _text("margin", "margin", "margin of a cell")) if margins else LABELS
+    labels = (*labels, _count("turn", "kernel of a mix")) if mixes else labels
     if not drawn:
         return labels
     columns = (_number(key, "row", unit, f"{key} of the row") for key, unit in drawn.items())

@@ -20,6 +20,7 @@ from mcage.concurrency import usable_cores
 from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
+from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
@@ -31,8 +32,8 @@ from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import Case, SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
 from mcage.spec.sections import Aging, Geometry, Workload
-from mcage.spec.workload_mix import draw_kernels
-from mcage.sweep.header import CaseName
+from mcage.spec.workload_mix import draw_kernels, draw_mixes
+from mcage.sweep.header import MIX, WORKLOAD, CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import KERNELS, PROFILES, RecordedTrace, recorded_trace
@@ -63,18 +64,56 @@ def kernels_of(spec: SweepSpec) -> tuple[str, ...]:
     return PROFILES if narrow else KERNELS
 
 
-def kernels_of_periods(spec: SweepSpec, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Kernel of every workload period: int64[instances, periods], indices into the kernels.
+@dataclass(frozen=True, eq=False)
+class Workloads:
+    """What I instances run.
+
+    Attributes
+    ----------
+    periods : tuple of Turns
+        Kernels that take turns in each period of each instance, numbers of those of the sweep.
+    period_of_epoch : tuple of int
+        Period that each epoch lies in.
+    """
+
+    periods: tuple[Turns, ...]
+    period_of_epoch: tuple[int, ...]
+
+    @property
+    def epochs(self) -> tuple[Turns, ...]:
+        """Kernels that take turns in each epoch."""
+        return tuple(self.periods[period] for period in self.period_of_epoch)
+
+    def arrays(self, mixes: bool) -> dict[str, NDArray[np.generic]]:
+        """What the results file has of them; `mixes`: whether kernels take turns."""
+        kernel = np.stack([of_period.kernel for of_period in self.periods], axis=1)
+        if not mixes:
+            return {WORKLOAD.name: kernel[..., 0].astype(np.int16)}
+        share = np.stack([of_period.weight for of_period in self.periods], axis=1)
+        of_mix, of_share = MIX
+        return {of_mix.name: kernel.astype(np.int16), of_share.name: share}
+
+
+def workloads_of(spec: SweepSpec, instances: NDArray[np.int64]) -> Workloads:
+    """What instances of a sweep run.
 
     Parameters
     ----------
     spec : SweepSpec
         The sweep.
-    instances : int64[instances]
+    instances : int64[I]
         Their ids.
     """
-    workload = spec.workload
-    return draw_kernels(workload.mix, spec.seed, instances, kernels_of(spec), workload.periods)
+    workload, kernels = spec.workload, kernels_of(spec)
+    given = workload.mix, spec.seed, instances, kernels, workload.periods
+    if workload.schedule == "sequential":
+        single = draw_kernels(*given)
+        periods = tuple(Turns.single(np.ascontiguousarray(kernel)) for kernel in single.T)
+    else:
+        kernel, share = draw_mixes(*given, workload.mix_size)
+        pairs = zip(np.moveaxis(kernel, 1, 0), np.moveaxis(share, 1, 0), strict=True)
+        periods = tuple(Turns(*map(np.ascontiguousarray, pair)) for pair in pairs)
+    return Workloads(periods, spec.period_of_epoch)
 
 
 def check_weights(spec: SweepSpec) -> None:
@@ -546,6 +585,17 @@ class SweepPlan:
     def geometry(self) -> SliceGeometry:
         """The slice, that of all traces."""
         return self.traces[0].geometry
+
+    @property
+    def mix_size(self) -> int:
+        """Kernels that take turns in a mix; 0 if each period has a single kernel."""
+        workload = self.spec.workload
+        if workload.schedule == "sequential":
+            return 0
+        if workload.mix == "one":
+            return 1
+        kernels = len(self.traces)
+        return kernels if isinstance(workload.mix, dict) else min(workload.mix_size, kernels)
 
     @property
     def knows_margins(self) -> bool:

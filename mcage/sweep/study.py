@@ -164,6 +164,7 @@ class Sweep:
             draws=_columns(spec),
             margins=KINDS if plan.knows_margins else (),
             technique_names=_names(plan.cases),
+            mix_size=plan.mix_size,
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),

@@ -36,7 +36,7 @@ from mcage.cli.doctor import versions
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.select import device_of, select_engine
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
@@ -200,8 +200,8 @@ class Work:
 
     def run(self, stress, maps):
         """Let each slice run on its fault map for about a year."""
-        kernel = np.zeros(len(maps), dtype=np.int64)
-        stress.add(np.arange(len(maps)), kernel, maps, YEAR_SECONDS)
+        turns = Turns.single(np.zeros(len(maps), dtype=np.int64))
+        stress.add(np.arange(len(maps)), turns, maps, YEAR_SECONDS)
 
 
 def _timed(engine, work):

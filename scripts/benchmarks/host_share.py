@@ -158,7 +158,7 @@ class StubStress(StressAccumulator):
         super().__init__(duties, tracked, instances)
         self._duty = np.array(LONGEST_DUTY[duties.replays[0].technique.name])[:, None]
 
-    def add(self, instances, kernel, fault_maps, seconds):
+    def add(self, instances, turns, fault_maps, seconds):
         if self._engine.tracked_on_host:
             self.tracked_seconds.begin_epoch(instances)
         with self._engine.kernels.stand_in():
@@ -170,7 +170,7 @@ class StubStress(StressAccumulator):
                 seconds += runs[self._tracked.instance]
         self._engine.occupy(len(instances))
 
-    def longest_earlier(self, instances, kernel, fault_maps, seconds):
+    def longest_earlier(self, instances, turns, fault_maps, seconds):
         with self._engine.kernels.stand_in():
             return self.longest[:, instances] - self._duty * seconds
 

@@ -17,7 +17,7 @@ _PHASE_OF = {
     "mcage.sweep.plan.recorded_trace": "preparation",
     "mcage.sweep.plan.prepare": "preparation",
     "mcage.sweep.plan.fault_free_replays": "preparation",
-    "mcage.sweep.batch.kernels_of_periods": "sampling",
+    "mcage.sweep.batch.workloads_of": "sampling",
     "mcage.variation.fault_models.sample_tail": "sampling",
     "mcage.variation.fault_models.sample_table": "sampling",
     "mcage.sweep.batch.simulate_lifetimes": "lives",

@@ -15,6 +15,7 @@ from engine_cases import (
     cuda_engine,
     duties_of,
     live,
+    mixes,
     random_replays,
     seeded_fault_maps,
 )
@@ -28,7 +29,7 @@ from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine import stress as cuda_stress
 from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.parity import excerpt
-from mcage.engines.stress import Moments, TrackedCells
+from mcage.engines.stress import Moments, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
@@ -59,14 +60,14 @@ def test_real_traces(name):
     everyone = np.arange(INSTANCES)
     for faulty in (0, 0.3, 0.32):
         maps = np.where(rng.random(blocks.shape) < faulty, blocks, 0).astype(np.uint8)
-        kernel, seconds = rng.integers(len(KERNELS), size=INSTANCES), rng.uniform(1e6, 1e8)
+        turns, seconds = mixes(rng, len(KERNELS), INSTANCES), rng.uniform(1e6, 1e8)
         for stress in (meant, actual):
-            stress.add(everyone, kernel, maps, seconds)
+            stress.add(everyone, turns, maps, seconds)
         assert np.array_equal(meant.longest, actual.longest)
         assert np.array_equal(meant.tracked_seconds.now, actual.tracked_seconds.now)
         back = np.full(INSTANCES, 0.4 * seconds)
         earlier = [
-            stress.longest_earlier(everyone, kernel, maps, back) for stress in (meant, actual)
+            stress.longest_earlier(everyone, turns, maps, back) for stress in (meant, actual)
         ]
         assert np.array_equal(*earlier)
     assert meant.longest.all()
@@ -119,7 +120,7 @@ def bounds_and_most(monkeypatch, duties, epochs):
     meant, actual = (each.stress(duties, nobody, instances) for each in (NUMPY, engine))
     for kernel, maps, seconds in epochs:
         for stress in (meant, actual):
-            stress.add(np.arange(instances), kernel, maps.astype(np.uint8), seconds)
+            stress.add(np.arange(instances), Turns.single(kernel), maps.astype(np.uint8), seconds)
     bounds = engine.devices[0].download(actual._log.bounds).reshape(instances, 2, 256, 32)
     return bounds.swapaxes(0, 1), meant._seconds.reshape(2, instances, 256, 64, 32).max(axis=3)
 
@@ -155,7 +156,7 @@ def test_more_epochs_than_there_is_space_for_at_first():
     meant, actual = (engine.stress(duties, nobody, 2) for engine in engines)
     for epoch in range(10):
         for stress in (meant, actual):
-            stress.add(both, both + epoch % 2, maps, 1e6 * (1 + epoch))
+            stress.add(both, Turns.single(both + epoch % 2), maps, 1e6 * (1 + epoch))
     assert np.array_equal(meant.longest, actual.longest)
     assert meant.longest.all()
 
@@ -177,7 +178,7 @@ def worn(engine, model, instances=4, sampled=70):
     nowhere = np.zeros((instances, GCN.entries), dtype=np.uint8)
     for seconds in (3e7, 5e7):
         kernel = rng.integers(3, size=instances)
-        stress.add(np.arange(instances), kernel, nowhere, seconds)
+        stress.add(np.arange(instances), Turns.single(kernel), nowhere, seconds)
     nbti = nbti_model(model)
     rates = nbti.rates(environment("nominal", 1.0))
     rates = dataclasses.replace(rates, stress=rates.stress * rng.uniform(0.5, 1, instances))

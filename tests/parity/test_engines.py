@@ -56,7 +56,7 @@ from trace_strategies import (
 
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.stress import FaultFreeDuties, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import GCN, NVIDIA
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
@@ -204,7 +204,7 @@ def test_longest_of_mixtures_agrees_to_the_last_bit():
     for _ in range(5):
         kernel, length = rng.integers(3, size=20), rng.uniform(0, 1e9)
         for stress in stresses:
-            stress.add(np.arange(20), kernel, maps, length)
+            stress.add(np.arange(20), Turns.single(kernel), maps, length)
         seconds[kernel, np.arange(20)] += length
         of_cells = seconds[0][:, None] * duty[0, : 64 * 64]
         for number in (1, 2):

@@ -11,7 +11,7 @@ from trace_strategies import SPILLING, random_trace
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import margins
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.stress import TrackedCells
+from mcage.engines.stress import TrackedCells, Turns
 from mcage.geometry import GCN
 from mcage.lifetime import EndCause
 from mcage.techniques import TECHNIQUES
@@ -60,7 +60,7 @@ def test_shared_times_are_those_of_a_clean_slice(engine, technique):
     tracked = np.random.default_rng(1).choice(GCN.cells, 5000, replace=False)
     shared, stress = new_stress(engine, technique, tracked=tracked)
     for kernel, length in zip(KERNELS, LENGTHS, strict=True):
-        stress.add(np.array([0]), np.array([kernel]), FAULT_FREE, length)
+        stress.add(np.array([0]), Turns.single(np.array([kernel])), FAULT_FREE, length)
     times = dense(engine, shared, [FAULT_FREE] * 5)
     assert times[:, tracked].any(axis=1).all()
     assert_follows(stress, tracked, times)
@@ -73,7 +73,7 @@ def test_the_past_goes_along_when_the_first_fault_comes(technique):
     maps = [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
     shared, stress = new_stress(NUMBA, technique, tracked=tracked)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        stress.add(np.array([0]), np.array([kernel]), one, length)
+        stress.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
     assert_follows(stress, tracked, dense(NUMBA, shared, maps))
 
 
@@ -83,8 +83,8 @@ def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
     _, clean = new_stress(NUMPY, "rc+rar", tracked=tracked)
     _, faulty = new_stress(NUMPY, "rc+rar", tracked=tracked)
     for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        clean.add(np.array([0]), np.array([kernel]), FAULT_FREE, length)
-        faulty.add(np.array([0]), np.array([kernel]), one, length)
+        clean.add(np.array([0]), Turns.single(np.array([kernel])), FAULT_FREE, length)
+        faulty.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
     assert clean.tracked_seconds.now.any()
     assert np.array_equal(clean.tracked_seconds.now, faulty.tracked_seconds.now)
     assert np.array_equal(clean.longest, faulty.longest)
@@ -93,9 +93,9 @@ def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
 def test_instances_that_do_not_run_stay_as_they_are():
     _, stress = new_stress(NUMBA, "rrcd", instances=3, tracked=range(2048))
     maps = np.concatenate([FAULT_FREE, MILD, HEAVY])
-    stress.add(np.arange(3), np.array([0, 1, 0]), maps, YEAR)
+    stress.add(np.arange(3), Turns.single(np.array([0, 1, 0])), maps, YEAR)
     before = stress.tracked_seconds.now.copy(), stress.longest.copy()
-    stress.add(np.array([1]), np.array([1]), maps[1:2], YEAR)
+    stress.add(np.array([1]), Turns.single(np.array([1])), maps[1:2], YEAR)
     changed = stress.tracked_seconds.now.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
     assert changed.any(axis=(0, 2)).tolist() == [False, True, False]
     assert (stress.longest != before[1]).any(axis=0).tolist() == [False, True, False]

@@ -8,10 +8,10 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from engine_cases import duties_of
+from engine_cases import duties_of, mixes
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells
+from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
@@ -27,7 +27,7 @@ TRACKED = 400
 class AllCells(DenseStress):
     """Every cell summed up, from the engine's own cell times."""
 
-    def _times(self, replay, fault_map, instance):
+    def _times(self, replay, fault_map, instance, turn):
         asked = id(replay), fault_map.tobytes()
         if asked not in KNOWN:
             times = NUMBA.cell_times(replay, fault_map[None])
@@ -46,7 +46,7 @@ def duties(request):
     KNOWN.clear()
 
 
-def lives(duties, seed):
+def lives(duties, seed, interleaved=False):
     """Both accumulators after each epoch of the same lives."""
     rng = np.random.default_rng(seed)
     cells = rng.choice(GCN.cells, (INSTANCES, TRACKED), replace=False)
@@ -57,18 +57,21 @@ def lives(duties, seed):
     fault_maps = np.zeros((INSTANCES, GCN.entries), dtype=np.uint8)
     for span in range(4):
         running = rng.permutation(INSTANCES)[: INSTANCES - span % 2]
-        kernel = rng.integers(len(KERNELS), size=len(running))
+        if not interleaved:
+            turns = Turns.single(rng.integers(len(KERNELS), size=len(running)))
+        else:
+            turns = mixes(rng, len(KERNELS), len(running))
         seconds = rng.uniform(1e6, 1e8)
         for stress in both:
-            stress.add(running, kernel, fault_maps[running], seconds)
-        yield both, (running, kernel, fault_maps[running], seconds)
+            stress.add(running, turns, fault_maps[running], seconds)
+        yield both, (running, turns, fault_maps[running], seconds)
         fault_maps = (faulty * blocks).astype(np.uint8)  # from the second epoch on
         faulty |= rng.random(faulty.shape) < 0.02
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed):
-    for span, ((dense, native), _) in enumerate(lives(duties, seed)):
+@pytest.mark.parametrize(("seed", "interleaved"), [(1, False), (2, False), (3, True)])
+def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed, interleaved):
+    for span, ((dense, native), _) in enumerate(lives(duties, seed, interleaved)):
         assert np.array_equal(dense.longest, native.longest), span
         assert np.array_equal(dense.tracked_seconds.now, native.tracked_seconds.now), span
     assert dense.longest.all()
@@ -80,11 +83,11 @@ def test_times_are_the_same_where_few_cells_can_be_kept(duties, places, monkeypa
     """Bits that find no place are worked out again and again, and bounds count them in."""
     monkeypatch.setattr("mcage.engines.numba_engine.bounds._KEPT", places)
     monkeypatch.setattr(NUMBA, "_memory", {})
-    for (dense, native), (running, kernel, fault_maps, seconds) in lives(duties, 1):
+    for (dense, native), (running, turns, fault_maps, seconds) in lives(duties, 1):
         back = np.full(len(running), 0.3 * seconds)
         assert np.array_equal(dense.longest, native.longest)
         exact, actual = (
-            stress.longest_earlier(running, kernel, fault_maps, back) for stress in (dense, native)
+            stress.longest_earlier(running, turns, fault_maps, back) for stress in (dense, native)
         )
         assert np.array_equal(exact, actual)
 
@@ -103,14 +106,14 @@ def test_a_batch_takes_over_the_memory_of_the_one_before(duties):
 def test_longest_times_within_a_span_are_those_of_all_cells(duties):
     """Also after looking within, which must leave what is known of the cells as it was."""
     below = 0
-    for (dense, native), (running, kernel, fault_maps, seconds) in chain(
-        lives(duties, 1), lives(duties, 2)
+    for (dense, native), (running, turns, fault_maps, seconds) in chain(
+        lives(duties, 1), lives(duties, 2), lives(duties, 3, True)
     ):
-        before = dense.longest_earlier(running, kernel, fault_maps, np.full(len(running), seconds))
+        before = dense.longest_earlier(running, turns, fault_maps, np.full(len(running), seconds))
         for part in (0.9, 0.5, 0.002):
             back = np.full(len(running), seconds * (1 - part))
             exact, actual = (
-                stress.longest_earlier(running, kernel, fault_maps, back)
+                stress.longest_earlier(running, turns, fault_maps, back)
                 for stress in (dense, native)
             )
             assert np.array_equal(exact, actual)
@@ -142,6 +145,6 @@ def test_longest_times_of_many_fault_maps(kernel):
         fault_map = rng.random((1, GCN.entries)) < rng.uniform(0.25, 0.36)
         fault_map = fault_map.astype(np.uint8)
         stress = NUMBA.stress(duties, nobody, 1)
-        stress.add(np.array([0]), np.array([0]), fault_map, float(replay.period))
+        stress.add(np.array([0]), Turns.single(np.array([0])), fault_map, float(replay.period))
         times = NUMBA.cell_times(replay, fault_map)
         assert stress.longest[:, 0].tolist() == [times.zeros.max(), times.ones.max()], seed

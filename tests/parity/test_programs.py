@@ -13,6 +13,7 @@ from rrcd_program import programmed
 
 import mcage
 from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excerpt
+from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
@@ -249,17 +250,39 @@ def test_what_is_learnt_in_an_epoch_is_known_in_the_next():
     replay, maps = prepare(excerpt(), technique_of(Counting())), demanding_maps(2)
     learnt = NUMPY.learnt((replay,), 3)
     assert learnt.differs
-    of_first, kernel = np.array([0]), np.zeros(1, dtype=np.int64)
+    of_first, turns = np.array([0]), Turns.single(np.zeros(1, dtype=np.int64))
     writes = len(replay.told.cycle)
     state_after = []
     for _ in range(2):
-        learnt.advance(of_first, kernel, maps[1:])
+        learnt.advance(of_first, turns, maps[1:])
         state = learnt.states_of(np.arange(3))
         state_after.append(int(state[0, -1]))
         assert not state[1:].any()  # what an instance learns, no other knows
     passes = state_after[0] // writes
     assert state_after == [passes * writes, 2 * passes * writes]
     assert passes >= 32
+
+
+def test_what_is_learnt_in_a_turn_is_known_in_the_next():
+    technique, maps = technique_of(Counting()), demanding_maps(2)
+    traces = excerpt(), first_generations(bundled_trace("ScanLargeArrays"), 1)
+    replays = tuple(prepare(trace, technique) for trace in traces)
+    learnt, programs = NUMPY.learnt(replays, 2), NUMPY.programs
+    turns, of_second = Turns(np.array([[0, 1]]), np.array([[0.3, 0.7]])), np.array([1])
+    state = np.zeros_like(learnt.states_of(of_second)[0])
+    for _ in range(2):
+        learnt.begin(of_second, turns, maps[1:])
+        for turn, replay in enumerate(replays):
+            run = programs.long_run(replay, maps[1], state)
+            ones, powered, period = learnt.slice_times(1, turn, replay, maps[1])
+            assert np.array_equal(ones, run.ones)
+            assert np.array_equal(powered, run.powered)
+            assert period == run.passes * replay.cycles
+            state = run.state
+        learnt.advance(of_second, turns, maps[1:])
+        assert np.array_equal(learnt.states_of(of_second)[0], state)
+        assert state[-1] > 0
+    assert not learnt.states_of(np.array([0])).any()
 
 
 def test_a_program_without_a_state_differs_by_its_faults_alone():

@@ -17,7 +17,7 @@ from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.stress import FaultFreeDuties, Moments, TrackedCells
+from mcage.engines.stress import FaultFreeDuties, Moments, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
@@ -230,14 +230,17 @@ def live(engine, duties, seed):
     shift, failure, age = slow_shift(of_cells, instances), CellFailure(growth, 1.0), 0.0
     mild, heavy = (seeded_fault_maps(seed)[which] for seed, which in ((5, 1), (6, 2)))
     history, failed = [], []
-    for fault_map in (np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy):
+    maps_of_epochs = np.zeros_like(mild), np.zeros_like(mild), mild, mild, heavy
+    for epoch, fault_map in enumerate(maps_of_epochs):
         running = rng.permutation(instances)[:4]  # in any order, not all
-        kernel = rng.integers(len(duties.replays), size=4)
+        turns = Turns.single(rng.integers(len(duties.replays), size=4))
+        if epoch % 2:  # some epochs with one kernel, some with several in turn
+            turns = mixes(of_cells, len(duties.replays), 4)
         maps = np.where(running[:, None] % 3 == 0, 0, fault_map).astype(np.uint8)
         seconds = rng.uniform(1e6, 1e9)
-        stress.add(running, kernel, maps, seconds)
+        stress.add(running, turns, maps, seconds)
         back = seconds * rng.uniform(size=4)
-        earlier = stress.longest_earlier(running, kernel, maps, back)
+        earlier = stress.longest_earlier(running, turns, maps, back)
         assert (earlier <= stress.longest[:, running]).all()
         history += [stress.longest.copy(), stress.tracked_seconds.now.copy(), earlier]
         age += seconds
@@ -252,6 +255,16 @@ def live(engine, duties, seed):
         failed.append(len(places))
     assert all(failed)
     return history
+
+
+def mixes(rng, kernels, instances):
+    """Up to three kernels in turn for each instance; the last of the first has no share of time."""
+    number = min(3, kernels)
+    kernel = np.stack([rng.permutation(kernels)[:number] for _ in range(instances)])
+    share = rng.dirichlet(np.ones(number), instances)
+    if number > 1:
+        share[0] = [*share[0, :-2], share[0, -2:].sum(), 0.0]
+    return Turns(kernel, share)
 
 
 def slow_shift(rng, instances):

@@ -11,6 +11,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.aging.sampling import InstanceDistributions
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.end_of_life import luck_and_limits
 from mcage.lifetime.faults import SliceLuck
@@ -107,12 +108,20 @@ def shared_replays(engine, traces, technique):
     return _shared_replays(engine, tuple(map(Alike.of, traces)), technique)
 
 
+def in_sequence(kernels):
+    """Workload of instances that run one kernel in each epoch: int64[instances, epochs]."""
+    if isinstance(kernels[0], Turns):
+        return kernels
+    return [Turns.single(kernel) for kernel in np.asarray(kernels, dtype=np.int64).T]
+
+
 def lived(
     traces, technique, tail=None, sample=(), kernels=None, engine=None, constants=None, **changes
 ):
     """Lives of the instances of a tail: one healthy instance by default.
 
-    `kernels` is the kernel of every epoch of every instance; the first one by default.
+    `kernels` is the kernel of every epoch of every instance, the first one by default; or `Turns`
+    of every epoch.
     """
     engine = engine or NUMPY
     tail = tail or tail_of({})
@@ -125,7 +134,7 @@ def lived(
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.spread_blocks)
     luck = SliceLuck(1, np.arange(tail.instances), new.tail.geometry.cells)
     new, of_batch, limits = luck_and_limits(luck, given, constants, new, sampled)
-    batch = SliceBatch(np.asarray(kernels), new, sampled, constants, of_batch, limits)
+    batch = SliceBatch(in_sequence(kernels), new, sampled, constants, of_batch, limits)
     return simulate_lifetimes(given, engine, shared, batch)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.sweep.header import VARIABLES
+from mcage.sweep.header import variables
+from mcage.sweep.plan import workloads_of
 from mcage.sweep.study import Sweep
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
@@ -44,7 +45,7 @@ def joined(parts):
     """Arrays of several ranges of instances as those of one."""
     parts = list(parts)
     together = {}
-    for variable in VARIABLES:
+    for variable in variables():
         arrays = [part[variable.name] for part in parts]
         if variable.per_instance:
             axis = variable.dims.index("instance")
@@ -76,3 +77,9 @@ def file_content(path):
         keep("", file)
         file.visititems(keep)
     return content
+
+
+def kernels_of_periods(spec, instances):
+    """Kernel of every period of a sequential workload: int64[instances, periods]."""
+    periods = workloads_of(spec, instances).periods
+    return np.stack([turns.kernel[:, 0] for turns in periods], axis=1)

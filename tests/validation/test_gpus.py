@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from gpu_cases import gating
+from life_cases import in_sequence
 from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
@@ -43,7 +44,7 @@ from mcage.studies.reproduction.whole_gpus import (
     launch_by_launch,
     mitigation_percent,
 )
-from mcage.sweep.plan import kernels_of_periods
+from mcage.sweep.plan import workloads_of
 from mcage.variation.fault_models import NewSlices
 
 CHECK = (
@@ -410,7 +411,7 @@ def test_a_slice_lives_as_in_a_sweep():
     for place, case in enumerate(plan.cases):
         tail = case.faults.sample(plan.spec.seed, ids, case.conditions.floor_volts)
         new = NewSlices.at(case.conditions.environment.lowest_vdd_volts, tail)
-        batch = SliceBatch(kernels, new, np.zeros((16, 1), np.int64), constants)
+        batch = SliceBatch(in_sequence(kernels), new, np.zeros((16, 1), np.int64), constants)
         fault_free = plan.fault_free[case.case.technique]
         end = simulate_lifetimes(case.conditions, plan.engine, fault_free, batch).end
         first = end.seconds.argmin()
@@ -420,7 +421,8 @@ def test_a_slice_lives_as_in_a_sweep():
 
 
 def plan_kernels(plan):
-    return kernels_of_periods(plan.spec, np.arange(1))[:, list(plan.spec.period_of_epoch)]
+    epochs = workloads_of(plan.spec, np.arange(1)).epochs
+    return np.stack([turns.kernel[:, 0] for turns in epochs], axis=1)
 
 
 def test_a_gpu_does_not_depend_on_its_batch():

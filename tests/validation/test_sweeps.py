@@ -14,6 +14,7 @@ from life_cases import (
     alternating_trace,
     cell,
     dvth,
+    in_sequence,
     random_values,
     rules,
     steady_trace,
@@ -23,7 +24,14 @@ from life_cases import (
 from nbti_cases import MODELS
 from power_cases import COSTS, NODE, conventional_power, map_of, power
 from rare_cases import engine, spec_of
-from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_spec, small_sweep
+from sweep_cases import (
+    SMALL_KERNELS,
+    assert_same_arrays,
+    joined,
+    kernels_of_periods,
+    small_spec,
+    small_sweep,
+)
 
 import mcage.sweep.batch as module
 from mcage.aging.environment import environment
@@ -40,7 +48,6 @@ from mcage.replays.prepare import prepare
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming
 from mcage.studies.rare_events.case import rare_case
-from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
@@ -73,7 +80,8 @@ def record_lives(monkeypatch):
     original = module.simulate_lifetimes
 
     def recording(conditions, engine, fault_free, batch):
-        calls.append((conditions, batch.kernel_of_epoch, batch.new.tail, batch.sampled_cells))
+        kernels = np.stack([turns.kernel[:, 0] for turns in batch.workload], axis=1)
+        calls.append((conditions, kernels, batch.new.tail, batch.sampled_cells))
         return original(conditions, engine, fault_free, batch)
 
     monkeypatch.setattr(module, "simulate_lifetimes", recording)
@@ -386,11 +394,11 @@ def held_life(trace, technique, activity, tail=None, sample=(), **changes):
     kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail)
-    life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(kernels, new, sampled))
+    life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(in_sequence(kernels), new, sampled))
     meter = Meter(
         shared, (conventional(trace),), environment("nominal", 0.419), NODE, COSTS.penalties
     )
-    return life, meter.read(kernels, life.moments)
+    return life, meter.read(life.moments)
 
 
 # ---- ages --------------------------------------------------------------------------------------

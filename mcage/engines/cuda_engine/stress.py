@@ -424,11 +424,20 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return (runs, *self._cells, np.int32(len(self._tracked.cell)), *self._seconds)
 
     def add_duties(
-        self, instances: Integers, kernel: Integers, duties: DeviceDuties, seconds: float
+        self,
+        instances: Integers,
+        kernel: Integers,
+        duties: DeviceDuties,
+        seconds: Floats,
+        begins: bool,
     ) -> None:
-        """Let instances without faults run a kernel each: int64[m], int64[m]."""
+        """Let instances without faults run a kernel each: int64[m], int64[m], float64[m].
+
+        `begins`: whether this is the first turn of their epochs.
+        """
         kernel_of = np.full(self._instances, -1, dtype=np.int32)
-        kernel_of[instances] = kernel
+        seconds_of = np.zeros(self._instances)
+        kernel_of[instances], seconds_of[instances] = kernel, seconds
         self._launch(
             cuda_programs.fault_free_program(self._geometry),
             "add_duties",
@@ -438,8 +447,9 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             np.int32(len(self._tracked.cell)),
             duties.duties,
             np.int32(duties.duties.shape[1]),
-            np.float64(seconds),
+            self._runner.device.upload(seconds_of),
             *self._seconds,
+            np.int32(begins),
         )
 
     @override
@@ -563,7 +573,7 @@ _THREADS, _PARTS = 256, 4
 
 
 class EpochLog:
-    """Epochs of the lives of instances that have separate times.
+    """Epochs of the lives of instances that have separate times, turn after turn.
 
     Parameters
     ----------
@@ -580,7 +590,7 @@ class EpochLog:
         self._runner, self._device, self._tables = runner, device, tables
         self._places = self._entries * COMPONENT_BITS
         self._epochs = np.zeros(instances, dtype=np.int64)
-        self._scale = np.zeros(instances)
+        self._scale = np.zeros((instances, 1))
         self._most = _EPOCHS
         self._table = device.empty((instances, _EPOCHS, _EPOCH_WORDS), np.uint64)
         self._kept: list[Any] = []
@@ -615,9 +625,14 @@ class EpochLog:
         return 4 * self._tables.passes * (codes + self._entries) + 8 * self._entries
 
     def add(
-        self, instances: Integers, kernels: Integers, scales: Floats, occupants: Occupants
+        self,
+        instances: Integers,
+        kernels: Integers,
+        scales: Floats,
+        occupants: Occupants,
+        turn: int,
     ) -> None:
-        """Add an epoch of each of m instances.
+        """Add a turn of an epoch of each of m instances.
 
         Parameters
         ----------
@@ -629,10 +644,14 @@ class EpochLog:
             Seconds that a cycle of all passes stands for.
         occupants : Occupants
             Those of their slices.
+        turn : int
+            Number of the turn in the epoch.
         """
         device, tables = self._device, self._tables
         self._epochs[instances] += 1
-        self._scale[instances] = scales
+        if turn >= self._scale.shape[1]:
+            self._scale = np.pad(self._scale, ((0, 0), (0, 1)))
+        self._scale[instances, turn] = scales
         if self._epochs[instances].max() > self._most:
             self._enlarge()
         codes = device.empty((occupants.occupants.size // 4,), np.uint32)
@@ -663,11 +682,20 @@ class EpochLog:
             codes,
             starts,
             powered,
+            np.int32(turn == 0),
         )
 
     def parts(self, instances: Integers, backs: Floats) -> Floats:
-        """Parts of latest epochs that have passed when seconds are taken back for each cycle."""
-        parts: Floats = 1 - backs / self._scale[instances]
+        """Parts of latest epochs that have passed when seconds are taken back: float64[m].
+
+        `backs`, float64[m, turns]: seconds for each cycle of a turn. The turn of which most are
+        taken back tells, since a turn may have no share at all.
+        """
+        most = np.arange(len(backs)), backs.argmax(axis=1)
+        back, scale = backs[most], self._scale[instances, most[1]]
+        parts = np.ones(len(backs))
+        np.divide(back, scale, out=parts, where=back > 0)
+        parts[back > 0] = 1 - parts[back > 0]
         return parts
 
     def _enlarge(self) -> None:
@@ -731,9 +759,11 @@ class CudaStress(stress.StressAccumulator):
     def _new_tracked_seconds(self) -> CudaTrackedSeconds:
         return self._tracked_there
 
-    def add(self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float) -> None:
+    def add(
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, seconds: float
+    ) -> None:
         """See `StressAccumulator.add`; the device is waited for once, at the end."""
-        super().add(instances, kernel, fault_maps, seconds)
+        super().add(instances, turns, fault_maps, seconds)
         for whose, longest in self._upcoming:
             self.longest[:, whose] = self._runner.device.download(longest).view(np.float64)
         self._upcoming.clear()
@@ -743,26 +773,31 @@ class CudaStress(stress.StressAccumulator):
         self._log.begin(instances, self._mixture[instances])
 
     def _run_each(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, seconds: float
     ) -> None:
         replays = self._redirected
-        scales = seconds / np.array([replay.period for replay in replays])[kernel]
-        more_bytes = self._log.epoch_bytes(kernel)
-        placed = self._placement.occupants(replays, kernel, fault_maps, more_bytes)
-        for chunk, occupants in placed:
-            kernels = np.unique(kernel[chunk])
-            self._log.add(instances[chunk], kernels, scales[chunk], occupants)
-        nothing, known = np.zeros(len(instances)), self.longest[:, instances]
+        for turn, (kernel, weight) in enumerate(turns.one_by_one()):
+            scales = seconds * weight / self._periods[kernel]
+            more_bytes = self._log.epoch_bytes(kernel)
+            placed = self._placement.occupants(replays, kernel, fault_maps, more_bytes)
+            for chunk, occupants in placed:
+                kernels = np.unique(kernel[chunk])
+                self._log.add(instances[chunk], kernels, scales[chunk], occupants, turn)
+            self._track(instances, turn == 0)
+        nothing, known = np.zeros(turns.kernel.shape), self.longest[:, instances]
         self._upcoming += self._searches(instances, nothing, known)
-        self._track(instances)
+
+    @cached_property
+    def _periods(self) -> Integers:
+        return np.array([replay.period for replay in self._duties.replays])
 
     def _separate_longest_earlier(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, seconds: Floats
     ) -> Floats:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
-        periods = np.array([replay.period for replay in self._duties.replays])
         longest = np.zeros((2, len(instances)))
-        backs, place = seconds / periods[kernel], np.zeros(len(self._has_separate_times), np.int64)
+        backs = seconds[:, None] * turns.weight / self._periods[turns.kernel]
+        place = np.zeros(len(self._has_separate_times), np.int64)
         place[instances] = np.arange(len(instances))
         for whose, upcoming in self._searches(instances, backs, longest.copy()):
             longest[:, place[whose]] = self._runner.device.download(upcoming).view(np.float64)
@@ -777,8 +812,8 @@ class CudaStress(stress.StressAccumulator):
         ----------
         instances : int64[m]
             Positions in the batch.
-        backs : float64[m]
-            Seconds to be taken back for each cycle of the epoch.
+        backs : float64[m, turns]
+            Seconds to be taken back for each cycle of a turn of the epoch.
         known : float64[2, m]
             Seconds that some cell reaches.
 
@@ -796,12 +831,13 @@ class CudaStress(stress.StressAccumulator):
         arrays = device.upload_together(
             instances.astype(np.int32),
             self._log.parts(instances, backs),
-            backs,
+            np.ascontiguousarray(backs),
             np.ascontiguousarray(known).view(np.uint64),
         )
         longest = arrays[-1]
         addresses = [device.address(array) for array in arrays]
-        moments = device.upload(np.array([*addresses, count], dtype=np.uint64))
+        sizes = count, backs.shape[1]
+        moments = device.upload(np.array([*addresses, *sizes], dtype=np.uint64))
         state = self._log.state
         guesses = device.empty((_GUESSES * count,), np.uint32)
         runner.launch(program, "guess", count, _THREADS, state, moments, guesses)
@@ -824,8 +860,8 @@ class CudaStress(stress.StressAccumulator):
             *(self._tables.residencies.table, self._log.state, moments, items, how_many),
         )
 
-    def _track(self, instances: Integers) -> None:
-        """Add the latest epoch to the tracked cells of instances."""
+    def _track(self, instances: Integers, begins: bool) -> None:
+        """Add the latest turn to the tracked cells of instances; the first if it `begins`."""
         cells = len(self._tracked.cell)
         if cells:
             self._runner.launch(
@@ -836,14 +872,16 @@ class CudaStress(stress.StressAccumulator):
                 self._tables.residencies.table,
                 self._log.state,
                 *self._tracked_there.cells_of(instances),
+                np.int32(begins),
             )
 
-    def _add_to_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
-        if len(instances):
-            self._mixture[instances, kernel] += seconds
-            self._upcoming.append((instances, self._longest_of(self._mixture[instances])))
-            duties = self._duties_there.of(self._duties)
-            self._tracked_there.add_duties(instances, kernel, duties, seconds)
+    def _add_to_mixtures(self, instances: Integers, turns: stress.Turns, seconds: float) -> None:
+        duties = self._duties_there.of(self._duties)
+        for turn, (kernel, weight) in enumerate(turns.one_by_one()):
+            lasts = seconds * weight
+            self._mixture[instances, kernel] += lasts
+            self._tracked_there.add_duties(instances, kernel, duties, lasts, turn == 0)
+        self._upcoming.append((instances, self._longest_of(self._mixture[instances])))
 
     def _longest_of_mixtures(self, mixtures: Floats) -> Floats:
         return self._runner.device.download(self._longest_of(mixtures))

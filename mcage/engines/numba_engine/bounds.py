@@ -287,6 +287,9 @@ def _add_records(views: Any) -> None:
 
 
 # What every instance of a batch has been through, epoch by epoch.
+#
+# Here and in the search an epoch is one in which a kernel runs: each turn of those in which several
+# do, which differ in nothing else, is one of its own.
 
 
 class EpochLog(NamedTuple):
@@ -495,7 +498,9 @@ class Cells(NamedTuple):
     bounds : float64[2, instances, entries, 32]
         Seconds at '0' and at '1' that no cell with this bit of this entry exceeds.
     before : float64[2, instances, entries, 32]
-        Bounds before the latest epoch.
+        Bounds before the latest turn.
+    start : float64[2, instances, entries, 32]
+        Bounds at the start of the latest epoch, if it has several turns.
     kept : int32[instances, entries, 32]
         Place at which the cells of the bit are kept, or -1.
     used : int64[1]
@@ -508,6 +513,7 @@ class Cells(NamedTuple):
 
     bounds: Floats
     before: Floats
+    start: Floats
     kept: NDArray[np.int32]
     used: Integers
     epochs: Integers
@@ -557,6 +563,7 @@ def new_cells(entries: int, instances: int) -> Cells:
     return Cells(
         np.empty((2, instances, entries, BITS)),
         np.empty((2, instances, entries, BITS)),
+        np.empty((2, instances, entries, BITS)),
         np.empty((instances, entries, BITS), dtype=np.int32),
         np.zeros(1, dtype=np.int64),
         np.empty(places, dtype=np.int64),
@@ -582,8 +589,18 @@ def _places(cells: Any) -> int:
 
 
 @inner
+def keep_bounds(cells: Any, instance: int) -> None:
+    """Keep the bounds with which an epoch of several turns begins."""
+    bounds, start = cells.bounds, cells.start
+    for which in range(2):
+        for entry in range(bounds.shape[2]):
+            for bit in range(BITS):
+                start[which, instance, entry, bit] = bounds[which, instance, entry, bit]
+
+
+@inner
 def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
-    """Raise bounds by what an epoch has added at most: cycles T[entries, 64], see `Views`."""
+    """Raise bounds by what a turn has added at most: cycles T[entries, 64], see `Views`."""
     bounds, before = cells.bounds, cells.before
     for entry in range(bounds.shape[2]):
         for bit in range(BITS):

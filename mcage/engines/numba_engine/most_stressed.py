@@ -65,6 +65,8 @@ class CellWorkspace(NamedTuple):
         Bits of the latest epoch that have been worked out for several instances at once.
     most : float64[2]
         Longest seconds at '0' and at '1' of any cell of an instance that has been seen so far.
+    left : float64[32, 2, 64]
+        Seconds of the cells of an entry that are left at a moment, by bit and component.
     """
 
     events: Events
@@ -72,6 +74,7 @@ class CellWorkspace(NamedTuple):
     latest: Times
     open_bits: OpenBits
     most: Floats
+    left: Floats
 
 
 class Search(NamedTuple):
@@ -106,8 +109,10 @@ class Moment(NamedTuple):
         Number of the instance among those whose open bits have been worked out, or -1.
     epochs : int
         Epochs of the instance, the latest included.
-    scale, back : float
-        Seconds that a cycle of the epoch stands for; those of them to be taken back.
+    scale : float
+        Seconds that a cycle of the epoch stands for.
+    backs : float64[turns]
+        Those of them to be taken back, for each of the latest epochs that are turns of one.
     part : float
         Part of the epoch that has passed; 1 at its end.
     most : float64[2]
@@ -117,7 +122,7 @@ class Moment(NamedTuple):
     place: int
     epochs: Any
     scale: Any
-    back: float
+    backs: Floats
     part: float
     most: Floats
 
@@ -132,8 +137,9 @@ def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
         What happened; bounds include the latest epoch.
     instances : int64[m]
         Instances, in the order in which their open bits are worked out together.
-    backs : float64[m]
-        Seconds to be taken back for each cycle of the latest epoch, fewer than were added.
+    backs : float64[m, turns]
+        Seconds to be taken back for each cycle of the latest epochs, which are turns of one, fewer
+        than were added.
     step : int
         `ALONE` looks wherever need be, instance by instance. `OPEN_UP` looks where a cell is likely
         to be the most stressed one, and adds the bits that may be longer than it to those that are
@@ -144,10 +150,12 @@ def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
     for place in range(len(instances)):
         instance = instances[place]
         epochs = epoch_log.epochs[instance]
-        scale, back = epoch_log.scale[instance, epochs - 1], backs[place]
-        part = 1 - back / scale if back else 1.0
+        scale, part = (
+            epoch_log.scale[instance, epochs - 1],
+            _part(epoch_log, instance, backs[place]),
+        )
         among = place if step == FINISH else _NOT_AMONG
-        moment = Moment(among, epochs, scale, back, part, most)
+        moment = Moment(among, epochs, scale, backs[place], part, most)
         most[0], most[1] = longest[0, instance], longest[1, instance]
         if step == FINISH:
             _take_over(search, instance, moment)
@@ -160,6 +168,17 @@ def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
             elif chosen:
                 _look(search, instance, entry, chosen, moment)
         longest[0, instance], longest[1, instance] = most[0], most[1]
+
+
+@inner
+def _part(epoch_log: EpochLog, instance: int, backs: Floats) -> float:
+    """Part of the latest turns that has passed: told by the turn that most is taken back from."""
+    most, part = 0.0, 1.0
+    first = epoch_log.epochs[instance] - len(backs)
+    for turn in range(len(backs)):
+        if backs[turn] > most:
+            most, part = backs[turn], 1 - backs[turn] / epoch_log.scale[instance, first + turn]
+    return part
 
 
 @inner
@@ -248,8 +267,12 @@ def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, momen
     after: float = cells.bounds[which, instance, entry, bit]
     if moment.part == 1.0:
         return after
+    if len(moment.backs) > 1:
+        start: float = cells.start[which, instance, entry, bit]
+        between: float = start + (after - start) * moment.part + after * _ROUNDING
+        return between
     before: float = cells.before[which, instance, entry, bit]
-    kept, scale, back = cells.kept[instance, entry, bit], moment.scale, moment.back
+    kept, scale, back = cells.kept[instance, entry, bit], moment.scale, moment.backs[0]
     is_truth = kept >= 0 and cells.epochs[kept] == moment.epochs
     if not is_truth and all_kept(cells) and scale - back > _OUTWEIGHS * after:
         gained = np.rint((after - before) / scale)
@@ -293,31 +316,53 @@ def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: 
     chosen &= _exceeding(cells, instance, entry, moment)
     if chosen:
         _work_out(search, instance, entry, chosen)
-        _raise_most(cells, instance, latest, entry, chosen, moment)
+        if moment.part < 1.0:
+            _take_back(search, instance, entry, chosen, moment)
+        else:
+            _raise_most(cells, instance, entry, chosen, moment.most)
 
 
 @inner
-def _raise_most(
-    cells: Any, instance: int, latest: Any, entry: int, chosen: np.uint64, moment: Any
-) -> None:
+def _raise_most(cells: Any, instance: int, entry: int, chosen: np.uint64, most: Floats) -> None:
     """Raise the longest seconds seen so far by the chosen bits, which are worked out."""
-    most, back = moment.most, moment.back
     for bit in range(BITS):
-        if not chosen >> np.uint64(bit) & BIT:
-            continue
-        if moment.part == 1.0:
+        if chosen >> np.uint64(bit) & BIT:
             most[0] = max(most[0], cells.bounds[0, instance, entry, bit])
             most[1] = max(most[1], cells.bounds[1, instance, entry, bit])
-            continue
-        kept = cells.kept[instance, entry, bit]
-        place = kept if kept >= 0 else place_without(cells, bit)
-        for component in range(COMPONENTS):
-            ones = np.int64(latest.ones[bit, component])
-            zeros = np.int64(latest.powered[bit, component]) - ones
-            zero_seconds = cells.seconds[place, 0, component]
-            one_seconds = cells.seconds[place, 1, component]
-            most[0] = max(most[0], zero_seconds - zeros * back)
-            most[1] = max(most[1], one_seconds - ones * back)
+
+
+@inner
+def _take_back(
+    search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment
+) -> None:
+    """Raise them by what is left when seconds of the latest turns are taken back."""
+    cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
+    left, most, backs = workspace.left, moment.most, moment.backs
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            kept = cells.kept[instance, entry, bit]
+            place = kept if kept >= 0 else place_without(cells, bit)
+            for component in range(COMPONENTS):
+                left[bit, 0, component] = cells.seconds[place, 0, component]
+                left[bit, 1, component] = cells.seconds[place, 1, component]
+    for turn in range(len(backs)):
+        times = workspace.latest
+        if turn < len(backs) - 1:
+            epoch, times = moment.epochs - len(backs) + turn, workspace.times
+            occupants = occupants_in(epoch_log, instance, epoch)
+            _entry_times(search.residencies, occupants, entry, chosen, workspace.events, times)
+        for bit in range(BITS):
+            if chosen >> np.uint64(bit) & BIT:
+                for component in range(COMPONENTS):
+                    ones = np.int64(times.ones[bit, component])
+                    zeros = np.int64(times.powered[bit, component]) - ones
+                    left[bit, 0, component] -= zeros * backs[turn]
+                    left[bit, 1, component] -= ones * backs[turn]
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            for component in range(COMPONENTS):
+                most[0] = max(most[0], left[bit, 0, component])
+                most[1] = max(most[1], left[bit, 1, component])
 
 
 @inner

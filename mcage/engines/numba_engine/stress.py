@@ -24,6 +24,7 @@ from mcage.engines.numba_engine.bounds import (
     bound_occupants,
     enlarged,
     forget,
+    keep_bounds,
     new_cells,
     new_epoch_log,
     new_open_bits,
@@ -42,7 +43,7 @@ from mcage.engines.numba_engine.homes import (
     sort_occupants,
     with_home,
 )
-from mcage.engines.numba_engine.jit import compiled, inner
+from mcage.engines.numba_engine.jit import COMPONENTS, compiled, inner
 from mcage.engines.numba_engine.most_stressed import (
     ALONE,
     FINISH,
@@ -51,7 +52,7 @@ from mcage.engines.numba_engine.most_stressed import (
     Search,
     look,
 )
-from mcage.engines.numba_engine.residencies import Residencies, each_by_itself, owners_of
+from mcage.engines.numba_engine.residencies import BITS, Residencies, each_by_itself, owners_of
 from mcage.engines.numba_engine.tracked_cells import (
     CellList,
     Progress,
@@ -63,7 +64,13 @@ from mcage.engines.numba_engine.tracked_cells import (
     run_side_by_side,
     run_together,
 )
-from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, by_kernel
+from mcage.engines.stress import (
+    FaultFreeDuties,
+    StressAccumulator,
+    TrackedCells,
+    Turns,
+    by_kernel,
+)
 from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 
 # Memory in which the instances of a thread, and of a batch, are worked on.
@@ -159,6 +166,7 @@ def new_workspace(residencies: Residencies) -> Any:
             new_times(cycles),
             new_open_bits(entries, cycles),
             np.empty(2),
+            np.empty((BITS, 2, COMPONENTS)),
         ),
     )
 
@@ -170,24 +178,27 @@ def new_workspace(residencies: Residencies) -> Any:
 
 
 class Batch(NamedTuple):
-    """What instances run in an epoch: all of them the same kernel.
+    """What instances run in a turn of an epoch: all of them the same kernel.
 
     Attributes
     ----------
     kernel : int
         The kernel.
-    scale : float
-        Seconds that a cycle stands for.
+    scale : float64[m]
+        Seconds that a cycle stands for in each instance.
     instances : int64[m]
         Instances.
     fault_maps : uint8[n, entries]
         Fault map of each; those beyond the instances are placed, and nothing else.
+    begins : bool
+        Whether this is the first of several turns.
     """
 
     kernel: int
-    scale: float
+    scale: Floats
     instances: Integers
     fault_maps: Bytes
+    begins: bool
 
 
 def count(
@@ -202,7 +213,7 @@ def count(
     place_and_bound(
         narrow,
         owners_of(residencies),
-        Batch(kernel, 1.0, nobody, fault_maps),
+        Batch(kernel, np.zeros(0), nobody, fault_maps, False),
         new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
         PlacementWorkspace(homes, nobody, counters, homes.home[None, :0], np.zeros(0, np.bool_)),
@@ -257,23 +268,28 @@ def place_and_bound(
         if place >= len(batch.instances):
             continue
         instance = batch.instances[place]
-        _log(batch, instance, homes.arrivals, epoch_log, placement.fill)
+        scale = batch.scale[place]
+        _log(kernel, scale, instance, homes.arrivals, epoch_log, placement.fill)
         if by_itself:
             leave_out_late(residencies, kernel, homes)
             placement.spilled[place] = homes.tally.events[LDS] > 0
             bound_homes(residencies, kernel, homes, views.at_most)
         else:
             bound_occupants(residencies, kernel, homes.arrivals, views)
-        raise_bounds(cells, instance, views.at_most, batch.scale)
+        if batch.begins:
+            keep_bounds(cells, instance)
+        raise_bounds(cells, instance, views.at_most, scale)
 
 
 @inner
-def _log(batch: Batch, instance: int, arrivals: Any, epoch_log: EpochLog, fill: Any) -> None:
+def _log(
+    kernel: int, scale: float, instance: int, arrivals: Any, epoch_log: EpochLog, fill: Any
+) -> None:
     """Begin the next epoch of an instance, and write down who lives where."""
     epoch = epoch_log.epochs[instance]
     epoch_log.epochs[instance] = epoch + 1
-    epoch_log.kernel[instance, epoch] = batch.kernel
-    epoch_log.scale[instance, epoch] = batch.scale
+    epoch_log.kernel[instance, epoch] = kernel
+    epoch_log.scale[instance, epoch] = scale
     epoch_log.begin[instance, epoch] = epoch_log.used[0]
     for pass_ in range(len(arrivals.arrived)):
         epoch_log.used[0] += arrivals.arrived[pass_]
@@ -292,7 +308,7 @@ class FaultFreeStress(StressAccumulator):
     def _new_tracked_seconds(self) -> CompiledSeconds:
         return CompiledSeconds(self._tracked, len(self._has_separate_times))
 
-    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: float) -> None:
+    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: Floats) -> None:
         self.tracked_seconds.add_duties(instances, kernel, self._duties, seconds)
 
     def _begin(self, instances: Integers) -> None:
@@ -323,6 +339,7 @@ class NumbaStress(FaultFreeStress):
     ) -> None:
         super().__init__(duties, tracked, instances)
         self._residencies, self.workspaces, self._memory = residencies, workspaces, memory
+        self._turns = 1
 
     @property
     def _geometry(self) -> SliceGeometry:
@@ -362,9 +379,10 @@ class NumbaStress(FaultFreeStress):
     def _epoch_log(self) -> EpochLog:
         passes, instances = len(self._residencies.selector_starts), len(self._has_separate_times)
         occupants = passes * int(self._residencies_of_kernel.mean())
-        occupant = self._memory.occupants.take(_EXPECTED * instances * occupants)
+        expected = self._turns * _EXPECTED * instances * occupants
+        occupant = self._memory.occupants.take(expected)
         places = self._geometry.entries * passes
-        return new_epoch_log(places, instances, _EPOCHS, occupant)
+        return new_epoch_log(places, instances, self._turns * _EPOCHS, occupant)
 
     def __del__(self) -> None:
         if "_epoch_log" in self.__dict__:
@@ -388,23 +406,31 @@ class NumbaStress(FaultFreeStress):
                 seconds[tracked] += spent[instance] * duty.at(kernel, cell)
 
     def _run_each(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: float
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
     ) -> None:
+        self._turns = max(self._turns, len(turns))
+        workspace = self.workspaces.take()
+        for turn, (kernel, weight) in enumerate(turns.one_by_one()):
+            scale = seconds * weight / self._periods[kernel]
+            begins = turn == 0 and len(turns) > 1
+            self._run_turn(Batch(0, scale, instances, fault_maps, begins), kernel, workspace)
+        self.workspaces.give_back(workspace)
+
+    def _run_turn(self, batch: Batch, kernel: Integers, workspace: Workspace) -> None:
+        """Add a turn of instances that run a kernel each: int64[m]."""
+        instances = batch.instances
         occupants = int(self._residencies_of_kernel[kernel].sum())
         occupants *= len(self._residencies.selector_starts)
         epochs = int(self._epoch_log.epochs[instances].max()) + 1
         self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
         # Kernel after kernel: what all instances look at stays in the caches.
-        workspace = self.workspaces.take()
         for number, runs_it in by_kernel(kernel):
             of_kernel = np.flatnonzero(runs_it)
             for begin in range(0, len(of_kernel), SIDE_BY_SIDE):
                 which = of_kernel[begin : begin + SIDE_BY_SIDE]
-                scale = seconds / self._periods[number]
-                batch = Batch(number, scale, instances[which], fault_maps[which])
-                for step in self.steps(batch, workspace):
+                of_batch = batch.scale[which], instances[which], batch.fault_maps[which]
+                for step in self.steps(Batch(number, *of_batch, batch.begins), workspace):
                     step()
-        self.workspaces.give_back(workspace)
 
     def steps(self, batch: Batch, workspace: Workspace) -> list[Callable[[], None]]:
         """Return what adds an epoch to instances that run the same kernel, step by step.
@@ -415,7 +441,7 @@ class NumbaStress(FaultFreeStress):
         placement, by_itself = workspace.placement, each_by_itself(self._residencies.rules)
         tracking = Tracking(self._groups, self._list, self._progress, self.tracked_seconds.now)
         ran = residencies, epoch_log, batch.kernel, batch.instances
-        asked = self._search(workspace), batch.instances, np.zeros(len(batch.instances))
+        asked = self._search(workspace), batch.instances, np.zeros((len(batch.instances), 1))
         to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells, placement
         place = partial(place_and_bound, *to_place, workspace.views, by_itself)
         if not by_itself:
@@ -431,12 +457,13 @@ class NumbaStress(FaultFreeStress):
         ]
 
     def _separate_longest_earlier(
-        self, instances: Integers, kernel: Integers, fault_maps: Bytes, seconds: Floats
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: Floats
     ) -> Floats:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
         workspace = self.workspaces.take()
         search = self._search(workspace)._replace(longest=np.zeros_like(self.longest))
-        look(search, instances, seconds / self._periods[kernel], ALONE)
+        backs = seconds[:, None] * turns.weight / self._periods[turns.kernel]
+        look(search, instances, backs, ALONE)
         self.workspaces.give_back(workspace)
         return search.longest[:, instances]
 

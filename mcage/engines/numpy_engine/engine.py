@@ -59,7 +59,9 @@ class NumpyEngine(Engine):
 
 
 class _NumpyStress(stress.DenseStress):
-    def _times(self, replay: PreparedReplay, fault_map: Bytes, instance: int) -> stress.SliceTimes:
+    def _times(
+        self, replay: PreparedReplay, fault_map: Bytes, instance: int, turn: int
+    ) -> stress.SliceTimes:
         assert isinstance(replay, RedirectedReplay)
         return *next(_redirected(replay, fault_map[None])), replay.period
 

@@ -17,7 +17,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.sweep.batch import batch_size
-from mcage.sweep.plan import PlannedCase, SweepPlan, kernels_of_periods
+from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
@@ -123,14 +123,14 @@ class RegisterFiles:
         """
         ids = (gpus[:, None] * self.slices + np.arange(self.slices)).ravel()
         spec = self.plan.spec
-        kernels = kernels_of_periods(spec, gpus)[:, list(spec.period_of_epoch)]
-        kernels = np.repeat(kernels, self.slices, axis=0)
+        of_slices = np.repeat(np.arange(len(gpus)), self.slices)
+        workload = [turns.of(of_slices) for turns in workloads_of(spec, gpus).epochs]
         tail = self._tail(ids)
         for name, level in levels.items():
             for case in self.plan.cases:
                 conditions = _without_clock(case.conditions, level.period_seconds)
                 batch = SliceBatch(
-                    kernel_of_epoch=kernels,
+                    workload=workload,
                     new=NewSlices.at(
                         conditions.environment.lowest_vdd_volts, tail, conditions.spread_blocks
                     ),

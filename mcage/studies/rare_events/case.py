@@ -13,6 +13,7 @@ from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
 from mcage.engines.programs import PROGRAM_BATCH
+from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
@@ -148,7 +149,7 @@ class RareCase:
     def _cause_by_the_age(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
         new, limits = limits_of_batch(self.conditions, new, luck)
         slices = SliceBatch(
-            kernel_of_epoch=self.lives.kernel_of_epoch(lives),
+            workload=[Turns.single(kernel) for kernel in self.lives.kernel_of_epoch(lives).T],
             new=new,
             sampled_cells=np.empty((len(lives), 0), dtype=np.int64),
             constants=self.lives.constants_of(lives),
@@ -164,7 +165,7 @@ class RareCase:
         feasibility = Feasibility(
             self.engine, self.fault_free, conditions.lds_rows, conditions.spill_limit
         )
-        kernel = self.lives.kernel_of_epoch(lives)[:, 0]
+        kernel = self.lives.kernel_of_epoch(lives)[:, :1]
         with self.engine.working():
             return feasibility.replay(np.arange(len(kernel)), kernel, new.faults.maps).end_cause
 
@@ -241,6 +242,11 @@ def rare_case(
         raise UserError(
             f"aging.nbti_spread_mv = {spec.aging.nbti_spread_mv:g}: the proposals for rare events "
             "know no transistors that shift differently when stressed alike; leave it out"
+        )
+    if spec.workload.schedule == "interleaved":
+        raise UserError(
+            "workload.schedule = 'interleaved': the proposals for rare events know one kernel at a "
+            "time; give --schedule sequential"
         )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.stress import TrackedCells
+from mcage.engines.stress import TrackedCells, Turns
 from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
@@ -280,8 +280,8 @@ def _largest_shift(
     worst = np.zeros(count)
     for epoch, span in enumerate(pairwise(conditions.epoch_edges_years)):
         start_seconds, end_seconds = (years * SECONDS_PER_YEAR for years in span)
-        kernel = kernel_of_epoch[:, epoch]
-        degradation.add(all_lives, kernel, fault_free, start_seconds, end_seconds)
+        turns = Turns.single(kernel_of_epoch[:, epoch])
+        degradation.add(all_lives, turns, fault_free, start_seconds, end_seconds)
         shift = degradation.worst_dvth(all_lives, np.full(count, end_seconds))
         worst = np.maximum(worst, shift.max(axis=0))
     return worst

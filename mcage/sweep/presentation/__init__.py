@@ -23,6 +23,7 @@ from mcage.report.presentation import (
 from mcage.report.tables import ResultTable
 from mcage.results.header import Header
 from mcage.spec import SweepSpec
+from mcage.spec.sections import Workload
 from mcage.stats import estimates
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
@@ -88,7 +89,7 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
         ),
         (
             "Workload",
-            f"{spec.workload.periods} periods, each with one of the kernels {kernels} (mix "
+            f"{_schedule(spec.workload)} of the kernels {kernels} (mix "
             f"{_mix(spec.workload.mix)}); windows are released with their "
             f"{spec.workload.release}; "
             + (
@@ -134,6 +135,15 @@ def _dies_differ(scenarios: list[str], sigma_volts: float | None) -> bool:
     if sigma_volts is not None:
         return sigma_volts > 0
     return any(scenario(name).sigma_die_volts > 0 for name in scenarios)
+
+
+def _schedule(workload: Workload) -> str:
+    """How many kernels run in a period, and how they follow each other."""
+    periods = f"{workload.periods} period{'s' if workload.periods > 1 else ''}, each with"
+    if workload.schedule == "sequential":
+        return f"{periods} one"
+    number = "" if isinstance(workload.mix, dict) else f"up to {workload.mix_size} "
+    return f"{periods} a mix (in turns that are short against an epoch) of {number}"
 
 
 def _mix(mix: str | Mapping[str, float]) -> str:

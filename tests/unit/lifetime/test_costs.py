@@ -56,7 +56,7 @@ def consumed(traces, technique, tail=None, kernels=None, conditions=None, **chan
         technology=NODE,
         penalties=COSTS.penalties,
     )
-    return meter.read(np.asarray(kernels), life.moments), life
+    return meter.read(life.moments), life
 
 
 # ---- counters to activity ----------------------------------------------------------------------

@@ -15,6 +15,7 @@ from life_cases import (
     arrays_of,
     cell,
     dvth,
+    in_sequence,
     lived,
     random_values,
     rules,
@@ -288,7 +289,7 @@ def test_without_pbti_coefficients_1_and_0_give_the_same_lives_to_the_bit(engine
         vmin = np.full((6, len(new.tail.cell)), -np.inf)
         vmin[:2] = new.tail.vmin_volts
         limits = table and CellLimits(np.zeros(len(vmin[0]), np.int8), vmin, None)
-        batch = SliceBatch(kernels, new, sampled, limits=limits)
+        batch = SliceBatch(in_sequence(kernels), new, sampled, limits=limits)
         lives.append(arrays_of(simulate_lifetimes(given, engine, shared, batch)))
     plain, with_margins = lives
     for name in plain.keys() - {"faulty_entries.new_by_margin"}:

@@ -35,7 +35,7 @@ from mcage.results import lazy_store, writer
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Coordinate, dimension_sizes
 from mcage.results.writer import conforming, write_results
-from mcage.sweep.header import LABELS, VARIABLES
+from mcage.sweep.header import LABELS, variables
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def test_xarray_reads_back_what_was_computed_without_a_warning(path):
         warnings.simplefilter("error")
         with xarray.open_dataset(path, engine="h5netcdf") as results:
             results.load()
-    assert set(results.data_vars) == {v.name for v in VARIABLES}
-    for variable in VARIABLES:
+    assert set(results.data_vars) == {v.name for v in variables()}
+    for variable in variables():
         array = results[variable.name]
         assert array.dims == variable.dims
         assert array.dtype == variable.dtype
@@ -102,7 +102,7 @@ def test_every_array_carries_the_attributes_that_readers_need(path):
             assert dataset.dtype != np.float16
             for axis in dataset.dims:
                 assert dataset.is_scale or len(axis) == 1, "an axis without a scale"
-            computed = dataset.name[1:] in {v.name for v in VARIABLES}
+            computed = dataset.name[1:] in {v.name for v in variables()}
             is_float = dataset.dtype.kind == "f"
             assert ("_FillValue" in dataset.attrs) == (computed and is_float)
             if computed and is_float:
@@ -114,7 +114,7 @@ def test_every_array_carries_the_attributes_that_readers_need(path):
 
 
 def test_sums_cannot_round():
-    for variable in VARIABLES:
+    for variable in variables():
         if not variable.per_instance:
             assert np.dtype(variable.dtype).kind == "i"
 

@@ -10,7 +10,7 @@ from command_line import invoke
 from environment_cases import points
 from life_cases import MODEL, YEAR, lived, steady_trace
 from places import ROOT
-from sweep_cases import SMALL_KERNELS, small_spec, small_sweep
+from sweep_cases import SMALL_KERNELS, kernels_of_periods, small_spec, small_sweep
 from tables import each
 
 from mcage.aging.environment import Environment, OperatingPoint
@@ -22,7 +22,6 @@ from mcage.errors import UserError
 from mcage.random import stream
 from mcage.spec import SweepSpec
 from mcage.spec.workload_mix import canonical_mix, draw_kernels
-from mcage.sweep.plan import kernels_of_periods
 from mcage.sweep.study import Sweep
 
 PAGE = ROOT / "docs" / "aging.md"

@@ -41,6 +41,8 @@ FIELDS = {
         (0.45, [0], [-0.4], [2.001], [NAN], [INFINITE], ["0.4"], [0.4, 0.4], [True], [[0.4]], {}),
     ),
     "workload.kernels": (["DCT", "a/file.h5"], ("DCT", [""], [1], {}, 5)),
+    "workload.schedule": ("interleaved", ("", "turns", "Sequential", 1, [], {}, True)),
+    "workload.mix_size": (2, (0, -1, 101, 2.0, *NO_NUMBERS)),
     "workload.periods": (2, (0, -1, 1001, 2.0, *NO_NUMBERS)),
     "workload.mix": ("dirichlet(0.5)", ("", "two", "dirichlet(0)", 1, True, [], {}, {"DCT": 0})),
     "workload.generations": (4, (-1, 10**6 + 1, 0.5, *NO_NUMBERS)),
@@ -155,6 +157,10 @@ def nested(key, value):
     return {part: {name: value}} if part else {name: value}
 
 
+OTHER_DEFAULTS = {"workload.schedule": {"workload.periods": 1, "workload.mix": "dirichlet(1.0)"}}
+"""Other values that a value brings along."""
+
+
 def every_field_changed():
     fields = {}
     for key, (value, _) in FIELDS.items():
@@ -210,7 +216,7 @@ def test_a_good_value(key):
     default = dict(leaves(SweepSpec().model_dump(mode="json")))
     assert changed[key] == value
     assert value != default[key]
-    assert changed == default | {key: value}
+    assert changed == default | OTHER_DEFAULTS.get(key, {}) | {key: value}
 
 
 @each(("key", "value"), [(key, value) for key, (_, bad) in FIELDS.items() for value in bad])
@@ -453,6 +459,8 @@ FLAGS = {
     "--scenario": ("scenarios", "dispersed", ["dispersed"]),
     "--vdd": ("vdd_volts", "0.44", [0.44]),
     "--kernel": ("workload.kernels", "Reduction", ["Reduction"]),
+    "--schedule": ("workload.schedule", "sequential", "sequential"),
+    "--mix-size": ("workload.mix_size", "4", 4),
     "--periods": ("workload.periods", "3", 3),
     "--mix": ("workload.mix", "one", "one"),
     "--generations": ("workload.generations", "6", 6),

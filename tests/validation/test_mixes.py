@@ -1,0 +1,175 @@
+"""Do slices whose kernels take turns live as the mix of them says?"""
+
+import numpy as np
+import pytest
+from engine_cases import cuda_engine
+from life_cases import (
+    NUMBA,
+    NUMPY,
+    arrays_of,
+    cell,
+    lived,
+    random_values,
+    steady_trace,
+    tail_of,
+    whole_entries,
+)
+from sweep_cases import SMALL_KERNELS, small_spec
+
+from mcage.engines.stress import Turns
+from mcage.errors import UserError
+from mcage.lifetime import EndCause
+from mcage.spec import SweepSpec
+from mcage.sweep import batch
+from mcage.sweep.plan import SweepPlan, Workloads, workloads_of
+from mcage.sweep.study import Sweep
+
+MANY = np.arange(4000)
+TRACES = tuple(steady_trace(random_values(rows, seed=rows)) for rows in (3, 5, 9))
+"""Kernels that keep their values all the time, in more and more registers."""
+
+REDIRECTING = ("rrcd", "rrcd+rc+rar")
+
+
+def interleaved(epochs=4, **workload):
+    """A small sweep of mixes, at a voltage at which most slices have faults and many live on."""
+    given = {"kernels": list(SMALL_KERNELS), "generations": 2, "schedule": "interleaved"}
+    return small_spec(
+        techniques=["baseline", "gr-guard", *REDIRECTING],
+        environments=["dvfs"],
+        vdd_volts=[0.43],
+        life={"epochs": epochs},
+        workload=given | workload,
+    )
+
+
+def computed(spec, engine=NUMBA, instances=6):
+    return Sweep(spec, engine).compute(0, instances)
+
+
+# ---- what is drawn -----------------------------------------------------------------------------
+
+
+def test_a_mix_has_its_kernels_once_and_shares_that_sum_to_1():
+    kernels = [f"k{number}" for number in range(7)]
+    spec = SweepSpec(workload={"schedule": "interleaved", "kernels": kernels})
+    (turns,) = workloads_of(spec, MANY).periods
+    assert turns.kernel.shape == (4000, 3)
+    assert (np.diff(turns.kernel) > 0).all()
+    drawn = np.bincount(turns.kernel.ravel(), minlength=7) / len(MANY)
+    assert drawn == pytest.approx(np.full(7, 3 / 7), abs=0.03)
+    assert turns.weight.sum(axis=1) == pytest.approx(1)
+    # Of a Dirichlet distribution with three ones: mean 1/3, standard deviation 1/sqrt(18).
+    assert turns.weight.mean(axis=0) == pytest.approx(1 / 3, abs=0.015)
+    assert turns.weight.std(axis=0) == pytest.approx(18**-0.5, abs=0.01)
+    (again,) = workloads_of(spec, MANY[100:110]).periods
+    assert np.array_equal(again.kernel, turns.kernel[100:110])
+    assert np.array_equal(again.weight, turns.weight[100:110])
+
+
+@pytest.mark.parametrize(
+    ("mix", "kernel", "share"),
+    [
+        ("uniform", [0, 1, 2], [1 / 3] * 3),
+        ("weights(c: 6, a: 1, b: 1)", [0, 1, 2], [0.125, 0.125, 0.75]),
+    ],
+)
+def test_shares_that_are_not_drawn(mix, kernel, share):
+    workload = {"schedule": "interleaved", "kernels": ["a", "b", "c"], "mix": mix, "periods": 2}
+    for turns in workloads_of(SweepSpec(workload=workload), MANY[:3]).periods:
+        assert (turns.kernel == kernel).all()
+        assert turns.weight == pytest.approx(np.tile(share, (3, 1)))
+
+
+def test_mixes_change_with_periods():
+    workload = {"schedule": "interleaved", "periods": 4, "mix_size": 2}
+    periods = workloads_of(SweepSpec(workload=workload), MANY[:50]).periods
+    assert len({turns.kernel.tobytes() for turns in periods}) == 4
+
+
+def test_a_size_of_mixes_needs_mixes():
+    with pytest.raises(UserError, match=r"workload\.mix_size .*one kernel in each period"):
+        small_spec(workload={"periods": 2, "mix_size": 2}).refuse_unused()
+
+
+# ---- lives -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [NUMPY, cuda_engine(seed=2)], ids=["numpy", "cuda"])
+def test_engines_compute_the_same(other):
+    meant, actual = computed(interleaved()), computed(interleaved(), other)
+    assert meant["life_years"].min() < 10
+    for name, array in meant.items():
+        assert np.array_equal(array, actual[name], equal_nan=array.dtype.kind == "f"), name
+
+
+def test_one_kernel_is_the_same_under_both_schedules():
+    of_mix = computed(interleaved(mix="one"))
+    sequential = computed(interleaved(mix="one", schedule="sequential", periods=1))
+    assert np.array_equal(of_mix["mix_kernel"][..., 0], sequential["workload"])
+    for name in set(of_mix) - {"mix_kernel", "mix_share"}:
+        assert np.array_equal(of_mix[name], sequential[name], equal_nan=True), name
+
+
+@pytest.mark.parametrize("technique", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "disable"])
+def test_a_mix_of_copies_is_their_kernel(technique):
+    tail = tail_of(whole_entries(range(248)) | {cell(250, bit): 0.95 for bit in range(64)})
+    share = np.array([[0.2, 0.5, 0.3]])
+    mix = [Turns(np.array([[0, 1, 2]]), share)] * 10
+    copies = lived([TRACES[0]] * 3, technique, tail, (cell(250, 1),), mix, NUMBA)
+    single = lived(TRACES[:1], technique, tail, (cell(250, 1),), engine=NUMBA)
+    one, other = arrays_of(single), arrays_of(copies)
+    assert one["degradation.max_dvth_volts"].all()
+    for name in one.keys() - {"moments.events", "moments.kernel", "moments.weight"}:
+        assert other[name] == pytest.approx(one[name], rel=1e-12, nan_ok=True), name
+
+
+def test_all_kernels_of_a_mix_must_have_room():
+    """Where eight entries are left, kernels of 3 and 5 registers can run, and that of 9 cannot."""
+    tail = tail_of(*[whole_entries(range(248))] * 2)
+    turns = Turns(np.array([[0, 1], [0, 2]]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    lives = lived(TRACES, "rrcd", tail, kernels=[turns] * 10, engine=NUMBA, lds_rows=0)
+    assert lives.end.cause.tolist() == [EndCause.CENSORED, EndCause.NO_HOME]
+    assert lives.end.seconds[1] == 0
+
+
+def test_short_periods_in_sequence_converge_to_the_mix(monkeypatch):
+    """Two kernels, each for half of the time: alternating ever faster comes to interleaving."""
+
+    def alternating(spec, ids):
+        kernels = np.arange(spec.workload.periods) % 2
+        periods = tuple(Turns.single(np.full(len(ids), kernel)) for kernel in kernels)
+        return Workloads(periods, spec.period_of_epoch)
+
+    differences = {name: [] for name in ("max_dvth_mv", "energy_saving", "faulty_entries_end")}
+    for periods in (2, 8, 32):
+        two = {"kernels": SMALL_KERNELS[:2], "mix": "uniform", "periods": periods}
+        spec = interleaved(periods, **two)
+        mix = computed(spec, instances=10)
+        with monkeypatch.context() as patched:
+            patched.setattr(batch, "workloads_of", alternating)
+            patched.setattr(SweepPlan, "mix_size", 0)
+            in_turn = computed(spec, instances=10)
+        lives = (mix["life_years"] == 10) & (in_turn["life_years"] == 10)
+        assert lives[-2:].sum() > 5
+        for name, of_name in differences.items():
+            of_name.append(np.abs(mix[name][lives].T - in_turn[name][lives].T).mean())
+    for name, (coarse, _, fine) in differences.items():
+        assert coarse > 0, name
+        assert fine < coarse / 2, (name, differences)
+
+
+@pytest.mark.parametrize("technique", ["baseline", *REDIRECTING])
+def test_models_with_a_memory_see_the_mean_duty(technique):
+    """Epoch by epoch, an additive model gives what its total stress time does."""
+    spec = interleaved()
+    life = spec.life.model_copy(update={"temperature_swing_kelvin": "normal(0, 1e-9)"})
+    swings = spec.model_copy(update={"life": life})
+    sums, steps = computed(spec), computed(swings)
+    case = [label.split()[0] for label in cases(spec)].index(technique)
+    for name in ("life_years", "max_dvth_mv", "longest_duty", "epoch_max_dvth_mv"):
+        assert steps[name][case] == pytest.approx(sums[name][case], rel=1e-6, nan_ok=True), name
+
+
+def cases(spec):
+    return [case.label for case in Sweep(spec, NUMBA).header.cases]
