@@ -66,11 +66,17 @@ class SpecArguments:
         UserError
             As `StudySpec.from_toml`; or two options set the same key.
         """
+        from mcage.spec.presets import preset_of
+
         source = str(self.file) if self.file else self.command
-        fields = deepcopy(dict(self.defaults)) | (_read(self.file) if self.file else {})
+        given = _read(self.file) if self.file else {}
         changes = [(tuple(key.split(".")), value, flag) for key, value, flag in self.values]
         changes += [(*parse_set(text), f"--set {text}") for text in self.settings]
         _check_distinct([(path, option) for path, _, option in changes])
+        named = [value for path, value, _ in changes if path == ("preset",)]
+        preset = preset_of(*named or [given.get("preset")])
+        defaults = {key: value for key, value in self.defaults.items() if key not in preset}
+        fields = deepcopy(defaults) | given
         for path, value, _ in changes:
             _put(fields, path, value, source)
         if self.file and self.settings:

@@ -19,6 +19,7 @@ from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_periods, with_schedule
 from mcage.spec.keys import Option, UsedIf, unused_key
+from mcage.spec.presets import with_preset
 from mcage.spec.sections import (
     Aging,
     Costs,
@@ -54,6 +55,7 @@ class SweepFields(TypedDict, total=False):
     stopping: Stopping | Table | None
     operating_points: Mapping[str, Sequence[Point | Table]] | None
     draws: Draws | Table | str | None
+    preset: Literal["papers", "valero-2019", "toca-diaz"] | None
 
 
 @dataclass(frozen=True)
@@ -134,12 +136,18 @@ class SweepSpec(StudySpec):
     ] = None
     """CSV file of joint draws of constants, such as a column aging.constants.eta: each instance
     has a row of it."""
+    preset: Annotated[
+        Literal["papers", "valero-2019", "toca-diaz"] | None,
+        Field(exclude=True, repr=False),
+        Option("--preset NAME", default="none", panel="Workload"),
+    ] = None
+    """Keys of a paper: papers, valero-2019, toca-diaz."""
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields with `workload.periods` for `period_years`, and with tables read."""
+        """Return the fields with a preset and `workload.period_years` resolved, and tables read."""
         fields = with_table(fields, "costs.tables", read_costs)
-        return with_schedule(with_periods(with_table(fields, "draws", read_draws)))
+        return with_schedule(with_preset(with_periods(with_table(fields, "draws", read_draws))))
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod

@@ -174,9 +174,9 @@ class Workload(Section):
     periods: Annotated[
         int,
         Field(ge=1, le=MOST_PERIODS),
-        Option("--periods N", default="5; 1 of an interleaved workload"),
+        Option("--periods N", default="5; interleaved: 1"),
     ] = 5
-    """Number of equal periods of a life; every instance draws kernels for each."""
+    """Number of equal periods of a life, each with its own kernels."""
     period_years: Annotated[
         float | None,
         Field(exclude=True, repr=False),
@@ -192,7 +192,7 @@ class Workload(Section):
             "a sweep of one kernel ({spec.workload.kernels[0]}) has nothing to draw; leave it out",
         ),
     ] = "uniform"
-    """How kernels are drawn, or what their shares in a mix are: uniform, one (for life),
+    """How kernels, or shares of a mix, are drawn: uniform, one (for life),
     dirichlet(alpha), or weights(kernel: weight, ...)."""
     generations: Annotated[int, Field(ge=0, le=1_000_000), Option("--generations N")] = 0
     """Number of windows of each slot after which traces are cut; 0: whole traces."""

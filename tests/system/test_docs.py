@@ -201,7 +201,7 @@ def test_defaults_of_the_model_page():
     """The table of options in docs/model.md has every key of a sweep, with its default."""
     page = (ROOT / "docs" / "model.md").read_text()
     shown = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.M))
-    defaults = {}
+    defaults = {"preset": "none"}
     for key, value in SweepSpec().model_dump(mode="json").items():
         for name, item in value.items() if isinstance(value, dict) else [(None, value)]:
             defaults[f"{key}.{name}" if name else key] = in_words(item)

@@ -23,6 +23,7 @@ from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.spec import SweepFields, SweepSpec
 from mcage.spec.environments import Point
+from mcage.spec.presets import PRESET_KEYS
 from mcage.spec.sections import PAPER_GUARDBAND, Life, Workload
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
@@ -587,6 +588,50 @@ def test_what_is_typed_is_the_spec_of_the_plain_values(typed, plain):
     spec = SweepSpec(**typed)
     assert spec == SweepSpec.from_mapping(plain)
     assert spec.digest() == SweepSpec.from_mapping(plain).digest()
+
+
+@each("preset", ["papers", "valero-2019", "toca-diaz"])
+def test_a_preset_is_the_keys_that_it_sets(preset):
+    fields = {"techniques": ["rrcd"], "life": {"horizon_years": 5.0}}
+    keys = PRESET_KEYS[preset]
+    spec = SweepSpec(preset=preset, **fields)
+    assert spec == SweepSpec.from_mapping(fields | keys)
+    assert "preset" not in spec.to_toml()
+    assert spec.workload.schedule == "sequential"
+    assert spec.workload.periods == 5
+    # The same value again is no contradiction.
+    assert spec == SweepSpec(preset=preset, **fields, workload={"periods": 5})
+    assert spec == SweepSpec(preset=preset, **fields, workload={"period_years": 1})
+
+
+def test_presets_of_papers_are_at_their_voltages_and_nodes():
+    valero, toca_diaz = SweepSpec(preset="valero-2019"), SweepSpec(preset="toca-diaz")
+    assert (valero.environments, valero.costs.technology) == (("nominal",), "32nm")
+    assert (toca_diaz.environments, toca_diaz.costs.technology) == (("undervolted",), "28nm")
+
+
+@each(
+    "fields, message",
+    [
+        (
+            {"preset": "papers", "workload": {"periods": 20}},
+            "preset = 'papers' sets workload.periods = 5, and the spec has 20: give one of them",
+        ),
+        (
+            {"preset": "papers", "workload": {"period_years": 1}},
+            "preset = 'papers' sets workload.periods = 5, and the spec has 10: give one of them",
+        ),
+        (
+            {"preset": "toca-diaz", "environments": ["dvfs"]},
+            "preset = 'toca-diaz' sets environments = ['undervolted'], and the spec has ['dvfs']",
+        ),
+        ({"preset": "paper"}, "preset = 'paper': input should be 'papers', 'valero-2019' or"),
+        ({"preset": ["papers"]}, "preset = ['papers']: input should be 'papers'"),
+        ({"preset": "papers", "workload": 3}, "sets workload = "),
+    ],
+)
+def test_a_preset_beside_other_values_of_its_keys_is_refused(fields, message):
+    assert message in refusal(fields)
 
 
 @each(
