@@ -160,6 +160,13 @@ def draw_mixes(
     return kernel, share
 
 
+def draw_shares(
+    mix: str, draws: np.random.Generator, shape: tuple[int, ...]
+) -> NDArray[np.float64]:
+    """Shares from the Dirichlet distribution of a mix, along the last axis: float64[shape]."""
+    return draws.dirichlet(np.full(shape[-1], _alpha_of(mix)), shape[:-1])
+
+
 def kernel_chances(
     mix: Mix, seed: int, instances: NDArray[np.int64], kernels: tuple[str, ...]
 ) -> NDArray[np.float64]:

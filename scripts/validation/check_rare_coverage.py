@@ -221,8 +221,9 @@ def of_delay(
     for kernels in product(range(len(KERNELS)), repeat=2):
         lives = Lives(
             ranks=given,
-            kernel_of_period=np.tile(kernels, (len(given), 1)),
+            mix_of_period=np.tile(kernels, (len(given), 1)),
             chances=np.full((len(given), len(KERNELS)), 1 / len(KERNELS)),
+            shares=np.ones((len(given), 2, 1)),
         )
         limit = (1 / used_guardband(case, lives) - 1.0) / deviations[2]
         truth += float((np.outer(mass, mass).ravel() * four.sf(limit)).sum()) / len(KERNELS) ** 2

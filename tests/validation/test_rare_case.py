@@ -4,12 +4,21 @@ from functools import cache
 
 import numpy as np
 import pytest
-from rare_cases import case_of, distribution_of, engine, fields, ready_case, spec_of, sweep_of
+from rare_cases import (
+    KERNELS,
+    case_of,
+    distribution_of,
+    engine,
+    fields,
+    ready_case,
+    spec_of,
+    sweep_of,
+)
 from scipy.stats import truncnorm
 
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.studies.rare_events.case import dead_at_start, estimate
+from mcage.studies.rare_events.case import dead_at_start, estimate, rare_case
 from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
 from mcage.studies.rare_events.proposals import LifeTilt
 from mcage.studies.rare_events.search import find_late_lives, used_guardband
@@ -25,6 +34,16 @@ DIFFERENT = {
 }
 DIES = {"faults": {"sigma_die_volts": 0.02}}
 MARGINS = {"aging": DIFFERENT["aging"] | {"vmin_model": "margins", "pbti": "planar"}}
+TURNS = {
+    "workload": {
+        "kernels": list(KERNELS),
+        "schedule": "interleaved",
+        "mix_size": 2,
+        "periods": 2,
+        "generations": 2,
+        "release": "work-group",
+    }
+}
 PBTI = {"aging": DIFFERENT["aging"] | {"pbti": 1.5}}
 COUNT = 80
 LIVES = 400
@@ -51,6 +70,8 @@ def swept(spec, age_years):
         (("baseline", "common", 0.45), DIFFERENT | MARGINS, {EndCause.FAULTY_ENTRY}),
         (("rrcd", "common", 0.419), DIFFERENT | DIES | MARGINS, {EndCause.NO_HOME}),
         (("rrcd", "common", 0.419), DIFFERENT | PBTI, {EndCause.NO_HOME}),
+        (("baseline", "common", 0.5), DIFFERENT | TURNS, {EndCause.FAULTY_ENTRY}),
+        (("rrcd", "common", 0.419), DIFFERENT | DIES | TURNS, {EndCause.NO_HOME}),
         (
             ("baseline", "common", None),
             DIFFERENT | {"environments": ["nominal"]},
@@ -137,7 +158,7 @@ YEARS = 3.0
 
 
 @cache
-def late_case(technique="baseline", shift_factor="normal(1, 0.1)", temperature=333.15):
+def late_case(technique="baseline", shift_factor="normal(1, 0.1)", temperature=333.15, turns=False):
     """Slices at 1.0 V, cold enough that few are late."""
     spec = spec_of(
         technique,
@@ -145,6 +166,7 @@ def late_case(technique="baseline", shift_factor="normal(1, 0.1)", temperature=3
         environments=["nominal"],
         life={"epochs": 3, "horizon_years": YEARS, "temperature_kelvin": temperature},
         aging={"shift_factor": shift_factor},
+        **(TURNS if turns else {}),
     )
     return ready_case(spec, YEARS)
 
@@ -162,8 +184,9 @@ def estimated(case, count):
     return estimate(lives.weights, lives.dead, sampler.proposal.plain_share), lives
 
 
-def test_used_guardbands_are_those_of_a_sweep():
-    case = late_case("rc+rar", "uniform(0.5, 1)")
+@pytest.mark.parametrize("turns", [False, True], ids=["sequential", "interleaved"])
+def test_used_guardbands_are_those_of_a_sweep(turns):
+    case = late_case("rc+rar", "uniform(0.5, 1)", turns=turns)
     ids = np.arange(30)
     arrays = Sweep(case.spec, engine(), like=sweep_of("rc+rar")).compute(0, len(ids))
     lives = case.lives.draw(case.spec.seed, ids)
@@ -181,7 +204,7 @@ def test_deaths_by_delay_are_as_rare_as_they_exactly_are(technique, deviation, l
     """The factor from which a life is late takes a few values, for it depends on kernels only."""
     case = late_case(technique, f"normal(1, {deviation}, 0, 3)")
     limits = limits_of(case, 4000).round(9)
-    kernels = case.lives.draw(9, np.arange(4000)).kernel_of_period
+    kernels = case.lives.draw(9, np.arange(4000)).mix_of_period
     of_kernels = {tuple(k): limit for k, limit in zip(kernels.tolist(), limits, strict=True)}
     assert len(of_kernels) == 2**case.spec.workload.periods
     cut = truncnorm(-1 / deviation, 2 / deviation, 1.0, deviation)
@@ -354,6 +377,35 @@ def test_plain_slices_of_a_sweep_agree(scenario_name, vdd_volts, age_years):
     )
 
 
+def mixes_case(mix_size):
+    kernels = ["DCT", "MatrixTranspose", "Reduction"]
+    workload = {"kernels": kernels, "schedule": "interleaved", "mix_size": mix_size}
+    spec = spec_of("rrcd", vdd_volts=0.415, workload=workload | {"generations": 2})
+    return rare_case(spec, 4.0, engine())
+
+
+@pytest.mark.parametrize("mix_size", [1, 2])
+def test_plain_slices_of_mixes_agree(mix_size):
+    case, count = mixes_case(mix_size), 2500
+    result, lives = estimated(case, 2500)
+    ids = np.arange(count)
+    tail = sample_tail(case.distribution.scenario, 3, ids, case.floor_volts)
+    dead = (case.cause(case.lives.draw(3, ids), tail, case.luck(3, ids)) != EndCause.CENSORED).sum()
+    expected = count * result.probability
+    assert dead > 20
+    assert abs(dead - expected) < SIGMAS * np.sqrt(
+        expected + (expected * result.relative_error) ** 2
+    )
+    assert lives.weights.mean() == pytest.approx(1.0, abs=SIGMAS * result.mean_weight_error)
+
+
+def test_more_mixes_than_proposals_can_favour_are_refused():
+    kernels = [f"kernel-{number}" for number in range(20)]
+    workload = {"schedule": "interleaved", "mix_size": 3, "kernels": kernels}
+    with pytest.raises(UserError, match=r"workload.mix_size = 3: 20 kernels make 1140 mixes"):
+        rare_case(spec_of(workload=workload), 1.0, engine())
+
+
 def test_ageing_kills():
     at_start, later = (
         estimate_of(case_of("baseline", "common", 0.6, age), 800) for age in (0.0, 4.0)
@@ -415,15 +467,20 @@ def test_slices_whose_data_move_do_not_depend_on_others():
         assert np.array_equal(together.cause[selected], few.cause)
 
 
+def kernels_of(case, lives):
+    """Kernel that each slice runs in each epoch: int64[I, epochs]."""
+    return np.concatenate([turns.kernel for turns in case.lives.workload(lives)], axis=1)
+
+
 def test_a_kernel_may_be_favoured_at_no_price():
     case = case_of("rrcd", "clustered", 0.55, 6.0)
     ids = np.arange(4000)
     tilt = LifeTilt.favouring(case.lives, 0, 0.95)
     plain = case.lives.draw(1, ids)
     lives = tilt.draw(case.lives, plain, 1, "test", ids)
-    kernels, weights = case.lives.kernel_of_epoch(lives), np.exp(-tilt.log_ratio(lives))
+    kernels, weights = kernels_of(case, lives), np.exp(-tilt.log_ratio(lives))
     runs, runs_plain = (
-        (drawn == 0).any(axis=1).mean() for drawn in (kernels, case.lives.kernel_of_epoch(plain))
+        (drawn == 0).any(axis=1).mean() for drawn in (kernels, kernels_of(case, plain))
     )
     assert abs(runs - 0.95) < SIGMAS * (0.95 * 0.05 / 4000) ** 0.5
     assert runs > 1.2 * runs_plain

@@ -13,7 +13,6 @@ from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.engines.interface import Engine
 from mcage.engines.programs import PROGRAM_BATCH
-from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
@@ -31,6 +30,9 @@ from mcage.sweep.plan import kernels_of
 from mcage.sweep.study import Sweep
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
+
+MOST_MIXES = 1000
+"""Largest number of mixes that proposals favour one by one."""
 
 MOMENT_YEARS = 1e-12
 """Length of an epoch in which nothing ages; it lets slices die that cannot run the next kernel."""
@@ -149,7 +151,7 @@ class RareCase:
     def _cause_by_the_age(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
         new, limits = limits_of_batch(self.conditions, new, luck)
         slices = SliceBatch(
-            workload=[Turns.single(kernel) for kernel in self.lives.kernel_of_epoch(lives).T],
+            workload=self.lives.workload(lives),
             new=new,
             sampled_cells=np.empty((len(lives), 0), dtype=np.int64),
             constants=self.lives.constants_of(lives),
@@ -160,12 +162,12 @@ class RareCase:
         return np.where(in_time, end.cause, EndCause.CENSORED).astype(np.int8)
 
     def _cause_on_arrival(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
-        """What keeps slices from running their first kernel; nothing has aged, nor need age."""
+        """What keeps slices from running their first kernels; nothing has aged, nor need age."""
         conditions = self.conditions
         feasibility = Feasibility(
             self.engine, self.fault_free, conditions.lds_rows, conditions.spill_limit
         )
-        kernel = self.lives.kernel_of_epoch(lives)[:, :1]
+        kernel = self.lives.workload(lives)[0].kernel
         with self.engine.working():
             return feasibility.replay(np.arange(len(kernel)), kernel, new.faults.maps).end_cause
 
@@ -243,11 +245,6 @@ def rare_case(
             f"aging.nbti_spread_mv = {spec.aging.nbti_spread_mv:g}: the proposals for rare events "
             "know no transistors that shift differently when stressed alike; leave it out"
         )
-    if spec.workload.schedule == "interleaved":
-        raise UserError(
-            "workload.schedule = 'interleaved': the proposals for rare events know one kernel at a "
-            "time; give --schedule sequential"
-        )
     if not 0 <= age_years <= spec.life.horizon_years:
         raise UserError(
             f"age = {age_years:g} years, expected 0 ... {spec.life.horizon_years:g}, the horizon"
@@ -257,6 +254,7 @@ def rare_case(
             "draws: an estimate of rare events is of one set of constants; give those of a row, "
             "such as --constant eta=0.3, or use mcage sweep"
         )
+    turns = _turns_of(spec)
     single = SingleCase(spec, engine, "an estimate of rare events", like)
     plan = single.plan
     (planned,) = plan.cases
@@ -275,8 +273,24 @@ def rare_case(
             kernels=kernels_of(spec),
             period_of_epoch=spec.period_of_epoch[: len(edges_years) - 1],
             periods=spec.workload.periods,
+            turns=turns,
         ),
     )
+
+
+def _turns_of(spec: SweepSpec) -> int:
+    """Number of kernels of a mix, as `LifeDistribution` takes it."""
+    workload, kernels = spec.workload, len(kernels_of(spec))
+    if workload.schedule == "sequential":
+        return 0
+    turns = min(workload.mix_size, kernels)
+    mixes = kernels if workload.mix == "one" else math.comb(kernels, turns)
+    if isinstance(workload.mix, str) and mixes > MOST_MIXES:
+        raise UserError(
+            f"workload.mix_size = {workload.mix_size}: {kernels} kernels make {mixes} mixes, and "
+            f"rare events know at most {MOST_MIXES}; give fewer kernels, or mix one"
+        )
+    return turns
 
 
 def _edges_up_to(age_years: float, edges_years: tuple[float, ...]) -> tuple[float, ...]:
@@ -490,9 +504,10 @@ def unseen(
             f"by this age a slice may also die of delay, and {by_delay:.3g} effective samples did: "
             f"a chance of that below {3 / (plain_share * len(lives.weights)):.1g} stays unseen"
         )
-    kernel_of_epoch = case.lives.kernel_of_epoch(lives.lives)
+    workload = case.lives.workload(lives.lives)
+    kernels_of_life = np.concatenate([turns.kernel for turns in workload], axis=1)
     for kernel, name in enumerate(case.lives.kernels):
-        runs = int((kernel_of_epoch == kernel).any(axis=1).sum())
+        runs = int((kernels_of_life == kernel).any(axis=1).sum())
         if runs < FEW_RUNS:
             warnings.append(
                 f"{runs} of the slices drawn run {name}: what kills under it stays unseen; "
@@ -540,8 +555,8 @@ def dead_at_start(
         Mean Vmin at the nodes of each slice, in volts.
     vdd_volts : float
         Lowest supply voltage, in volts.
-    needed : bool[kernels, 256]
-        Entries that must be reliable under each kernel; all kernels are equally likely.
+    needed : bool[mixes, 256]
+        Entries that must be reliable under each mix, or kernel; all of them are equally likely.
 
     Returns
     -------

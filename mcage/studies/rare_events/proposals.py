@@ -1,23 +1,27 @@
 """Distributions under which deaths are frequent, and the mixture from which slices are drawn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
 
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
+from mcage.engines.stress import Turns
 from mcage.random import stream, streams_of
-from mcage.spec.workload_mix import Mix, draw_kernels, kernel_chances
+from mcage.spec.workload_mix import Mix, draw_kernels, draw_mixes, draw_shares, kernel_chances
 from mcage.variation.fault_models import REPAIRED_BITS
 from mcage.variation.field import node_loads
 from mcage.variation.scenarios import Scenario
 from mcage.variation.vmin_tail import TailCells
 
-# What decides a life besides the cells of its slice: constants, and kernels of the periods.
+# What decides a life besides the cells of its slice: constants, and the kernels of the periods.
+#
+# What a slice runs in a period is a mix of kernels, and where they do not take turns, of a single
+# one. Proposals favour some of the mixes; the shares of kernels in them stay as in a sweep.
 
 LEAST_RANK, GREATEST_RANK = 2.0**-54, 1.0 - 2.0**-53
 """Ranks within which the normal number at a rank is finite."""
@@ -31,30 +35,35 @@ class Lives:
     ----------
     ranks : float64[I, constants]
         Cumulative probability of each constant that varies, 0 <= rank < 1.
-    kernel_of_period : int64[I, periods]
-        Kernel that each slice runs in each period.
-    chances : float64[I, kernels]
-        Chance of each kernel in a period of a slice.
+    mix_of_period : int64[I, periods]
+        Mix that each slice runs in each period.
+    chances : float64[I, mixes]
+        Chance of each mix in a period of a slice.
+    shares : float64[I, periods, turns]
+        Shares of the kernels of these mixes in the busy time.
     """
 
     ranks: NDArray[np.float64]
-    kernel_of_period: NDArray[np.int64]
+    mix_of_period: NDArray[np.int64]
     chances: NDArray[np.float64]
+    shares: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.ranks)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "Lives":
         """Selected lives."""
-        return Lives(self.ranks[which], self.kernel_of_period[which], self.chances[which])
+        mixes, chances = self.mix_of_period[which], self.chances[which]
+        return Lives(self.ranks[which], mixes, chances, self.shares[which])
 
     @classmethod
     def join(cls, parts: list["Lives"]) -> "Lives":
         """Join lives, in their order."""
         return cls(
             np.concatenate([part.ranks for part in parts]),
-            np.concatenate([part.kernel_of_period for part in parts]),
+            np.concatenate([part.mix_of_period for part in parts]),
             np.concatenate([part.chances for part in parts]),
+            np.concatenate([part.shares for part in parts]),
         )
 
     @cached_property
@@ -86,6 +95,8 @@ class LifeDistribution:
         Period of each epoch up to the age that is asked about.
     periods : int
         Number of periods of a life.
+    turns : int
+        Number of kernels that take turns, at most; 0: one kernel runs in each period.
     """
 
     distributions: InstanceDistributions
@@ -93,6 +104,7 @@ class LifeDistribution:
     kernels: tuple[str, ...]
     period_of_epoch: tuple[int, ...]
     periods: int
+    turns: int = 0
 
     @property
     def epochs(self) -> int:
@@ -101,12 +113,23 @@ class LifeDistribution:
 
     @property
     def draws(self) -> int:
-        """Number of independent draws of a kernel that matter up to the age."""
+        """Number of independent draws of a mix that matter up to the age."""
         return 1 if self.mix == "one" else self.period_of_epoch[-1] + 1
+
+    @cached_property
+    def mixes(self) -> NDArray[np.int64]:
+        """Kernels of each mix that a slice may run, in rising order: int64[mixes, turns]."""
+        kernels = len(self.kernels)
+        if not self.turns or self.mix == "one":
+            return np.arange(kernels)[:, None]
+        turns = kernels if isinstance(self.mix, dict) else min(self.turns, kernels)
+        return np.array(list(combinations(range(kernels), turns)))
 
     @property
     def mean_chances(self) -> NDArray[np.float64]:
-        """Chance of each kernel in a period of any slice: float64[kernels]."""
+        """Chance of each mix in a period of any slice: float64[mixes]."""
+        if self.turns:
+            return np.full(len(self.mixes), 1 / len(self.mixes))
         mix = self.mix if isinstance(self.mix, dict) else "uniform"
         (chances,) = kernel_chances(mix, 0, np.zeros(1, np.int64), self.kernels)
         return np.asarray(chances)
@@ -125,7 +148,16 @@ class LifeDistribution:
     @property
     def varies(self) -> bool:
         """Whether any constant varies, or kernels do."""
-        return self.constants_vary or len(self.kernels) > 1
+        return self.constants_vary or len(self.mixes) > 1 or self._shares_vary
+
+    @property
+    def _shares_vary(self) -> bool:
+        return self.mixes.shape[1] > 1 and isinstance(self.mix, str) and self.mix != "uniform"
+
+    @property
+    def of_single_kernels(self) -> "LifeDistribution":
+        """Lives that run one kernel at a time, and have the same constants."""
+        return replace(self, mix="uniform", turns=0) if self.turns else self
 
     def draw(self, seed: int, instances: NDArray[np.int64]) -> Lives:
         """Lives as in a sweep, each a function of seed and instance id.
@@ -139,11 +171,30 @@ class LifeDistribution:
         """
         drawn = self.distributions.ranks(seed, instances, self.epochs)
         columns = [drawn[name].reshape(len(instances), -1) for name in self.constants]
-        return Lives(
-            ranks=np.hstack([np.empty((len(instances), 0)), *columns]),
-            kernel_of_period=draw_kernels(self.mix, seed, instances, self.kernels, self.periods),
-            chances=kernel_chances(self.mix, seed, instances, self.kernels),
-        )
+        given = self.mix, seed, instances, self.kernels, self.periods
+        if self.turns:
+            kernels, shares = draw_mixes(*given, self.turns)
+            mixes = self._numbers_of(kernels)
+            chances = np.broadcast_to(self.mean_chances, (len(instances), len(self.mixes)))
+        else:
+            mixes = draw_kernels(*given)
+            shares = np.ones((*mixes.shape, 1))
+            chances = kernel_chances(*given[:-1])
+        ranks = np.hstack([np.empty((len(instances), 0)), *columns])
+        return Lives(ranks, mixes, chances, shares)
+
+    def _numbers_of(self, kernels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of mixes, int64[...], given their kernels in rising order: int64[..., turns]."""
+        number_of = {tuple(mix): number for number, mix in enumerate(self.mixes.tolist())}
+        flat = kernels.reshape(-1, kernels.shape[-1]).tolist()
+        return np.array([number_of[tuple(mix)] for mix in flat]).reshape(kernels.shape[:-1])
+
+    def drawn_shares(self, lives: Lives, draws: np.random.Generator) -> NDArray[np.float64]:
+        """Shares for the mixes of lives, drawn as in a sweep: float64[I, periods, turns]."""
+        if not self._shares_vary:
+            return lives.shares
+        assert isinstance(self.mix, str)
+        return draw_shares(self.mix, draws, lives.shares.shape)
 
     def constants_of(self, lives: Lives) -> InstanceConstants:
         """Constants of lives."""
@@ -154,9 +205,14 @@ class LifeDistribution:
             ranks[name] = lives.ranks[:, first:last] if each_epoch else lives.ranks[:, first]
         return self.distributions.at(ranks, len(lives))
 
-    def kernel_of_epoch(self, lives: Lives) -> NDArray[np.int64]:
-        """Kernel that each slice runs in each epoch up to the age: int64[I, epochs]."""
-        return lives.kernel_of_period[:, list(self.period_of_epoch)]
+    def workload(self, lives: Lives) -> list[Turns]:
+        """Kernels that take turns in each epoch of each slice, up to the age."""
+        kernels = self.mixes[lives.mix_of_period]
+        of_period = [
+            Turns(np.ascontiguousarray(kernels[:, period]), lives.shares[:, period].copy())
+            for period in range(self.period_of_epoch[-1] + 1)
+        ]
+        return [of_period[period] for period in self.period_of_epoch]
 
 
 # The distribution of Vmin over a slice, in the form that importance sampling needs.
@@ -1011,9 +1067,9 @@ class LifeTilt:
         Unit vector in the space of the normal numbers behind constants; zero: as in a sweep.
     height, deviation : float
         Mean and standard deviation of the normal numbers along the direction.
-    log_odds : float64[draws, kernels]
-        Logarithm of the factor on the odds of each kernel in each independent draw of a kernel,
-        which is a period, or the life of a slice.
+    log_odds : float64[draws, mixes]
+        Logarithm of the factor on the odds of each mix in each independent draw of a mix, which is
+        a period, or the life of a slice.
     """
 
     direction: NDArray[np.float64]
@@ -1024,11 +1080,12 @@ class LifeTilt:
     @classmethod
     def favouring(cls, distribution: LifeDistribution, kernel: int, chance: float) -> "LifeTilt":
         """Lives that run a kernel with at least a given chance by the age, 0 < chance < 1."""
-        log_odds = np.zeros((distribution.draws, len(distribution.kernels)))
+        log_odds = np.zeros((distribution.draws, len(distribution.mixes)))
         often = 1.0 - (1.0 - chance) ** (1.0 / distribution.draws)
-        plain = distribution.mean_chances[kernel]
+        has_kernel = (distribution.mixes == kernel).any(axis=1)
+        plain = distribution.mean_chances[has_kernel].sum()
         if plain < often:
-            log_odds[:, kernel] = np.log(often / (1.0 - often)) - np.log(plain / (1.0 - plain))
+            log_odds[:, has_kernel] = np.log(often / (1.0 - often)) - np.log(plain / (1.0 - plain))
         return cls(np.zeros(sum(distribution.constants.values())), 0.0, 1.0, log_odds)
 
     @classmethod
@@ -1057,10 +1114,8 @@ class LifeTilt:
             spread = float(np.sqrt((shares * (along - height) ** 2).sum()))
             deviation = min(max(spread, LEAST_DEVIATION), 1.0)
         chances = (shares[:, None] * lives.chances).sum(axis=0)
-        drawn = lives.kernel_of_period[:, : distribution.draws]
-        seen = np.array(
-            [np.bincount(kernels, shares, len(distribution.kernels)) for kernels in drawn.T]
-        )
+        drawn = lives.mix_of_period[:, : distribution.draws]
+        seen = np.array([np.bincount(mixes, shares, len(chances)) for mixes in drawn.T])
         fitted = (1 - PLAIN_KERNELS) * seen + PLAIN_KERNELS * chances
         return cls(direction, height, deviation, np.log(fitted / chances))
 
@@ -1086,7 +1141,7 @@ class LifeTilt:
         along = (plain.normals * self.direction).sum(axis=1)
         shift = self.height + (self.deviation - 1.0) * along
         ranks = ranks_of(plain.normals + shift[:, None] * self.direction)
-        kernels = plain.kernel_of_period.copy()
+        mixes = plain.mix_of_period.copy()
         if self.log_odds.any():
             chances = np.exp(self._log_chances(plain.chances))
             ladder = np.cumsum(chances, axis=2)
@@ -1095,10 +1150,10 @@ class LifeTilt:
             ).reshape(len(plain), len(ladder))
             # Rounding may leave the last sum below a draw.
             drawn = (uniform.T[:, :, None] >= ladder[:, :, :-1]).sum(axis=2).T
-            kernels[:, : drawn.shape[1]] = drawn
+            mixes[:, : drawn.shape[1]] = drawn
             if distribution.mix == "one":
-                kernels[:] = drawn[:, :1]
-        return Lives(ranks, kernels, plain.chances)
+                mixes[:] = drawn[:, :1]
+        return Lives(ranks, mixes, plain.chances, plain.shares)
 
     def log_ratio(self, lives: Lives) -> NDArray[np.float64]:
         """Logarithm of the density of lives over that in a sweep: float64[I]."""
@@ -1110,12 +1165,12 @@ class LifeTilt:
             with np.errstate(divide="ignore"):
                 plain = np.log(lives.chances)
             for number, chances in enumerate(self._log_chances(lives.chances)):
-                kernel = lives.kernel_of_period[:, number]
-                ratio = ratio + chances[each, kernel] - plain[each, kernel]
+                mix = lives.mix_of_period[:, number]
+                ratio = ratio + chances[each, mix] - plain[each, mix]
         return ratio
 
     def _log_chances(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Logarithm of the chance of each kernel in each draw: float64[draws, I, kernels]."""
+        """Logarithm of the chance of each mix in each draw: float64[draws, I, mixes]."""
         with np.errstate(divide="ignore"):
             odds = np.log(chances) + self.log_odds[:, None, :]
         log_chances: NDArray[np.float64] = odds - logsumexp(odds, axis=2, keepdims=True)
@@ -1246,7 +1301,7 @@ class Proposal:
                     distribution, lives.of(drawn), seed, role, instances[drawn]
                 )
                 lives.ranks[drawn] = tilted.ranks
-                lives.kernel_of_period[drawn] = tilted.kernel_of_period
+                lives.mix_of_period[drawn] = tilted.mix_of_period
         return lives
 
     def weights(self, slices: "DrawnSlices", lives: Lives | None = None) -> NDArray[np.float64]:

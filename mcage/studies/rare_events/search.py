@@ -253,7 +253,7 @@ def used_guardband(case: RareCase, lives: proposals.Lives) -> NDArray[np.float64
     conditions = replace(case.conditions, epoch_edges_years=(*edges, end))
     constants = case.lives.constants_of(lives)
     with case.engine.working():
-        worst = _largest_shift(case, conditions, constants, case.lives.kernel_of_epoch(lives))
+        worst = _largest_shift(case, conditions, constants, case.lives.workload(lives))
     limit = np.broadcast_to(conditions.delay_limit(constants).dvth_volts, len(lives))
     # At or below threshold, any shift will do.
     used: NDArray[np.float64] = worst / np.maximum(limit, np.finfo(float).tiny)
@@ -264,10 +264,10 @@ def _largest_shift(
     case: RareCase,
     conditions: LifeConditions,
     constants: InstanceConstants,
-    kernel_of_epoch: NDArray[np.int64],
+    workload: list[Turns],
 ) -> NDArray[np.float64]:
     """Largest shift in volts at the ends of epochs of slices without faults: float64[I]."""
-    count = len(kernel_of_epoch)
+    count = len(workload[0].kernel)
     all_lives = np.arange(count)
     fault_free = fault_free_maps(count, case.fault_free.geometry)
     no_cells = TrackedCells(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -280,8 +280,7 @@ def _largest_shift(
     worst = np.zeros(count)
     for epoch, span in enumerate(pairwise(conditions.epoch_edges_years)):
         start_seconds, end_seconds = (years * SECONDS_PER_YEAR for years in span)
-        turns = Turns.single(kernel_of_epoch[:, epoch])
-        degradation.add(all_lives, turns, fault_free, start_seconds, end_seconds)
+        degradation.add(all_lives, workload[epoch], fault_free, start_seconds, end_seconds)
         shift = degradation.worst_dvth(all_lives, np.full(count, end_seconds))
         worst = np.maximum(worst, shift.max(axis=0))
     return worst
@@ -343,8 +342,9 @@ class _DelayPopulation:
         self.used = np.where(stays, self.used, used)
         self.lives = proposals.Lives(
             np.where(stays[:, None], lives.ranks, moved.ranks),
-            np.where(stays[:, None], lives.kernel_of_period, moved.kernel_of_period),
+            np.where(stays[:, None], lives.mix_of_period, moved.mix_of_period),
             lives.chances,
+            np.where(stays[:, None, None], lives.shares, moved.shares),
         )
 
     def _moved(self, lives: proposals.Lives, length: NDArray[np.float64]) -> proposals.Lives:
@@ -354,13 +354,15 @@ class _DelayPopulation:
         normals += length * self._deviation * draw.standard_normal(normals.shape)
         chances = self._chances(lives)
         ladder = (np.cumsum(chances, axis=1) / chances.sum(axis=1, keepdims=True))[:, None, :-1]
-        shape = lives.kernel_of_period.shape
+        shape = lives.mix_of_period.shape
         redrawn = draw.random(shape) < length
-        kernels = (draw.random(shape)[:, :, None] >= ladder).sum(axis=2)
+        mixes = (draw.random(shape)[:, :, None] >= ladder).sum(axis=2)
         if self.case.lives.mix == "one":
-            redrawn, kernels = redrawn[:, :1], kernels[:, :1]
-        kernels = np.where(redrawn, kernels, lives.kernel_of_period)
-        return proposals.Lives(proposals.ranks_of(normals), kernels, lives.chances)
+            redrawn, mixes = redrawn[:, :1], mixes[:, :1]
+        mixes = np.where(redrawn, mixes, lives.mix_of_period)
+        drawn = self.case.lives.drawn_shares(lives, draw)
+        shares = np.where(redrawn[..., None], drawn, lives.shares)
+        return proposals.Lives(proposals.ranks_of(normals), mixes, lives.chances, shares)
 
     @property
     def _deviation(self) -> float:
@@ -368,7 +370,7 @@ class _DelayPopulation:
         return float(((1.0 - self.plain) / WIDE**2 + self.plain) ** -0.5)
 
     def _chances(self, lives: proposals.Lives) -> NDArray[np.float64]:
-        """Chances of kernels, up to a factor for each life: float64[I, kernels]."""
+        """Chances of mixes, up to a factor for each life: float64[I, mixes]."""
         chances: NDArray[np.float64] = np.maximum(lives.chances, LEAST_CHANCE) ** self.plain
         return chances
 
@@ -377,9 +379,9 @@ class _DelayPopulation:
         lives, distribution = self.lives, self.case.lives
         squares = (lives.normals**2).sum(axis=1)
         ratio = lives.normals.shape[1] * np.log(WIDE) - 0.5 * (1.0 - WIDE**-2) * squares
-        drawn = lives.kernel_of_period[:, : distribution.draws]
+        drawn = lives.mix_of_period[:, : distribution.draws]
         chances = np.maximum(np.take_along_axis(lives.chances, drawn, axis=1), LEAST_CHANCE)
-        total: NDArray[np.float64] = ratio + np.log(chances * len(distribution.kernels)).sum(axis=1)
+        total: NDArray[np.float64] = ratio + np.log(chances * lives.chances.shape[1]).sum(axis=1)
         return total
 
     def _resample(self, weights: NDArray[np.float64]) -> None:
@@ -395,10 +397,11 @@ class _DelayPopulation:
 def _groups(case: RareCase, lives: proposals.Lives) -> list[NDArray[np.int64]]:
     """Lives by the kernel that they run longest up to the age; small groups are put together."""
     edges = np.minimum(case.conditions.epoch_edges_years, case.age_years)
-    kernels = case.lives.kernel_of_epoch(lives)
+    workload = case.lives.workload(lives)
     years = np.zeros((len(lives), len(case.lives.kernels)))
-    for epoch, length in enumerate(np.diff(edges)):
-        years[np.arange(len(lives)), kernels[:, epoch]] += length
+    for turns, length in zip(workload, np.diff(edges), strict=True):
+        for kernel, share in turns.one_by_one():
+            years[np.arange(len(lives)), kernel] += share * length
     longest = years.argmax(axis=1)
     sizes = np.bincount(longest, minlength=years.shape[1])
     small = sizes < SMALL_GROUP * len(lives)
@@ -535,8 +538,9 @@ def _with_faulty(
 def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:
     """Which slices die if they run the same kernel throughout their lives."""
     instances = np.arange(tail.instances)
+    case = replace(case, lives=case.lives.of_single_kernels)
     lives = case.lives.draw(seed, instances)
-    lives.kernel_of_period[:] = kernel
+    lives.mix_of_period[:] = kernel
     cause = case.cause(lives, tail, case.luck(seed, instances))
     dead: NDArray[np.bool_] = cause != EndCause.CENSORED
     return dead

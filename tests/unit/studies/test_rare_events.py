@@ -12,6 +12,7 @@ from scipy.stats import norm
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.concurrency import limit_cores, usable_cores
 from mcage.distributions import Distribution
+from mcage.spec.workload_mix import draw_mixes
 from mcage.studies.rare_events import estimator
 from mcage.studies.rare_events.case import estimate
 from mcage.studies.rare_events.proposals import (
@@ -39,8 +40,8 @@ CONSTANTS = InstanceDistributions(
 MIXES = ("uniform", "one", "dirichlet(0.5)", {"a": 1.0, "b": 2.0, "c": 5.0})
 
 
-def distribution_of(mix="uniform"):
-    return LifeDistribution(CONSTANTS, mix, ("a", "b", "c"), (0, 0, 1), 4)
+def distribution_of(mix="uniform", turns=0):
+    return LifeDistribution(CONSTANTS, mix, ("a", "b", "c"), (0, 0, 1), 4, turns)
 
 
 def tilt_of(distribution):
@@ -49,6 +50,38 @@ def tilt_of(distribution):
     log_odds = np.zeros((distribution.draws, 3))
     log_odds[0] = 1.0, 0.0, -0.5
     return LifeTilt(direction / np.sqrt((direction**2).sum()), 0.8, 0.9, log_odds)
+
+
+def test_weights_bring_back_the_plain_mixes_of_kernels_that_take_turns():
+    distribution, ids = distribution_of("dirichlet(1.0)", turns=2), np.arange(COUNT)
+    assert distribution.mixes.tolist() == [[0, 1], [0, 2], [1, 2]]
+    tilt, plain = LifeTilt.favouring(distribution, 1, 0.95), distribution.draw(1, ids)
+    lives = tilt.draw(distribution, plain, 1, "test", ids)
+    weights = np.exp(-tilt.log_ratio(lives))
+    runs, runs_plain = (
+        np.concatenate([turns.kernel for turns in distribution.workload(drawn)], axis=1) == 1
+        for drawn in (lives, plain)
+    )
+    assert_mean(runs.any(axis=1).astype(float), 0.95)
+    assert_mean(runs_plain.any(axis=1).astype(float), 1 - (1 / 3) ** 2)
+    assert_mean(weights, 1.0)
+    for period in range(2):
+        runs = lives.mix_of_period[:, period, None] == np.arange(3)
+        assert_mean(weights[:, None] * (runs - 1 / 3), 0.0)
+    assert np.array_equal(lives.shares, plain.shares), "as in a sweep, whichever the mix"
+    assert_mean(weights[:, None] * (lives.shares[:, 0] - 0.5), 0.0)
+
+
+def test_plain_mixes_are_those_of_a_sweep():
+    ids = np.array([7, 3, 900])
+    for mix in MIXES:
+        distribution = distribution_of(mix, turns=2)
+        kernel, share = draw_mixes(mix, 5, ids, ("a", "b", "c"), 4, 2)
+        for turns, period in zip(
+            distribution.workload(distribution.draw(5, ids)), (0, 0, 1), strict=True
+        ):
+            assert np.array_equal(turns.kernel, kernel[:, period])
+            assert np.array_equal(turns.weight, share[:, period])
 
 
 def assert_mean(values, expected):
@@ -77,17 +110,17 @@ def test_weights_bring_back_the_plain_lives(mix):
     assert_mean(weights, 1.0)
     assert_mean(weights[:, None] * (lives.ranks - 0.5), 0.0)
     assert lives.ranks[:, -1].mean() > 0.6, "tilted indeed"
-    runs, runs_plain = ((drawn.kernel_of_period[:, 0] == 0).mean() for drawn in (lives, plain))
+    runs, runs_plain = ((drawn.mix_of_period[:, 0] == 0).mean() for drawn in (lives, plain))
     assert runs > runs_plain + 0.1
     for period in range(2):
-        runs = lives.kernel_of_period[:, period, None] == np.arange(3)
+        runs = lives.mix_of_period[:, period, None] == np.arange(3)
         assert_mean(weights[:, None] * (runs - lives.chances), 0.0)
     if mix == "one":
-        assert (lives.kernel_of_period == lives.kernel_of_period[:, :1]).all()
+        assert (lives.mix_of_period == lives.mix_of_period[:, :1]).all()
     else:
-        both = (lives.kernel_of_period[:, 0] == 2) & (lives.kernel_of_period[:, 1] == 2)
+        both = (lives.mix_of_period[:, 0] == 2) & (lives.mix_of_period[:, 1] == 2)
         assert_mean(weights * (both - lives.chances[:, 2] ** 2), 0.0)
-        assert np.array_equal(lives.kernel_of_period[:, 2:], plain.kernel_of_period[:, 2:])
+        assert np.array_equal(lives.mix_of_period[:, 2:], plain.mix_of_period[:, 2:])
 
 
 def test_the_density_of_constants_is_a_ratio_of_two_normal_ones():
@@ -120,7 +153,7 @@ def test_a_favoured_kernel_runs_as_often_as_asked_for():
     tilt = LifeTilt.favouring(distribution, 0, 0.75)
     ids = np.arange(COUNT)
     lives = tilt.draw(distribution, distribution.draw(4, ids), 4, "test", ids)
-    runs = (lives.kernel_of_period[:, :2] == 0).any(axis=1)
+    runs = (lives.mix_of_period[:, :2] == 0).any(axis=1)
     assert_mean(runs.astype(float), 0.75)
     often = replace(distribution, mix={"a": 8.0, "b": 1.0, "c": 1.0})
     assert not LifeTilt.favouring(often, 0, 0.75).log_odds.any(), "never less than in a sweep"
