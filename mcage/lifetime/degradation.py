@@ -468,7 +468,7 @@ def _mean_duty(
     duty: NDArray[np.float64] = weight * duty_of(kernel)
     for kernel, weight in others:
         duty += weight * duty_of(kernel)
-    return duty
+    return np.minimum(duty, 1.0)  # shares may sum to a little more by rounding
 
 
 DUTY_BYTES = 256 << 20
@@ -543,7 +543,7 @@ def slice_duty(
         (period,) = np.broadcast_to(times.period, 1).tolist()
         at_zero += share * (times.zeros.ravel() / period)
         at_one += share * (times.ones.ravel() / period)
-    return SliceDuty.of(geometry, at_zero, at_one, 1.0)
+    return SliceDuty.of(geometry, np.minimum(at_zero, 1.0), np.minimum(at_one, 1.0), 1.0)
 
 
 class RedirectedSlice(Slices):

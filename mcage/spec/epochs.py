@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from mcage.plain_text import shortened
 from mcage.spec.sections import MOST_PERIODS, Life
 
-OF_INTERLEAVED = {"periods": 1, "mix": "dirichlet(1.0)"}
-"""Defaults of an interleaved workload: a mix for life, with shares of any size."""
+OF_SEQUENTIAL = {"periods": 5, "mix": "uniform"}
+"""Defaults of a sequential workload: one kernel after the other."""
 
 
 def with_schedule(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what an interleaved workload has by default: nested plain values of a spec."""
+    """Fill in what a sequential workload has by default: nested plain values of a spec."""
     workload = fields.get("workload")
-    if not isinstance(workload, dict) or workload.get("schedule") != "interleaved":
+    if not isinstance(workload, dict) or workload.get("schedule") != "sequential":
         return fields
-    return fields | {"workload": OF_INTERLEAVED | workload}
+    return fields | {"workload": OF_SEQUENTIAL | workload}
 
 
 def with_periods(fields: dict[str, Any]) -> dict[str, Any]:

@@ -4,25 +4,26 @@ from typing import Any
 
 from mcage.plain_text import shortened
 
-_CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform", "release": "wavefront"}
+_CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
+_RELEASED = _CALENDAR | {"release": "wavefront"}
 
 PRESET_KEYS: dict[str, dict[str, Any]] = {
     "papers": {"workload": _CALENDAR},
     "valero-2019": {
         "environments": ["nominal"],
-        "workload": _CALENDAR,
+        "workload": _RELEASED,
         "costs": {"technology": "32nm"},
     },
     "toca-diaz": {
         "environments": ["undervolted"],
-        "workload": _CALENDAR,
+        "workload": _RELEASED,
         "costs": {"technology": "28nm"},
     },
 }
 """Keys of each preset. ``papers``: what sweeps asked before kernels took turns; the calendar is
 assumed. ``valero-2019``: the 1.0 V and 32 nm of Valero et al., IEEE TC 2019. ``toca-diaz``: the
-scenario's low Vdd throughout, and the 28 nm, of Toca-Díaz et al. (RRCD). In both papers a window is
-released with its wavefront."""
+scenario's low Vdd throughout, and the 28 nm, of Toca-Díaz et al. (RRCD). In these papers a window
+is released with its wavefront."""
 
 
 def preset_of(name: object) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Workload(Section):
     """Bundled kernel, as `mcage trace list` lists them, or a trace file."""
     schedule: Annotated[
         Literal["interleaved", "sequential"], Option("--schedule SCHEDULE", seldom=True)
-    ] = "sequential"
+    ] = "interleaved"
     """How kernels follow each other: interleaved, in turns that are short against an epoch, or
     sequential, one kernel for each whole period."""
     mix_size: Annotated[
@@ -174,13 +174,13 @@ class Workload(Section):
     periods: Annotated[
         int,
         Field(ge=1, le=MOST_PERIODS),
-        Option("--periods N", default="5; interleaved: 1"),
-    ] = 5
+        Option("--periods N", default="1; sequential: 5"),
+    ] = 1
     """Number of equal periods of a life, each with its own kernels."""
     period_years: Annotated[
         float | None,
         Field(exclude=True, repr=False),
-        Option("--period-years YEARS", default="a fifth of the horizon", seldom=True),
+        Option("--period-years YEARS", default="the horizon", seldom=True),
     ] = None
     """Length of a period in years, instead of --periods."""
     mix: Annotated[
@@ -191,9 +191,9 @@ class Workload(Section):
             lambda spec, _: len(spec.workload.kernels) != 1,
             "a sweep of one kernel ({spec.workload.kernels[0]}) has nothing to draw; leave it out",
         ),
-    ] = "uniform"
-    """How kernels, or shares of a mix, are drawn: uniform, one (for life),
-    dirichlet(alpha), or weights(kernel: weight, ...)."""
+    ] = "dirichlet(1.0)"
+    """Shares of a mix, or draws of kernels: uniform, one, dirichlet(alpha), weights(kernel: weight,
+    ...)."""
     generations: Annotated[int, Field(ge=0, le=1_000_000), Option("--generations N")] = 0
     """Number of windows of each slot after which traces are cut; 0: whole traces."""
     release: Annotated[

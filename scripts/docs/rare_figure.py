@@ -74,7 +74,12 @@ def main() -> None:
 def estimated(technique: str, vdd_volts: float, age_years: float) -> Row:
     began = time.monotonic()
     spec = SweepSpec.from_mapping(
-        {"techniques": [technique], "environments": ["dvfs"], "vdd_volts": [vdd_volts]}
+        {
+            "preset": "papers",
+            "techniques": [technique],
+            "environments": ["dvfs"],
+            "vdd_volts": [vdd_volts],
+        }
     )
     engine, _ = select_engine("numba")
     slices = (LATER_SLICES if age_years else SLICES)[technique]

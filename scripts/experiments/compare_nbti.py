@@ -23,7 +23,9 @@ def main() -> None:
     instances = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     lives, seconds = {}, {}
     for model in MODELS:
-        spec = SweepSpec.from_mapping({"instances": instances, "aging": {"model": model}})
+        spec = SweepSpec.from_mapping(
+            {"preset": "papers", "instances": instances, "aging": {"model": model}}
+        )
         sweep = Sweep(spec, *select_engine("numba"))
         sweep.prepare()
         sweep.compute(0, 8)  # compiles, where nothing has been compiled yet

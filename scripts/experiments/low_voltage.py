@@ -242,7 +242,7 @@ def further_table(lines: list[FurtherLine], columns: list[str]) -> str:
 def swept(path: Path, instances: int, **fields: Any) -> Path:
     """A sweep under DVFS over all techniques, computed unless it is there."""
     fields = {"environments": ["dvfs"], "techniques": list(TECHNIQUES), **fields}
-    spec = SweepSpec.from_mapping({"instances": instances, **fields}, path.name)
+    spec = SweepSpec.from_mapping({"preset": "papers", "instances": instances, **fields}, path.name)
     return run_sweep(spec, path, progress=progress_on_stderr())
 
 

@@ -32,6 +32,7 @@ def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **field
         "vdd_volts": [] if vdd_volts is None else [vdd_volts],
         "workload": {
             "kernels": list(KERNELS),
+            "schedule": "sequential",
             "periods": 2,
             "generations": 2,
             "release": "work-group",

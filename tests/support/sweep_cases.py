@@ -22,7 +22,12 @@ def small_spec(**fields):
         "instances": 20,
         "seed": 5,
         "techniques": ["baseline", "rrcd", "rrcd+rc+rar"],
-        "workload": {"kernels": list(SMALL_KERNELS), "periods": 3, "generations": 2},
+        "workload": {
+            "kernels": list(SMALL_KERNELS),
+            "schedule": "sequential",
+            "periods": 3,
+            "generations": 2,
+        },
         "life": {"epochs": 4},
     }
     return SweepSpec.from_mapping(given | fields)
@@ -45,7 +50,7 @@ def joined(parts):
     """Arrays of several ranges of instances as those of one."""
     parts = list(parts)
     together = {}
-    for variable in variables():
+    for variable in variables(mixes="mix_kernel" in parts[0]):
         arrays = [part[variable.name] for part in parts]
         if variable.per_instance:
             axis = variable.dims.index("instance")

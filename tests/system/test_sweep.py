@@ -86,7 +86,7 @@ def assert_refused(command, folder, arguments, *words):
         ("--horizon", "nan", "life.horizon_years = nan"),
         ("--horizon", "1e300", "life.horizon_years"),
         ("--epochs", "0", "life.epochs = 0"),
-        ("--epochs", "2", "life.epochs = 2"),  # fewer than periods
+        ("--periods", "7", "life.epochs = 6"),  # fewer than periods
         ("--guardband", "-0.1", "life.delay_guardband = -0.1"),
         ("--guardband", "nan", "life.delay_guardband = nan"),
         ("--temperature", "80", "life.temperature_kelvin = 80"),

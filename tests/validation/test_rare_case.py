@@ -147,6 +147,7 @@ def test_possible_deaths_of_delay_are_warned_of(environment, vdd_volts, warned):
 def test_kernels_that_hardly_run_are_warned_of():
     mix = {"BlackScholes": 1e-6, "MatrixTranspose": 1}
     workload = {"kernels": list(mix), "mix": mix, "periods": 2, "generations": 2}
+    workload["schedule"] = "sequential"
     result = failure_probability(spec_of(workload=workload), 0.0, 50, engine=engine())
     (about_kernels,) = (warning for warning in result.warnings if "slices drawn run" in warning)
     assert "0 of the slices drawn run BlackScholes" in about_kernels

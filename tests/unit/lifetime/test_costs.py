@@ -229,7 +229,8 @@ def test_power_of_a_sweep(technology, kernels):
     for case, name in enumerate(names):
         technique = TECHNIQUES.get(name, CONVENTIONAL)
         of_kernel = np.array([power(trace, technique, clean, node, 1.0)[0][0] for trace in kernels])
-        expected = of_kernel[arrays["workload"]].mean(axis=1)
+        of_mixes = of_kernel[arrays["mix_kernel"]] * arrays["mix_share"]
+        expected = of_mixes.sum(axis=2).mean(axis=1)
         assert arrays["power_mw"][case] == pytest.approx(expected, rel=1e-12)
     assert not arrays["slowdown"][0].any()
     assert not arrays["energy_saving"][0].any()

@@ -299,7 +299,8 @@ def shares(kernels):
 
 
 def test_uniform_is_what_sweeps_have_always_drawn():
-    plain = small_spec()
+    workload = {"kernels": list(SMALL_KERNELS), "schedule": "sequential", "periods": 3}
+    plain = small_spec(workload=workload)
     assert plain.workload.mix == "uniform"
     drawn_before = [
         stream(5, "workload", instance).integers(3, size=3).tolist() for instance in range(9)
@@ -367,7 +368,7 @@ def test_what_is_no_mix(mix, words):
 
 def test_weights_and_kernels_name_each_other():
     first, second, third = SMALL_KERNELS
-    kernels = {"kernels": [first, second], "periods": 1}
+    kernels = {"kernels": [first, second], "schedule": "sequential", "periods": 1}
     for mix, words in [
         ({first: 1, second: 1, third: 1}, f"'{third}' is no kernel of this sweep"),
         ({first: 1}, f"no weight for '{second}'"),
@@ -380,7 +381,7 @@ def test_weights_and_kernels_name_each_other():
             small_sweep(workload={**kernels, **twice, "mix": mix})
     weighted = small_spec(workload={**kernels, "mix": {first: 9, second: 1}})
     assert shares(kernels_of_periods(weighted, MANY))[0] == pytest.approx(0.9, abs=0.02)
-    assert SweepSpec.from_mapping({}).workload.mix == "uniform"
+    assert SweepSpec.from_mapping({}).workload.mix == "dirichlet(1.0)"
 
 
 def test_periods_of_some_years():

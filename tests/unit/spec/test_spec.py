@@ -42,7 +42,7 @@ FIELDS = {
         (0.45, [0], [-0.4], [2.001], [NAN], [INFINITE], ["0.4"], [0.4, 0.4], [True], [[0.4]], {}),
     ),
     "workload.kernels": (["DCT", "a/file.h5"], ("DCT", [""], [1], {}, 5)),
-    "workload.schedule": ("interleaved", ("", "turns", "Sequential", 1, [], {}, True)),
+    "workload.schedule": ("sequential", ("", "turns", "Sequential", 1, [], {}, True)),
     "workload.mix_size": (2, (0, -1, 101, 2.0, *NO_NUMBERS)),
     "workload.periods": (2, (0, -1, 1001, 2.0, *NO_NUMBERS)),
     "workload.mix": ("dirichlet(0.5)", ("", "two", "dirichlet(0)", 1, True, [], {}, {"DCT": 0})),
@@ -158,7 +158,7 @@ def nested(key, value):
     return {part: {name: value}} if part else {name: value}
 
 
-OTHER_DEFAULTS = {"workload.schedule": {"workload.periods": 1, "workload.mix": "dirichlet(1.0)"}}
+OTHER_DEFAULTS = {"workload.schedule": {"workload.periods": 5, "workload.mix": "uniform"}}
 """Other values that a value brings along."""
 
 
@@ -460,7 +460,7 @@ FLAGS = {
     "--scenario": ("scenarios", "dispersed", ["dispersed"]),
     "--vdd": ("vdd_volts", "0.44", [0.44]),
     "--kernel": ("workload.kernels", "Reduction", ["Reduction"]),
-    "--schedule": ("workload.schedule", "sequential", "sequential"),
+    "--schedule": ("workload.schedule", "interleaved", "interleaved"),
     "--mix-size": ("workload.mix_size", "4", 4),
     "--periods": ("workload.periods", "3", 3),
     "--mix": ("workload.mix", "one", "one"),

@@ -35,7 +35,7 @@ def test_the_shipped_ranges_hold_what_a_sweep_has(scenario):
     if scenario == "dispersed":  # without a systematic part, half of it is no range
         del entries["sigma_systematic"]
     for parameter in chosen(given, entries):
-        assert parameter.status in {"printed", "reconstructed", "assumed"}
+        assert parameter.status in {"printed", "reconstructed", "assumed", "numerical"}
         assert parameter.source
         assert parameter.nominal == value_of(given, parameter.key)
         if isinstance(parameter, Parameter):
