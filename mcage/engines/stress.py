@@ -30,7 +30,7 @@ class Turns:
     Attributes
     ----------
     kernel : int64[n, turns]
-        Numbers of the kernels.
+        Numbers of the kernels of each instance, in rising order.
     weight : float64[n, turns]
         Share of each in the busy time; those of an instance sum to 1.
     """
@@ -51,9 +51,8 @@ class Turns:
         """These turns, with those of selected instances, int64[m], replaced by no fewer of each."""
         if len(which) == len(self.kernel):
             return turns
-        shape = len(self.kernel), len(turns)
-        kernel, weight = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        kernel[:, : len(self)], weight[:, : len(self)] = self.kernel, self.weight
+        more = (0, 0), (0, len(turns) - len(self))
+        kernel, weight = np.pad(self.kernel, more, mode="edge"), np.pad(self.weight, more)
         kernel[which], weight[which] = turns.kernel, turns.weight
         return Turns(kernel, weight)
 

@@ -17,7 +17,7 @@ from mcage.plain_text import shortened
 from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
-from mcage.spec.epochs import epoch_edges, with_periods, with_schedule
+from mcage.spec.epochs import epoch_edges, with_epochs, with_periods, with_schedule
 from mcage.spec.keys import Option, UsedIf, unused_key
 from mcage.spec.presets import with_preset
 from mcage.spec.sections import (
@@ -147,7 +147,8 @@ class SweepSpec(StudySpec):
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with a preset and `workload.period_years` resolved, and tables read."""
         fields = with_table(fields, "costs.tables", read_costs)
-        return with_schedule(with_preset(with_periods(with_table(fields, "draws", read_draws))))
+        fields = with_periods(with_table(fields, "draws", read_draws))
+        return with_epochs(with_schedule(with_preset(fields)))
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod

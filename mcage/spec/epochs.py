@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.plain_text import shortened
-from mcage.spec.sections import MOST_PERIODS, Life
+from mcage.spec.sections import DEFAULT_EPOCHS, MOST_PERIODS, Life
 
 OF_SEQUENTIAL = {"periods": 5, "mix": "uniform"}
 """Defaults of a sequential workload: one kernel after the other."""
@@ -27,6 +27,15 @@ def with_schedule(fields: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(workload, dict) or workload.get("schedule") != "sequential":
         return fields
     return fields | {"workload": OF_SEQUENTIAL | workload}
+
+
+def with_epochs(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fill in an epoch more than there are periods, where those would outnumber the default."""
+    workload, life = fields.get("workload"), fields.get("life", {})
+    periods = workload.get("periods") if isinstance(workload, dict) else None
+    if not isinstance(periods, int) or not isinstance(life, dict) or "epochs" in life:
+        return fields
+    return fields | {"life": life | {"epochs": min(MOST_PERIODS, max(DEFAULT_EPOCHS, periods + 1))}}
 
 
 def with_periods(fields: dict[str, Any]) -> dict[str, Any]:

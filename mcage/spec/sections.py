@@ -48,6 +48,9 @@ LEAST_SPREAD_MV = 0.05
 MOST_PBTI = 10.0
 """Largest ratio of the shifts of pull-down transistors to those of a PMOS."""
 
+DEFAULT_EPOCHS = 4
+"""Epochs of a life whose workload has few periods; results/convergence.md has their error."""
+
 MOST_PERIODS = 1000
 """Largest number of periods of a life."""
 
@@ -209,7 +212,7 @@ class Life(Section):
 
     horizon_years: Annotated[float, Field(ge=0.001, le=100), Option("--horizon YEARS")] = 10.0
     """Simulated time in years."""
-    epochs: Annotated[int, Field(ge=1, le=1000), Option("--epochs N")] = 6
+    epochs: Annotated[int, Field(ge=1, le=1000), Option("--epochs N")] = DEFAULT_EPOCHS
     """Number of epochs, in each of which the fault map is fixed."""
     delay_guardband: Annotated[float, Field(gt=0, le=100), Option("--guardband FRACTION")] = (
         PAPER_GUARDBAND

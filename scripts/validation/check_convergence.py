@@ -25,7 +25,7 @@ from shared duty cycles."""
 
 VARIANTS = {
     "default": {},
-    **{f"{epochs} epochs": {"life": {"epochs": epochs}} for epochs in (5, 10, 20, 40, 60)},
+    **{f"{epochs} epochs": {"life": {"epochs": epochs}} for epochs in (2, 3, 6, 12, 40)},
     "excerpts of 12 windows a slot": {"workload": {"generations": 12}},
     "excerpts of 8 windows a slot": {"workload": {"generations": 8}},
     "excerpts of 4 windows a slot": {"workload": {"generations": 4}},

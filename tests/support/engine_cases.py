@@ -260,7 +260,7 @@ def live(engine, duties, seed):
 def mixes(rng, kernels, instances):
     """Up to three kernels in turn for each instance; the last of the first has no share of time."""
     number = min(3, kernels)
-    kernel = np.stack([rng.permutation(kernels)[:number] for _ in range(instances)])
+    kernel = np.stack([np.sort(rng.permutation(kernels)[:number]) for _ in range(instances)])
     share = rng.dirichlet(np.ones(number), instances)
     if number > 1:
         share[0] = [*share[0, :-2], share[0, -2:].sum(), 0.0]

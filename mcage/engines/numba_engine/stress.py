@@ -5,7 +5,7 @@ held '0' or '1' at most. The most stressed cell is looked for where these bounds
 tracked cells are summed up for themselves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -69,7 +69,6 @@ from mcage.engines.stress import (
     StressAccumulator,
     TrackedCells,
     Turns,
-    by_kernel,
 )
 from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 
@@ -190,7 +189,7 @@ class Batch(NamedTuple):
         Instances.
     fault_maps : uint8[n, entries]
         Fault map of each; those beyond the instances are placed, and nothing else.
-    begins : bool
+    begins : bool[m]
         Whether this is the first of several turns.
     """
 
@@ -198,7 +197,7 @@ class Batch(NamedTuple):
     scale: Floats
     instances: Integers
     fault_maps: Bytes
-    begins: bool
+    begins: Booleans
 
 
 def count(
@@ -213,7 +212,7 @@ def count(
     place_and_bound(
         narrow,
         owners_of(residencies),
-        Batch(kernel, np.zeros(0), nobody, fault_maps, False),
+        Batch(kernel, np.zeros(0), nobody, fault_maps, np.zeros(0, np.bool_)),
         new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
         PlacementWorkspace(homes, nobody, counters, homes.home[None, :0], np.zeros(0, np.bool_)),
@@ -276,7 +275,7 @@ def place_and_bound(
             bound_homes(residencies, kernel, homes, views.at_most)
         else:
             bound_occupants(residencies, kernel, homes.arrivals, views)
-        if batch.begins:
+        if batch.begins[place]:
             keep_bounds(cells, instance)
         raise_bounds(cells, instance, views.at_most, scale)
 
@@ -298,6 +297,19 @@ def _log(
 
 _EPOCHS, _EXPECTED = 8, 5
 """Epochs of an instance for which there is space at first, and for the occupants of how many."""
+
+
+def _kernel_after_kernel(kernel: Integers) -> Iterator[tuple[int, Integers, Integers]]:
+    """Kernels, int64[n, turns], and the instances and turns that run them: int64[m] each.
+
+    What all instances look at stays in the caches. No instance is twice among those of a kernel: a
+    further turn of the same kernel comes after that.
+    """
+    for number in np.unique(kernel).tolist():
+        runs = kernel == number
+        copy = runs.cumsum(axis=1)
+        for copies in range(1, int(copy.max()) + 1):
+            yield number, *np.nonzero(runs & (copy == copies))
 
 
 class FaultFreeStress(StressAccumulator):
@@ -410,27 +422,26 @@ class NumbaStress(FaultFreeStress):
     ) -> None:
         self._turns = max(self._turns, len(turns))
         workspace = self.workspaces.take()
-        for turn, (kernel, weight) in enumerate(turns.one_by_one()):
-            scale = seconds * weight / self._periods[kernel]
-            begins = turn == 0 and len(turns) > 1
-            self._run_turn(Batch(0, scale, instances, fault_maps, begins), kernel, workspace)
+        periods, begun = self._periods, np.full(len(instances), len(turns) == 1)
+        for kernel, which, turn in _kernel_after_kernel(turns.kernel):
+            scale = seconds * turns.weight[which, turn] / periods[kernel]
+            ran = scale, instances[which], fault_maps[which], ~begun[which]
+            self._run_turns(Batch(kernel, *ran), workspace)
+            begun[which] = True
         self.workspaces.give_back(workspace)
 
-    def _run_turn(self, batch: Batch, kernel: Integers, workspace: Workspace) -> None:
-        """Add a turn of instances that run a kernel each: int64[m]."""
+    def _run_turns(self, batch: Batch, workspace: Workspace) -> None:
+        """Add a turn of instances that run the same kernel."""
         instances = batch.instances
-        occupants = int(self._residencies_of_kernel[kernel].sum())
+        occupants = len(instances) * int(self._residencies_of_kernel[batch.kernel])
         occupants *= len(self._residencies.selector_starts)
         epochs = int(self._epoch_log.epochs[instances].max()) + 1
         self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
-        # Kernel after kernel: what all instances look at stays in the caches.
-        for number, runs_it in by_kernel(kernel):
-            of_kernel = np.flatnonzero(runs_it)
-            for begin in range(0, len(of_kernel), SIDE_BY_SIDE):
-                which = of_kernel[begin : begin + SIDE_BY_SIDE]
-                of_batch = batch.scale[which], instances[which], batch.fault_maps[which]
-                for step in self.steps(Batch(number, *of_batch, batch.begins), workspace):
-                    step()
+        for begin in range(0, len(instances), SIDE_BY_SIDE):
+            part = slice(begin, begin + SIDE_BY_SIDE)
+            of_part = batch.scale[part], instances[part], batch.fault_maps[part]
+            for step in self.steps(Batch(batch.kernel, *of_part, batch.begins[part]), workspace):
+                step()
 
     def steps(self, batch: Batch, workspace: Workspace) -> list[Callable[[], None]]:
         """Return what adds an epoch to instances that run the same kernel, step by step.
@@ -462,7 +473,11 @@ class NumbaStress(FaultFreeStress):
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
         workspace = self.workspaces.take()
         search = self._search(workspace)._replace(longest=np.zeros_like(self.longest))
-        backs = seconds[:, None] * turns.weight / self._periods[turns.kernel]
+        order = np.argsort(turns.kernel, axis=1, kind="stable")  # the order in which they were run
+        kernel, weight = (
+            np.take_along_axis(of, order, axis=1) for of in (turns.kernel, turns.weight)
+        )
+        backs = seconds[:, None] * weight / self._periods[kernel]
         look(search, instances, backs, ALONE)
         self.workspaces.give_back(workspace)
         return search.longest[:, instances]

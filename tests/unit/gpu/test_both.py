@@ -323,7 +323,7 @@ def test_a_slice_of_a_busier_and_hotter_sm_shifts_further(study):
     gpus = np.arange(1)
     fates = study.register_files.fates(gpus, np.full((16, 1), 0.3), {"p": level})
     for name, technique, slices in fates:
-        assert (name, slices.dvth_volts.shape) == ("p", (1, 16, 2, 6)), technique
+        assert (name, slices.dvth_volts.shape) == ("p", (1, 16, 2, 4)), technique
         shift = slices.dvth_volts[0, :, :, -1]
         ordinary = np.delete(shift, [3, 7], axis=0)
         assert np.ptp(ordinary) == 0

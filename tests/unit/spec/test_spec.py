@@ -158,7 +158,9 @@ def nested(key, value):
     return {part: {name: value}} if part else {name: value}
 
 
-OTHER_DEFAULTS = {"workload.schedule": {"workload.periods": 5, "workload.mix": "uniform"}}
+OTHER_DEFAULTS = {
+    "workload.schedule": {"workload.periods": 5, "workload.mix": "uniform", "life.epochs": 6},
+}
 """Other values that a value brings along."""
 
 
