@@ -152,7 +152,6 @@ def test_values_that_contradict_each_other(here, command):
             ["--rel-ci", "0.1", "--slices-per-chip", "4", "--sigma-die", "0.01"],
             "stopping.rel_ci = 0.1: 4 slices share each die, and dies differ",
         ),
-        (["--periods", "7", "--epochs", "6"], "life.epochs = 6 must be at least"),
         (["--vmin-coefficient", "10", "--scenario", "clustered"], "the model speaks about"),
     ]:
         assert_refused(command, here, [*SMALL, *arguments], word)
