@@ -102,10 +102,10 @@ def simulate_lifetimes(
         As `LifeConditions.additive_shift`.
     """
     with engine.working():
-        return _Simulation(conditions, engine, fault_free, batch).run()
+        return BatchOfLives(conditions, engine, fault_free, batch).run()
 
 
-class _Simulation:
+class BatchOfLives:
     """State of a batch while it lives; index [instance] throughout.
 
     An instance that ends in the midst of an epoch is left as it was at the start of that epoch, its
