@@ -60,6 +60,7 @@ for command in (
     show.compare,
     show.report,
     replay.replay,
+    studies.vmin,
     studies.rare,
     studies.sensitivity,
     studies.reproduce,

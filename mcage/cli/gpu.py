@@ -1,7 +1,7 @@
 """``mcage gpu``: studies of whole GPUs."""
 
 import json as json_module
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcage.cli.commands import add_command
-from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, run_study
+from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, show_or_run
 from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
-    from mcage.campaign.study import Study
     from mcage.gpu.both.spec import BothSpec
     from mcage.gpu.gating.spec import GatingSpec
     from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
@@ -57,7 +56,7 @@ def both(
     if nominal is not None:
         _print_nominal_levels(nominal, spec, json)
         return
-    _show_or_run(partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
+    show_or_run(partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
 
 
 def gating(
@@ -83,7 +82,7 @@ def gating(
     if nominal is not None:
         _print_nominal(nominal, spec, json)
         return
-    _show_or_run(partial(study_of_spec, spec), run, json, show_spec)
+    show_or_run(partial(study_of_spec, spec), run, json, show_spec)
 
 
 def heterogeneity(
@@ -119,23 +118,7 @@ def heterogeneity(
     if nominal is not None or benchmarks:
         _print_points(nominal, benchmarks, spec, json)
         return
-    _show_or_run(partial(study_of_spec, spec), run, json, show_spec)
-
-
-def _show_or_run(
-    make: "Callable[[], Study]",
-    run: RunOptions,
-    json: bool,
-    show_spec: bool,
-    uses_devices: bool = False,
-) -> None:
-    """Print the spec of a study, once it is checked, or run the study and print its table."""
-    from mcage.plain_text import visible_lines
-
-    if show_spec:
-        typer.echo(visible_lines(make().header.spec_toml), nl=False)
-        return
-    run_study(make, run, json, uses_devices)
+    show_or_run(partial(study_of_spec, spec), run, json, show_spec)
 
 
 def _print_nominal_levels(path: Path, spec: "BothSpec", json: bool) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from mcage.cli.commands import RUN
 from mcage.errors import UserError
-from mcage.plain_text import visible
+from mcage.plain_text import visible, visible_lines
 
 if TYPE_CHECKING:
     from mcage.campaign.executors import Executor
@@ -252,6 +252,20 @@ def run_study(
         typer.echo(visible(str(path)))
     if header.stopped:
         typer.echo(visible(header.stopped), err=json)
+
+
+def show_or_run(
+    make: "Callable[[], Study]",
+    run: RunOptions,
+    json: bool,
+    show_spec: bool,
+    uses_devices: bool = False,
+) -> None:
+    """Print the spec of a study, once it is checked, or run the study and print its table."""
+    if show_spec:
+        typer.echo(visible_lines(make().header.spec_toml), nl=False)
+        return
+    run_study(make, run, json, uses_devices)
 
 
 def visible_devices() -> tuple[int, ...]:

@@ -3,13 +3,22 @@
 import json as json_module
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from mcage.cli.commands import RUN
-from mcage.cli.run_options import Engine, Json, ProgressKind, Release
+from mcage.cli.run_options import (
+    Engine,
+    Json,
+    ProgressKind,
+    Release,
+    RunOptions,
+    ShowSpec,
+    show_or_run,
+)
 from mcage.cli.spec_options import CASE, ONE_CASE, SpecArguments, SpecOptions
 from mcage.plain_text import visible
 
@@ -107,6 +116,29 @@ def _print_words(estimate: "RareEstimate", age_years: float) -> None:
 
 def _with_bounds(estimate: "Estimate", unit: str) -> str:
     return f"{estimate.value:.3g} {unit} ({estimate.lower:.3g} ... {estimate.upper:.3g})"
+
+
+# ``mcage vmin``: the lowest Vdd at which slices work, when new and aged.
+
+
+def vmin(
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions("vmin", kind="mcage.studies.vmin.study:VminSpec", example="vmin.share=0.99"),
+    ],
+    run: RunOptions,
+    engine: Engine = "auto",
+    json: Json = False,
+    show_spec: ShowSpec = False,
+) -> None:
+    """Find the lowest Vdd at which slices run their kernels under each technique, new and aged.
+
+    The same command again continues a study that was stopped.
+    """
+    from mcage.studies.vmin.study import study_of_spec
+
+    make = partial(study_of_spec, arguments.spec(), engine)
+    show_or_run(make, run, json, show_spec, uses_devices=True)
 
 
 # ``mcage sensitivity``: which assumption matters.

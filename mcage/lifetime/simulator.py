@@ -167,6 +167,7 @@ class BatchOfLives:
         return StepwiseDegradation(self.conditions.history(batch.constants), *given)
 
     def run(self) -> outcomes.LifeOutcomes:
+        """Let all instances live until their ends, or the horizon."""
         edges = [years * SECONDS_PER_YEAR for years in self.conditions.epoch_edges_years]
         running = np.arange(len(self.epoch))
         for epoch, (start, end) in enumerate(pairwise(edges)):

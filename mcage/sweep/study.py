@@ -169,7 +169,7 @@ class Sweep:
             engine_reason=self._reason,
             device=device_of(plan.engine),
             stopping=stopping_rule(spec),
-            codes=(running_code(_plug_ins(spec)),),
+            codes=(running_code(plug_ins(spec)),),
         )
 
     @property
@@ -262,7 +262,7 @@ def _names(cases: Sequence[PlannedCase]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _plug_ins(spec: SweepSpec) -> set[str]:
+def plug_ins(spec: SweepSpec) -> set[str]:
     """Modules with user-defined techniques and models that a sweep names as module:NAME."""
     names = (*spec.techniques, spec.aging.model, str(spec.aging.pbti))
     return plugin_modules(name for name in names if name not in TECHNIQUES)
