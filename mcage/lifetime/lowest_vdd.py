@@ -29,6 +29,11 @@ FIRST_GROWTH = 0.6
 """Part of the largest growth of Vmin by which that of slices is first taken to grow."""
 
 
+CLOSE_VOLTS, MOST_PASSES = 5e-4, 4
+"""Change of Vmin at the last age with which a slice has been used at the right Vdd, and passes of
+aging after which it is taken as it is."""
+
+
 @dataclass(frozen=True, eq=False)
 class VminOutcomes:
     """Vmin of n slices at ages.
@@ -78,14 +83,26 @@ def vmin_at_ages(
         As `LifeConditions.additive_shift`.
     """
     points, given = conditions.environment, (conditions, engine, fault_free, batch, lowest_volts)
-    used_at = np.full(len(batch), points.lowest_vdd_volts)
+    used_at, which = np.full(len(batch), points.lowest_vdd_volts), np.arange(len(batch))
     with engine.working():
-        if lowers_vdd:
-            largest_growth = points.lowest_vdd_volts - conditions.floor_volts
-            used_at = _Aging(*given).when_new() + FIRST_GROWTH * largest_growth
-            if fault_free.redirects or fault_free.packs:
-                used_at = _Aging(*given).of_ages(ages_years[-1:], used_at).vmin_volts[:, 0]
-        return _Aging(*given).of_ages(ages_years, used_at)
+        outcomes = _Aging(*given)
+        if not (lowers_vdd and (fault_free.redirects or fault_free.packs)):
+            return outcomes.of_ages(ages_years, used_at, which)
+        growth = FIRST_GROWTH * (points.lowest_vdd_volts - conditions.floor_volts)
+        expected = outcomes.when_new() + growth
+        used_at = outcomes.of_ages(ages_years[-1:], expected, which).vmin_volts[:, 0]
+        result = VminOutcomes(np.empty((len(batch), len(ages_years))), np.empty(len(batch)))
+        for _ in range(MOST_PASSES):
+            passed = _Aging(*given).of_ages(ages_years, used_at[which], which)
+            result.vmin_volts[which] = passed.vmin_volts
+            result.delay_seconds[which] = passed.delay_seconds
+            needed = passed.vmin_volts[:, -1]
+            moved = ~(np.abs(needed - used_at[which]) <= CLOSE_VOLTS) & np.isfinite(needed)
+            used_at[which] = needed
+            which = which[moved]
+            if not len(which):
+                break
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +122,13 @@ class _WeakCells:
     cells: TailCells
     vmin_volts: NDArray[np.float64]
     spread_blocks: bool
+
+    def of(self, which: NDArray[np.int64]) -> "_WeakCells":
+        """Those of selected slices, in rising order."""
+        chosen = np.zeros(self.cells.instances, dtype=bool)
+        chosen[which] = True
+        places = np.flatnonzero(chosen[self.cells.instance])
+        return replace(self, cells=self.cells.at(places, which), vmin_volts=self.vmin_volts[places])
 
     def maps(self, vdd_volts: NDArray[np.float64]) -> NDArray[np.uint8]:
         """Fault maps at a Vdd of each slice: float64[n] to uint8[n, entries]."""
@@ -130,39 +154,45 @@ class _Aging(BatchOfLives):
         self.largest_vmin: NDArray[np.float64] = np.maximum.reduce(self.vmin_volts)
 
     def when_new(self) -> NDArray[np.float64]:
-        """Vmin of new slices: float64[n]."""
-        weak = self._weak(self.largest_vmin)
-        return self._lowest(weak, self.batch.workload[0], self.lowest_volts)
+        """Vmin of slices that run all turns of their lives when they are new: float64[n]."""
+        everyone = np.arange(len(self.batch))
+        weak, lowest, workload = self._weak(everyone), self.lowest_volts, self.batch.workload
+        for epoch, turns in enumerate(workload):
+            if epoch == 0 or self._changes_after(epoch - 1):
+                lowest = self._lowest(weak, everyone, turns, lowest)
+        return lowest
 
-    def of_ages(self, ages_years: Sequence[float], used_at: NDArray[np.float64]) -> VminOutcomes:
-        """Vmin at ages of slices that are used at a low Vdd of each: float64[n]."""
-        everyone, ages = np.arange(len(self.batch)), SECONDS_PER_YEAR * np.asarray(ages_years)
-        vmin = np.repeat(self.lowest_volts[:, None], len(ages), axis=1)
-        delay_seconds = np.full(len(everyone), np.inf)
-        lowest, weak = self.lowest_volts, self._weak(self.largest_vmin)
+    def of_ages(
+        self, ages_years: Sequence[float], used_at: NDArray[np.float64], which: NDArray[np.int64]
+    ) -> VminOutcomes:
+        """Vmin at ages of m slices that are used at a low Vdd of each: float64[m], int64[m]."""
+        ages = SECONDS_PER_YEAR * np.asarray(ages_years)
+        lowest, weak = self.lowest_volts[which], self._weak(which)
+        vmin = np.repeat(lowest[:, None], len(ages), axis=1)
+        delay_seconds = np.full(len(which), np.inf)
         workload, edges = self.batch.workload, self.conditions.epoch_edges_years
         for epoch, (start, end) in enumerate(pairwise(SECONDS_PER_YEAR * np.asarray(edges))):
-            turns, maps = workload[epoch], weak.maps(used_at)
+            turns, maps = workload[epoch].of(which), weak.maps(used_at)
             if self.learnt:
-                self.learnt.begin(everyone, turns, maps)
+                self.learnt.begin(which, turns, maps)
             if epoch == 0 and ages[0] == 0:
-                vmin[:, 0] = self._lowest(weak, turns, lowest)
+                vmin[:, 0] = self._lowest(weak, which, turns, lowest)
             if start >= ages[-1]:
                 break
-            self.degradation.add(everyone, turns, maps, float(start), float(end))
-            late = self.delay_end.exceeded(self.degradation, everyone) & np.isinf(delay_seconds)
-            which = np.flatnonzero(late)
-            delay_seconds[which] = self.delay_end.reaching(self.degradation, which)
-            places, cells = self.degradation.failing(everyone, self._failing_at_lowest)
+            self.degradation.add(which, turns, maps, float(start), float(end))
+            late = self.delay_end.exceeded(self.degradation, which) & np.isinf(delay_seconds)
+            delay_seconds[late] = self.delay_end.reaching(self.degradation, which[late])
+            places, cells = self.degradation.failing(which, self._failing_at_lowest)
+            before = self.largest_vmin
             for number in np.flatnonzero((start < ages) & (ages <= end)):
-                grown = self._grown(places, cells, ages[number])
-                vmin[:, number] = self._lowest(self._weak(grown), turns, lowest)
-            self.largest_vmin = self._grown(places, cells, end)
-            weak = self._weak(self.largest_vmin)
+                self.largest_vmin = self._grown(before, places, cells, ages[number])
+                vmin[:, number] = self._lowest(self._weak(which), which, turns, lowest)
+            self.largest_vmin = self._grown(before, places, cells, end)
+            weak = self._weak(which)
             if self._changes_after(epoch):  # those that were dead by then stay dead
-                lowest = self._lowest(weak, turns, lowest)
+                lowest = self._lowest(weak, which, turns, lowest)
             if self.learnt:
-                self.learnt.advance(everyone, turns, maps)
+                self.learnt.advance(which, turns, maps)
         return VminOutcomes(np.maximum.accumulate(vmin, axis=1), delay_seconds)
 
     @property
@@ -170,24 +200,29 @@ class _Aging(BatchOfLives):
         return replace(self.failure, lowest_vdd_volts=float(self.lowest_volts[0]))
 
     def _grown(
-        self, places: NDArray[np.int64], cells: CellDegradation, moment: float
+        self,
+        before: NDArray[np.float64],
+        places: NDArray[np.int64],
+        cells: CellDegradation,
+        moment: float,
     ) -> NDArray[np.float64]:
-        """Largest Vmin so far of all cells of the tail at a moment of the latest epoch: float64[m].
+        """Largest Vmin of the tail at a moment of the latest epoch, by that before: float64[k].
 
-        Those at other places work at every Vdd that is tried, unless they were faulty before.
+        Cells at other places work at every Vdd that is tried, unless they were faulty before.
         """
-        grown: NDArray[np.float64] = self.largest_vmin.copy()
+        grown = before.copy()
         shifts = cells.of_cells(np.full(len(places), moment))
         coefficient = self.failure.of(self.tail.instance[places]).vmin_coefficient
         for start, shift in zip(self.vmin_volts[:, places], shifts, strict=True):
             grown[places] = np.maximum(grown[places], aged_vmin(start, shift, coefficient))
         return grown
 
-    def _weak(self, vmin_volts: NDArray[np.float64]) -> _WeakCells:
-        """Cells of the tail that do not work at every Vdd that is tried, by the Vmin of all."""
-        places = np.flatnonzero(vmin_volts > self.lowest_volts[0])
+    def _weak(self, which: NDArray[np.int64]) -> _WeakCells:
+        """Cells of selected slices that do not work at every Vdd that is tried."""
+        places = np.flatnonzero(self.largest_vmin > self.lowest_volts[0])
         cells = self.tail.at(places, np.arange(len(self.batch)))
-        return _WeakCells(cells, vmin_volts[places], self.conditions.spread_blocks)
+        vmin_volts, spread = self.largest_vmin[places], self.conditions.spread_blocks
+        return _WeakCells(cells, vmin_volts, spread).of(which)
 
     def _changes_after(self, epoch: int) -> bool:
         """Whether some slice runs other kernels in the next epoch."""
@@ -195,24 +230,28 @@ class _Aging(BatchOfLives):
         return any((turns.kernel != here.kernel).any() for turns in following)
 
     def _lowest(
-        self, weak: _WeakCells, turns: Turns, at_least: NDArray[np.float64]
+        self,
+        weak: _WeakCells,
+        which: NDArray[np.int64],
+        turns: Turns,
+        at_least: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Lowest Vdd, at least so high, at which each slice runs its turns: float64[n]."""
+        """Lowest Vdd, at least so high, at which each slice runs its turns: float64[m]."""
         volts, instance = weak.vmin_volts, weak.cells.instance
         # Nothing changes but at the Vmins of its cells, rising here.
         rising = volts[np.lexsort((volts, instance))]
         first, end = weak.cells.offsets[:-1], weak.cells.offsets[1:]
         below = first + np.bincount(instance[volts <= at_least[instance]], minlength=len(first)) - 1
         above = end - 1
-        result = np.where(self._runs(weak, turns, at_least), at_least, np.inf)
+        result = np.where(self._runs(weak, which, turns, at_least), at_least, np.inf)
         sought = np.isinf(result) & (above > below)
         top = np.where(sought, rising[np.where(sought, above, 0)], np.inf)
-        sought &= self._runs(weak, turns, top)
+        sought &= self._runs(weak, which, turns, top)
         result[sought] = top[sought]
         while (between := sought & (above - below > 1)).any():
             middle = (below + above) // 2
             tried = np.where(between, rising[np.where(between, middle, 0)], np.inf)
-            runs = self._runs(weak, turns, tried)
+            runs = self._runs(weak, which, turns, tried)
             result = np.where(between & runs, tried, result)
             above, below = (
                 np.where(between & runs, middle, above),
@@ -221,9 +260,12 @@ class _Aging(BatchOfLives):
         return result
 
     def _runs(
-        self, weak: _WeakCells, turns: Turns, vdd_volts: NDArray[np.float64]
+        self,
+        weak: _WeakCells,
+        which: NDArray[np.int64],
+        turns: Turns,
+        vdd_volts: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
-        """Whether slices run all their turns at a Vdd of each: float64[n] to bool[n]."""
-        everyone, maps = np.arange(len(vdd_volts)), weak.maps(vdd_volts)
-        runs: NDArray[np.bool_] = self.feasibility.replay(everyone, turns.kernel, maps).feasible
-        return runs
+        """Whether slices run all their turns at a Vdd of each: float64[m] to bool[m]."""
+        replays = self.feasibility.replay(which, turns.kernel, weak.maps(vdd_volts))
+        return replays.feasible

@@ -30,38 +30,54 @@ SHARES = (0.5, 0.99)
 
 
 @dataclass(frozen=True)
-class VminSummary:
+class VminAtAge:
     """Vmin of the slices of a case at an age.
+
+    Parameters
+    ----------
+    age_years : float
+        Age.
+    median, most, of_target : Estimate
+        Vdd at which half of the slices work, 99 %, and the share of the target, in volts; infinite
+        where there is none, NaN for a bound that so few slices cannot give.
+    drift_mv : Estimate
+        What the Vmin of a slice has grown since the first age, mean in mV.
+    gain_mv : Estimate
+        How far Vmin lies below that of the same slice in the first case, mean in mV.
+    """
+
+    age_years: float
+    median: estimates.Estimate
+    most: estimates.Estimate
+    of_target: estimates.Estimate
+    drift_mv: estimates.Estimate
+    gain_mv: estimates.Estimate
+
+
+@dataclass(frozen=True)
+class VminSummary:
+    """Vmin of the slices of a case.
 
     Parameters
     ----------
     case, technique : str
         Which.
-    age_years : float
-        Age.
     instances : int
         Slices.
     lowest_volts : float
-        Lowest Vdd that was tried.
+        Lowest Vdd that was tried; drift and gain are those of slices that need more.
     target : float
         Share of the slices that are to work.
-    median, most, of_target : Estimate
-        Vdd at which half of the slices work, 99 %, and the share of the target, in volts; infinite
-        where there is none, NaN for a bound that so few slices cannot give.
-    drift_mv : Estimate
-        What the Vmin of a slice has grown since it was new, mean in mV.
+    ages : tuple of VminAtAge
+        Each age.
     """
 
     case: str
     technique: str
-    age_years: float
     instances: int
     lowest_volts: float
     target: float
-    median: estimates.Estimate
-    most: estimates.Estimate
-    of_target: estimates.Estimate
-    drift_mv: estimates.Estimate
+    ages: tuple[VminAtAge, ...]
 
 
 def quantile(vmin_volts: estimates.Floats, share: float) -> estimates.Estimate:
@@ -91,66 +107,67 @@ class VminPresentation(Presentation):
             VminSummary(
                 case=str(case),
                 technique=str(techniques[row]),
-                age_years=age,
                 instances=vmin.shape[1],
                 lowest_volts=float(lowest[row]),
                 target=target,
-                median=quantile(vmin[row, :, column], SHARES[0]),
-                most=quantile(vmin[row, :, column], SHARES[1]),
-                of_target=quantile(vmin[row, :, column], target),
-                drift_mv=_drift(vmin[row], column, float(lowest[row])),
+                ages=tuple(
+                    VminAtAge(
+                        age_years=age,
+                        median=quantile(vmin[row, :, column], SHARES[0]),
+                        most=quantile(vmin[row, :, column], SHARES[1]),
+                        of_target=quantile(vmin[row, :, column], target),
+                        drift_mv=_lower(vmin[row, :, 0], vmin[row, :, column], lowest[row]),
+                        gain_mv=_lower(vmin[row, :, column], vmin[0, :, column], lowest[row]),
+                    )
+                    for column, age in enumerate(ages)
+                ),
             )
             for row, case in enumerate(results["case"].values.tolist())
-            for column, age in enumerate(ages)
         ]
 
     def table_of(
         self, summaries: Sequence[VminSummary], files: Sequence[Path] = ()
     ) -> tables.ResultTable:
-        """Table of cases and ages, of several files where their paths are given."""
-        first, lowest = summaries[0], {row.lowest_volts for row in summaries}
-        mean = {row: estimates.plus_minus(row.drift_mv) for row in summaries}
+        """Table of cases, when new and at the last age, of several files where there are paths."""
+        first, lowest = summaries[0], [row.lowest_volts for row in summaries]
+        new, old = first.ages[0].age_years, first.ages[-1].age_years
 
-        def volts(of: estimates.Estimate) -> str:
-            return _volts(of, min(lowest))
+        def column(place: int, key: str, heading: str) -> tables.Column:
+            return tables.estimates(
+                f"{key}_{('new', 'old')[place]}",
+                heading,
+                [getattr(row.ages[-place], key) for row in summaries],
+                lambda of: _volts(of, min(lowest)),
+                primary=True,
+            )
 
+        def of_slices(key: str, heading: str) -> tables.Column:
+            of = [getattr(row.ages[-1], key) for row in summaries]
+            return tables.estimates(key, heading, of, estimates.plus_minus, primary=True)
+
+        target = f"{100 * first.target:.6g} %"
+        columns = [column(0, "median", f"50 %\n{_age(new)}")]
+        if old > new:
+            columns.append(column(1, "median", f"50 %\n{_age(old)}"))
+        columns += [
+            column(1, "most", f"99 %\n{_age(old)}"),
+            column(1, "of_target", f"{target}\n{_age(old)}"),
+        ]
         return tables.ResultTable(
-            title=f"Vmin of {tables.span([row.instances for row in summaries])} slices",
-            caption=f"Vdd in V at which so many of the slices run their kernels, with "
-            f"{estimates.CONFIDENCE:.0%} intervals of order statistics; drift: mean growth since "
-            f"new, of slices that need more than the lowest Vdd tried, {tables.span([*lowest])} V",
+            title=f"Vmin of {tables.span([row.instances for row in summaries])} slices: Vdd in V "
+            "at which so many work",
+            caption=f"{estimates.CONFIDENCE:.0%} intervals, of Vdd by order statistics; drift: "
+            f"mean growth since {_age(new)}; gain: how far Vmin lies below that of the same slice "
+            f"in the first case, {_age(old)}; both of slices that need more than the lowest Vdd "
+            f"tried, "
+            f"{tables.span(lowest)} V",
             columns=(
                 *tables.file_column(files),
-                tables.names("case", "case", [row.case for row in summaries], groups=True),
-                tables.numbers(
-                    "age_years",
-                    "age\n[years]",
-                    [row.age_years for row in summaries],
-                    "{:g}".format,
-                    primary=True,
-                ),
+                tables.names("case", "case", [row.case for row in summaries]),
                 tables.numbers("instances", "", [row.instances for row in summaries]),
-                *(
-                    tables.estimates(
-                        key,
-                        f"{heading}\nwork at [V]",
-                        [getattr(row, key) for row in summaries],
-                        volts,
-                        primary=True,
-                    )
-                    for key, heading in (
-                        ("median", "50 %"),
-                        ("most", "99 %"),
-                        ("of_target", f"{100 * first.target:.6g} %"),
-                    )
-                ),
-                tables.estimates(
-                    "drift_mv",
-                    "drift\n[mV]",
-                    [row.drift_mv for row in summaries],
-                    lambda of: mean[next(row for row in summaries if row.drift_mv is of)],
-                    primary=True,
-                ),
+                *columns,
+                of_slices("drift_mv", "drift\n[mV]"),
+                of_slices("gain_mv", "gain\n[mV]"),
             ),
         )
 
@@ -198,8 +215,7 @@ class VminPresentation(Presentation):
                 above = 100 * (1 - np.arange(1, len(volts) + 1) / len(volts))
                 seen = np.isfinite(volts)
                 curves.append(Curve(name, volts[seen], above[seen], case=case))
-            title = "new" if ages[column] == 0 else f"after {ages[column]:g} years"
-            return CurvePanel(title, tuple(curves))
+            return CurvePanel(_age(ages[column]), tuple(curves))
 
         yield from CurveFigure(
             "vmin-distribution",
@@ -213,18 +229,18 @@ class VminPresentation(Presentation):
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """Summary of a results file in sentences."""
         summaries = self.summarize(results)
-        last = [row for row in summaries if row.age_years == summaries[-1].age_years]
+        old = summaries[0].ages[-1].age_years
         return Words(
             f"The lowest Vdd at which each of {header.holds:,} slices runs its kernels, when new "
-            f"and at ages up to {last[0].age_years:g} years; seed {header.seed}.",
+            f"and at ages up to {old:g} years; seed {header.seed}.",
             tuple(
                 (
                     row.case,
-                    f"half of the slices work for {row.age_years:g} years at "
-                    f"{_volts(row.median, row.lowest_volts)} V, {100 * row.target:.6g} % at "
-                    f"{_volts(row.of_target, row.lowest_volts)} V.",
+                    f"half of the slices work {_age(old)} at "
+                    f"{_volts(row.ages[-1].median, row.lowest_volts)} V, {100 * row.target:.6g} % "
+                    f"at {_volts(row.ages[-1].of_target, row.lowest_volts)} V.",
                 )
-                for row in last
+                for row in summaries
             ),
         )
 
@@ -241,12 +257,18 @@ class VminPresentation(Presentation):
         ]
 
 
-def _drift(vmin: estimates.Floats, column: int, lowest_volts: float) -> estimates.Estimate:
-    """Mean growth since the first age of the slices whose Vmin is known at both, mV."""
-    known = (vmin[:, 0] > lowest_volts) & np.isfinite(vmin[:, column])
+def _lower(
+    vmin: estimates.Floats, other: estimates.Floats, lowest_volts: float
+) -> estimates.Estimate:
+    """How far Vmin lies below another, mean in mV of the slices for which both are known."""
+    known = (vmin > lowest_volts) & (other > lowest_volts)
     if not known.any():
         return estimates.Estimate(math.nan, math.nan, math.nan)
-    return estimates.mean(1e3 * (vmin[known, column] - vmin[known, 0]))
+    return estimates.mean(1e3 * (other[known] - vmin[known]))
+
+
+def _age(years: float) -> str:
+    return "new" if years == 0 else f"after {years:g} years"
 
 
 def _volts(of: estimates.Estimate, lowest_volts: float) -> str:

@@ -30,6 +30,7 @@ from mcage.sweep.batch import batch_by_work, batches
 from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.sweep.study import Halving, plug_ins
 from mcage.variation.fault_models import NewSlices
+from mcage.variation.vmin_tail import check_vdd
 from mcage.version import running_code
 
 BELOW_SCENARIO_VOLTS = 0.03
@@ -171,6 +172,10 @@ class VminStudy:
                     f"vmin: faults.mode = {case.faults.mode!r} knows faults at one Vdd only: "
                     "choose varius"
                 )
+            try:
+                check_vdd(case.faults.scenario, self._lowest_volts(case))
+            except UserError as error:
+                raise UserError(f"vmin.lowest_volts: {error}") from error
             case.faults.sample(spec.seed, np.empty(0, np.int64), self._floor_volts(case))
 
     def _lowest_volts(self, case: PlannedCase) -> float:

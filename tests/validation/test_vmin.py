@@ -1,0 +1,122 @@
+"""Vmin over life says of each slice what sweeps at that Vdd say of it."""
+
+import json
+
+import numpy as np
+import pytest
+from command_line import run_mcage
+
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+from mcage.results.reader import open_results
+from mcage.spec import SweepSpec
+from mcage.studies.vmin.study import VminSpec, VminStudy
+from mcage.sweep.study import Sweep
+
+ENGINE, _ = select_engine("numba")
+DIES = 32
+WORKLOAD = {
+    "kernels": ["MatrixTranspose", "Reduction", "ScanLargeArrays", "BlackScholes"],
+    "generations": 1,
+}
+TECHNIQUES = ("baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar")
+
+
+def vmin_of(**fields):
+    """Vmin of the dies: float64[technique, die, age]."""
+    spec = VminSpec.from_mapping({"instances": DIES, "workload": WORKLOAD} | fields)
+    return VminStudy(spec, ENGINE).compute(0, DIES)["vmin_volts"]
+
+
+def lives_at(vdd_volts, **fields):
+    """Lives of the dies in sweeps: float64[vdd, technique, die]."""
+    spec = SweepSpec.from_mapping(
+        {"instances": DIES, "environments": ["dvfs"], "workload": WORKLOAD}
+        | fields
+        | {"vdd_volts": vdd_volts}
+    )
+    lives = Sweep(spec, ENGINE).compute(0, DIES)["life_years"]
+    return lives.reshape(len(vdd_volts), -1, DIES)
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_a_new_slice_works_from_its_vmin_on(technique):
+    (vmin,) = vmin_of(techniques=[technique], vmin={"ages_years": [0.0, 0.001]})
+    rising = np.sort(vmin[:, 0])
+    tried = sorted({round(float(volts), 4) for volts in rising[[2, DIES // 2, -3]]})
+    lives = lives_at(tried, techniques=[technique])[:, 0]
+    for volts, years in zip(tried, lives, strict=True):
+        assert ((years == 0) == (vmin[:, 0] > volts)).all(), volts
+        assert (years == 0).any()
+        assert (years > 0).any()
+
+
+@pytest.mark.parametrize("schedule", ["interleaved", "sequential"])
+@pytest.mark.parametrize("technique", ["rc+rar", "disable", "rrcd", "rrcd+rc+rar"])
+def test_a_slice_lives_until_the_last_age_from_its_vmin_on(technique, schedule):
+    """But for dies whose Vmin lies within a millivolt, and one in a hundred: see docs/vmin.md."""
+    given = {"techniques": [technique], "workload": WORKLOAD | {"schedule": schedule}}
+    (vmin,) = vmin_of(**given)
+    old = vmin[:, -1]
+    tried = [round(float(volts), 4) for volts in np.quantile(old, (0.2, 0.5, 0.8))]
+    lives = lives_at(tried, **given)[:, 0]
+    for volts, years in zip(tried, lives, strict=True):
+        clear = np.abs(old - volts) > 1e-3
+        assert clear.mean() > 0.7
+        assert ((years < 10) != (old > volts))[clear].sum() <= (technique == "disable"), volts
+
+
+def test_vmin_rises_with_age_and_gating_slows_it():
+    baseline, gated = vmin_of(techniques=["baseline", "rc+rar"])
+    assert (np.diff(baseline, axis=1) > 0).all()
+    assert np.array_equal(baseline[:, 0], gated[:, 0])
+    assert (gated[:, -1] < baseline[:, -1]).mean() > 0.9
+
+
+def test_no_vdd_is_low_enough_once_the_delay_is_too_large():
+    vmin = vmin_of(techniques=["baseline"], life={"delay_guardband": 0.02})[0]
+    assert np.isfinite(vmin[:, 0]).all()
+    assert np.isnan(vmin[:, -1]).all()
+
+
+def test_the_lowest_vdd_that_is_tried_bounds_vmin():
+    low, high = (
+        vmin_of(techniques=["rrcd"], vmin={"lowest_volts": volts})[0] for volts in (0.395, 0.415)
+    )
+    assert high.min() == 0.415
+    assert np.array_equal(np.maximum(low, 0.415)[:, 0], high[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"vmin": {"ages_years": [3, 1]}}, "ages_years = [3.0, 1.0] must rise"),
+        ({"vmin": {"ages_years": [0, 11]}}, "must lie within life.horizon_years = 10"),
+        ({"vmin": {"ages_years": [-1]}}, "vmin.ages_years.0 = -1"),
+        ({"vmin": {"share": 1.0}}, "vmin.share = 1.0"),
+        ({"vmin": {"lowest_volts": 0.2}}, "every entry of a slice would be faulty"),
+        ({"vdd_volts": [0.4]}, "vdd_volts"),
+        ({"faults": {"mode": "table"}}, "faults.mode = 'table' knows faults at one Vdd only"),
+        ({"aging": {"nbti_spread_mv": 2.0}}, "aging.nbti_spread_mv = 2"),
+        ({"aging": {"vmin_model": "margins"}}, "aging.vmin_model = 'margins'"),
+    ],
+)
+def test_what_cannot_be_asked(fields, word):
+    with pytest.raises(UserError) as refused:
+        VminStudy(VminSpec.from_mapping({"workload": WORKLOAD} | fields), ENGINE)
+    assert word in str(refused.value)
+
+
+def test_the_command_writes_a_table_and_a_file(tmp_path):
+    options = [f"--kernel={name}" for name in WORKLOAD["kernels"]]
+    line = ["vmin", *options, "--generations", "1", "--instances", "8", "--age", "0", "--age", "10"]
+    out = tmp_path / "vmin.h5"
+    rows = json.loads(run_mcage(*line, "--out", out, "--json"))
+    with open_results(out) as results:
+        vmin = results["vmin_volts"]
+        assert vmin.dims == ("case", "instance", "age")
+        assert [row["case"] for row in rows] == results["case"].values.tolist()
+        for row, of_case in zip(rows, vmin.values, strict=True):
+            ranked = np.sort(of_case[:, 1])
+            assert row["ages"][1]["median"]["value"] in ranked[3:5]
+    assert "after 10 years" in run_mcage("show", out)
