@@ -143,8 +143,13 @@ def vmin(
 
 # ``mcage sensitivity``: which assumption matters.
 
-SENSITIVITY_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 200, "techniques": ["rrcd"]}
-"""Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
+SENSITIVITY_DEFAULTS: dict[str, Any] = ONE_CASE | {
+    "instances": 200,
+    "techniques": ["rrcd"],
+    "spread": False,
+}
+"""Where a study differs from a sweep unless told otherwise: one case, fewer dies, and constants
+that the study itself varies."""
 
 STUDY = "What to vary"
 

@@ -19,7 +19,7 @@ from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_epochs, with_periods, with_schedule
 from mcage.spec.keys import Option, UsedIf, unused_key
-from mcage.spec.presets import with_preset
+from mcage.spec.presets import with_preset, with_spread
 from mcage.spec.sections import (
     Aging,
     Costs,
@@ -55,6 +55,7 @@ class SweepFields(TypedDict, total=False):
     stopping: Stopping | Table | None
     operating_points: Mapping[str, Sequence[Point | Table]] | None
     draws: Draws | Table | str | None
+    spread: bool
     preset: Literal["papers", "valero-2019", "toca-diaz"] | None
 
 
@@ -136,6 +137,8 @@ class SweepSpec(StudySpec):
     ] = None
     """CSV file of joint draws of constants, such as a column aging.constants.eta: each instance
     has a row of it."""
+    spread: Annotated[bool, Option("--spread/--no-spread", panel="Life")] = True
+    """Slices differ in temperature and so on."""
     preset: Annotated[
         Literal["papers", "valero-2019", "toca-diaz"] | None,
         Field(exclude=True, repr=False),
@@ -148,7 +151,7 @@ class SweepSpec(StudySpec):
         """Return the fields with a preset and `workload.period_years` resolved, and tables read."""
         fields = with_table(fields, "costs.tables", read_costs)
         fields = with_periods(with_table(fields, "draws", read_draws))
-        return with_epochs(with_schedule(with_preset(fields)))
+        return with_spread(with_epochs(with_schedule(with_preset(fields))))
 
     @field_validator("techniques", "environments", "scenarios", "vdd_volts")
     @classmethod

@@ -1,4 +1,4 @@
-"""Presets: keys that a word sets together, such as those of a paper."""
+"""Presets: keys that a word sets together, such as those of a paper; the spread by default."""
 
 from typing import Any
 
@@ -8,13 +8,15 @@ _CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
 _RELEASED = _CALENDAR | {"release": "wavefront"}
 
 PRESET_KEYS: dict[str, dict[str, Any]] = {
-    "papers": {"workload": _CALENDAR},
+    "papers": {"workload": _CALENDAR, "spread": False},
     "valero-2019": {
+        "spread": False,
         "environments": ["nominal"],
         "workload": _RELEASED,
         "costs": {"technology": "32nm"},
     },
     "toca-diaz": {
+        "spread": False,
         "environments": ["undervolted"],
         "workload": _RELEASED,
         "costs": {"technology": "28nm"},
@@ -67,3 +69,51 @@ def _under(given: Any, key: str, value: Any, preset: str) -> Any:
         f"preset = {preset!r} sets {key} = {shortened(value)}, and the spec has "
         f"{shortened(given)}: give one of them"
     )
+
+
+# What differs from slice to slice unless a spec says otherwise. All of it is assumed: see the table
+# of keys in docs/model.md.
+
+SPREAD: dict[str, dict[str, float | str]] = {
+    "life": {
+        "temperature_kelvin": "normal(353.15, 5)",
+        "activity": "uniform(0.8, 1)",
+        "delay_guardband": 0.108,
+    },
+    "aging": {"shift_factor": "normal(1, 0.1)"},
+}
+"""Distributions in place of constants, and the guardband that goes with them: under it, the median
+life of a conventional slice at 1.0 V is three years, as is every life under the constants."""
+
+VT0_SPREAD = 0.02
+"""Standard deviation of the unaged threshold voltage from die to die, relative to its mean."""
+
+
+def with_spread(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fill in the distributions of what differs from slice to slice: nested plain values of a spec.
+
+    What the fields say of a key stays, and where they draw rows of constants, these are all that
+    differs.
+    """
+    if fields.get("spread", True) is not True or fields.get("draws") is not None:
+        return fields
+    sections = {name: fields.get(name, {}) for name in SPREAD}
+    if not all(isinstance(section, dict) for section in sections.values()):
+        return fields
+    spread = {name: dict(values) for name, values in SPREAD.items()}
+    if sections["life"].get("idle") == "held":  # all slices replay the same idle time
+        del spread["life"]["activity"]
+    aging = sections["aging"]
+    vt0_volts = _vt0_of_model(aging.get("model", "facelift"))
+    own = aging.get("constants")
+    if vt0_volts and (own is None or (isinstance(own, dict) and "vt0_volts" not in own)):
+        spread["aging"]["vt0_volts"] = f"normal({vt0_volts:g}, {VT0_SPREAD * vt0_volts:g})"
+    return fields | {name: spread[name] | section for name, section in sections.items()}
+
+
+def _vt0_of_model(name: object) -> float | None:
+    """Unaged threshold voltage of a shipped NBTI model, V."""
+    from mcage.aging.nbti import MODEL_NAMES, constants
+
+    known = constants(name) if isinstance(name, str) and name in MODEL_NAMES else {}
+    return known["vt0_volts"].value if "vt0_volts" in known else None

@@ -197,7 +197,9 @@ class Workload(Section):
     ] = "dirichlet(1.0)"
     """Shares of a mix, or draws of kernels: uniform, one, dirichlet(alpha), weights(kernel: weight,
     ...)."""
-    generations: Annotated[int, Field(ge=0, le=1_000_000), Option("--generations N")] = 0
+    generations: Annotated[
+        int, Field(ge=0, le=1_000_000), Option("--generations N", seldom=True)
+    ] = 0
     """Number of windows of each slot after which traces are cut; 0: whole traces."""
     release: Annotated[
         Literal["wavefront", "work-group"], Option("--release WHEN", seldom=True)
@@ -212,7 +214,7 @@ class Life(Section):
 
     horizon_years: Annotated[float, Field(ge=0.001, le=100), Option("--horizon YEARS")] = 10.0
     """Simulated time in years."""
-    epochs: Annotated[int, Field(ge=1, le=1000), Option("--epochs N")] = DEFAULT_EPOCHS
+    epochs: Annotated[int, Field(ge=1, le=1000), Option("--epochs N", seldom=True)] = DEFAULT_EPOCHS
     """Number of epochs, in each of which the fault map is fixed."""
     delay_guardband: Annotated[float, Field(gt=0, le=100), Option("--guardband FRACTION")] = (
         PAPER_GUARDBAND

@@ -26,6 +26,7 @@ def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **field
     """
     given = {
         "seed": 7,
+        "spread": False,
         "techniques": [technique],
         "environments": ["undervolted"],
         "scenarios": [scenario_name],

@@ -21,6 +21,7 @@ def small_spec(**fields):
     given = {
         "instances": 20,
         "seed": 5,
+        "spread": False,
         "techniques": ["baseline", "rrcd", "rrcd+rc+rar"],
         "workload": {
             "kernels": list(SMALL_KERNELS),

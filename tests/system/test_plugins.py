@@ -109,8 +109,18 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
 def test_a_model_that_fails_when_it_is_asked(body, words, command, write):
     write("user_model", MODEL.format(body=body))
     assert_blamed(
-        command("sweep", *SMALL, "--nbti", "user_model:PLUGIN"), "user_model:PLUGIN", *words
+        command("sweep", *SMALL, "--nbti", "user_model:PLUGIN", "--no-spread"),
+        "user_model:PLUGIN",
+        *words,
     )
+
+
+def test_a_model_may_leave_out_an_axis(command, write):
+    """One rate for slices of different temperatures."""
+    body = "def diffusion_per_second(self, kelvin): return np.ones(1)"
+    write("user_model", MODEL.format(body=body))
+    code, _, error = command("sweep", *SMALL, "--nbti", "user_model:PLUGIN")
+    assert code == 0, error
 
 
 def test_a_model_that_fails_late(command, write):

@@ -21,6 +21,7 @@ from mcage.traces import save_trace
 HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
 SMALL = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
 QUICK = (*SMALL, "--instances", "1", "--technique", "baseline", "--environment", "nominal")
+QUICK += ("--set", "spread=false")
 
 
 def quick_with(*options):
@@ -99,7 +100,7 @@ def assert_refused(command, folder, arguments, *words):
         ("--phi", "0", "phi = 0.0"),
         ("--temperature", "normal(353, 60)", "must stay within 200 ... 450 K, but it draws from"),
         ("--temperature", "norm(353, 5)", "life.temperature_kelvin = 'norm(353, 5)': 'norm' is no"),
-        ("--temperature-swing", "uniform(-60, 99)", "they add up to 293.15 ... 452.15 K"),
+        ("--temperature-swing", "uniform(-60, 99)", "they add up to 273.15 ... 472.15 K"),
         ("--temperature-swing", "hot", "life.temperature_swing_kelvin = 'hot'"),
         ("--activity", "0", "life.activity = 0"),
         ("--idle", "retained", "no source gives a retention voltage"),

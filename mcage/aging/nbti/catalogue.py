@@ -215,7 +215,11 @@ def _checked_answer(name: str, answer: Any, shape: tuple[int, ...] | None) -> An
     broadcasts = name in _BROADCASTING and np.broadcast_shapes(array.shape, shape or ()) == shape
     if shape is not None and array.shape != shape and not broadcasts:
         raise ValueError(f"an array of shape {array.shape}, where {shape} is needed")
-    return answer if isinstance(answer, float) else array.astype(np.float64, copy=False)
+    if isinstance(answer, float):
+        return answer
+    # Instances are selected along all axes, but of a single number.
+    whole = np.broadcast_to(array, shape) if shape and array.ndim and broadcasts else array
+    return whole.astype(np.float64, copy=False)
 
 
 def _broadcast(_: NbtiModel, *arrays: Any) -> tuple[int, ...]:

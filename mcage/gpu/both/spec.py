@@ -21,7 +21,11 @@ from mcage.spec.study_spec import StudySpec
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "gating": {"policies": ["default", "round-robin"]},
-    "sweep": {"techniques": ["baseline", "rc+rar"], "environments": ["nominal"]},
+    "sweep": {
+        "techniques": ["baseline", "rc+rar"],
+        "environments": ["nominal"],
+        "spread": False,  # slices differ as their SMs do
+    },
 }
 """Keys in which the specs of the levels differ from those of studies of a single level."""
 

@@ -79,7 +79,7 @@ def test_a_new_key_is_told_in_one_place():
     made = app_with_breaks(said)
 
     def run(*line):
-        return CliRunner().invoke(made, ["breaks", *line], env={"COLUMNS": "100"})
+        return CliRunner().invoke(made, ["breaks", "--no-spread", *line], env={"COLUMNS": "100"})
 
     result = run("--help")
     assert result.exception is None, result.exception

@@ -153,7 +153,7 @@ def test_all_that_ships_rests_on_a_paper():
     assert {name for paper in papers for name in paper.models} == kinds
     assert {name for paper in papers for name in paper.studies} == set(
         entry_points(group=HEADERS).names
-    ) - {"sweep"}
+    ) - {"sweep", "vmin"}
 
 
 def test_papers_of_the_citation_file_are_known_by_the_same_titles():

@@ -95,7 +95,7 @@ REFUSED = {
         (0.9, "uniform(0.2, 0.4)"), (0.5, 0.7)
     ),
     "operating_points.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin and its "
-    "swing, the point is at 453.15": points((0.9, None, 100)),
+    "swing, the point is at 433.15 ... 473.15 K": points((0.9, None, 100)),
     "operating_points.own.0.temperature_offset_kelvin = 'hot'": points((0.9, None, "hot")),
 }
 

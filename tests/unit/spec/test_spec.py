@@ -41,6 +41,7 @@ FIELDS = {
         [0.45, 0.5],
         (0.45, [0], [-0.4], [2.001], [NAN], [INFINITE], ["0.4"], [0.4, 0.4], [True], [[0.4]], {}),
     ),
+    "spread": (False, (*NO_NUMBERS[:1], "no", 1, NAN, [], {})),
     "workload.kernels": (["DCT", "a/file.h5"], ("DCT", [""], [1], {}, 5)),
     "workload.schedule": ("sequential", ("", "turns", "Sequential", 1, [], {}, True)),
     "workload.mix_size": (2, (0, -1, 101, 2.0, *NO_NUMBERS)),
@@ -158,7 +159,20 @@ def nested(key, value):
     return {part: {name: value}} if part else {name: value}
 
 
+CONSTANTS = {
+    "life.delay_guardband": 0.139,
+    "life.temperature_kelvin": 353.15,
+    "life.activity": 1.0,
+    "aging.shift_factor": 1.0,
+    "aging.vt0_volts": None,
+}
+"""What a spec without spread has."""
+
 OTHER_DEFAULTS = {
+    "aging.model": {"aging.vt0_volts": "normal(0.179, 0.00358, 0.16468, 0.19332)"},
+    "life.idle": {"life.activity": 1.0},
+    "spread": CONSTANTS,
+    "draws": CONSTANTS,
     "workload.schedule": {"workload.periods": 5, "workload.mix": "uniform", "life.epochs": 6},
 }
 """Other values that a value brings along."""
@@ -204,7 +218,8 @@ def test_the_table_of_this_test_knows_every_field():
 
 def test_defaults():
     spec = SweepSpec()
-    assert spec.life.delay_guardband == PAPER_GUARDBAND == 0.139
+    assert spec.life.delay_guardband == 0.108
+    assert SweepSpec(spread=False).life.delay_guardband == PAPER_GUARDBAND == 0.139
     assert set(spec.techniques) >= {"baseline", "rc+rar", "rrcd", "rrcd+rc+rar"}
     assert spec.environments == ("nominal", "dvfs")
     assert spec.scenarios == ("common",)
@@ -464,6 +479,7 @@ FLAGS = {
     "--kernel": ("workload.kernels", "Reduction", ["Reduction"]),
     "--schedule": ("workload.schedule", "interleaved", "interleaved"),
     "--mix-size": ("workload.mix_size", "4", 4),
+    "--spread": ("spread", None, True),
     "--periods": ("workload.periods", "3", 3),
     "--mix": ("workload.mix", "one", "one"),
     "--generations": ("workload.generations", "6", 6),

@@ -25,7 +25,7 @@ from mcage.studies.sensitivity.parameters import (
 
 
 def spec(environment="dvfs", **fields):
-    return SweepSpec.from_mapping({"environments": [environment]} | fields)
+    return SweepSpec.from_mapping({"environments": [environment], "spread": False} | fields)
 
 
 @pytest.mark.parametrize("scenario", ["common", "clustered", "dispersed"])
