@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mcage.errors import UserError
 
-PRESETS = ("nominal", "undervolted", "dvfs")
+PRESETS = ("turbo", "undervolted", "dvfs")
 """Names of the environments that need no definition."""
 
 PRESETS_AT_SCENARIO_VDD = ("undervolted", "dvfs")
@@ -120,7 +120,7 @@ def environment(
     Parameters
     ----------
     name : str
-        ``nominal``: 1.0 V throughout, as Valero et al., IEEE TC 2019, and Chen et al., DAC 2014;
+        ``turbo``: 1.0 V throughout, as Valero et al., IEEE TC 2019, and Chen et al., DAC 2014;
         the scenario's Vdd plays no part. ``undervolted``: the scenario's Vdd throughout, as
         Toca-Díaz et al. (RRCD). ``dvfs``: 0.8 V half of the time, the scenario's Vdd the rest.
     scenario_vdd_volts : float
@@ -136,7 +136,7 @@ def environment(
     """
     scenario = OperatingPoint(scenario_vdd_volts, 1.0, temperature_kelvin)
     match name:
-        case "nominal":
+        case "turbo":
             return Environment(name, (OperatingPoint(NOMINAL_VDD_VOLTS, 1.0, temperature_kelvin),))
         case "undervolted":
             return Environment(name, (scenario,))

@@ -105,8 +105,8 @@ class SweepSpec(StudySpec):
     module:NAME."""
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
-    ] = ("nominal", "dvfs")
-    """Operating points of a life: nominal, undervolted, dvfs, or a name that SPEC defines."""
+    ] = ("turbo", "dvfs")
+    """Operating points of a life: turbo, undervolted, dvfs, or a name that SPEC defines."""
     scenarios: Annotated[
         tuple[Literal["common", "clustered", "dispersed", "measured"], ...],
         Field(min_length=1),

@@ -11,7 +11,7 @@ PRESET_KEYS: dict[str, dict[str, Any]] = {
     "papers": {"workload": _CALENDAR, "spread": False},
     "valero-2019": {
         "spread": False,
-        "environments": ["nominal"],
+        "environments": ["turbo"],
         "workload": _RELEASED,
         "costs": {"technology": "32nm"},
     },
@@ -105,8 +105,8 @@ def with_spread(fields: dict[str, Any]) -> dict[str, Any]:
         del spread["life"]["activity"]
     aging = sections["aging"]
     vt0_volts = _vt0_of_model(aging.get("model", "facelift"))
-    own = aging.get("constants")
-    if vt0_volts and (own is None or (isinstance(own, dict) and "vt0_volts" not in own)):
+    replaced = aging.get("constants")
+    if vt0_volts and "vt0_volts" not in (replaced if isinstance(replaced, dict) else {}):
         spread["aging"]["vt0_volts"] = f"normal({vt0_volts:g}, {VT0_SPREAD * vt0_volts:g})"
     return fields | {name: spread[name] | section for name, section in sections.items()}
 

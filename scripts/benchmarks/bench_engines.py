@@ -53,7 +53,7 @@ TRACKED_CELLS = 1024
 TURNS = 5
 CHEAP_SPEC = """
 techniques = ["baseline"]
-environments = ["nominal"]
+environments = ["turbo"]
 [workload]
 kernels = ["MatrixTranspose"]
 periods = 1

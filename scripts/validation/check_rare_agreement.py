@@ -71,8 +71,8 @@ CASES: tuple[Checked, ...] = (
     ("baseline", "dvfs", 0.54, 3.0, 16_000, 4000, MARGINS),
     ("rrcd", "dvfs", 0.447, 3.0, 24_000, 8000, MARGINS),
     ("rrcd", "dvfs", 0.435, 3.0, 4000, 4000, MARGINS),
-    ("baseline", "nominal", None, 2.0, 24_000, 4000, LATE),
-    ("rar", "nominal", None, 2.0, 24_000, 4000, LATE),
+    ("baseline", "turbo", None, 2.0, 24_000, 4000, LATE),
+    ("rar", "turbo", None, 2.0, 24_000, 4000, LATE),
     ("baseline", "both", None, 3.0, 24_000, 4000, BOTH),
 )
 

@@ -196,7 +196,7 @@ def of_delay(
         {
             "seed": 4,
             "techniques": [technique],
-            "environments": ["nominal"],
+            "environments": ["turbo"],
             "scenarios": ["common"],
             "workload": {
                 "kernels": list(KERNELS),

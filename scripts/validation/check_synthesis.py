@@ -30,7 +30,7 @@ MAPS, VDD_VOLTS = 4, 0.42
 QUANTITIES = {
     "zero": "longest '0' duty cycle",
     "one": "longest '1' duty cycle",
-    "dvth": "largest threshold shift after three years under the nominal environment, relative",
+    "dvth": "largest threshold shift after three years under the environment turbo, relative",
     "spilled": "writes to the LDS, share of all writes",
     "redirected": "writes to reliable or faulty entries, share of all writes",
     "regular": "writes that stay in their home, share of all writes",
@@ -105,7 +105,7 @@ def measured(trace: Trace, technique: Technique, maps: NDArray[np.uint8]) -> dic
     writes = {kind: mean(counts) for kind, counts in got["writes"].items()}
     total = sum(writes.values())
     zero, one = mean(got["longest_zero_duty"]), mean(got["longest_one_duty"])
-    nominal = environment("nominal", 0.5)
+    nominal = environment("turbo", 0.5)
     return {
         "zero": zero,
         "one": one,

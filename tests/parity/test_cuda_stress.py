@@ -180,7 +180,7 @@ def worn(engine, model, instances=4, sampled=70):
         kernel = rng.integers(3, size=instances)
         stress.add(np.arange(instances), Turns.single(kernel), nowhere, seconds)
     nbti = nbti_model(model)
-    rates = nbti.rates(environment("nominal", 1.0))
+    rates = nbti.rates(environment("turbo", 1.0))
     rates = dataclasses.replace(rates, stress=rates.stress * rng.uniform(0.5, 1, instances))
     busy = np.append(1.0, rng.uniform(0.5, 1, instances - 1))  # the first is never idle
     shift = AdditiveShift(nbti, rates, busy)

@@ -272,7 +272,7 @@ def slow_shift(rng, instances):
 
     They recover differently, too.
     """
-    stress = facelift().stress_rate(environment("nominal", 1.0))
+    stress = facelift().stress_rate(environment("turbo", 1.0))
     rates = Rates(stress * rng.uniform(0.5, 1, instances), np.ones(()))
     eta = np.linspace(0.2, 0.5, instances)
     return AdditiveShift(facelift(), rates, rng.uniform(0.2, 1, instances), {"eta": eta})

@@ -32,8 +32,8 @@ CAMPAIGN = SweepHeader(
     seed=7,
     instances=100,
     cases=(
-        CaseName("baseline nominal common 1 V", "baseline", "nominal", "common", 1.0, 1.0),
-        CaseName("rrcd nominal common 1 V", "rrcd", "nominal", "common", 1.0, 1.0),
+        CaseName("baseline turbo common 1 V", "baseline", "turbo", "common", 1.0, 1.0),
+        CaseName("rrcd turbo common 1 V", "rrcd", "turbo", "common", 1.0, 1.0),
         CaseName("rrcd dvfs common 0.8/0.419 V", "rrcd", "dvfs", "common", 0.419, 0.8),
     ),
     kernels=("BlackScholes", "MatrixMultiplication", "Reduction"),

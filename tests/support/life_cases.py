@@ -73,7 +73,7 @@ def whole_entries(entries):
 def rules(**changes):
     """Rules of a life at 1.0 V for ten years of ten epochs, which ends by faults only."""
     given = {
-        "environment": environment("nominal", 0.419),
+        "environment": environment("turbo", 0.419),
         "nbti": MODEL,
         "epoch_edges_years": tuple(float(year) for year in range(11)),
         "delay_guardband": NEVER,

@@ -19,7 +19,7 @@ SMALL: dict[str, Any] = {
     "instances": 2,
     "seed": 7,
     "techniques": ["baseline"],
-    "environments": ["nominal"],
+    "environments": ["turbo"],
     "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
     "life": {"horizon_years": 2.0, "epochs": 1},
 }
@@ -29,7 +29,7 @@ FULL: dict[str, Any] = {
     "instances": 2,
     "seed": 7,
     "techniques": ["baseline", "rrcd"],
-    "environments": ["nominal", "dvfs", "phone"],
+    "environments": ["turbo", "dvfs", "phone"],
     "scenarios": ["common", "clustered"],
     "vdd_volts": [0.5],
     "workload": {
@@ -219,7 +219,7 @@ def option_value(rng: random.Random) -> str:
     """Value of an option: of the right kind for some option, or strange."""
     right = (
         *("0", "1", "3", "0.5", "0.45", "353.15", "1e-9", "-1", "0,1", "none", "28nm", "32nm"),
-        *("rrcd", "baseline", "disable", "nominal", "undervolted", "dvfs", "common", "clustered"),
+        *("rrcd", "baseline", "disable", "turbo", "undervolted", "dvfs", "common", "clustered"),
         *("MatrixTranspose", "varius", "table", "table-exact", "wavefront", "work-group"),
         *("uniform", "one", "dirichlet(2)", "normal(353, 2)", "uniform(340, 350)", "held"),
         *("facelift", "bhardwaj", "finfet", "planar", "eta=0.3", "amplitude=calibrated"),

@@ -37,7 +37,7 @@ SHOWN = (
     summarize_causes_of_file,
     summarize_fits_of_file,
     partial(summarize_chips_of_file, slices_per_chip=2, spare_slices=0),
-    partial(compare_in_file, first="base", second="rrcd nom"),
+    partial(compare_in_file, first="base", second="rrcd tur"),
     partial(summarize_rates_of_file, ages_years=(1e-9,)),
     lambda path: compare_files(path, path),
     note_on_shared_dies,

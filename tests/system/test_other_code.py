@@ -14,7 +14,7 @@ import mcage
 from mcage.version import COMMIT_FILE
 
 QUICK = """
-sweep --engine numpy --instances 2 --technique baseline --environment nominal
+sweep --engine numpy --instances 2 --technique baseline --environment turbo
 --kernel ScanLargeArrays --generations 1 --periods 1 --epochs 1 --out r.h5
 """
 

@@ -20,7 +20,7 @@ SPEC = (
     "--technique",
     "baseline",
     "--environment",
-    "nominal",
+    "turbo",
     "--kernel",
     "ScanLargeArrays",
     "--generations",

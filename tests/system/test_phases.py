@@ -83,4 +83,4 @@ def test_the_host_without_kernels(tracked_on_host):
     assert seconds > 0
     assert engine.kernels.seconds > 0
     assert 0 < ended["rrcd dvfs"] < 1
-    assert ended["rrcd nominal"] == 0
+    assert ended["rrcd turbo"] == 0

@@ -22,7 +22,7 @@ from mcage.techniques import technique
 
 SMALL = (
     *("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1"),
-    *("--instances", "2", "--technique", "baseline", "--environment", "nominal"),
+    *("--instances", "2", "--technique", "baseline", "--environment", "turbo"),
     *("--engine", "numpy", "--out", "results.h5"),
 )
 

@@ -81,7 +81,7 @@ OURS = "ours, to the letter"
 def swept(tmp_path_factory):
     """Results of a sweep with a technique of a user, which has a name of its own."""
     cases = tuple(
-        CaseName(f"{name} nominal common {volts:g} V", name, "nominal", "common", volts, 1)
+        CaseName(f"{name} turbo common {volts:g} V", name, "turbo", "common", volts, 1)
         for name in ("baseline", "rrcd", "my:IDEA")
         for volts in (0.9, 1.0)
     )
@@ -112,8 +112,8 @@ def test_a_report_shows_what_is_chosen_under_the_names_that_people_read(swept, t
     assert "in 2 cases (techniques RRCD and ours, to the letter;" in page
     assert "Only cases with technique=rrcd,my:IDEA and vdd=1 are shown." in page
     assert re.findall('data-case="(.*)" data-at', page) == [
-        "0 rrcd nominal common 1 V",
-        "0 my:IDEA nominal common 1 V",
+        "0 rrcd turbo common 1 V",
+        "0 my:IDEA turbo common 1 V",
     ]
     with (tmp_path / "r" / "survival.csv").open() as stream:
         lines = list(csv.DictReader(stream))
@@ -144,9 +144,9 @@ def test_tables_have_the_names_that_people_read_and_files_those_of_the_spec(swep
     assert "RRCD (theirs)" in table
     assert "my:IDEA" not in table
     assert "my:IDEA" in command("show", str(swept), "--csv")[1]
-    pair = ("my:IDEA nominal common 1 V", "rrcd nominal common 1 V")
+    pair = ("my:IDEA turbo common 1 V", "rrcd turbo common 1 V")
     _, compared, _ = command("show", str(swept), "--compare", *pair)
-    assert f"A: {OURS} nominal common 1 V" in compared
+    assert f"A: {OURS} turbo common 1 V" in compared
     for options, message in (
         (("--label", "rcd=R"), "label of rcd: there is none; there are baseline, rrcd, my:IDEA"),
         (("--label", "rrcd=R", "--label", "rrcd=S"), "--label rrcd=S: rrcd is given twice"),

@@ -155,7 +155,7 @@ def test_the_summary_says_what_lives_and_on_what_it_rests(opened):
     page = opened()
     words = page.locator("#summary").inner_text()
     assert "The lives of 40 register-file slices in 3 cases" in words
-    assert "nominal 1 V, common:" in words
+    assert "turbo 1 V, common:" in words
     assert "die of a faulty entry with baseline (100 %)" in words
     assert "rrcd" in words
     for term in ("Aging", "End of life", "Faults", "Workload", "Left out", "Intervals"):
@@ -200,7 +200,7 @@ def test_the_filter_hides_rows_and_curves(opened):
     page.get_by_role("button", name="Show all").click()
     sync_api.expect(said).to_have_text("3 of 3 cases")  # the form is emptied after the event
     assert page.locator("figure .off").count() == 0
-    page.get_by_label("environment").select_option("nominal")
+    page.get_by_label("environment").select_option("turbo")
     assert said.inner_text() == "2 of 3 cases"
     page.get_by_label("technique").select_option("rrcd")
     assert said.inner_text() == "0 of 3 cases"

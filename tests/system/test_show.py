@@ -25,9 +25,9 @@ from mcage.sweep.presentation.summary import CaseSummary, summarize_file, table_
 
 def summary(**fields):
     known = {
-        "label": "rrcd nominal common 1 V",
+        "label": "rrcd turbo common 1 V",
         "technique": "rrcd",
-        "environment": "nominal",
+        "environment": "turbo",
         "scenario": "common",
         "vdd_volts": 1.0,
         "highest_vdd_volts": 1.0,
@@ -74,7 +74,7 @@ def row(**fields):
 def test_a_row_by_hand():
     assert row() == [
         "rrcd",
-        "nominal 1 V",
+        "turbo 1 V",
         "2.50 [2.00, 2.75]",
         "6.43 [6.30, 6.55]",
         "2.5 %",
@@ -122,10 +122,10 @@ def test_headings_name_their_units():
 
 def test_scenarios_that_differ_get_a_column_and_one_the_title():
     title = printed(summary()).splitlines()[0]
-    assert title.endswith("horizon 10 years, environment nominal 1 V, scenario common")
+    assert title.endswith("horizon 10 years, environment turbo 1 V, scenario common")
     low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
     first, second = [line for line in printed(summary(), low).splitlines() if "rrcd " in line]
-    assert first.split()[1:5] == ["nominal", "1", "V", "common"]
+    assert first.split()[1:5] == ["turbo", "1", "V", "common"]
     assert second.split()[1:5] == ["dvfs", "0.8/0.497", "V", "clustered"]
 
 
@@ -263,9 +263,9 @@ def from_json(*arguments):
 
 
 def test_a_comparison_says_what_the_arrays_say(path, arrays):
-    result = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
+    result = from_json(path, "--compare", "rrcd turbo", "rrcd dvfs")
     assert (result["first"], result["second"]) == (
-        "rrcd nominal common 1 V",
+        "rrcd turbo common 1 V",
         "rrcd dvfs common 0.8/0.419 V",
     )
     first, second = arrays["life_years"][1:]
@@ -285,7 +285,7 @@ def test_a_comparison_says_what_the_arrays_say(path, arrays):
 
 
 def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arrays):
-    result = from_json(path, "--compare", "rrcd nominal", "rrcd dvfs")
+    result = from_json(path, "--compare", "rrcd turbo", "rrcd dvfs")
     line = result["lines"]["max_dvth_t0_mv_at_equal_age"]
     differences = []
     for die in range(100):
@@ -298,8 +298,8 @@ def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arr
 
 
 def test_the_comparison_is_printed(path):
-    text = shown(path, "--compare", "rrcd nominal", "rrcd dvfs common 0.8/0.419 V").stdout
-    head = ("A: rrcd nominal", "B: rrcd dvfs", "100 instances", "RMST up to the horizon [years]")
+    text = shown(path, "--compare", "rrcd turbo", "rrcd dvfs common 0.8/0.419 V").stdout
+    head = ("A: rrcd turbo", "B: rrcd dvfs", "100 instances", "RMST up to the horizon [years]")
     for words in head:
         assert words in text
     for words in ("dVth T1 at equal age [mV]", "A lives", "longer [%]", "sign test"):
@@ -311,8 +311,8 @@ def test_the_comparison_is_printed(path):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("rrcd", "baseline"), "'rrcd nominal common 1 V', 'rrcd dvfs common 0.8/0.419 V'"),
-        (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline nominal"),
+        (("rrcd", "baseline"), "'rrcd turbo common 1 V', 'rrcd dvfs common 0.8/0.419 V'"),
+        (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline turbo"),
         (("", "baseline"), "case '' may be"),
         (("baseline", "baseline nom"), "two are needed"),
     ],
@@ -407,11 +407,11 @@ def test_lines_are_selected_and_sorted(path):
         lines = shown(path, "--csv", *arguments).stdout.splitlines()
         return [line.split(",")[:2] for line in lines[1:]]
 
-    baseline, nominal, dvfs = ["baseline", "nominal"], ["rrcd", "nominal"], ["rrcd", "dvfs"]
-    assert cases() == [baseline, nominal, dvfs]
+    baseline, turbo, dvfs = ["baseline", "turbo"], ["rrcd", "turbo"], ["rrcd", "dvfs"]
+    assert cases() == [baseline, turbo, dvfs]
     assert cases("--where", "technique=rrcd", "--where", "vdd<0.5") == [dvfs]
-    assert cases("--sort", "environment") == [dvfs, baseline, nominal]
-    assert cases("--sort=-vdd_volts", "--where", "technique=rrcd") == [nominal, dvfs]
+    assert cases("--sort", "environment") == [dvfs, baseline, turbo]
+    assert cases("--sort=-vdd_volts", "--where", "technique=rrcd") == [turbo, dvfs]
     assert [case["environment"] for case in from_json(path, "--where", "vdd=0.419")] == ["dvfs"]
     refusals = {
         ("--where", "scenario=x"): "values of scenario: common",
@@ -465,6 +465,6 @@ def test_one_die_is_compared_without_intervals(tmp_path):
     out = run_campaign(
         Study(fake_campaign.campaign(instances=1), fake_campaign.compute), tmp_path / "r.h5", 5
     )
-    for option in (["--compare", "rrcd n", "base"], ["--causes"], ["--fit"]):
+    for option in (["--compare", "rrcd t", "base"], ["--causes"], ["--fit"]):
         assert shown(out, *option).exit_code == 0
         from_json(out, *option)

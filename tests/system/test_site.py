@@ -107,7 +107,7 @@ def test_site(site):
         assert all(len(picture["alt"].split()) > 5 for picture in figures), tutorial
         assert 'class="cell_output' in page.text
 
-    assert "Operating points of a life: nominal, undervolted" in pages[site / "api.html"].text
+    assert "Operating points of a life: turbo, undervolted" in pages[site / "api.html"].text
     api = (site / "api.html").read_text(encoding="utf-8")
     assert re.findall(r'<dt[^>]*id="(mcage\.\w+)"', api)[:2] == [
         "mcage.run_sweep",

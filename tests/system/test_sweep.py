@@ -20,7 +20,7 @@ from mcage.traces import save_trace
 
 HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
 SMALL = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
-QUICK = (*SMALL, "--instances", "1", "--technique", "baseline", "--environment", "nominal")
+QUICK = (*SMALL, "--instances", "1", "--technique", "baseline", "--environment", "turbo")
 QUICK += ("--set", "spread=false")
 
 
@@ -137,8 +137,8 @@ def test_values_that_cannot_be_meant(option, value, word, here, command):
 def test_values_that_contradict_each_other(here, command):
     for arguments, word in [
         (["--environment", "dvfs", "--vdd", "0.9"], "'dvfs'"),
-        (["--fault-mode", "table", "--environment", "nominal"], "knows those at 0.419 V only"),
-        (["--fault-mode", "table"], "'nominal' asks for the faults at 1 V"),
+        (["--fault-mode", "table", "--environment", "turbo"], "knows those at 0.419 V only"),
+        (["--fault-mode", "table"], "'turbo' asks for the faults at 1 V"),
         (["--fault-mode", "table", "--environment", "dvfs", "--vdd", "0.5"], "at 0.419 V only"),
         (["--fault-mode", "table", "--phi", "0.2"], "phi = 0.2: mode table takes classes from"),
         (["--tolerance", "0.2"], "tolerance = 0.2: mode varius rejects no map"),
@@ -544,8 +544,8 @@ def test_the_file_names_its_sweep(whole):
     assert campaign.spec_toml == SPEC.to_toml()
     assert campaign.kernels == KERNELS
     assert [case.label for case in campaign.cases] == [
-        "baseline nominal common 1 V",
-        "rrcd nominal common 1 V",
+        "baseline turbo common 1 V",
+        "rrcd turbo common 1 V",
         "baseline dvfs common 0.8/0.419 V",
         "rrcd dvfs common 0.8/0.419 V",
     ]

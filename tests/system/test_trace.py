@@ -157,7 +157,7 @@ def test_the_word_approximate_comes_through(imported, tmp_path):
         assert open_trace(imported).caveat == "approximate in contents, time"
     results = tmp_path / "r.h5"
     sweep = ("sweep", "--engine", "numpy", "--kernel", imported, "--instances", 2)
-    sweep += ("--technique", "rrcd", "--environment", "nominal", "--scenario", "common")
+    sweep += ("--technique", "rrcd", "--environment", "turbo", "--scenario", "common")
     with pytest.warns(ApproximateTraceWarning):
         assert caveat in run_mcage(*sweep, "--out", results)
     assert read_header(results).caveats == (caveat,)

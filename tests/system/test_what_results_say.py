@@ -22,7 +22,7 @@ from mcage.sweep.run import run_sweep
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
     "techniques": ["rrcd"],
-    "environments": ["nominal", "dvfs", "custom"],
+    "environments": ["turbo", "dvfs", "custom"],
     "vdd_volts": [0.45, 0.6],
     "operating_points": {"custom": points((0.5, 0.3), (0.9, 0.5), (0.7,))},
 }
@@ -38,7 +38,7 @@ def mixed():
 
 def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
     assert [(c.label, c.vdd_volts, c.highest_vdd_volts) for c in mixed.header.cases] == [
-        ("rrcd nominal common 1 V", 1.0, 1.0),
+        ("rrcd turbo common 1 V", 1.0, 1.0),
         ("rrcd dvfs common 0.8/0.45 V", 0.45, 0.8),
         ("rrcd custom common 0.5/0.9/0.7 V", 0.5, 0.9),
         ("rrcd dvfs common 0.8/0.6 V", 0.6, 0.8),
@@ -64,7 +64,7 @@ def test_what_else_is_swept_changes_no_number(mixed):
 def test_voltages_that_differ_little_are_different_cases():
     sweep = small_sweep(techniques=["rrcd"], vdd_volts=[0.419, 0.4190000001])
     assert [case.label for case in sweep.header.cases] == [
-        "rrcd nominal common 1 V",
+        "rrcd turbo common 1 V",
         "rrcd dvfs common 0.8/0.419 V",
         "rrcd dvfs common 0.8/0.4190000001 V",
     ]
@@ -92,7 +92,7 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
         assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]
         cases = (results.isel(case=place) for place in range(results.sizes["case"]))
         assert [setting.title for setting in by_setting(Named.of(case, 0) for case in cases)] == [
-            "nominal 1 V, common",
+            "turbo 1 V, common",
             "dvfs 0.8/0.45 V, common",
             "custom 0.5/0.9/0.7 V, common",
             "dvfs 0.8/0.6 V, common",
@@ -105,7 +105,7 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
         if line.startswith("rrcd ")
     ]
     assert rows == [
-        ["rrcd", "nominal 1 V"],
+        ["rrcd", "turbo 1 V"],
         ["rrcd", "dvfs 0.8/0.45 V"],
         ["rrcd", "custom 0.5/0.9/0.7 V"],
         ["rrcd", "dvfs 0.8/0.6 V"],
@@ -121,7 +121,7 @@ def path(tmp_path_factory):
     """Some slices are dead on arrival under RRCD, all under the baseline."""
     spec = small_spec(
         instances=40,
-        environments=["nominal", "dvfs"],
+        environments=["turbo", "dvfs"],
         workload={"kernels": ["MatrixTranspose", "BlackScholes"], "periods": 3, "generations": 2},
     )
     return run_sweep(spec, tmp_path_factory.mktemp("results") / "results.h5")
@@ -191,7 +191,7 @@ def test_the_example_of_the_page_says_what_the_table_says(path, monkeypatch):
     exec(code, names)
     summaries = {summary.label: summary for summary in summarize_file(path)}
     of_dvfs = [row for row in summaries.values() if row.environment == "dvfs"]
-    nominal = summaries["rrcd nominal common 1 V"]
+    nominal = summaries["rrcd turbo common 1 V"]
     assert float(names["median_life"]) == pytest.approx(nominal.median_life_years.value)
     assert names["shift"].values == pytest.approx(
         [row.max_dvth_t0_mv.value for row in of_dvfs], nan_ok=True
@@ -223,7 +223,7 @@ def test_the_table_names_the_nominal_vdd_of_its_technology(tmp_path):
     spec = small_spec(
         instances=1,
         techniques=["mcage.costs:CONVENTIONAL"],
-        environments=["nominal"],
+        environments=["turbo"],
         costs={"technology": "32nm"},
     )
     (summary,) = summarize_file(run_sweep(spec, tmp_path / "r.h5"))

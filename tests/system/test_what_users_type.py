@@ -136,7 +136,7 @@ def test_a_command_line_that_is_not_understood(arguments, words, command):
         (["--technique", "rrdc"], "rrdc"),
         (["--mix", "weights(Reduction: 1)"], "workload.mix"),
         (["--vdd", "0.01"], "0.01"),
-        (["--fault-mode", "table", "--environment", "nominal"], "table"),
+        (["--fault-mode", "table", "--environment", "turbo"], "table"),
         (["--vt0", "0.9"], "0.9"),
         (["--nbti", "no_such_module:X"], "no_such_module"),
         (["--sigma-die", "-1"], "-1"),
@@ -278,22 +278,22 @@ MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 ALONE = {"kernels": ["MatrixTranspose"], "periods": 2, "generations": 1}
 QUICK_FIELDS = {
     "techniques": ["baseline"],
-    "environments": ["nominal"],
+    "environments": ["turbo"],
     "workload": ALONE,
     "life": {"epochs": 2},
 }
 LOW = {"environments": ["undervolted"]}
 FIXED = {
     "operating_points": {"own": points((0.9, 0.5), (0.5,))},
-    "environments": ["nominal", "own"],
+    "environments": ["turbo", "own"],
 }
 
 UNUSED = {
-    "vdd_volts = [0.9]: environment 'nominal' has fixed voltages": (
+    "vdd_volts = [0.9]: environment 'turbo' has fixed voltages": (
         {},
         {"vdd_volts": [0.9]},
     ),
-    "vdd_volts = [0.6]: environments 'nominal', 'own' have fixed voltages": (
+    "vdd_volts = [0.6]: environments 'turbo', 'own' have fixed voltages": (
         FIXED,
         {"vdd_volts": [0.6]},
     ),
@@ -372,7 +372,7 @@ def test_it_would_have_changed_nothing(message):
 
 
 USED = [
-    {"environments": ["nominal", "dvfs"], "vdd_volts": [0.45, 0.6]},
+    {"environments": ["turbo", "dvfs"], "vdd_volts": [0.45, 0.6]},
     {**LOW, "operating_points": {"own": points((0.9, 0.5), ("scenario",))}, "vdd_volts": [0.45]},
     {"life": {"epochs": 4, "idle": "held", "activity": 0.5}},
     {"techniques": ["baseline", "rrcd"], "life": {"epochs": 4, "spill_limit": 0.0}},
@@ -397,7 +397,7 @@ def test_what_one_case_has_a_use_for_is_taken(fields):
 @pytest.mark.parametrize("technique", ["baseline", "argo", "disable", "rrcd"])
 def test_a_default_is_taken_though_it_is_written_out(technique, tmp_path):
     """What --show-spec prints runs."""
-    spec = SweepSpec.from_mapping({"techniques": [technique], "environments": ["nominal"]})
+    spec = SweepSpec.from_mapping({"techniques": [technique], "environments": ["turbo"]})
     path = tmp_path / "sweep.toml"
     path.write_text(spec.to_toml())
     assert "selector_offsets" in path.read_text()
@@ -405,7 +405,7 @@ def test_a_default_is_taken_though_it_is_written_out(technique, tmp_path):
 
 
 def test_the_command_line_says_so(tmp_path):
-    words = ["--environment", "nominal", "--vdd", "0.9", "--technique", "baseline"]
+    words = ["--environment", "turbo", "--vdd", "0.9", "--technique", "baseline"]
     done = subprocess.run(
         [*MCAGE, "sweep", *words, "--instances", "1", "--out", "r.h5"],
         cwd=tmp_path,
@@ -415,15 +415,15 @@ def test_the_command_line_says_so(tmp_path):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        "error: vdd_volts = [0.9]: environment 'nominal' has fixed voltages and would not use it; "
+        "error: vdd_volts = [0.9]: environment 'turbo' has fixed voltages and would not use it; "
         "leave it out, or choose undervolted or dvfs\n"
     )
     assert not list(tmp_path.iterdir())
 
 
 def test_rare_events_and_studies_refuse_it_too():
-    words = r"vdd_volts = \[0\.9\]: environment 'nominal' has fixed voltages"
-    spec = rare_spec_of("baseline", vdd_volts=0.9, environments=["nominal"])
+    words = r"vdd_volts = \[0\.9\]: environment 'turbo' has fixed voltages"
+    spec = rare_spec_of("baseline", vdd_volts=0.9, environments=["turbo"])
     with pytest.raises(UserError, match=words):
         failure_probability(spec, 0.0, 10, engine=engine())
     with pytest.raises(UserError, match=words):

@@ -38,7 +38,7 @@ from mcage.sweep.run import run_sweep
 from mcage.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
-NOMINAL = environment("nominal", 0.419)
+NOMINAL = environment("turbo", 0.419)
 WIDE = InstanceDistributions(
     Distribution.of("uniform(300, 420)"),
     Distribution.of("uniform(0.1, 0.5)"),
@@ -323,7 +323,7 @@ def test_other_laws_leave_the_dies_as_they_are(arrays):
 def test_numbers_replace_those_of_model_and_environment():
     aging = {"vt0_volts": 0.25, "shift_factor": 0.5}
     life = {"epochs": 4, "temperature_kelvin": 330, "activity": 1.0}
-    options = {"techniques": ["baseline"], "environments": ["nominal"]}
+    options = {"techniques": ["baseline"], "environments": ["turbo"]}
     arrays = small_sweep(**options, aging=aging, life=life).compute(0, 2)
     shift = MODEL.largest_dvth(NOMINAL, 10 * YEAR, Transistors(0.25, 330, 0.5))
     assert arrays["max_dvth_mv"][0, :, 0] == pytest.approx(1e3 * shift, rel=1e-6)
@@ -359,7 +359,7 @@ FINFET = {
     "aging.constants.diffusion_seconds_per_nm2": (1e-8, 2e-8, 5e-9),
 }
 CASES = {
-    "facelift": (FACELIFT, {"environments": ["dvfs", "nominal"]}),
+    "facelift": (FACELIFT, {"environments": ["dvfs", "turbo"]}),
     "bhardwaj": (
         BHARDWAJ,
         {
@@ -369,11 +369,11 @@ CASES = {
             "life": {"epochs": 3},
         },
     ),
-    "finfet": (FINFET, {"environments": ["nominal"], "aging": {"model": "finfet"}}),
+    "finfet": (FINFET, {"environments": ["turbo"], "aging": {"model": "finfet"}}),
     "facelift, whose temperature swings": (
         {"aging.constants.eta": (0.35, 0.3, 0.4), "life.temperature_kelvin": (350, 340, 360)},
         {
-            "environments": ["nominal"],
+            "environments": ["turbo"],
             "life": {"epochs": 3, "temperature_swing_kelvin": "uniform(-5, 5)"},
         },
     ),
@@ -385,7 +385,7 @@ CASES = {
         },
         {
             "techniques": ["rrcd"],
-            "environments": ["dvfs", "nominal"],
+            "environments": ["dvfs", "turbo"],
             "aging": {"nbti_spread_mv": 1.5},
         },
     ),

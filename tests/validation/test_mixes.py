@@ -179,7 +179,7 @@ def test_cells_that_never_change_are_stressed_no_more_than_all_the_time():
     """The shares of a mix may sum to a little more than 1 by rounding; a duty must not."""
     spec = small_spec(
         techniques=["baseline"],
-        environments=["nominal"],
+        environments=["turbo"],
         workload={"kernels": list(SMALL_KERNELS), "periods": 3, "generations": 2},
         life={"epochs": 4, "temperature_swing_kelvin": "normal(0, 10)"},
     )

@@ -74,7 +74,7 @@ def swept(spec, age_years):
         (("rrcd", "common", 0.419), DIFFERENT | DIES | TURNS, {EndCause.NO_HOME}),
         (
             ("baseline", "common", None),
-            DIFFERENT | {"environments": ["nominal"]},
+            DIFFERENT | {"environments": ["turbo"]},
             {EndCause.DELAY},
         ),
     ],
@@ -129,7 +129,7 @@ def test_plain_slices_that_differ_agree(case, fields, age_years):
 
 
 @pytest.mark.parametrize(
-    ("environment", "vdd_volts", "warned"), [("undervolted", 0.55, False), ("nominal", None, True)]
+    ("environment", "vdd_volts", "warned"), [("undervolted", 0.55, False), ("turbo", None, True)]
 )
 def test_possible_deaths_of_delay_are_warned_of(environment, vdd_volts, warned):
     """Rotation and compression keep all cells from the stress that would use up the guardband."""
@@ -164,7 +164,7 @@ def late_case(technique="baseline", shift_factor="normal(1, 0.1)", temperature=3
     spec = spec_of(
         technique,
         vdd_volts=None,
-        environments=["nominal"],
+        environments=["turbo"],
         life={"epochs": 3, "horizon_years": YEARS, "temperature_kelvin": temperature},
         aging={"shift_factor": shift_factor},
         **(TURNS if turns else {}),
@@ -292,7 +292,7 @@ def test_where_nothing_can_die_an_estimate_is_refused():
         "baseline",
         "clustered",
         vdd_volts=None,
-        environments=["nominal"],
+        environments=["turbo"],
         life={"epochs": 2, "horizon_years": 0.01},
     )
     with pytest.raises(UserError, match=r"no slice dies by 0\.01 years: faults kill") as refusal:

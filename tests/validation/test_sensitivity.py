@@ -32,7 +32,7 @@ ENGINE, _ = select_engine("numba")
 FACELIFT = facelift()
 
 
-def spec(technique="baseline", environment="nominal", **fields):
+def spec(technique="baseline", environment="turbo", **fields):
     return small_spec(techniques=[technique], environments=[environment], **fields)
 
 
@@ -384,7 +384,7 @@ def test_a_given_amplitude_is_not_overruled():
 def test_what_is_refused_is_refused_before_anything_is_replayed():
     given = spec(**ONE_KERNEL, instances=2)
     refused = study(given)
-    assert refused.label.startswith("baseline nominal")
+    assert refused.label.startswith("baseline turbo")
     with pytest.raises(UserError, match=r"the amplitude is what is fitted again.*\(--no-refit\)"):
         refused.check(varied(given, "aging.constants.amplitude=1e5..2e5"))
     assert not {"fault_free", "conventional"} & set(vars(refused.case.plan))
@@ -412,7 +412,7 @@ def test_survival_is_a_share_with_its_interval():
 
 # ---- command line ------------------------------------------------------------------------------
 
-SMALL = ["--environment", "nominal", "--kernel", "ScanLargeArrays"]
+SMALL = ["--environment", "turbo", "--kernel", "ScanLargeArrays"]
 SMALL += ["--generations", "2", "--instances", "3"]
 
 

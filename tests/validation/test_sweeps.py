@@ -59,7 +59,7 @@ from mcage.variation.vmin_tail import sample_tail
 INSTANCES = 20
 CASES = [
     (technique, environment)
-    for environment in ("nominal", "dvfs")
+    for environment in ("turbo", "dvfs")
     for technique in ("baseline", "rrcd", "rrcd+rc+rar")
 ]
 
@@ -185,19 +185,19 @@ def test_windows_released_with_their_wavefronts_spill_less():
 
 def test_lives_agree_with_what_is_known(arrays):
     """Full stress at 1.0 V: three years. Faults at 0.419 V: nothing that cannot move data."""
-    nominal, undervolted = CASES.index(("baseline", "nominal")), CASES.index(("baseline", "dvfs"))
-    assert arrays["life_years"][nominal] == pytest.approx(3.0, abs=1e-4)
-    assert (arrays["end_cause"][nominal] == EndCause.DELAY).all()
-    assert arrays["delay_increase"][nominal] == pytest.approx(0.139, rel=1e-6)
-    assert arrays["longest_duty"][nominal, :, 0] == pytest.approx(1.0)
-    assert not arrays["faulty_entries_start"][nominal].any()
+    turbo, undervolted = CASES.index(("baseline", "turbo")), CASES.index(("baseline", "dvfs"))
+    assert arrays["life_years"][turbo] == pytest.approx(3.0, abs=1e-4)
+    assert (arrays["end_cause"][turbo] == EndCause.DELAY).all()
+    assert arrays["delay_increase"][turbo] == pytest.approx(0.139, rel=1e-6)
+    assert arrays["longest_duty"][turbo, :, 0] == pytest.approx(1.0)
+    assert not arrays["faulty_entries_start"][turbo].any()
     assert not arrays["life_years"][undervolted].any()
     assert (arrays["end_cause"][undervolted] == EndCause.FAULTY_ENTRY).all()
-    composed = CASES.index(("rrcd+rc+rar", "nominal"))
+    composed = CASES.index(("rrcd+rc+rar", "turbo"))
     assert (arrays["life_years"][composed] == 10).all()
-    histogram = arrays["dvth_histogram"][nominal]
+    histogram = arrays["dvth_histogram"][turbo]
     mean = (histogram * (np.arange(200) + 0.5)).sum(axis=-1) / histogram.sum(axis=-1)
-    assert (mean < arrays["max_dvth_mv"][nominal].max()).all()
+    assert (mean < arrays["max_dvth_mv"][turbo].max()).all()
     assert not histogram[:, 67:].any(), "beyond the shift of full stress for three years"
 
 
@@ -220,7 +220,7 @@ def test_faults_are_those_of_the_die(arrays):
     faulty = (maps != 0).sum(axis=1)
     assert faulty.min() > 0
     for case, (_, conditions) in enumerate(CASES):
-        expected = 0 if conditions == "nominal" else faulty
+        expected = 0 if conditions == "turbo" else faulty
         assert (arrays["faulty_entries_start"][case] == expected).all()
 
 
@@ -285,7 +285,7 @@ def test_the_variation_is_that_of_the_spec():
 
 def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):
     """The history of the baseline at 1.0 V is that of full stress, up to its end."""
-    nominal = CASES.index(("baseline", "nominal"))
+    nominal = CASES.index(("baseline", "turbo"))
     history = arrays["epoch_max_dvth_mv"][nominal, 0, :, 0]
     edges = np.array(sweep.header.epoch_edges_years[1:])
     rules = sweep.plan.cases[nominal].conditions
@@ -343,7 +343,7 @@ def test_each_instance_lives_as_if_all_had_its_share(model):
 
 def test_batches_and_shards_do_not_matter(monkeypatch):
     sweep = small_sweep(
-        techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
+        techniques=["rrcd"], environments=["turbo", "own"], operating_points={"own": VARYING}
     )
     whole = sweep.compute(0, 9)
     monkeypatch.setattr(sweep.plan.engine, "batch", 2)
@@ -352,7 +352,7 @@ def test_batches_and_shards_do_not_matter(monkeypatch):
 
 def test_shares_stand_in_the_file(tmp_path):
     sweep = small_sweep(
-        techniques=["rrcd"], environments=["nominal", "own"], operating_points={"own": VARYING}
+        techniques=["rrcd"], environments=["turbo", "own"], operating_points={"own": VARYING}
     )
     campaign = replace(sweep.header, instances=4)
     path = run_campaign(Study(campaign, sweep.compute), tmp_path / "r.h5", 4)
@@ -396,7 +396,7 @@ def held_life(trace, technique, activity, tail=None, sample=(), **changes):
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail)
     life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(in_sequence(kernels), new, sampled))
     meter = Meter(
-        shared, (conventional(trace),), environment("nominal", 0.419), NODE, COSTS.penalties
+        shared, (conventional(trace),), environment("turbo", 0.419), NODE, COSTS.penalties
     )
     return life, meter.read(life.moments)
 
@@ -418,7 +418,7 @@ def test_what_a_pass_leaves_is_held_under_models_that_follow_every_epoch():
     model = MODELS["bhardwaj"]
     trace = alternating_trace(ZERO, 50, ~ZERO)
     life, _ = held_life(trace, "baseline", 0.4, nbti=model, sample=[cell(0)])
-    conditions = environment("nominal", 0.419)
+    conditions = environment("turbo", 0.419)
     expected = [model.dvth_at(conditions, duty, 10 * YEAR) for duty in (0.2, 0.8)]
     assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
     assert life.degradation.longest_duty[0] == pytest.approx([0.2, 0.8])
@@ -453,7 +453,7 @@ def sweeps():
     """Slices that are half of the time off, or on."""
 
     def arrays(**idle):
-        options = {"techniques": TECHNIQUE_NAMES, "environments": ["nominal"]}
+        options = {"techniques": TECHNIQUE_NAMES, "environments": ["turbo"]}
         sweep = small_sweep(**options, life={"epochs": 4, "delay_guardband": 100} | idle)
         return sweep.compute(0, 6)
 

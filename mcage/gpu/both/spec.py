@@ -23,7 +23,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "gating": {"policies": ["default", "round-robin"]},
     "sweep": {
         "techniques": ["baseline", "rc+rar"],
-        "environments": ["nominal"],
+        "environments": ["turbo"],
         "spread": False,  # slices differ as their SMs do
     },
 }

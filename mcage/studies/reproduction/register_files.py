@@ -339,7 +339,7 @@ def dvth_volts(duty: float) -> float:
     """Threshold shift after `LIFE_YEARS` at nominal voltage under a duty cycle."""
     model, seconds = facelift(), LIFE_YEARS * SECONDS_PER_YEAR
     stressed = duty * seconds
-    rate = model.stress_rate(environment("nominal", NOMINAL_VDD_VOLTS))
+    rate = model.stress_rate(environment("turbo", NOMINAL_VDD_VOLTS))
     return float(model.dvth(rate * stressed, stressed, (1 - duty) * seconds))
 
 

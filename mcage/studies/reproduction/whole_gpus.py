@@ -279,7 +279,7 @@ def launch_by_launch(counts: Sequence[int], rounds: Sequence[int]) -> NDArray[np
     """
     model = nbti_model("bhardwaj-unscaled")
     assert isinstance(model, Bhardwaj)
-    phases, rates = Phases(model), model.rates(environment("nominal", VDD_VOLTS))
+    phases, rates = Phases(model), model.rates(environment("turbo", VDD_VOLTS))
     active, number = np.array(counts), np.arange(sms())[:, np.newaxis]
     working = [(number - turn * active) % sms() < active for turn in range(sms())]
     state = phases.initial_state((sms(), len(counts)))
@@ -309,7 +309,7 @@ def by_duty(name: str, counts: ArrayLike, seconds: float) -> NDArray[np.float64]
 
 
 def _by_duty(model: Any, duty: float, seconds: float) -> float:
-    conditions = environment("nominal", VDD_VOLTS)
+    conditions = environment("turbo", VDD_VOLTS)
     gated, always = (model.dvth_at(conditions, d, seconds) for d in (duty, 1.0))
     return float(1 - gated / always)
 

@@ -73,7 +73,7 @@ class VminSpec(SweepSpec):
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
     ] = ("dvfs",)
-    """Operating points at which slices age: nominal, undervolted, dvfs, or a name that SPEC
+    """Operating points at which slices age: turbo, undervolted, dvfs, or a name that SPEC
     defines."""
     vdd_volts: tuple[float, ...] = ()
     vmin: VminTarget = VminTarget()

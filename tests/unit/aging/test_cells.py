@@ -37,7 +37,7 @@ def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:
 
 
 def test_presets():
-    assert points("nominal", 0.419) == [(1.0, 1.0, 353.15)]
+    assert points("turbo", 0.419) == [(1.0, 1.0, 353.15)]
     assert points("undervolted", 0.419) == [(0.419, 1.0, 353.15)]
     assert points("dvfs", 0.419) == [(0.8, 0.5, 353.15), (0.419, 0.5, 353.15)]
 
@@ -51,7 +51,7 @@ def test_presets_take_the_temperature_everywhere(name):
 def test_faults_are_judged_at_the_lowest_and_delay_at_the_highest_vdd():
     dvfs = environment("dvfs", 0.419)
     assert (dvfs.lowest_vdd_volts, dvfs.highest_vdd_volts) == (0.419, 0.8)
-    nominal = environment("nominal", 0.419)
+    nominal = environment("turbo", 0.419)
     assert (nominal.lowest_vdd_volts, nominal.highest_vdd_volts) == (1.0, 1.0)
 
 
@@ -61,8 +61,8 @@ def test_environments_are_values():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UserError, match=r"'turbo'.*nominal, undervolted, dvfs"):
-        environment("turbo", 0.419)
+    with pytest.raises(UserError, match=r"'boost'.*turbo, undervolted, dvfs"):
+        environment("boost", 0.419)
 
 
 @pytest.mark.parametrize("vdd_volts", [0.0, -0.4, 419.0, math.nan])
@@ -75,7 +75,7 @@ def test_impossible_voltages(vdd_volts):
 @pytest.mark.parametrize("temperature_kelvin", [80.0, 0.0, 1000.0, math.nan])
 def test_impossible_temperatures(temperature_kelvin):
     with pytest.raises(UserError, match="kelvin"):
-        environment("nominal", 0.419, temperature_kelvin)
+        environment("turbo", 0.419, temperature_kelvin)
 
 
 def test_dvfs_does_not_turn_its_low_point_into_the_high_one():

@@ -428,7 +428,7 @@ def test_recovery_lowers_the_shift_and_stress_raises_it_again():
 # The facelift model against closed forms and the numbers of the papers.
 
 MODEL = facelift()
-NOMINAL = environment("nominal", 0.419)
+NOMINAL = environment("turbo", 0.419)
 LIFETIME_SECONDS = 3 * SECONDS_PER_YEAR
 
 shares = st.just(0.0) | st.floats(1e-12, 1)

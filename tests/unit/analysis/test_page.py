@@ -13,13 +13,13 @@ from places import ROOT
 from mcage.results.writer import conforming, write_results
 
 INSTANCES = 40
-CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("nominal", "dvfs")))
+CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("turbo", "dvfs")))
 
 
 def file_of_page(path):
     """Results of a fake campaign of the cases that the page names."""
     like = campaign().cases
-    of = {"nominal": like[1], "dvfs": like[2]}
+    of = {"turbo": like[1], "dvfs": like[2]}
     cases = tuple(
         replace(
             of[environment],

@@ -46,12 +46,12 @@ def test_a_whole_figure_says_its_population(results):
     figure = results.isel(instance=slice(0, 40)).mcage.plot_survival(width_mm=85.0)
     assert figure.get_size_inches()[0] == pytest.approx(85 / 25.4)
     said = words(figure)
-    for word in ("40 instances per case", "at risk", "nominal 1 V, common", "dvfs 0.8/0.419 V"):
+    for word in ("40 instances per case", "at risk", "turbo 1 V, common", "dvfs 0.8/0.419 V"):
         assert word in said
 
 
 def test_axes_of_a_user_show_the_curves_of_the_report(results, axes):
-    nominal = results.sel(environment="nominal")
+    nominal = results.sel(environment="turbo")
     assert nominal.mcage.plot_survival(axes) is axes
     names = [text.get_text() for text in axes.legend().get_texts()]
     assert names == ["baseline", "rrcd"]
@@ -65,9 +65,9 @@ def test_axes_of_a_user_show_the_curves_of_the_report(results, axes):
 @each(
     "draw, drawn",
     [
-        (lambda r, a: r.sel(environment="nominal").mcage.plot_dvth("worst", a), 2),
-        (lambda r, a: r.sel(environment="nominal").mcage.plot_dvth("cells", a), 4),
-        (lambda r, a: r.sel(environment="nominal").mcage.plot_dvth("age", a), 2),
+        (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("worst", a), 2),
+        (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("cells", a), 4),
+        (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("age", a), 2),
         (lambda r, a: r.mcage.plot_pareto(a), 3),
     ],
 )
@@ -118,7 +118,7 @@ def test_parts_of_a_figure_can_be_left_out(results, axes):
     assert bare.get_figheight() < whole.get_figheight()
     assert "60 instances" in words(results.mcage.plot_survival(bands=False))
     assert "bands" not in words(results.mcage.plot_survival(bands=False))
-    results.sel(environment="nominal").mcage.plot_survival(axes, bands=False)
+    results.sel(environment="turbo").mcage.plot_survival(axes, bands=False)
     assert not axes.findobj(PolyCollection)
     assert "instances" not in words(results.mcage.plot_pareto(title=False))
     of_age = results.mcage.plot_dvth("age", at_risk=False).findobj(plt.Text)

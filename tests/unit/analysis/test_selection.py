@@ -20,7 +20,7 @@ from mcage.results.writer import conforming, write_results
 from mcage.stats.paired import compare_means
 
 PARTS = ["technique", "environment", "scenario", "vdd_volts", "highest_vdd_volts"]
-LABELS = ["baseline nominal common 1 V", "rrcd nominal common 1 V", "rrcd dvfs common 0.8/0.419 V"]
+LABELS = ["baseline turbo common 1 V", "rrcd turbo common 1 V", "rrcd dvfs common 0.8/0.419 V"]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_a_sweep_goes_from_its_spec_to_its_results_as_typed(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     spec = mcage.SweepSpec(
         techniques=["baseline", "rrcd"],
-        environments="nominal",
+        environments="turbo",
         instances=3,
         workload={"kernels": "ScanLargeArrays", "periods": 1, "generations": 1},
         life={"epochs": 1},
@@ -61,7 +61,7 @@ def test_a_sweep_goes_from_its_spec_to_its_results_as_typed(tmp_path, monkeypatc
     [
         ({"technique": "rrcd"}, [1, 2]),
         ({"technique": "rrcd", "environment": "dvfs"}, [2]),
-        ({"technique": ["rrcd", "baseline"], "environment": "nominal"}, [0, 1]),
+        ({"technique": ["rrcd", "baseline"], "environment": "turbo"}, [0, 1]),
         ({"vdd_volts": 0.419}, [2]),
         ({"vdd_volts": np.float32(1)}, [0, 1]),
         ({"vdd_volts": slice(0.419, 0.5)}, [2]),
@@ -133,7 +133,7 @@ def test_datasets_go_on_as_others(results, tmp_path):
 def test_different_cases_are_not_aligned_in_silence(results):
     life = results["life_years"]
     with pytest.raises(ValueError, match="different cases: leave the parts out"):
-        life.sel(technique="rrcd") - life.sel(environment="nominal")
+        life.sel(technique="rrcd") - life.sel(environment="turbo")
 
 
 # ---- cube --------------------------------------------------------------------------------------
@@ -221,9 +221,7 @@ def test_a_cube_reads_what_is_asked_for(results, monkeypatch):
     cube = results.mcage.cube()
     read = [asked for asked in read if "instance" in results[asked[0]].dims]
     assert not read
-    life = (
-        cube["life_years"].sel(technique="rrcd", environment="nominal").isel(instance=slice(3, 5))
-    )
+    life = cube["life_years"].sel(technique="rrcd", environment="turbo").isel(instance=slice(3, 5))
     read.clear()
     assert life.size == 2
     assert not read
@@ -233,7 +231,7 @@ def test_a_cube_reads_what_is_asked_for(results, monkeypatch):
 
 # Two cases die by die, in one dataset and in two.
 
-FIRST, SECOND = "rrcd dvfs", "rrcd nominal"
+FIRST, SECOND = "rrcd dvfs", "rrcd turbo"
 
 
 @pytest.fixture(scope="module")

@@ -140,7 +140,7 @@ def test_selections_are_what_is_computed(results):
 def test_the_order_of_dimensions_changes_nothing(results):
     turned = results.transpose("transistor", "instance", ...)
     pd.testing.assert_frame_equal(turned.mcage.summary(), results.mcage.summary())
-    frames = (r.mcage.paired("rrcd dvfs", "rrcd nominal") for r in (turned, results))
+    frames = (r.mcage.paired("rrcd dvfs", "rrcd turbo") for r in (turned, results))
     pd.testing.assert_frame_equal(*frames)
     pd.testing.assert_frame_equal(turned.mcage.to_pandas(), results.mcage.to_pandas())
 
@@ -162,7 +162,7 @@ def test_the_histogram_is_the_file_s(results):
         (lambda r: r.mcage.rmst(-1), "age -1 years"),
         (lambda r: r.mcage.life_quantile(1), "share = 1: must lie between 0 and 1"),
         (lambda r: r.mcage.b10(confidence=95), "confidence = 95: must lie between 0 and 1"),
-        (lambda r: r.mcage.case("rrcd"), "case 'rrcd' may be 'rrcd nominal common 1 V', 'rrcd d"),
+        (lambda r: r.mcage.case("rrcd"), "case 'rrcd' may be 'rrcd turbo common 1 V', 'rrcd d"),
         (lambda r: r.mcage.summary(1), "table 1: this study has the tables 0 ... 0"),
         (lambda r: r.isel(epoch=[0]).mcage.summary(), "1 of 5 of the dimension 'epoch' are left"),
         (lambda r: r.isel(epoch=0).mcage.summary(), "1 of 5 of the dimension 'epoch' are left"),

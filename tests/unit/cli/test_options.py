@@ -256,7 +256,7 @@ def test_keys_and_values(text, path, value):
         ("life.\nepochs=3", "KEY=VALUE is needed"),
         ("a" * 5000 + "=3", "KEY=VALUE is needed"),
         (".".join("a" * 200) + "=3", "KEY=VALUE is needed"),
-        ("environments=[nominal, dvfs]", "not a TOML value"),
+        ("environments=[turbo, dvfs]", "not a TOML value"),
         ("workload.mix={a", "not a TOML value"),
         ('aging.model="facelift', "not a TOML value"),
         ("seed=[1]\nlife=2", "one KEY=VALUE is needed"),

@@ -33,7 +33,7 @@ RANGES = {
         ({"sweep": {"aging": {"model": "bhardwaj"}}}, "that of gating.aging.model"),
         ({"sweep": {"aging": {"vt0_volts": 0.25}}}, "sweep.aging.vt0_volts = 0.25"),
         ({"sweep": {"faults": {"slices_per_chip": 4}}}, "sweep.faults.slices_per_chip = 4"),
-        ({"sweep": {"environments": ["nominal", "dvfs"]}}, "sweep.environments"),
+        ({"sweep": {"environments": ["turbo", "dvfs"]}}, "sweep.environments"),
         (
             {
                 "gating": {"aging": {"model": "bhardwaj"}},

@@ -41,7 +41,7 @@ from mcage.traces.transforms import released
 
 def consumed(traces, technique, tail=None, kernels=None, conditions=None, **changes):
     """What lives on some traces take, at 1.0 V by default."""
-    conditions = conditions or environment("nominal", 0.419)
+    conditions = conditions or environment("turbo", 0.419)
     tail = tail or tail_of({})
     given = rules(environment=conditions, **changes)
     epochs = len(given.epoch_edges_years) - 1
@@ -218,7 +218,7 @@ def test_power_of_a_sweep(technology, kernels):
     names = ["conventional", "rc+rar", "argo"]
     sweep = small_sweep(
         techniques=["mcage.costs:CONVENTIONAL", "rc+rar", "argo"],
-        environments=["nominal"],
+        environments=["turbo"],
         costs={"technology": technology},
         workload={"kernels": list(SMALL_KERNELS[:2]), "periods": 3, "generations": 2},
         life={"epochs": 3, "delay_guardband": 10.0},

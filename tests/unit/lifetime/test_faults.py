@@ -89,14 +89,14 @@ def test_faults_that_do_no_harm(harmless):
 def test_faults_are_judged_at_the_lowest_voltage():
     weak = {cell(0, 3): 0.5, cell(0, 900): 0.5}
     for name, cause in [
-        ("nominal", EndCause.CENSORED),
+        ("turbo", EndCause.CENSORED),
         ("undervolted", EndCause.FAULTY_ENTRY),
         ("dvfs", EndCause.FAULTY_ENTRY),
     ]:
         conditions = environment(name, 0.419)
         life = lived([STEADY], "baseline", tail_of(weak), environment=conditions)
         assert life.end.cause == [cause], name
-        assert life.end.seconds == [10 * YEAR if name == "nominal" else 0]
+        assert life.end.seconds == [10 * YEAR if name == "turbo" else 0]
 
 
 def test_the_compression_table_leaves_entries_untouched():

@@ -19,7 +19,7 @@ from mcage.lifetime import EndCause
 from mcage.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
-NOMINAL = environment("nominal", 0.419)
+NOMINAL = environment("turbo", 0.419)
 UNEVEN = (0.0, 0.1, 0.7, 1.9, 3.3, 10.0)
 """Borders of epochs whose lengths do not add up without rounding."""
 
@@ -143,7 +143,7 @@ def plug_ins():
 
 def with_model(name, **fields):
     workload = {"kernels": ["MatrixTranspose"], "generations": 1, "periods": 1}
-    fields |= {"techniques": ["rar"], "environments": ["nominal"], "workload": workload}
+    fields |= {"techniques": ["rar"], "environments": ["turbo"], "workload": workload}
     return small_sweep("numpy", aging={"model": name}, **fields)
 
 

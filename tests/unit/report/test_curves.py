@@ -21,7 +21,7 @@ from mcage.report.figures.lives import figure_of as what_panels_share
 from mcage.stats.survival import CaseLives
 from mcage.techniques.catalogue import TECHNIQUES
 
-NOMINAL = Setting("nominal", "common", "1 V")
+NOMINAL = Setting("turbo", "common", "1 V")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_a_curve_by_hand():
     for years, alive in (line.get_data(), (series.x, series.y)):
         assert years.tolist() == [0, 0, 2, 10]
         assert alive.tolist() == [100, 75, 25, 25]
-    assert (series.case, series.label, series.kind) == ("rrcd nominal 1 V, common", "rrcd", "step")
+    assert (series.case, series.label, series.kind) == ("rrcd turbo 1 V, common", "rrcd", "step")
 
 
 def test_who_never_dies_stays_at_all_slices():
@@ -108,7 +108,7 @@ def test_curves_that_coincide_are_named_and_share_their_line():
 def test_the_alternative_text_says_who_lives_longest():
     page = figure_of(case("rrcd", 1, 10), case("wc", 2, 4), case("rc", 3, 3))
     assert page.alt == (
-        "nominal 1 V, common: the mean life up to 10 years is smallest for wc and rc (3 years) and "
+        "turbo 1 V, common: the mean life up to 10 years is smallest for wc and rc (3 years) and "
         "largest for rrcd (5.5 years)."
     )
 

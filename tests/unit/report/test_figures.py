@@ -35,9 +35,9 @@ from mcage.sweep.run import run_sweep
 from mcage.version import running_code
 
 CASES = (
-    CaseName("baseline nominal common 1 V", "baseline", "nominal", "common", 1.0, 1.0),
-    CaseName("a:T nominal common 1 V", "a:T", "nominal", "common", 1.0, 1.0),
-    CaseName("b:T nominal common 1 V", "b:T", "nominal", "common", 1.0, 1.0),
+    CaseName("baseline turbo common 1 V", "baseline", "turbo", "common", 1.0, 1.0),
+    CaseName("a:T turbo common 1 V", "a:T", "turbo", "common", 1.0, 1.0),
+    CaseName("b:T turbo common 1 V", "b:T", "turbo", "common", 1.0, 1.0),
 )
 """Three techniques in a setting, two of them of a user."""
 
@@ -126,8 +126,8 @@ def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
 def test_causes_are_shares_of_all_slices(drawn, results):
     figure = drawn["causes"]
     assert [panel.title for panel in figure.panels] == [
-        "nominal 1 V, common: faulty entry",
-        "nominal 1 V, common: delay",
+        "turbo 1 V, common: faulty entry",
+        "turbo 1 V, common: delay",
     ]
     dead = series_of(figure, "a:T", panel=1)
     lives = results["life_years"].values[1]

@@ -56,7 +56,7 @@ def table(**fields):
         names(
             "environment",
             "environment",
-            ["dvfs 0.8/0.4 V", "nominal 1 V", "nominal 1 V"],
+            ["dvfs 0.8/0.4 V", "turbo 1 V", "turbo 1 V"],
             groups=True,
         ),
         numbers("worked", "", [3, 2, 1]),
@@ -95,8 +95,8 @@ def test_no_width_cuts_a_number_or_hides_a_column_in_silence():
 
 def test_narrow_tables_say_environments_once_and_wide_ones_in_a_column():
     narrow, wide = printed(table(), 70), printed(table(), 200)
-    assert narrow.count("nominal 1 V") == 1
-    assert wide.count("nominal 1 V") == 2
+    assert narrow.count("turbo 1 V") == 1
+    assert wide.count("turbo 1 V") == 2
     assert (
         "Too wide for this terminal: rate of spills, lives end by. mcage show --wide"
         in " ".join(narrow.split())
@@ -223,18 +223,18 @@ def test_the_table_names_the_files(files, monkeypatch):
     printed = show("0.h5", "1.h5", "2.h5").stdout
     rows = [line.split()[:3] for line in printed.splitlines() if ".h5 " in line]
     assert rows == [
-        ["0.h5", "baseline", "nominal"],
-        ["1.h5", "rrcd", "nominal"],
+        ["0.h5", "baseline", "turbo"],
+        ["1.h5", "rrcd", "turbo"],
         ["2.h5", "rrcd", "dvfs"],
     ]
     causes = show("0.h5", "1.h5", "--causes").stdout.splitlines()
-    for file, label in (("0.h5", "baseline nominal"), ("1.h5", "rrcd nominal")):
+    for file, label in (("0.h5", "baseline turbo"), ("1.h5", "rrcd turbo")):
         assert any(line.startswith(f"{file}, {label}") for line in causes)
     assert "30 instances per case, horizon 10 years" in printed
 
 
 @pytest.mark.parametrize(
-    "names", [("baseline", "rrcd dvfs"), ("{0}", "{2}"), ("rrcd n", "{2} rrcd")]
+    "names", [("baseline", "rrcd dvfs"), ("{0}", "{2}"), ("rrcd t", "{2} rrcd")]
 )
 def test_a_comparison(names, files):
     whole, *parts = files
@@ -408,7 +408,7 @@ def test_options_that_make_no_table_of_chips(file_of, options, message) -> None:
     assert message in str(shown(file_of(), *options).exception)
 
 
-@pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd n"]])
+@pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd t"]])
 def test_tables_of_slices_say_that_they_share_dies(file_of, option) -> None:
     dependent = shown(file_of(slices_per_chip=10, sigma_die_volts=0.01), *option)
     last = dependent.stdout.splitlines()[-1]

@@ -57,7 +57,7 @@ def test_points_there_and_back(tmp_path):
         (case.environment, case.scenario_vdd_volts) for case in spec.cases({"common": 0.41})
     } == {
         ("phone", 0.41),
-        ("nominal", 0.41),
+        ("turbo", 0.41),
     }
 
 
@@ -120,10 +120,10 @@ def test_points_that_make_no_sense(message):
             {"operating_points": {"my phone": points((0.9,))}},
             "operating_points.my phone: a name is of",
         ),
-        ({"environments": ["phone"]}, "unknown 'phone'; choose from nominal, undervolted, dvfs,"),
+        ({"environments": ["phone"]}, "unknown 'phone'; choose from turbo, undervolted, dvfs,"),
         (
             {"environments": ["phon"], "operating_points": {"phone": points((0.9,))}},
-            "unknown 'phon'; choose from nominal, undervolted, dvfs, phone",
+            "unknown 'phon'; choose from turbo, undervolted, dvfs, phone",
         ),
         (
             {
@@ -194,7 +194,7 @@ def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
         "--generations",
         "1",
     ]
-    for name, notes in (("nominal", 1), ("phone", 0)):
+    for name, notes in (("turbo", 1), ("phone", 0)):
         out = ["--environment", name, "--out", str(tmp_path / f"{name}.h5")]
         run = invoke("sweep", path, *small, *out, catch_exceptions=False)
         assert run.exit_code == 0

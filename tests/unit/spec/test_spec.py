@@ -221,7 +221,7 @@ def test_defaults():
     assert spec.life.delay_guardband == 0.108
     assert SweepSpec(spread=False).life.delay_guardband == PAPER_GUARDBAND == 0.139
     assert set(spec.techniques) >= {"baseline", "rc+rar", "rrcd", "rrcd+rc+rar"}
-    assert spec.environments == ("nominal", "dvfs")
+    assert spec.environments == ("turbo", "dvfs")
     assert spec.scenarios == ("common",)
     assert (spec.life.horizon_years, spec.instances) == (10.0, 10_000)
     assert spec.delta_limit == 64
@@ -423,7 +423,7 @@ def test_the_grid_is_every_combination():
     cases = spec.cases(volts)
     low = [case for case in cases if case.environment == "dvfs"]
     assert len(set(low)) == len(low) == 2 * 2 * 2
-    fixed = [case for case in cases if case.environment == "nominal"]
+    fixed = [case for case in cases if case.environment == "turbo"]
     assert len(set(fixed)) == len(fixed) == 2 * 2, "no use for a low Vdd: each once"
     assert {(case.scenario, case.scenario_vdd_volts) for case in fixed} == set(volts.items())
     assert len(low) + len(fixed) == len(cases)
@@ -436,7 +436,7 @@ def test_environments_that_use_the_low_vdd():
     spec = SweepSpec.from_mapping({"operating_points": given})
     uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *given)}
     assert uses == {
-        "nominal": False,
+        "turbo": False,
         "undervolted": True,
         "dvfs": True,
         "mixed": False,
@@ -593,8 +593,8 @@ def test_flags_reach_parts_that_the_file_lacks(tmp_path):
         ({"workload": {"period_years": 2}}, {"workload": {"periods": 5}}),
         ({"stopping": {"rel_ci": 0.1}}, {"stopping": {"rel_ci": 0.1}}),
         (
-            {"environments": "turbo", "operating_points": {"turbo": [Point(vdd_volts=1.1)]}},
-            {"environments": ["turbo"], "operating_points": {"turbo": [{"vdd_volts": 1.1}]}},
+            {"environments": "boost", "operating_points": {"boost": [Point(vdd_volts=1.1)]}},
+            {"environments": ["boost"], "operating_points": {"boost": [{"vdd_volts": 1.1}]}},
         ),
         (
             {"draws": {"columns": {"aging.shift_factor": np.array([0.9, 1.1])}}},
@@ -624,7 +624,7 @@ def test_a_preset_is_the_keys_that_it_sets(preset):
 
 def test_presets_of_papers_are_at_their_voltages_and_nodes():
     valero, toca_diaz = SweepSpec(preset="valero-2019"), SweepSpec(preset="toca-diaz")
-    assert (valero.environments, valero.costs.technology) == (("nominal",), "32nm")
+    assert (valero.environments, valero.costs.technology) == (("turbo",), "32nm")
     assert (toca_diaz.environments, toca_diaz.costs.technology) == (("undervolted",), "28nm")
 
 
@@ -675,7 +675,7 @@ def test_a_preset_beside_other_values_of_its_keys_is_refused(fields, message):
         ({"instances": 2.5}, "SweepSpec: instances = 2.5: input should be a valid integer"),
         ({"scenarios": "rare"}, "SweepSpec: scenarios.0 = 'rare': input should be 'common'"),
         ({"vdd_volts": [0.4, np.nan]}, "vdd_volts.1 = nan must be a finite number"),
-        ({"environments": "turbo"}, "environments: unknown 'turbo'; choose from nominal"),
+        ({"environments": "boost"}, "environments: unknown 'boost'; choose from turbo"),
     ],
 )
 def test_mistakes_are_named_by_key_and_value(typed, message):

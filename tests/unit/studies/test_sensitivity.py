@@ -79,7 +79,7 @@ def test_what_cannot_matter_is_left_out():
     assert everything == set(shipped())
     faults = {"sigma_die", "sigma_systematic", "sigma_random", "phi"}
     without_faults = faults | {"vmin_coefficient", "lds_rows"}
-    assert names(spec("nominal")) == everything - without_faults
+    assert names(spec("turbo")) == everything - without_faults
     assert names(spec(faults={"mode": "table"})) >= everything - without_faults
     assert not names(spec(faults={"mode": "table"})) & faults
     of_facelift = {"vt0", "eta", "e0", "ea"}

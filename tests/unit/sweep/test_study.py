@@ -29,7 +29,7 @@ from mcage.sweep.header import VARIABLES, SweepHeader
 
 SMALL = {
     "techniques": ["baseline"],
-    "environments": ["nominal"],
+    "environments": ["turbo"],
     "instances": 3,
     "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
     "life": {"epochs": 2},
@@ -119,7 +119,7 @@ def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
 
 SIXTY_SLICES = {
     "techniques": ["baseline"],
-    "environments": ["nominal"],
+    "environments": ["turbo"],
     "instances": 60,
     "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
     "life": {"epochs": 2},
@@ -250,7 +250,7 @@ def test_a_user_defined_point_lies_too_low_for_the_fault_model():
     "fields", [{"faults": HIGH_MU}, {"draws": {"columns": {"faults.mu_volts": [0.5]}}}]
 )
 def test_a_voltage_that_no_point_has_refuses_nothing(fields):
-    sweep = small_sweep(techniques=["rrcd"], environments=["nominal"], instances=2, **fields)
+    sweep = small_sweep(techniques=["rrcd"], environments=["turbo"], instances=2, **fields)
     assert np.nanmax(sweep.compute(0, 2)["epoch_faulty_entries"]) == 0
     assert "vdd = 0.419 V: every entry" in refusal_of(environments=["dvfs"], **fields)
 

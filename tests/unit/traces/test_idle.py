@@ -315,7 +315,7 @@ def test_a_trace_of_zeros_is_no_padded_one():
         "trace show FILE",
         "trace validate FILE",
         "replay FILE --technique rc --engine numpy",
-        "sweep --kernel FILE --technique baseline --environment nominal --instances 2 "
+        "sweep --kernel FILE --technique baseline --environment turbo --instances 2 "
         "--engine numpy --out OUT",
         "rare --kernel FILE --technique baseline --instances 2 --engine numpy",
         "sensitivity --kernel FILE --technique baseline --instances 2 --engine numpy "
