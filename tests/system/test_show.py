@@ -314,7 +314,7 @@ def test_the_comparison_is_printed(path):
         (("rrcd", "baseline"), "'rrcd turbo common 1 V', 'rrcd dvfs common 0.8/0.419 V'"),
         (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline turbo"),
         (("", "baseline"), "case '' may be"),
-        (("baseline", "baseline nom"), "two are needed"),
+        (("baseline", "baseline tur"), "two are needed"),
     ],
 )
 def test_names_that_mean_no_pair_are_refused(path, names, words):

@@ -122,7 +122,7 @@ def assert_refused(command, folder, arguments, *words):
         ),
         ("--technique", "rrdc", "technique 'rrdc' is unknown"),
         ("--technique", "nowhere:MINE", "cannot import 'nowhere'"),
-        ("--environment", "usual", "environments: unknown 'usual'; choose from nominal"),
+        ("--environment", "usual", "environments: unknown 'usual'; choose from turbo"),
         ("--scenario", "Común", "scenarios.0 = 'Común'"),
         ("--kernel", "MatrixTransposed", "no trace 'MatrixTransposed'"),
         ("--fault-mode", "drawn", "faults.mode = 'drawn'"),
