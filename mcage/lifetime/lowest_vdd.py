@@ -29,9 +29,9 @@ FIRST_GROWTH = 0.6
 """Part of the largest growth of Vmin by which that of slices is first taken to grow."""
 
 
-CLOSE_VOLTS, MOST_PASSES = 5e-4, 4
-"""Change of Vmin at the last age with which a slice has been used at the right Vdd, and passes of
-aging after which it is taken as it is."""
+STEP_VOLTS, MOST_PASSES = 3e-4, 6
+"""Least step of the Vdd at which a slice is used that does not work there until the last age, and
+passes of aging after which it is taken as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +90,22 @@ def vmin_at_ages(
             return outcomes.of_ages(ages_years, used_at, which)
         growth = FIRST_GROWTH * (points.lowest_vdd_volts - conditions.floor_volts)
         expected = outcomes.when_new() + growth
-        used_at = outcomes.of_ages(ages_years[-1:], expected, which).vmin_volts[:, 0]
+        used_at = outcomes.of_ages(ages_years[-1:], expected, which).vmin_volts[:, 0] + STEP_VOLTS
         result = VminOutcomes(np.empty((len(batch), len(ages_years))), np.empty(len(batch)))
+        dead_at = np.full(len(batch), lowest_volts)
         for _ in range(MOST_PASSES):
             passed = _Aging(*given).of_ages(ages_years, used_at[which], which)
             result.vmin_volts[which] = passed.vmin_volts
             result.delay_seconds[which] = passed.delay_seconds
-            needed = passed.vmin_volts[:, -1]
-            moved = ~(np.abs(needed - used_at[which]) <= CLOSE_VOLTS) & np.isfinite(needed)
-            used_at[which] = needed
-            which = which[moved]
+            lacks = passed.vmin_volts[:, -1] - used_at[which]
+            dead = (lacks > 0) & np.isfinite(lacks)
+            which, lacks = which[dead], lacks[dead]
             if not len(which):
                 break
+            dead_at[which] = used_at[which]
+            used_at[which] += np.maximum(2 * lacks, STEP_VOLTS)
+        last = result.vmin_volts[:, -1]
+        np.maximum(last, dead_at, out=last)
         return result
 
 

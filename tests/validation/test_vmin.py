@@ -14,7 +14,7 @@ from mcage.studies.vmin.study import VminSpec, VminStudy
 from mcage.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
-DIES = 32
+DIES = 20
 WORKLOAD = {
     "kernels": ["MatrixTranspose", "Reduction", "ScanLargeArrays", "BlackScholes"],
     "generations": 1,
@@ -43,7 +43,7 @@ def lives_at(vdd_volts, **fields):
 def test_a_new_slice_works_from_its_vmin_on(technique):
     (vmin,) = vmin_of(techniques=[technique], vmin={"ages_years": [0.0, 0.001]})
     rising = np.sort(vmin[:, 0])
-    tried = sorted({round(float(volts), 4) for volts in rising[[2, DIES // 2, -3]]})
+    tried = sorted({round(float(volts), 4) for volts in rising[[2, -3]]})
     lives = lives_at(tried, techniques=[technique])[:, 0]
     for volts, years in zip(tried, lives, strict=True):
         assert ((years == 0) == (vmin[:, 0] > volts)).all(), volts
@@ -54,16 +54,16 @@ def test_a_new_slice_works_from_its_vmin_on(technique):
 @pytest.mark.parametrize("schedule", ["interleaved", "sequential"])
 @pytest.mark.parametrize("technique", ["rc+rar", "disable", "rrcd", "rrcd+rc+rar"])
 def test_a_slice_lives_until_the_last_age_from_its_vmin_on(technique, schedule):
-    """But for dies whose Vmin lies within a millivolt, and one in a hundred: see docs/vmin.md."""
+    """But for dies whose Vmin lies within half a millivolt: see docs/vmin.md."""
     given = {"techniques": [technique], "workload": WORKLOAD | {"schedule": schedule}}
     (vmin,) = vmin_of(**given)
     old = vmin[:, -1]
-    tried = [round(float(volts), 4) for volts in np.quantile(old, (0.2, 0.5, 0.8))]
+    tried = [round(float(volts), 4) for volts in np.quantile(old, (0.3, 0.7))]
     lives = lives_at(tried, **given)[:, 0]
     for volts, years in zip(tried, lives, strict=True):
-        clear = np.abs(old - volts) > 1e-3
+        clear = np.abs(old - volts) > 5e-4
         assert clear.mean() > 0.7
-        assert ((years < 10) != (old > volts))[clear].sum() <= (technique == "disable"), volts
+        assert ((years < 10) == (old > volts))[clear].all(), volts
 
 
 def test_vmin_rises_with_age_and_gating_slows_it():
