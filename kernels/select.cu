@@ -41,14 +41,14 @@ constexpr unsigned FIRST_BLOCKS = 0xFFFFFFFFu / EVERY_BLOCK;
 // An operation's word, from its lowest bit on: 2 bits for the kind; 3 for the flags of a write; the
 // row, the first of a release; the last row of a release, or under ROTATING the windows before a
 // write, modulo the entries; and the home of the row, which the kernel puts there. Where rows have 8
-// bits and no entry begins with the blocks 1 to 3, 32 bits are enough for all.
+// bits and no entry begins with the blocks 1 to 3 or 5, 32 bits are enough for all.
 #if ROW_BITS == 8
 typedef unsigned Word;
-constexpr unsigned NOWHERE = 3, SPILLED = 5, IN_TABLE = 7;
+constexpr unsigned NOWHERE = 3, IN_LDS = 5, IN_TABLE = 7, IN_MEMORY = 11;
 __device__ __forceinline__ bool is_place(unsigned home) { return !(home & 1 && home & 6); }
 #else
 typedef unsigned long long Word;
-constexpr unsigned NOWHERE = 2049, SPILLED = 2051, IN_TABLE = 2053;
+constexpr unsigned NOWHERE = 2049, IN_LDS = 2051, IN_TABLE = 2053, IN_MEMORY = 2055;
 __device__ __forceinline__ bool is_place(unsigned home) { return home < 2048; }
 #endif
 constexpr unsigned WHOLE = 1;
@@ -76,6 +76,8 @@ struct Kernel {
     const long long *reads_after, *cycles;  // of writes: reads until, and cycles to, the value's end
     const int *scan_starts;                 // of passes: entry at which the scan starts
     int residency_count, write_count;
+    int lds_rows;  // spilled rows for which the LDS has room; those beyond live in memory
+    int unused;
 };
 
 // A slice of the launch: the kernel that it runs, and the place of its arrivals, `capacity` for each
@@ -87,10 +89,10 @@ struct alignas(16) Run {
 
 // Events of the operations of a lane; the peak is that of the warp.
 struct Events {
-    int to_reliable, to_faulty, lds, peak_spilled_rows, wakeups;
-    long long lds_reads, spilled_row_cycles;
+    int to_reliable, to_faulty, lds, peak_spilled_rows, wakeups, memory;
+    long long lds_reads, spilled_row_cycles, memory_reads;
 };
-constexpr int EVENTS = 7;
+constexpr int EVENTS = 9;
 
 struct Slice {
     unsigned free;    // blocks that are free and sound
@@ -131,7 +133,7 @@ __device__ __forceinline__ Candidates candidates_of(int lane, unsigned blocks, i
     return result;
 }
 
-// Best free place for a register, or SPILLED. The place is taken.
+// Best free place for a register, or NOWHERE. The place is taken.
 __device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compressed, int scan_start,
                                            bool &in_faulty) {
     unsigned empty = slice.free;
@@ -158,16 +160,25 @@ __device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compresse
             best = begun;
         }
     }
-    if (!best.lanes) return SPILLED;
+    if (!best.lanes) return NOWHERE;
     const int owner = __ffs(best.lanes) - 1;
     const unsigned block = __shfl_sync(EVERY_LANE, __ffs(best.blocks) - 1, owner);
     if (slice.lane == owner) slice.free &= ~((compressed ? 1u : EVERY_BLOCK) << block);
     return 2 * (BLOCKS_OF_LANE * owner + block) + (compressed ? 0 : WHOLE);
 }
 
-// Forget the homes of the rows of a window and free them; returns how many rows were spilled.
-__device__ __forceinline__ int release(Slice &slice, Rows &rows, int first, int last) {
-    int spilled = 0;
+// Rows that are spilled, and those of them for which the LDS had room.
+struct Spilled {
+    int rows, in_lds;
+};
+
+__device__ __forceinline__ bool is_spilled(unsigned home) {
+    return home == IN_LDS || home == IN_MEMORY;
+}
+
+// Forget the homes of the rows of a window and free them, and count those no more that were spilled.
+__device__ __forceinline__ void release(Slice &slice, Rows &rows, int first, int last,
+                                        Spilled &spilled) {
     __syncwarp();  // the homes of earlier operations are there
 #pragma unroll 1
     for (int start = first; start <= last; start += LANES) {
@@ -175,21 +186,23 @@ __device__ __forceinline__ int release(Slice &slice, Rows &rows, int first, int 
         const unsigned home = row <= last ? rows.homes[row] : NOWHERE;
         if (is_place(home)) atomicOr(&rows.released[lane_of(home)], blocks_of(home));
         if (row <= last) rows.homes[row] = NOWHERE;
-        spilled += __popc(__ballot_sync(EVERY_LANE, home == SPILLED));
+        spilled.rows -= __popc(__ballot_sync(EVERY_LANE, is_spilled(home)));
+        spilled.in_lds -= __popc(__ballot_sync(EVERY_LANE, home == IN_LDS));
     }
     __syncwarp();
     slice.free |= rows.released[slice.lane];
     rows.released[slice.lane] = 0;
-    return spilled;
 }
 
 // Add the operation of a lane, which gave its row a home, to the events.
 __device__ __forceinline__ void add_event(Events &events, const Kernel &kernel,
                                           const Operation &operation, unsigned home,
                                           bool in_faulty) {
-    if (home == SPILLED) {
+    if (is_spilled(home)) {
+        const long long reads = __ldg(kernel.reads_after + operation.first);
         events.lds++;
-        events.lds_reads += __ldg(kernel.reads_after + operation.first);
+        events.lds_reads += reads;
+        if (home == IN_MEMORY) events.memory++, events.memory_reads += reads;
         events.spilled_row_cycles += __ldg(kernel.cycles + operation.first);
     } else if (is_place(home)) {
         if (in_faulty) {
@@ -236,7 +249,8 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
         UNTIL_SPILL ? kernel.residency_operations : kernel.write_operations;
     const int count = UNTIL_SPILL ? kernel.residency_count : kernel.write_count;
     const int lane = slice.lane;
-    int spilled = 0, most_spilled = 0;
+    Spilled spilled = {};
+    int most_spilled = 0;
     Operation next = {};
     if (lane < count) next = load(operations + lane);
     for (int first = 0; first < count; first += LANES) {
@@ -259,7 +273,7 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
             } else {
                 // On to the next operation that changes anything.
                 const bool matters =
-                    first + lane < count && (!writes || begins || old == SPILLED);
+                    first + lane < count && (!writes || begins || is_spilled(old));
                 const unsigned ahead = __ballot_sync(EVERY_LANE, matters) & ~0u << turn;
                 if (!ahead) break;
                 turn = __ffs(ahead) - 1;
@@ -268,7 +282,7 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
             const int its_row = word >> ROW & ROWS;
             if ((word & KIND) == RELEASE) {
                 const int last = word >> LAST_ROW & ROWS;
-                spilled -= release(slice, rows, its_row, last);
+                release(slice, rows, its_row, last, spilled);
                 if (its_row <= row && row <= last) old = NOWHERE;
                 word = __shfl_sync(EVERY_LANE, operation.word | Word(old) << HOME,
                                    (turn + 1) % LANES);
@@ -276,7 +290,10 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
             }
             const unsigned its_old = unsigned(word >> HOME);
             if (is_place(its_old) && lane == lane_of(its_old)) slice.free |= blocks_of(its_old);
-            if (!UNTIL_SPILL) spilled -= its_old == SPILLED;
+            if (!UNTIL_SPILL) {
+                spilled.rows -= is_spilled(its_old);
+                spilled.in_lds -= its_old == IN_LDS;
+            }
             unsigned home = NOWHERE;
             bool in_faulty = false;
             if (!BORROWS || (word & KIND) != DEATH) {
@@ -284,11 +301,13 @@ __device__ __forceinline__ bool run(Slice &slice, Rows &rows, const Kernel &kern
                 const int start = (scan_start + int(word >> WINDOWS_BEFORE & ROWS)) % ENTRIES;
                 home = TABLE && compressed ? IN_TABLE
                                            : choose(slice, its_row, compressed, start, in_faulty);
-            }
-            if (home == SPILLED) {
-                if (UNTIL_SPILL) return false;
-                spilled++;
-                most_spilled = max(most_spilled, spilled);
+                if (home == NOWHERE) {
+                    if (UNTIL_SPILL) return false;
+                    home = spilled.in_lds < kernel.lds_rows ? IN_LDS : IN_MEMORY;
+                    spilled.rows++;
+                    spilled.in_lds += home == IN_LDS;
+                    most_spilled = max(most_spilled, spilled.rows);
+                }
             }
             if (lane == 0) rows.homes[its_row] = home;
             if (row == its_row) old = home;
@@ -318,7 +337,7 @@ __device__ __forceinline__ Number sum_of_lanes(Number value) {
 // fault_maps[slice][entry]    blocks that are unusable, as bits
 // arrivals[]                  result: where `runs` says, if `wanted`
 // arrived[slice][pass][entry] result: arrivals in each entry, if `wanted`
-// events[slice][pass][7]      result: as `Events`
+// events[slice][pass][9]      result: as `Events`
 extern "C" __global__ void __launch_bounds__(LANES *WARPS, 6)
 place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
       const unsigned char *__restrict__ fault_maps, int slices, int passes, int wanted,
@@ -373,8 +392,10 @@ place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
     const int to_faulty = sum_of_lanes(total.to_faulty);
     const int lds = sum_of_lanes(total.lds);
     const int wakeups = sum_of_lanes(total.wakeups);
+    const int memory = sum_of_lanes(total.memory);
     const long long lds_reads = sum_of_lanes(total.lds_reads);
     const long long spilled_row_cycles = sum_of_lanes(total.spilled_row_cycles);
+    const long long memory_reads = sum_of_lanes(total.memory_reads);
     if (lane == 0) {
         long long *result = events + number * EVENTS;
         result[0] = to_reliable;
@@ -384,5 +405,7 @@ place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
         result[4] = total.peak_spilled_rows;
         result[5] = spilled_row_cycles;
         result[6] = wakeups;
+        result[7] = memory;
+        result[8] = memory_reads;
     }
 }

@@ -200,13 +200,16 @@ class Accesses:
     compressed_blocks : float64[instances]
         Blocks of the slice that the accesses to compressed registers touch.
     lds : float64[instances]
-        Spilled registers, in the LDS.
+        Spilled registers, in the LDS and in memory.
+    memory : float64[instances]
+        Those of them that are in memory.
     """
 
     uncompressed: NDArray[np.float64]
     compressed: NDArray[np.float64]
     compressed_blocks: NDArray[np.float64]
     lds: NDArray[np.float64]
+    memory: NDArray[np.float64]
 
     @property
     def registers(self) -> NDArray[np.float64]:
@@ -402,12 +405,14 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
             int(served[schedule.compressed].sum()),
             int((served * read_blocks)[schedule.compressed].sum()),
             counters.lds_reads / passes,
+            counters.memory_reads / passes,
         ),
         writes=_accesses(
             schedule.writes,
             int(schedule.compressed.sum()),
             int(write_blocks[schedule.compressed].sum()),
             counters.lds / passes,
+            counters.memory / passes,
         ),
         compression=CompressionWork(
             movs=schedule.mov_writes,
@@ -431,7 +436,11 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
 
 
 def _accesses(
-    registers: int, compressed: int, compressed_blocks: int, spilled: NDArray[np.float64]
+    registers: int,
+    compressed: int,
+    compressed_blocks: int,
+    spilled: NDArray[np.float64],
+    in_memory: NDArray[np.float64],
 ) -> Accesses:
     """Split accesses, given the numbers of those to compressed and to spilled registers."""
     spilled_compressed = np.maximum(spilled - (registers - compressed), 0.0)
@@ -441,6 +450,7 @@ def _accesses(
         # Only block storage ever spills a compressed register, and there it is one block.
         compressed_blocks=compressed_blocks - spilled_compressed,
         lds=spilled,
+        memory=in_memory,
     )
 
 
@@ -527,7 +537,7 @@ class KernelActivity:
         lasting = (schedule.end_cycle - schedule.cycle)[~schedule.compressed]
         none = np.zeros(1, dtype=np.int64)
         return cls(
-            undisturbed=activity_of(replay, Counters(1, *(none for _ in range(8)))),
+            undisturbed=activity_of(replay, Counters(1, *(none for _ in range(10)))),
             uncompressed_entry_cycles=float(lasting.sum()),
             spills_switch_off=replay.technique.gates_empty,
         )
@@ -542,20 +552,23 @@ class KernelActivity:
             powered = powered - whole - parts / base.geometry.blocks
         return replace(
             base,
-            reads=_with_spills(base.reads, counts[Event.LDS_READ]),
-            writes=_with_spills(base.writes, counts[Event.LDS]),
+            reads=_with_spills(base.reads, counts[Event.LDS_READ], counts[Event.MEMORY_READ]),
+            writes=_with_spills(base.writes, counts[Event.LDS], counts[Event.MEMORY]),
             redirections=counts[Event.TO_RELIABLE] + counts[Event.TO_FAULTY] + counts[Event.LDS],
             gating=replace(base.gating, wakeups=counts[Event.WAKEUP], powered_entry_cycles=powered),
         )
 
 
-def _with_spills(accesses: Accesses, spilled: NDArray[np.float64]) -> Accesses:
+def _with_spills(
+    accesses: Accesses, spilled: NDArray[np.float64], in_memory: NDArray[np.float64]
+) -> Accesses:
     uncompressed, compressed = _spilled(spilled, accesses.uncompressed)
     return Accesses(
         uncompressed=accesses.uncompressed - uncompressed,
         compressed=accesses.compressed - compressed,
         compressed_blocks=accesses.compressed_blocks - compressed,
         lds=spilled,
+        memory=in_memory,
     )
 
 

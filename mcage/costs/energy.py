@@ -93,8 +93,8 @@ class Energy:
         Compression table: reads, writes and refreshes.
     redirection_leakage, redirection_dynamic : float64[instances]
         Redirection table, selection unit, and buffer of the destination register.
-    lds : float64[instances]
-        Accesses to spilled registers.
+    lds, memory : float64[instances]
+        Accesses to spilled registers, in the LDS and in memory.
     wakeups : float64[instances]
         Switching entries on.
     """
@@ -109,6 +109,7 @@ class Energy:
     redirection_leakage: NDArray[np.float64]
     redirection_dynamic: NDArray[np.float64]
     lds: NDArray[np.float64]
+    memory: NDArray[np.float64]
     wakeups: NDArray[np.float64]
 
     @property
@@ -131,6 +132,7 @@ class Energy:
             + self.table_dynamic
             + self.redirection_dynamic
             + self.lds
+            + self.memory
             + self.wakeups
         )
 
@@ -211,7 +213,12 @@ def energy(
         redirection_leakage=redirecting.leakage,
         redirection_dynamic=redirecting.dynamic,
         lds=geometry.blocks
-        * (technology.lds.read_pj * reads.lds + technology.lds.write_pj * writes.lds),
+        * (
+            technology.lds.read_pj * (reads.lds - reads.memory)
+            + technology.lds.write_pj * (writes.lds - writes.memory)
+        ),
+        memory=geometry.blocks
+        * (technology.memory.read_pj * reads.memory + technology.memory.write_pj * writes.memory),
         wakeups=technology.wakeup_pj * switched_on * ones,
     )
 
@@ -391,8 +398,8 @@ class Slowdown:
         Stages that compression and decompression add to the pipeline for each instruction.
     misprediction : float64[instances]
         Wrong speculations about compressibility.
-    lds : float64[instances]
-        Accesses to spilled registers.
+    lds, memory : float64[instances]
+        Accesses to spilled registers, in the LDS and in memory.
     """
 
     wakeup: NDArray[np.float64]
@@ -401,11 +408,13 @@ class Slowdown:
     pipeline: NDArray[np.float64]
     misprediction: NDArray[np.float64]
     lds: NDArray[np.float64]
+    memory: NDArray[np.float64]
 
     @property
     def total(self) -> NDArray[np.float64]:
         """All causes together."""
-        return self.wakeup + self.mov + self.refresh + self.pipeline + self.misprediction + self.lds
+        of_technique = self.wakeup + self.mov + self.refresh + self.pipeline + self.misprediction
+        return of_technique + self.lds + self.memory
 
 
 def slowdown(
@@ -435,6 +444,7 @@ def slowdown(
     busy = np.minimum((activity.table_reads + activity.table_writes) / cycles, 1.0)
     instructions = activity.instructions if units.speculates else 0
     spilled = activity.reads.lds + activity.writes.lds
+    in_memory = activity.reads.memory + activity.writes.memory
     return Slowdown(
         wakeup=penalties.wakeup.unhidden_cycles * activity.gating.wakeups / cycles,
         mov=penalties.mov.unhidden_cycles * activity.compression.movs / cycles * ones,
@@ -444,7 +454,8 @@ def slowdown(
         * activity.compression.mispredictions
         / cycles
         * ones,
-        lds=penalties.lds.unhidden_cycles * spilled / cycles,
+        lds=penalties.lds.unhidden_cycles * (spilled - in_memory) / cycles,
+        memory=penalties.memory.unhidden_cycles * in_memory / cycles,
     )
 
 

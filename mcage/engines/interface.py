@@ -434,6 +434,8 @@ class Engine(ABC):
             peak_spilled_rows=of_all(0),
             spilled_row_cycles=of_all(0),
             wakeups=of_all(wakes),
+            memory=of_all(0),
+            memory_reads=of_all(0),
         )
 
 
@@ -450,7 +452,7 @@ def fault_free_maps(instances: int = 1, geometry: SliceGeometry = GCN) -> Bytes:
 # ones there are decides what happens, not where they are, and what is more than enough makes no
 # difference.
 
-COUNTERS = 8
+COUNTERS = 10
 """Columns of counted events: the arrays of `Counters` in their order."""
 
 _MANY = MOST_BLOCKS_OF_SLICE + 1
@@ -459,7 +461,7 @@ _EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b10
 _ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)
 
 Count = Callable[[Sequence[RedirectedReplay], Integers, Bytes], Integers]
-"""Counts events int64[n, 8] of a technique on several kernels: which of them each instance runs,
+"""Counts events int64[n, 10] of a technique on several kernels: which of them each instance runs,
 int64[n], and on which fault map, uint8[n, entries]."""
 
 
@@ -527,7 +529,7 @@ class Counts:
         return places
 
     def _add(self, places: Integers, counters: Integers) -> None:
-        """Remember the counters int64[n, 8] of places."""
+        """Remember the counters int64[n, 10] of places."""
         with self._lock:
             known = np.concatenate([self._known[0], places])
             known, first = np.unique(known, return_index=True)

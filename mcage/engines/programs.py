@@ -26,8 +26,19 @@ from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
 
 # What an engine does for placement programs: run them for some passes, and sum up cell times.
 
-COUNTERS = 8
-REGULAR, TO_RELIABLE, TO_FAULTY, LDS, LDS_READS, PEAK, ROW_CYCLES, WAKEUPS = range(COUNTERS)
+COUNTERS = 10
+(
+    REGULAR,
+    TO_RELIABLE,
+    TO_FAULTY,
+    LDS,
+    LDS_READS,
+    PEAK,
+    ROW_CYCLES,
+    WAKEUPS,
+    MEMORY,
+    MEMORY_READS,
+) = range(COUNTERS)
 """Columns of counted events: the arrays of `mcage.replays.outcome.Counters` in their order."""
 
 
@@ -57,7 +68,7 @@ class PassRecord:
 
     Attributes
     ----------
-    counters : int64[8]
+    counters : int64[10]
         Counted events; of the spilled rows the most at once.
     arrivals : int32[n, 4]
         Where values lived: entry after entry, in the order of time in each.
@@ -126,7 +137,7 @@ FEWEST_PASSES = 32
 
 
 CountedEvents = tuple[Integers, int]
-"""Events, int64[8], of so many passes that stand for the long run."""
+"""Events, int64[10], of so many passes that stand for the long run."""
 
 
 @dataclass(frozen=True, eq=False)

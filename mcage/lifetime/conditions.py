@@ -14,6 +14,7 @@ from mcage.aging.transistors import AdditiveShift, NbtiSpread, Pbti
 from mcage.aging.vmin import CellFailure, Margins
 from mcage.errors import UserError
 from mcage.lifetime.degradation import History
+from mcage.lifetime.feasibility import Limits
 
 LARGEST_SCORE_OF_CELLS = 5.5
 """Scores up to which cells are looked for that bad luck alone makes faulty: a transistor in 5e7 has
@@ -64,14 +65,12 @@ class LifeConditions:
         Delay increase that ends a life.
     vmin_coefficient : float
         Growth of Vmin per threshold shift, V/V.
-    lds_rows : int
-        Rows of the LDS that spilled registers may take.
+    limits : Limits
+        What else ends a life: no room for spilled registers, too many of them, a slow mix.
     spread_blocks : bool
         Whether fault maps follow the conservative rule of `mcage.variation.fault_models`.
     distributions : InstanceDistributions
         Distributions of the constants in which instances differ.
-    spill_limit : float
-        Fraction of a kernel's writes that may go to the LDS; 1 for no limit.
     holds_while_idle : bool
         Whether a slice holds its values while it is idle, so that replays contain the idle time;
         if not, all its cells are off in it.
@@ -88,10 +87,9 @@ class LifeConditions:
     epoch_edges_years: tuple[float, ...]
     delay_guardband: float
     vmin_coefficient: float
-    lds_rows: int
+    limits: Limits
     spread_blocks: bool
     distributions: InstanceDistributions
-    spill_limit: float = 1.0
     holds_while_idle: bool = False
     spread: NbtiSpread | None = None
     pbti: Pbti | None = None

@@ -1,4 +1,4 @@
-"""Feasibility: whether a kernel can run on a fault map, and what happens to its writes there."""
+"""Feasibility: whether a mix can run on a fault map, and what happens to its writes there."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -7,17 +7,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.costs import entries_that_hold
+from mcage.costs import Technology, entries_that_hold, slowdown
 from mcage.costs.activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
-from mcage.engines.stress import FaultFreeDuties, by_kernel
+from mcage.engines.stress import FaultFreeDuties, Turns, by_kernel
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import SliceGeometry
 from mcage.lifetime import EndCause
 from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import COUNTED, EVENTS, Counters, Event, counted, events_per_cycle
 from mcage.replays.prepare import PackedReplay, PreparedReplay, RedirectedReplay
+from mcage.spec.cost_constants import Penalties
 
 # Replays of each kernel on a fault-free slice, made once for all instances.
 #
@@ -133,6 +134,111 @@ class FaultFreeReplays:
         """Entries that must be reliable under each kernel: bool[kernels, entries]."""
         return self.happens.needed
 
+    def pace(self, timing: "Timing") -> "Pace":
+        """How fast the kernels run, by the constants of time of a technology."""
+        if timing not in self._paces:
+            self._paces[timing] = Pace.of(self, timing)
+        return self._paces[timing]
+
+    @cached_property
+    def _paces(self) -> "dict[Timing, Pace]":
+        return {}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What decides how slow a kernel becomes.
+
+    Parameters
+    ----------
+    technology : Technology
+        Says how often the compression table is refreshed.
+    penalties : Penalties
+        Cycles that events cost.
+    """
+
+    technology: Technology
+    penalties: Penalties
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """Slowdown of each kernel under any events, against a conventional slice.
+
+    It is that of `mcage.costs.slowdown`, which is linear in the events that a fault map may change:
+    no technique that refreshes a table ever spills what lives there.
+
+    Attributes
+    ----------
+    undisturbed : float64[kernels]
+        Slowdown without any such event.
+    wakeup, lds, memory : float
+        Cycles that each of the events adds.
+    """
+
+    undisturbed: NDArray[np.float64]
+    wakeup: float
+    lds: float
+    memory: float
+
+    @classmethod
+    def of(cls, fault_free: FaultFreeReplays, timing: Timing) -> Self:
+        """Look at each kernel without events."""
+        technique, penalties = fault_free.replays[0].technique, timing.penalties
+        none = np.zeros((1, EVENTS))
+        undisturbed = [
+            slowdown(activity.under(none), technique, timing.technology, penalties).total[0]
+            for activity in fault_free.activities
+        ]
+        cycles = (penalties.wakeup, penalties.lds, penalties.memory)
+        return cls(np.array(undisturbed), *(penalty.unhidden_cycles for penalty in cycles))
+
+    def of_turns(
+        self, kernel: NDArray[np.int64], events: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Slowdown of each turn, waits included: int64[..., turns] to float64[..., turns]."""
+        in_memory = events[..., Event.MEMORY] + events[..., Event.MEMORY_READ]
+        in_lds = events[..., Event.LDS] + events[..., Event.LDS_READ] - in_memory
+        lost: NDArray[np.float64] = (
+            self.undisturbed[kernel]
+            + self.wakeup * events[..., Event.WAKEUP]
+            + self.lds * in_lds
+            + self.memory * in_memory
+        )
+        return (1 + lost) * (1 + events[..., Event.WAIT]) - 1
+
+    def of_mix(self, turns: Turns, events: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Slowdown of n mixes, whose kernels have shares of the busy time: float64[n]."""
+        done: NDArray[np.float64] = (turns.weight / (1 + self.of_turns(turns.kernel, events))).sum(
+            axis=-1
+        )
+        return turns.weight.sum(axis=-1) / done - 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a slice must keep to run its mix.
+
+    Parameters
+    ----------
+    lds_rows : int
+        Rows of the LDS that spilled registers may take.
+    to_memory : bool
+        Whether rows beyond these live in memory; otherwise they end a life.
+    spill_limit : float
+        Fraction of a kernel's writes that may be spilled; 1 for no limit.
+    slowdown : float
+        Slowdown of a mix above which a life ends; infinite for no limit.
+    timing : Timing, optional
+        What decides how slow a kernel becomes; needed with a limit.
+    """
+
+    lds_rows: int
+    to_memory: bool = False
+    spill_limit: float = 1.0
+    slowdown: float = np.inf
+    timing: Timing | None = None
+
 
 def fault_free_replays(
     engine: Engine, replays: Replays, with_idle: Replays | None = None, key: str = ""
@@ -226,12 +332,12 @@ class FaultMapReplays:
 
     Attributes
     ----------
-    kernel : int64[n, turns]
-        Kernels; -1 where there is no replay yet.
+    kernel, weight : int64[n, turns], float64[n, turns]
+        Kernels, and the share of each in the busy time; -1 where there is no replay yet.
     fault_maps : uint8[n, entries]
         Fault maps.
     end_cause : int8[n]
-        `EndCause` of a life for which a replay is infeasible, the first of them;
+        `EndCause` of a life for which a replay, the first of them, or the mix is infeasible;
         `EndCause.CENSORED` where the life can go on.
     events : float64[n, turns, EVENTS]
         Events per cycle of each kernel.
@@ -240,6 +346,7 @@ class FaultMapReplays:
     """
 
     kernel: NDArray[np.int64]
+    weight: NDArray[np.float64]
     fault_maps: NDArray[np.uint8]
     end_cause: NDArray[np.int8]
     events: NDArray[np.float64]
@@ -250,11 +357,17 @@ class FaultMapReplays:
         """Arrays for replays to come, of slices of so many entries."""
         return cls(
             np.full((count, turns), -1),
+            np.zeros((count, turns)),
             np.zeros((count, entries), dtype=np.uint8),
             np.full(count, EndCause.CENSORED, dtype=np.int8),
             np.zeros((count, turns, EVENTS)),
             np.zeros((count, turns), dtype=np.int64),
         )
+
+    @property
+    def turns(self) -> Turns:
+        """Kernels and their shares."""
+        return Turns(self.kernel, self.weight)
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
@@ -266,6 +379,7 @@ class FaultMapReplays:
         """Replays of selected instances."""
         return FaultMapReplays(
             self.kernel[which],
+            self.weight[which],
             self.fault_maps[which],
             self.end_cause[which],
             self.events[which],
@@ -275,6 +389,7 @@ class FaultMapReplays:
     def keep(self, which: NDArray[np.int64], others: "FaultMapReplays") -> None:
         """Replace the replays of selected instances by those of others, one for each."""
         self.kernel[which] = others.kernel
+        self.weight[which] = others.weight
         self.fault_maps[which] = others.fault_maps
         self.end_cause[which] = others.end_cause
         self.events[which] = others.events
@@ -284,6 +399,7 @@ class FaultMapReplays:
         """Replace replays, where bool[n] says so, by those of others, all n."""
         of_rows = where[:, None]
         np.copyto(self.kernel, others.kernel, where=of_rows)
+        np.copyto(self.weight, others.weight, where=of_rows)
         np.copyto(self.fault_maps, others.fault_maps, where=of_rows)
         np.copyto(self.end_cause, others.end_cause, where=where)
         np.copyto(self.events, others.events, where=of_rows[..., None])
@@ -298,7 +414,7 @@ class FaultMapReplays:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Tells whether instances can run all their kernels on fault maps, by replaying them there.
+    """Tells whether instances can run their mixes on fault maps, by replaying them there.
 
     Parameters
     ----------
@@ -306,24 +422,21 @@ class Feasibility:
         Replays what depends on a fault map.
     fault_free : FaultFreeReplays
         The technique on each kernel.
-    lds_rows : int
-        Rows of the LDS that spilled registers may take.
-    spill_limit : float
-        Fraction of a kernel's writes that may go to the LDS.
+    limits : Limits
+        What ends a life.
     learnt : Learnt, optional
         What the placement programs of a batch know.
     """
 
     engine: Engine
     fault_free: FaultFreeReplays
-    lds_rows: int
-    spill_limit: float
+    limits: Limits
     learnt: Learnt | None = None
 
     def replay(
         self,
         instances: NDArray[np.int64],
-        kernel: NDArray[np.int64],
+        turns: Turns,
         fault_maps: NDArray[np.uint8],
         *known: FaultMapReplays,
     ) -> FaultMapReplays:
@@ -333,17 +446,17 @@ class Feasibility:
         ----------
         instances : int64[n]
             Positions in the batch.
-        kernel : int64[n, turns]
-            Kernels.
+        turns : Turns
+            Kernels of the n instances, and their shares.
         fault_maps : uint8[n, entries]
             Fault maps.
         *known : FaultMapReplays
             Replays [n] made before; they are taken over where kernels and fault map are the same.
         """
-        fault_free = self.fault_free
+        fault_free, limits, kernel = self.fault_free, self.limits, turns.kernel
         events, peak = fault_free.events[kernel], fault_free.peak_spilled_rows[kernel]
         causes = np.full(kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
-        result = FaultMapReplays(kernel, fault_maps, causes[:, 0], events, peak)
+        result = FaultMapReplays(kernel, turns.weight, fault_maps, causes[:, 0], events, peak)
         differ = self.learnt is not None and self.learnt.differs
         if differ or fault_maps.any():
             is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1) | differ
@@ -356,12 +469,19 @@ class Feasibility:
                 needed = fault_free.needed[kernel[affected]]
                 harmed = (needed & (fault_maps[affected, None] != 0)).any(axis=2)
                 causes[affected] = np.where(harmed, EndCause.FAULTY_ENTRY, causes[affected])
-        if self.spill_limit < 1:
-            causes[_spill_rate(events) > self.spill_limit] = EndCause.SPILL_LIMIT
+        if limits.spill_limit < 1:
+            causes[_spill_rate(events) > limits.spill_limit] = EndCause.SPILL_LIMIT
         # Where there is no room at all, the limit does not matter.
-        causes[peak > self.lds_rows] = EndCause.NO_HOME
+        if not limits.to_memory:
+            causes[peak > limits.lds_rows] = EndCause.NO_HOME
         first = (causes != EndCause.CENSORED).argmax(axis=1)
         end_cause = np.take_along_axis(causes, first[:, None], axis=1)[:, 0]
+        if limits.timing is not None and limits.slowdown < np.inf:
+            # Rounded, so that a slowdown that equals the limit does not exceed it by its last bit.
+            slower = fault_free.pace(limits.timing).of_mix(turns, events).round(12)
+            end_cause[(slower > limits.slowdown) & (end_cause == EndCause.CENSORED)] = (
+                EndCause.TOO_SLOW
+            )
         return replace(result, end_cause=end_cause)
 
     def _redirect(
@@ -418,7 +538,7 @@ class Feasibility:
 
 
 def _spill_rate(events: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fraction of the register writes that go to the LDS: float64[..., EVENTS] to float64[...]."""
+    """Fraction of the register writes that are spilled: float64[..., EVENTS] to float64[...]."""
     # Rounded, so that a rate that equals a limit does not exceed it by its last bit.
     writes = events[..., : Event.LDS + 1].sum(axis=-1)
     rate: NDArray[np.float64] = events[..., Event.LDS] / writes

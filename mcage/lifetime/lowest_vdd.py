@@ -271,5 +271,5 @@ class _Aging(BatchOfLives):
         vdd_volts: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
         """Whether slices run all their turns at a Vdd of each: float64[m] to bool[m]."""
-        replays = self.feasibility.replay(which, turns.kernel, weak.maps(vdd_volts))
+        replays = self.feasibility.replay(which, turns, weak.maps(vdd_volts))
         return replays.feasible

@@ -17,7 +17,7 @@ from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, s
 from mcage.engines.stress import Turns, by_kernel, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
-from mcage.lifetime.feasibility import FaultFreeReplays
+from mcage.lifetime.feasibility import FaultFreeReplays, Timing
 from mcage.replays.outcome import EVENTS, Event
 from mcage.spec.cost_constants import Penalties
 
@@ -149,12 +149,15 @@ class WriteRates:
     ----------
     fractions : float64[I, 4]
         Fractions of the writes: regular, redirected to reliable entries, redirected to faulty
-        entries, spilled to the LDS.
+        entries, spilled.
+    memory : float64[I]
+        Fraction of the writes that are spilled to memory.
     wakeups, movs, mispredictions : float64[I]
         Events per write.
     """
 
     fractions: NDArray[np.float64]
+    memory: NDArray[np.float64]
     wakeups: NDArray[np.float64]
     movs: NDArray[np.float64]
     mispredictions: NDArray[np.float64]
@@ -162,7 +165,7 @@ class WriteRates:
 
 @dataclass(frozen=True, eq=False)
 class Spills:
-    """Rows that were spilled to the LDS and found room there.
+    """Rows that were spilled and found room.
 
     Attributes
     ----------
@@ -309,6 +312,10 @@ class Consumption:
     ----------
     slowdown : float64[I]
         Busy time of the life over that of the conventional slice, less 1.
+    slowdown_new : float64[I]
+        The same of the new slice.
+    epoch_slowdown : float64[I, epochs]
+        The same at the end of each epoch, or of the life in it; NaN after death.
     power_mw : float64[I]
         Energy of the slice and of all that the technique adds, over the busy time of the life.
     energy_saving : float64[I]
@@ -319,6 +326,8 @@ class Consumption:
     """
 
     slowdown: NDArray[np.float64]
+    slowdown_new: NDArray[np.float64]
+    epoch_slowdown: NDArray[np.float64]
     power_mw: NDArray[np.float64]
     energy_saving: NDArray[np.float64]
     conventional_power_mw: NDArray[np.float64]
@@ -392,9 +401,14 @@ class Meter:
             spent = spent + weights[point] * over_life(power)
             other = other + weights[point] * over_life(work * same_points[point][kernel])
         duration, done = over_life(busy), over_life(work)
+        lived = (seconds != 0).any(axis=2)
+        pace = self.fault_free.pace(Timing(self.technology, self.penalties))
+        mixes = Turns(moments.kernel, moments.weight)
         with np.errstate(invalid="ignore"):
             return Consumption(
                 slowdown=duration / done - 1,
+                slowdown_new=np.where(lived, pace.of_mix(mixes, events[:, :, 0]), np.nan)[:, 0],
+                epoch_slowdown=np.where(lived, pace.of_mix(mixes, events[:, :, -1]), np.nan),
                 power_mw=spent / duration,
                 energy_saving=1 - spent / other,
                 conventional_power_mw=over_life(work * nominal[kernel]) / done,

@@ -128,9 +128,7 @@ class BatchOfLives:
         self.delay_end = delay_end(conditions, batch.constants, batch.luck)
         self.failure = conditions.cell_failure(batch.constants)
         self.learnt = engine.learnt(fault_free.duties.replays, count)
-        self.feasibility = Feasibility(
-            engine, fault_free, conditions.lds_rows, conditions.spill_limit, self.learnt
-        )
+        self.feasibility = Feasibility(engine, fault_free, conditions.limits, self.learnt)
         # The last epoch of each instance so far, and the replays at both its ends.
         self.epoch = np.zeros(count, dtype=np.int64)
         entries = fault_free.geometry.entries
@@ -188,7 +186,7 @@ class BatchOfLives:
         turns, fault_maps = self.batch.workload[epoch].of(running), self.entries.maps[running]
         if self.learnt:
             self.learnt.begin(running, turns, fault_maps)
-        first = self.feasibility.replay(running, turns.kernel, fault_maps, self.last.of(running))
+        first = self.feasibility.replay(running, turns, fault_maps, self.last.of(running))
         dead = np.flatnonzero(~first.feasible)
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
@@ -207,7 +205,7 @@ class BatchOfLives:
         self.degradation.add(running, turns, first.fault_maps, start, end)
         new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
-        last = self.feasibility.replay(running, first.kernel, faults.maps, first)
+        last = self.feasibility.replay(running, turns, faults.maps, first)
         self.last.keep(running, last)
         self.ended_by_delay[running] = self.delay_end.exceeded(self.degradation, running)
         infeasible = np.flatnonzero(~last.feasible)
@@ -264,7 +262,7 @@ class BatchOfLives:
         for _ in range(BISECTIONS):
             moment = 0.5 * (moment + end)
         fault_maps = new_faults.fault_maps_at(moment)
-        tried = self.feasibility.replay(instances, first.kernel, fault_maps, last, first)
+        tried = self.feasibility.replay(instances, first.turns, fault_maps, last, first)
         return ~tried.feasible
 
     def _record(
@@ -278,14 +276,16 @@ class BatchOfLives:
         """Record the last epochs of instances, up to a moment of each."""
         start, epoch = new_faults.span.start, self.epoch[instances]
         halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
-        middle = self.feasibility.replay(instances, first.kernel, halfway, first, last)
+        middle = self.feasibility.replay(instances, first.turns, halfway, first, last)
         self.moments.seconds[instances, epoch] = growth_weights(start, moment).T
         self.moments.events[instances, epoch] = np.stack(
             [first.events, middle.events, last.events], axis=1
         )
-        # A row more than there is room for ends the life: it never was in the LDS.
-        in_lds = np.minimum(last.peak_spilled_rows.max(axis=1), self.conditions.lds_rows)
-        peak = np.maximum(first.peak_spilled_rows.max(axis=1), in_lds)
+        found_room = last.peak_spilled_rows.max(axis=1)
+        if not self.conditions.limits.to_memory:
+            # A row more than there is room for ends the life: it never was in the LDS.
+            found_room = np.minimum(found_room, self.conditions.limits.lds_rows)
+        peak = np.maximum(first.peak_spilled_rows.max(axis=1), found_room)
         self.spills.epoch_peak_rows[instances, epoch] = peak
         self.spills.peak_rows[instances] = np.maximum(self.spills.peak_rows[instances], peak)
         worst = self.delay_end.worst_dvth(self.degradation, instances, moment)
@@ -314,7 +314,7 @@ class BatchOfLives:
 
         first, last = self.first.of(ended), self.last.of(ended)
         fault_maps = new_faults.fault_maps_at(moment)
-        last = self.feasibility.replay(ended, first.kernel, fault_maps, first, last)
+        last = self.feasibility.replay(ended, first.turns, fault_maps, first, last)
         self._record(ended, moment, new_faults, first, last)
 
     def _solve_ends_by_faults(
@@ -326,8 +326,8 @@ class BatchOfLives:
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             fault_maps = new_faults.fault_maps_at(middle)
-            kernel = feasible.kernel
-            tried = self.feasibility.replay(instances, kernel, fault_maps, feasible, infeasible)
+            turns = feasible.turns
+            tried = self.feasibility.replay(instances, turns, fault_maps, feasible, infeasible)
             runs = tried.feasible
             low, high = np.where(runs, middle, low), np.where(runs, high, middle)
             feasible.replace(runs, tried)
@@ -377,6 +377,7 @@ class BatchOfLives:
             rates = events / writes[:, None]
         return outcomes.WriteRates(
             fractions=rates[:, : Event.LDS + 1],
+            memory=rates[:, Event.MEMORY],
             wakeups=rates[:, Event.WAKEUP],
             movs=rates[:, Event.MOV],
             mispredictions=rates[:, Event.MISPREDICTION],

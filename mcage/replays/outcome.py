@@ -20,7 +20,7 @@ class Counters:
         stand for the long run of a placement program; otherwise 1.
     regular, to_reliable, to_faulty, lds : int64[instances]
         Writes that stay in their home, that are redirected to a reliable or to a faulty entry,
-        that find no home and go to the LDS.
+        that find no home and are spilled, to the LDS or to memory.
     lds_reads : int64[instances]
         Reads of spilled rows.
     peak_spilled_rows : int64[instances]
@@ -29,6 +29,8 @@ class Counters:
         Sum over cycles of the rows spilled.
     wakeups : int64[instances]
         Writes after which an entry that was off because its value was compressed holds a value.
+    memory, memory_reads : int64[instances]
+        Those of the writes and reads of spilled rows that go to memory, since the LDS is full.
     """
 
     passes: int | Integers
@@ -40,6 +42,8 @@ class Counters:
     peak_spilled_rows: Integers
     spilled_row_cycles: Integers
     wakeups: Integers
+    memory: Integers
+    memory_reads: Integers
 
     def one_by_one(self) -> list["Counters"]:
         """The same, each instance by itself."""
@@ -93,15 +97,19 @@ class Event(IntEnum):
     WAKEUP = 4
     LDS_READ = 5
     SPILLED_ROW = 6
-    """A cycle of a row in the LDS; per cycle, the rows spilled on the mean."""
-    WAIT = 7
+    """A cycle of a spilled row; per cycle, the rows spilled on the mean."""
+    MEMORY = 7
+    """A spilled write that goes to memory: one of those that `LDS` counts."""
+    MEMORY_READ = 8
+    """A read from memory: one of those that `LDS_READ` counts."""
+    WAIT = 9
     """A cycle that wavefronts lose to waiting for one another."""
-    MOV = 8
-    MISPREDICTION = 9
+    MOV = 10
+    MISPREDICTION = 11
 
 
 EVENTS = len(Event)
-COUNTED = Event.SPILLED_ROW + 1
+COUNTED = Event.MEMORY_READ + 1
 """The first so many are those that an engine counts for each fault map."""
 
 
@@ -128,6 +136,8 @@ def counted(counters: Counters) -> Integers:
             counters.wakeups,
             counters.lds_reads,
             counters.spilled_row_cycles,
+            counters.memory,
+            counters.memory_reads,
         ],
         axis=1,
     )

@@ -235,9 +235,12 @@ class RedirectedReplay(PreparedReplay):
     ----------
     selector_starts : int64[passes]
         Entry at which the scan of the selectors starts in each pass.
+    lds_rows : int
+        Spilled rows for which the LDS has room; those beyond live in memory.
     """
 
     selector_starts: Integers
+    lds_rows: int
 
     @property
     def passes(self) -> int:
@@ -247,7 +250,15 @@ class RedirectedReplay(PreparedReplay):
 
 @dataclass(frozen=True, eq=False)
 class ProgrammedReplay(PreparedReplay):
-    """A replay in which a program of the user says where each value lives."""
+    """A replay in which a program of the user says where each value lives.
+
+    Attributes
+    ----------
+    lds_rows : int
+        Spilled rows for which the LDS has room; those beyond live in memory.
+    """
+
+    lds_rows: int
 
     @property
     def program(self) -> PlacementProgram:
@@ -298,6 +309,7 @@ def prepare(
     technique: Technique,
     delta_limit: int | None = 64,
     selector_offsets: int = SELECTOR_OFFSETS,
+    lds_rows: int | None = None,
 ) -> PreparedReplay:
     """Make a trace ready for replay.
 
@@ -312,6 +324,9 @@ def prepare(
         Largest delta of a compressible value: 64 as published, None for any power of two.
     selector_offsets : int
         Starting entries over which rotating selectors are averaged, a divisor of the entries.
+    lds_rows : int, optional
+        Spilled rows for which the LDS has room; those beyond live in memory. By default it has room
+        for all.
 
     Raises
     ------
@@ -325,15 +340,16 @@ def prepare(
 
     schedule = Lazy(lambda: make_schedule(whole(), technique, delta_limit))
     given = technique, trace.geometry, int(trace.cycles), schedule
+    room = trace.geometry.entries if lds_rows is None else lds_rows
     if technique.program is not None:
-        return ProgrammedReplay(*given)
+        return ProgrammedReplay(*given, room)
     if technique.redirects:
         starts = selector_offsets if technique.rotating_selectors else 1
         offsets = np.arange(starts, dtype=np.int64) * (trace.geometry.entries // starts)
         digest = ""
         if isinstance(trace, RecordedTrace):
             digest = f"{trace.digest()} {technique!r} {delta_limit} {starts}"
-        return RedirectedReplay(*given, offsets, digest=digest)
+        return RedirectedReplay(*given, offsets, room, digest=digest)
     layout = Lazy(lambda: window_layout(schedule.get()))
     if technique.may_lack_room or isinstance(trace, Trace):
         layout.get()

@@ -82,7 +82,8 @@ class Technology:
     power_gating_area_mm2 : float
         Sleep transistors and their wires.
     slice, compression_unit, decompression_unit, wc_compression_unit, wc_decompression_unit,
-    compression_table, redirection_table, selection_unit, destination_buffer, lds : Component
+    compression_table, redirection_table, selection_unit, destination_buffer, lds,
+    memory : Component
         The components. The second and third pair are the units of Warped-Compression.
     low_vdd : tuple of LowVdd
         Where the slice is printed below nominal Vdd.
@@ -106,6 +107,7 @@ class Technology:
     selection_unit: Component
     destination_buffer: Component
     lds: Component
+    memory: Component
     low_vdd: tuple[LowVdd, ...]
     geometry: SliceGeometry
 
@@ -213,6 +215,7 @@ class Penalties:
     pipeline: Penalty
     misprediction: Penalty
     lds: Penalty
+    memory: Penalty
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,22 @@ from mcage.plain_text import shortened
 
 _CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
 _RELEASED = _CALENDAR | {"release": "wavefront"}
+_NO_MEMORY: dict[str, Any] = {
+    "life": {"slowdown_limit": "none"},
+    "registers": {"overflow": "end"},
+}
 
 PRESET_KEYS: dict[str, dict[str, Any]] = {
-    "papers": {"workload": _CALENDAR, "spread": False},
+    "papers": {"workload": _CALENDAR, "spread": False, **_NO_MEMORY},
     "valero-2019": {
+        **_NO_MEMORY,
         "spread": False,
         "environments": ["turbo"],
         "workload": _RELEASED,
         "costs": {"technology": "32nm"},
     },
     "toca-diaz": {
+        **_NO_MEMORY,
         "spread": False,
         "environments": ["undervolted"],
         "workload": _RELEASED,

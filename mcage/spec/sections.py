@@ -250,7 +250,9 @@ class Life(Section):
         Option("--spill-limit FRACTION", default="no limit"),
         used_by(lambda technique: technique.redirects, "spills to the LDS"),
     ] = None
-    """Fraction of a kernel's register writes to the LDS above which a life ends."""
+    """Fraction of a kernel's register writes to the LDS and to memory above which a life ends."""
+    slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = 0.10
+    """Slowdown of a mix, against a conventional slice, above which a life ends, or none."""
     vmin_coefficient: Annotated[
         float,
         Field(ge=0, le=10),
@@ -268,6 +270,14 @@ class Life(Section):
         ),
     ] = "word"
     """Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)"."""
+
+    @field_validator("slowdown_limit", mode="before")
+    @classmethod
+    def _fraction(cls, limit: Any) -> Any:
+        is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+        if limit != "none" and not (is_number and 0 <= limit <= 100):
+            raise ValueError('must be a fraction, 0 ... 100, or "none"')
+        return limit
 
     @field_validator("idle", mode="before")
     @classmethod
@@ -485,6 +495,12 @@ class Registers(Section):
         used_by(lambda technique: technique.redirects, "spills to the LDS"),
     ] = None
     """Number of registers that the spill partition of the LDS holds for one slice."""
+    overflow: Annotated[
+        Literal["memory", "end"],
+        Option("--overflow TO", seldom=True),
+        used_by(lambda technique: technique.redirects, "spills to the LDS"),
+    ] = "memory"
+    """Where spilled registers live that the LDS has no room for: in memory; or they end a life."""
     selector_offsets: Annotated[
         int,
         Field(ge=1, le=256),

@@ -133,6 +133,7 @@ OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
     "dvth_histogram": lambda case: case.histogram(),
     "write_share": lambda case: case.outcomes.writes.fractions,
     "spill_rate": lambda case: case.outcomes.writes.fractions[..., 3],
+    "memory_rate": lambda case: case.outcomes.writes.memory,
     "wakeups_per_write": lambda case: case.outcomes.writes.wakeups,
     "movs_per_write": lambda case: case.outcomes.writes.movs,
     "mispredictions_per_write": lambda case: case.outcomes.writes.mispredictions,

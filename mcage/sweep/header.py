@@ -160,7 +160,17 @@ VARIABLES = (
         "float64",
         "1",
         "spill rate",
-        "Register writes that go to the LDS, over all register writes of the life.",
+        "Register writes that go to the LDS or to memory, over all register writes of the life.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "memory_rate",
+        _LIFE,
+        "float64",
+        "1",
+        "rate of spills to memory",
+        "Register writes that go to memory since the LDS is full, over all register writes of the "
+        "life.",
         missing=_NO_LIFE,
     ),
     Variable(
@@ -230,6 +240,15 @@ VARIABLES = (
         missing=_NO_LIFE,
     ),
     Variable(
+        "slowdown_new",
+        _LIFE,
+        "float64",
+        "1",
+        "extra execution time of the new slice",
+        "As a fraction of the time that a conventional slice takes.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
         "power_mw",
         _LIFE,
         "float64",
@@ -289,6 +308,16 @@ VARIABLES = (
         "float32",
         "1",
         "most rows spilled at once in the epoch",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_slowdown",
+        _EPOCH,
+        "float64",
+        "1",
+        "extra execution time at the end of the epoch",
+        "Or at the end of the life in it; as a fraction of the time that a conventional slice "
+        "takes.",
         missing=_DEAD,
     ),
     Variable(

@@ -25,7 +25,7 @@ from mcage.errors import UserError
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.feasibility import FaultFreeReplays, fault_free_replays
+from mcage.lifetime.feasibility import FaultFreeReplays, Limits, Timing, fault_free_replays
 from mcage.lifetime.outcomes import Meter
 from mcage.plain_text import shortened
 from mcage.replays.prepare import PreparedReplay, prepare
@@ -298,7 +298,6 @@ def _planned(
     points, fractions = operating_points(spec, case, temperature_kelvin)
     _check_threshold(spec, points, distributions.highest_vt0_volts)
     _check_fault_voltage(case, points, faults)
-    lds_rows = spec.registers.lds_rows
     return PlannedCase(
         case=case,
         technique=technique(case.technique),
@@ -309,20 +308,31 @@ def _planned(
             epoch_edges_years=spec.epoch_edges_years,
             delay_guardband=spec.life.delay_guardband,
             vmin_coefficient=spec.life.vmin_coefficient,
-            lds_rows=geometry.lds_rows if lds_rows is None else lds_rows,
+            limits=limits(spec, geometry),
             spread_blocks=spec.faults.spread_blocks,
             distributions=(
                 distributions
                 if fractions is None
                 else replace(distributions, time_fractions=fractions)
             ),
-            spill_limit=1.0 if spec.life.spill_limit is None else spec.life.spill_limit,
             holds_while_idle=spec.life.idle == HELD,
             spread=nbti_spread(spec, geometry),
             pbti=Pbti.of(spec.aging.pbti, nbti),
             margins=margins(spec.aging.vmin_model),
         ),
         faults_of_rows=faults_of_rows,
+    )
+
+
+def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
+    """What ends a life but delay and faults in entries that cannot be avoided."""
+    life, registers = spec.life, spec.registers
+    return Limits(
+        lds_rows=geometry.lds_rows if registers.lds_rows is None else registers.lds_rows,
+        to_memory=registers.overflow == "memory",
+        spill_limit=1.0 if life.spill_limit is None else life.spill_limit,
+        slowdown=math.inf if life.slowdown_limit == "none" else float(life.slowdown_limit),
+        timing=Timing(spec.costs.of_technology, spec.costs.penalties),
     )
 
 
@@ -683,7 +693,13 @@ class SweepPlan:
         """
         life, registers = self.spec.life, self.spec.registers
         idle = (life.idle, str(life.activity)) if self.traces_with_idle else ()
-        given = (idle, self.spec.delta_limit, registers.selector_offsets, self.engine.name)
+        given = (
+            idle,
+            self.spec.delta_limit,
+            registers.selector_offsets,
+            self._room,
+            self.engine.name,
+        )
         traces = [trace.digest() for trace in self.traces]
         return f"{given} {traces} {code_digest()} {np.__version__} {get_host_cpu_name()}"
 
@@ -691,7 +707,13 @@ class SweepPlan:
         self, technique: Technique, traces: Sequence[Trace | RecordedTrace]
     ) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
-        return tuple(prepare(trace, technique, limit, offsets) for trace in traces)
+        return tuple(prepare(trace, technique, limit, offsets, self._room) for trace in traces)
+
+    @property
+    def _room(self) -> int | None:
+        """Spilled rows for which the LDS has room; None where those beyond may not go to memory."""
+        room = limits(self.spec, self.geometry)
+        return room.lds_rows if room.to_memory else None
 
     @cached_property
     def conventional(self) -> tuple[Activity, ...]:
@@ -760,7 +782,7 @@ def _replay_alike(spec: SweepSpec, other: SweepSpec) -> bool:
         workload, life, registers = spec.workload, spec.life, spec.registers
         busy = None if life.idle == "gated" else life.activity
         traces = (workload.kernels, workload.generations, workload.release)
-        return (*traces, life.idle, busy, *registers.model_dump(exclude={"lds_rows"}).values())
+        return (*traces, life.idle, busy, *registers.model_dump().values())
 
     return of_replays(spec) == of_replays(other)
 

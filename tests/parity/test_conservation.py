@@ -35,7 +35,13 @@ from mcage.engines.numba_engine import residencies
 from mcage.engines.numba_engine.homes import homes_on
 from mcage.engines.numba_engine.residencies import residencies_of
 from mcage.engines.numba_engine.stress import count
-from mcage.engines.numpy_engine.redirection import IN_TABLE, NOWHERE, SPILLED, place_writes
+from mcage.engines.numpy_engine.redirection import (
+    IN_LDS,
+    IN_MEMORY,
+    IN_TABLE,
+    NOWHERE,
+    place_writes,
+)
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH
@@ -116,7 +122,7 @@ def assert_homes_of_a_pass_are_possible(schedule, fault_map, entry, block):
             del live[int(schedule.window[which])][int(schedule.reg[which])]
         else:
             blocks = [int(block[which])] if schedule.compressed[which] else range(4)
-            if entry[which] == SPILLED:
+            if entry[which] in (IN_LDS, IN_MEMORY):
                 blocks = []
             elif entry[which] == IN_TABLE:
                 assert schedule.compressed[which]

@@ -16,6 +16,7 @@ import pytest
 from engine_cases import (
     COUNTED,
     FEW_PLACES,
+    LITTLE_ROOM,
     NUMBA,
     NUMPY,
     SMALL,
@@ -104,7 +105,8 @@ def test_random_traces(name):
         for engine in engines[1:]:
             engine.devices[0].seed = seed
         for delta_limit in limits:
-            assert_same(engines, prepare(trace, technique, delta_limit), fault_map_batch(maps))
+            replay = prepare(trace, technique, delta_limit, lds_rows=LITTLE_ROOM)
+            assert_same(engines, replay, fault_map_batch(maps))
 
     check()
 
@@ -123,7 +125,8 @@ def test_many_rows_alive(name):
     few_blocks = np.where(np.arange(256) % 100 == 7, 0b1011, 0).astype(np.uint8)
     maps = np.vstack([few_blocks, seeded_fault_maps(1)])
     trace = random_trace(random.Random(1), **SPILLING)
-    assert_same(others(4), prepare(trace, possible_redirections()[name]), maps)
+    replay = prepare(trace, possible_redirections()[name], lds_rows=LITTLE_ROOM)
+    assert_same(others(4), replay, maps)
 
 
 def test_random_cases_reach_what_they_are_meant_to_reach():
@@ -133,7 +136,8 @@ def test_random_cases_reach_what_they_are_meant_to_reach():
     assert any(
         (prepare(t, TECHNIQUES["baseline"]).schedule.stored_values.mask > 0).any() for t in shapes
     )
-    replay = prepare(random_trace(random.Random(1), **SPILLING), TECHNIQUES["rrcd+pg"])
+    trace = random_trace(random.Random(1), **SPILLING)
+    replay = prepare(trace, TECHNIQUES["rrcd+pg"], lds_rows=LITTLE_ROOM)
     counters = NUMPY.count(replay, seeded_fault_maps(1))
     assert all(getattr(counters, name).any() for name in COUNTED)
 

@@ -12,7 +12,7 @@ from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.numpy_engine.redirection import SPILLED, place_writes
+from mcage.engines.numpy_engine.redirection import IN_LDS, place_writes
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.replays.layout import packed_bases
@@ -339,7 +339,7 @@ def test_without_a_place_a_value_is_spilled_until_it_is_written_again_or_dead(en
         ]
     )
     fault_maps = only_reliable(5)
-    assert homes(trace, fault_maps) == [5, SPILLED, 5, SPILLED, SPILLED]
+    assert homes(trace, fault_maps) == [5, IN_LDS, 5, IN_LDS, IN_LDS]
     assert kinds(engine, trace, fault_maps) == {
         "regular": 0,
         "to_reliable": 2,

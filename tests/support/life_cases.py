@@ -15,7 +15,7 @@ from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.end_of_life import luck_and_limits
 from mcage.lifetime.faults import SliceLuck
-from mcage.lifetime.feasibility import fault_free_replays
+from mcage.lifetime.feasibility import Limits, fault_free_replays
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -78,9 +78,11 @@ def rules(**changes):
         "epoch_edges_years": tuple(float(year) for year in range(11)),
         "delay_guardband": NEVER,
         "vmin_coefficient": 1.0,
-        "lds_rows": 32,
         "spread_blocks": False,
     } | changes
+    names = {field.name for field in fields(Limits)}
+    limits = {name: given.pop(name) for name in names & given.keys()}
+    given["limits"] = Limits(**{"lds_rows": 32} | limits)
     given.setdefault("distributions", InstanceDistributions.nominal(given["nbti"], 353.15))
     return LifeConditions(**given)
 

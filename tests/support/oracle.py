@@ -63,6 +63,8 @@ COUNTERS = (
     "mov_writes",
     "wakeups",
     "mispredicted_writes",
+    "memory",
+    "memory_reads",
 )
 
 
@@ -203,8 +205,8 @@ class Outcome(NamedTuple):
 class Slice:
     """The slice while the trace goes by."""
 
-    def __init__(self, trace, policies, fault_map, delta_limit, offset):
-        self.trace = trace
+    def __init__(self, trace, policies, fault_map, delta_limit, offset, lds_rows):
+        self.trace, self.lds_rows = trace, lds_rows
         self.placement, self.storage, self.gating = policies
         self.delta_limit = delta_limit
         self.faults = [0] * ENTRIES if fault_map is None else [int(byte) for byte in fault_map]
@@ -236,8 +238,10 @@ class Slice:
                 self.write(self.windows[slot], reg, int(trace.exec_mask[i]), value, now)
             elif kind == READ:
                 row = self.windows[slot].rows.get(reg)
-                in_lds = row is not None and row.home == "lds"
-                self.counters["lds_reads" if in_lds else "slice_reads"] += 1
+                spilled_to = row.home if row is not None else None
+                self.counters["memory_reads"] += spilled_to == "memory"
+                in_slice = spilled_to not in ("lds", "memory")
+                self.counters["slice_reads" if in_slice else "lds_reads"] += 1
             else:
                 self.release(slot, now)
             self.counters["spilled_row_cycles"] += spilled * (now - spilled_since)
@@ -283,9 +287,9 @@ class Slice:
         for row in self.windows.pop(slot).rows.values():
             self.leave(row, now)
 
-    def spilled_rows(self):
+    def spilled_rows(self, homes=("lds", "memory")):
         rows = chain.from_iterable(window.rows.values() for window in self.windows.values())
-        return sum(row.home == "lds" for row in rows)
+        return sum(row.home in homes for row in rows)
 
     # -- writes
 
@@ -389,9 +393,10 @@ class Slice:
         return "regular" if place.entry == own_entry else "to_reliable"
 
     def occupy(self, row, place, now):
-        """Let a row into a place, or into the LDS if there is none; whether there is one."""
+        """Let a row into a place, or spill it if there is none; whether there is one."""
         if place is None:
-            row.home = "lds"
+            row.home = "lds" if self.spilled_rows(("lds",)) < self.lds_rows else "memory"
+            self.counters["memory"] += row.home == "memory"
             return False
         for block in range(place.first // BLOCK_CELLS, place.end // BLOCK_CELLS):
             assert self.free[place.entry][block]
@@ -569,7 +574,7 @@ def policies_of(technique):
 
 
 def consecutive_passes(
-    trace, technique, *, fault_map=None, delta_limit=64, offset=0
+    trace, technique, *, fault_map=None, delta_limit=64, offset=0, lds_rows=ENTRIES
 ) -> Iterator[Outcome]:
     """Passes from power-on, one after the other; counters of rotating windows go on.
 
@@ -579,7 +584,7 @@ def consecutive_passes(
     """
     policies = policies_of(technique)
     start = canonical_offset(trace, policies.placement, offset)
-    register_file = Slice(trace, policies, fault_map, delta_limit, start)
+    register_file = Slice(trace, policies, fault_map, delta_limit, start, lds_rows)
     while True:
         yield register_file.run_pass()
 

@@ -93,7 +93,7 @@ class CudaEngine(RememberingEngine):
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
         events = self._here().walk.placement.count(replays, kernel, fault_maps)
-        to_reliable, to_faulty, lds, lds_reads, _, row_cycles, wakeups = events.sum(axis=1).T
+        to_reliable, to_faulty, lds, lds_reads, _, row_cycles, *others = events.sum(axis=1).T
         writes = np.array([replay.passes * replay.schedule.writes for replay in replays])
         return np.stack(
             [
@@ -104,7 +104,7 @@ class CudaEngine(RememberingEngine):
                 lds_reads,
                 events[:, :, 4].max(axis=1),
                 row_cycles,
-                wakeups,
+                *others,
             ],
             axis=1,
         )

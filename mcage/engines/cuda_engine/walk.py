@@ -97,6 +97,8 @@ class Redirection:
         Entry at which the selectors' scan starts.
     residencies : int
         Residencies that may find a home in a pass, at least 1.
+    lds_rows : int
+        Spilled rows for which the LDS has room; those beyond live in memory.
     columns : Columns
         Writes, residency after residency.
     """
@@ -107,6 +109,7 @@ class Redirection:
     cycles: Integers
     scan_starts: NDArray[np.int32]
     residencies: int
+    lds_rows: int
     columns: Columns
 
 
@@ -139,6 +142,7 @@ def redirection(replay: RedirectedReplay) -> Redirection:
         cycles=(schedule.end_cycle - schedule.cycle)[order],
         scan_starts=replay.selector_starts.astype(np.int32),
         residencies=max(1, int((begins & ~schedule.in_table).sum())),
+        lds_rows=replay.lds_rows,
         columns=columns(schedule, order),
     )
 
@@ -174,7 +178,7 @@ def _words(schedule: Schedule, begins: Booleans) -> Integers:
     return words
 
 
-EVENTS = 7
+EVENTS = 9
 """Event counts of `kernels/select.cu`."""
 
 _WARPS = 4
@@ -252,16 +256,17 @@ class Placement:
                 tables.scan_starts,
             )
         )
-        words = np.empty(len(arrays) + 1, dtype=np.uint64)
-        words[:-1] = [self._runner.device.address(array) for array in arrays]
-        operations = [len(tables.residency_operations), len(tables.write_operations)]
-        words[-1:] = np.array(operations, dtype=np.int32).view(np.uint64)
+        words = np.empty(len(arrays) + 2, dtype=np.uint64)
+        words[:-2] = [self._runner.device.address(array) for array in arrays]
+        numbers = [len(tables.residency_operations), len(tables.write_operations)]
+        numbers += [tables.lds_rows, 0]
+        words[-2:] = np.array(numbers, dtype=np.int32).view(np.uint64)
         return _PlacementTables(arrays, words, tables.residencies)
 
     def count(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
-        """Events of each slice in each pass: int64[m, passes, 7]."""
+        """Events of each slice in each pass: int64[m, passes, 9]."""
         events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
         bytes_each = np.full(len(kernel), fault_maps.shape[1] + events[:1].nbytes)
         for chunk in self._runner.chunks(bytes_each):

@@ -81,9 +81,21 @@ def begin_of(residencies: Any, occupant: Any) -> Any:
 WHOLE_ENTRY = MOST_BLOCKS
 """A home is entry x 8 + block, or entry x 8 + 4 for the whole entry."""
 
-COUNTERS = 8
-REGULAR, TO_RELIABLE, _TO_FAULTY, LDS, LDS_READS, _PEAK, _ROW_CYCLES, _WAKEUPS = range(COUNTERS)
-SPILLED = -1
+COUNTERS = 10
+(
+    REGULAR,
+    TO_RELIABLE,
+    _TO_FAULTY,
+    LDS,
+    LDS_READS,
+    _PEAK,
+    _ROW_CYCLES,
+    _WAKEUPS,
+    _MEMORY,
+    _MEMORY_READS,
+) = range(COUNTERS)
+SPILLED, _IN_MEMORY = -1, -2
+"""In place of a home: spilled, to the LDS where that has room; spilled to memory."""
 _SETS = 3
 _SOUND_BLOCKS, _PART_FILLED, EMPTY_RELIABLE = range(_SETS)
 """Sets of entries: faulty ones with a sound block that is free; reliable ones of which some block
@@ -120,13 +132,16 @@ class Tally(NamedTuple):
 
     Attributes
     ----------
-    events : int64[8]
+    events : int64[10]
         Counters of all passes but that of the peak.
     spilled, since, peak : int64[passes]
-        Rows that live in the LDS, since when, and the largest number of them so far.
+        Rows that are spilled, since when, and the largest number of them so far.
+    in_lds : int64[passes]
+        Those of the rows that are spilled now that live in the LDS.
     """
 
     events: Integers
+    in_lds: Integers
     spilled: Integers
     since: Integers
     peak: Integers
@@ -173,6 +188,7 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
             np.empty(passes, np.int64),
             np.empty(passes, np.int64),
             np.empty(passes, np.int64),
+            np.empty(passes, np.int64),
         ),
         np.empty(passes * _SETS * _WORDS, np.uint64),
         np.empty(passes * slice_.entries, np.uint8),
@@ -203,12 +219,13 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
         Fault map.
     homes : Homes
         Where the outcome goes.
-    counters : int64[8]
+    counters : int64[10]
         Counters of the instance, added to; of the peak the largest is kept.
     """
     start_passes(fault_map, homes)
     home, arrivals, tally = homes.home, homes.arrivals, homes.tally
     events, entries = homes.tally.events, homes.entries
+    room = residencies.lds_rows[kernel]
     starts, passes = residencies.selector_starts, len(homes.arrivals.arrived)
     kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
     cycle, reads_after, mask = writes.cycle, writes.reads_after, writes.mask
@@ -226,7 +243,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 if old >= 0:
                     _give_back(homes, pass_, old)
                 else:
-                    spill(tally, pass_, -1, ends[residency])
+                    leave(tally, pass_, old, ends[residency])
                     spilled_anywhere -= 1
         elif kind == ADVANCE:
             rotations += 1
@@ -235,15 +252,14 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
             for pass_ in range(passes):
                 start = (starts[pass_] + rotations) & (entries - 1)
                 new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
-                home[in_kernel, pass_] = new
                 if new >= 0:
                     move_in(arrivals, pass_, packed(residency, new & 7), new)
                     wakeups += wakes[residency]
                 else:
-                    events[LDS] += 1
-                    events[LDS_READS] += reads_after[write]
                     spill(tally, pass_, 1, cycle[write])
+                    new = spilled_to(tally, pass_, _IN_MEMORY, room, reads_after[write])
                     spilled_anywhere += 1
+                home[in_kernel, pass_] = new
         if spilled_anywhere:
             for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
                 write = index(operations.retries[retry])
@@ -251,18 +267,19 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 in_kernel = index(residency - first_residency)
                 in_block = in_blocks and mask[write] == RECORD
                 for pass_ in range(passes):
-                    if home[in_kernel, pass_] >= 0:
+                    old = home[in_kernel, pass_]
+                    if old >= 0:
                         continue
                     start = (starts[pass_] + rotations) & (entries - 1)
                     new = _choose(homes, pass_, start, in_block)
                     if new >= 0:
                         home[in_kernel, pass_] = new
                         move_in(arrivals, pass_, packed_late(write, new & 7), new)
-                        spill(tally, pass_, -1, cycle[write])
+                        leave(tally, pass_, old, cycle[write])
                         spilled_anywhere -= 1
                     else:
-                        events[LDS] += 1
-                        events[LDS_READS] += reads_after[write]
+                        new = spilled_to(tally, pass_, old, room, reads_after[write])
+                        home[in_kernel, pass_] = new
     for entry in range(entries):
         kind = _TO_FAULTY if fault_map[entry] else TO_RELIABLE
         for pass_ in range(passes):
@@ -299,6 +316,7 @@ def start_passes(fault_map: Any, homes: Any) -> None:
     homes.sets[:] = 0
     arrivals.in_entry[:] = 0
     arrivals.arrived[:] = 0
+    tally.in_lds[:] = 0
     tally.spilled[:] = 0
     tally.since[:] = 0
     tally.peak[:] = 0
@@ -422,11 +440,33 @@ def move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
 
 @inlined
 def spill(tally: Any, pass_: int, more: int, now: int) -> None:
-    """Add a row to those that live in the LDS, or take a row from them."""
+    """Add a row to those that are spilled, or take a row from them."""
     tally.events[_ROW_CYCLES] += tally.spilled[pass_] * (now - tally.since[pass_])
     tally.since[pass_] = now
     tally.spilled[pass_] += more
     tally.peak[pass_] = max(tally.peak[pass_], tally.spilled[pass_])
+
+
+@inlined
+def spilled_to(tally: Any, pass_: int, home: int, room: int, reads: int) -> int:
+    """Count a write of a spilled row; to the LDS from memory, if there is room for the row."""
+    events = tally.events
+    events[LDS] += 1
+    events[LDS_READS] += reads
+    if home == _IN_MEMORY:
+        if tally.in_lds[pass_] < room:
+            tally.in_lds[pass_] += 1
+            return SPILLED
+        events[_MEMORY] += 1
+        events[_MEMORY_READS] += reads
+    return home
+
+
+@inlined
+def leave(tally: Any, pass_: int, home: int, now: int) -> None:
+    """Take a row from those that are spilled."""
+    spill(tally, pass_, -1, now)
+    tally.in_lds[pass_] -= home == SPILLED
 
 
 # GR-Guard as an event machine: every row has an entry of its own, and borrows another out of need.
@@ -453,6 +493,7 @@ def borrow(
     kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
     cycle, reads_after, write_starts = writes.cycle, writes.reads_after, residencies.write_starts
     first_residency = kernels.first_residency[kernel]
+    room = residencies.lds_rows[kernel]
     spilled_now, borrowed = 0, 0
     for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
         kind = operations.code[i] & (KINDS - 1)
@@ -463,37 +504,36 @@ def borrow(
             if old >= 0:
                 include(sets, EMPTY_RELIABLE, old >> 3, True)
             else:
-                spill(tally, _ONLY, -1, residencies.end[residency])
+                leave(tally, _ONLY, old, residencies.end[residency])
                 spilled_now -= 1
         else:
             write = index(write_starts[residency])
             new = _take(homes, rows[residency])
-            home[in_kernel, _ONLY] = new
             if new >= 0:
                 move_in(arrivals, _ONLY, packed(residency, WHOLE_ENTRY), new)
                 borrowed += new >> 3 != rows[residency]
             else:
-                events[LDS] += 1
-                events[LDS_READS] += reads_after[write]
                 spill(tally, _ONLY, 1, cycle[write])
+                new = spilled_to(tally, _ONLY, _IN_MEMORY, room, reads_after[write])
                 spilled_now += 1
+            home[in_kernel, _ONLY] = new
         if spilled_now:
             for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
                 write = index(operations.retries[retry])
                 residency = index(writes.residency[write])
                 in_kernel = index(residency - first_residency)
-                if home[in_kernel, _ONLY] >= 0:
+                old = home[in_kernel, _ONLY]
+                if old >= 0:
                     continue
                 new = _take(homes, rows[residency])
-                home[in_kernel, _ONLY] = new
                 if new >= 0:
                     move_in(arrivals, _ONLY, packed_late(write, WHOLE_ENTRY), new)
                     borrowed += new >> 3 != rows[residency]
-                    spill(tally, _ONLY, -1, cycle[write])
+                    leave(tally, _ONLY, old, cycle[write])
                     spilled_now -= 1
                 else:
-                    events[LDS] += 1
-                    events[LDS_READS] += reads_after[write]
+                    new = spilled_to(tally, _ONLY, old, room, reads_after[write])
+                home[in_kernel, _ONLY] = new
     events[TO_RELIABLE] = borrowed
     events[REGULAR] = kernels.writes[kernel] - borrowed - events[LDS]
     hand_in(tally, counters)

@@ -458,6 +458,9 @@ _MACHINE = re.compile(r"numba_engine.programs\.py$|site-packages")
 # The event machine that asks a placement program, compiled together with the program.
 
 
+_IN_LDS, _IN_MEMORY = -1, -2
+
+
 class SliceState(NamedTuple):
     """A slice while the events of a pass go by; arrays int64.
 
@@ -467,11 +470,12 @@ class SliceState(NamedTuple):
         Sets of blocks: those that are faulty, those that are not, and of these those that hold no
         value.
     home, write, arrival : int64[rows]
-        Place of each row, the write that its value is of, and the arrival of that value.
-    counters : int64[8]
+        Place of each row, the write that its value is of, and the arrival of that value; of a
+        spilled row, `_IN_LDS` or `_IN_MEMORY`.
+    counters : int64[10]
         Counted events.
-    spilled, arrived : int64[1]
-        Rows in the LDS; arrivals so far.
+    spilled, in_lds, arrived : int64[1]
+        Rows that are spilled, and those of them in the LDS; arrivals so far.
     breach : int64[5]
         What is wrong, in which cycle, with which row, in which entry, and the answer.
     """
@@ -484,13 +488,14 @@ class SliceState(NamedTuple):
     arrival: Integers
     counters: Integers
     spilled: Integers
+    in_lds: Integers
     arrived: Integers
     breach: Integers
 
 
 def new_slice(entries: int) -> SliceState:
     """Make memory for a slice."""
-    lengths = (*[entries] * 6, 8, 1, 1, 5)
+    lengths = (*[entries] * 6, programs.COUNTERS, 1, 1, 1, 5)
     return SliceState(*(np.zeros(length, dtype=np.int64) for length in lengths))
 
 
@@ -498,7 +503,7 @@ def new_slice(entries: int) -> SliceState:
 def _set_up(state: Any, fault_map: Bytes, all_blocks: int) -> None:
     """Begin a pass with every entry empty."""
     state.counters[:] = 0
-    state.spilled[0] = state.arrived[0] = state.breach[0] = 0
+    state.spilled[0] = state.in_lds[0] = state.arrived[0] = state.breach[0] = 0
     for entry in range(len(state.free)):
         unusable = np.int64(fault_map[entry])
         state.unusable[entry] = unusable
@@ -531,6 +536,7 @@ def _vacate(state: Any, row: Any, all_blocks: int) -> None:
         state.free[place // PLACES] |= _blocks_of(place, all_blocks)
     elif place == SPILL:
         state.spilled[0] -= 1
+        state.in_lds[0] -= state.arrival[row] == _IN_LDS
 
 
 @inlined
@@ -654,7 +660,9 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
         )
 
     @inlined
-    def put(told: Any, slice_: Any, kept: Any, seen: Any, number: Any, arrivals: Any) -> None:
+    def put(
+        told: Any, slice_: Any, kept: Any, seen: Any, number: Any, arrivals: Any, room: int
+    ) -> None:
         row, when, counters = told.row[number], told.cycle[number], slice_.counters
         earlier = slice_.home[row]
         _vacate(slice_, row, seen.all_blocks)
@@ -670,6 +678,13 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
             slice_.spilled[0] += 1
             counters[programs.LDS] += 1
             counters[programs.LDS_READS] += told.reads_after[number]
+            if slice_.in_lds[0] < room:
+                slice_.in_lds[0] += 1
+                slice_.arrival[row] = _IN_LDS
+            else:
+                slice_.arrival[row] = _IN_MEMORY
+                counters[programs.MEMORY] += 1
+                counters[programs.MEMORY_READS] += told.reads_after[number]
             counters[programs.ROW_CYCLES] += told.end[number] - when
             counters[programs.PEAK] = max(counters[programs.PEAK], slice_.spilled[0])
             return
@@ -703,13 +718,19 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
 
     @outermost
     def run_pass(
-        told: Any, slice_: Any, kept: Any, seen: Any, fault_map: Bytes, arrivals: Any
+        told: Any,
+        slice_: Any,
+        kept: Any,
+        seen: Any,
+        fault_map: Bytes,
+        arrivals: Any,
+        room: int,
     ) -> None:
         _set_up(slice_, fault_map, seen.all_blocks)
         for event in range(len(told.kind)):
             kind, which = told.kind[event], int(told.which[event])
             if kind == WRITE:
-                put(told, slice_, kept, seen, which, arrivals)
+                put(told, slice_, kept, seen, which, arrivals, room)
             elif kind == READ:
                 if at_read:
                     home, when = slice_.home[told.row[which]], told.when[event]
@@ -780,7 +801,7 @@ class NumbaProgramRunner(ProgramRunner):
         )
         kept = replay.program.state_in(state, replay.lengths)
         try:
-            self._machine(self._told, slice_, kept, seen, fault_map, arrivals)
+            self._machine(self._told, slice_, kept, seen, fault_map, arrivals, replay.lds_rows)
         except Exception as error:
             raise UserError(
                 f"technique {replay.technique.name!r}: its program fails ({in_words(error)})"

@@ -364,6 +364,8 @@ class Residencies(NamedTuple):
         Where they live.
     rules, kernels, writes, contents, operations
         What the residencies consist of, and what the selectors do with them.
+    lds_rows : int64[kernels]
+        Spilled rows for which the LDS has room; those beyond live in memory.
     selector_starts : int64[passes]
         Entry at which the scan of the selectors starts in each pass.
     write_starts : int64[residencies + 1]
@@ -392,6 +394,7 @@ class Residencies(NamedTuple):
     writes: Writes
     contents: Contents
     operations: Operations
+    lds_rows: Integers
     selector_starts: Integers
     write_starts: Integers
     register: Integers
@@ -451,6 +454,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
             [part.masks for part in parts],
         ),
         operations=_joined_operations(parts, first_residency, first_write),
+        lds_rows=_room(replays),
         selector_starts=selector_starts,
         write_starts=np.append(
             _joined([part.write_starts for part in parts], first_write), first_write[-1]
@@ -635,4 +639,15 @@ def _table(replays: Replays) -> Residencies:
     arrays = kept_of_replays(
         "residencies", replays, lambda: arrays_of_record(residencies_of(replays), "residencies")
     )
-    return record_of_arrays(Residencies, arrays, "residencies")
+    # No other part of the tables depends on how much room there is.
+    return record_of_arrays(Residencies, arrays, "residencies")._replace(lds_rows=_room(replays))
+
+
+def _room(replays: Replays) -> Integers:
+    """Spilled rows for which the LDS has room: int64[kernels]."""
+    return np.array(
+        [
+            replay.lds_rows if isinstance(replay, RedirectedReplay) else replay.geometry.entries
+            for replay in replays
+        ]
+    )

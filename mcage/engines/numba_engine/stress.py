@@ -84,7 +84,7 @@ class PlacementWorkspace(NamedTuple):
         Homes of an instance.
     fill : int64[entries * passes]
         Where the next occupant of each entry goes.
-    counters : int64[16, 8]
+    counters : int64[16, 10]
         Counters of instances that run the same kernel, which nobody asks for.
     homes_of_several : int16[16, residencies, passes]
         Homes of instances that run the same kernel.
@@ -203,7 +203,7 @@ class Batch(NamedTuple):
 def count(
     residencies: Residencies, kernel: int, fault_maps: Bytes, homes: Homes, counters: Integers
 ) -> None:
-    """Count the events of every instance on a kernel: uint8[n, entries], int64[n, 8].
+    """Count the events of every instance on a kernel: uint8[n, entries], int64[n, 10].
 
     `homes` are those of the last instance then.
     """

@@ -81,6 +81,8 @@ class _Pass:
         # Of each row the arrival of its value, and the write that the value is of.
         self.arrival = np.full(len(unusable), -1)
         self.write = np.full(len(unusable), -1)
+        # Of each spilled row whether it is in memory, since the LDS was full.
+        self.in_memory = np.zeros(len(unusable), dtype=bool)
         self.state = self.program.state_in(state, replay.lengths)
         self.entries = Entries(
             _read_only(unusable), _read_only(self.free), self.all_blocks, _read_only(self.home)
@@ -166,9 +168,14 @@ class _Pass:
             return
         place = self.ask("write", when, self.value(write, when, int(told.mask[write])))
         if place == SPILL:
-            self.home[row] = SPILL
+            others = (self.home == SPILL) & (np.arange(len(self.home)) != row)
+            in_lds = np.count_nonzero(others & ~self.in_memory)
+            self.home[row], self.in_memory[row] = SPILL, in_lds >= self.replay.lds_rows
             self.counters[programs.LDS] += 1
             self.counters[programs.LDS_READS] += told.reads_after[write]
+            if self.in_memory[row]:
+                self.counters[programs.MEMORY] += 1
+                self.counters[programs.MEMORY_READS] += told.reads_after[write]
             self.counters[programs.ROW_CYCLES] += told.end[write] - when
             spilled = np.count_nonzero(self.home == SPILL)
             self.counters[programs.PEAK] = max(self.counters[programs.PEAK], spilled)

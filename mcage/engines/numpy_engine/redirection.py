@@ -16,8 +16,9 @@ from mcage.replays.prepare import RedirectedReplay
 from mcage.replays.schedule import DEATH
 from mcage.traces.model import ALLOC, RELEASE
 
-NOWHERE, SPILLED, IN_TABLE = -1, -2, -3
-"""In place of an entry: not written yet, in the LDS partition, in the compression table."""
+NOWHERE, IN_LDS, IN_TABLE, IN_MEMORY = -1, -2, -3, -4
+"""In place of an entry: not written yet, spilled to the LDS, in the compression table, spilled to
+memory since the LDS is full."""
 
 _LOWEST_BLOCK = np.array([0, *(((i & -i).bit_length() - 1) for i in range(1, 1 << MOST_BLOCKS))])
 """Number of the lowest block in a set; 0 for the empty set."""
@@ -30,7 +31,7 @@ class Homes:
     Attributes
     ----------
     entry : int16[replicas, writes]
-        Physical entry, or `SPILLED`, or `IN_TABLE`.
+        Physical entry, or `IN_LDS`, `IN_MEMORY` or `IN_TABLE`.
     block : int8[replicas, writes]
         Block of the entry that a compressed value occupies; 0 for an uncompressed value.
     chosen : bool[replicas, writes]
@@ -52,7 +53,10 @@ class _Slices:
     else all of them.
     """
 
-    def __init__(self, geometry: SliceGeometry, fault_maps: Bytes, scan_start: Integers) -> None:
+    def __init__(
+        self, geometry: SliceGeometry, fault_maps: Bytes, scan_start: Integers, lds_rows: int
+    ) -> None:
+        self.lds_rows = lds_rows
         self.entries, self.all_blocks = geometry.entries, np.uint8(geometry.all_blocks)
         self.reliable = fault_maps == 0
         self.free = self.all_blocks & ~fault_maps
@@ -71,8 +75,8 @@ class _Slices:
         self.distance = distance.astype(np.int16)
 
     def spilled_rows(self) -> Integers:
-        """Rows in the LDS partition: int64[replicas]."""
-        return np.asarray(np.count_nonzero(self.entry == SPILLED, axis=1))
+        """Rows in the LDS and in memory: int64[replicas]."""
+        return np.asarray(np.count_nonzero(_are_spilled(self.entry), axis=1))
 
     def vacate(self, replicas: Integers, row: int) -> None:
         """Free the home of a row and forget it."""
@@ -95,23 +99,30 @@ class _Slices:
         order[~candidate] = 3 * self.entries
         entry = order.argmin(axis=1)
         settled = candidate.any(axis=1)
-        self._settle(replicas, row, np.where(settled, entry, SPILLED), compressed)
+        self._settle(replicas, row, np.where(settled, entry, NOWHERE), compressed)
 
     def borrow(self, replicas: Integers, row: int) -> None:
         """Give a row without a home the entry of its number, else the lowest free, or spill it."""
         candidate = self.free[replicas] == self.all_blocks
         entry = np.where(candidate[:, row], row, candidate.argmax(axis=1))
-        self._settle(replicas, row, np.where(candidate.any(axis=1), entry, SPILLED), False)
+        self._settle(replicas, row, np.where(candidate.any(axis=1), entry, NOWHERE), False)
 
     def _settle(self, replicas: Integers, row: int, entry: Integers, compressed: bool) -> None:
-        self.entry[replicas, row] = entry
-        settled = entry != SPILLED
+        settled = entry != NOWHERE
+        in_lds = np.count_nonzero(self.entry[replicas] == IN_LDS, axis=1)
+        spilled_to = np.where(in_lds < self.lds_rows, IN_LDS, IN_MEMORY)
+        self.entry[replicas, row] = np.where(settled, entry, spilled_to)
         replicas, entry = replicas[settled], entry[settled]
         blocks = self.free[replicas, entry]
         if compressed:
             blocks &= -blocks  # the lowest alone
         self.free[replicas, entry] &= ~blocks
         self.blocks[replicas, row] = blocks
+
+
+def _are_spilled(entry: NDArray[np.int16]) -> Booleans:
+    spilled: Booleans = (entry == IN_LDS) | (entry == IN_MEMORY)
+    return spilled
 
 
 def place_writes(replay: RedirectedReplay, fault_maps: Bytes) -> Homes:
@@ -132,6 +143,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: Bytes) -> Homes:
         replay.geometry,
         np.repeat(fault_maps, replay.passes, axis=0),
         np.tile(replay.selector_starts, len(fault_maps)),
+        replay.lds_rows,
     )
     replicas = np.arange(len(fault_maps) * replay.passes)
     shape = (len(replicas), schedule.writes)
@@ -161,7 +173,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: Bytes) -> Homes:
         else:
             seeking = replicas
             if not begins_residency[which]:
-                seeking = np.flatnonzero(slices.entry[:, row] == SPILLED)
+                seeking = np.flatnonzero(_are_spilled(slices.entry[:, row]))
             if len(seeking):
                 slices.vacate(seeking, row)
                 if borrows:
@@ -170,7 +182,7 @@ def place_writes(replay: RedirectedReplay, fault_maps: Bytes) -> Homes:
                     slices.choose(seeking, row, bool(schedule.compressed[which]))
                 in_own_entry = borrows & (slices.entry[seeking, row] == row)
                 homes.chosen[seeking, which] = ~in_own_entry
-                if (slices.entry[seeking, row] == SPILLED).any():
+                if _are_spilled(slices.entry[seeking, row]).any():
                     np.maximum(
                         homes.peak_spilled_rows, slices.spilled_rows(), out=homes.peak_spilled_rows
                     )
@@ -191,7 +203,8 @@ def count_writes(replay: RedirectedReplay, fault_maps: Bytes, homes: Homes) -> C
     schedule = replay.schedule
     replica = np.arange(len(homes.entry))[:, None]
     faulty = np.repeat(fault_maps != 0, replay.passes, axis=0)
-    inside, spilled = homes.entry >= 0, homes.entry == SPILLED
+    inside, spilled = homes.entry >= 0, _are_spilled(homes.entry)
+    in_memory = homes.entry == IN_MEMORY
     redirected = inside & homes.chosen
     to_faulty = redirected & faulty[replica, np.maximum(homes.entry, 0)]
     wakes = redirected & schedule.was_compressed & ~schedule.compressed
@@ -215,4 +228,6 @@ def count_writes(replay: RedirectedReplay, fault_maps: Bytes, homes: Homes) -> C
         peak_spilled_rows=by_instance(homes.peak_spilled_rows).max(axis=1),
         spilled_row_cycles=total(spilled, schedule.end_cycle - schedule.cycle),
         wakeups=total(wakes, write_once),
+        memory=total(in_memory, write_once),
+        memory_reads=total(in_memory, schedule.reads_after),
     )

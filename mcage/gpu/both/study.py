@@ -45,6 +45,7 @@ class BothEnd(IntEnum):
     FAULTY_ENTRY = 3
     NO_HOME = 4
     SPILL_LIMIT = 5
+    TOO_SLOW = 6
 
 
 _OF_SLICE = {
@@ -52,6 +53,7 @@ _OF_SLICE = {
     EndCause.FAULTY_ENTRY: BothEnd.FAULTY_ENTRY,
     EndCause.NO_HOME: BothEnd.NO_HOME,
     EndCause.SPILL_LIMIT: BothEnd.SPILL_LIMIT,
+    EndCause.TOO_SLOW: BothEnd.TOO_SLOW,
 }
 
 

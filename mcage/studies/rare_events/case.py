@@ -163,13 +163,10 @@ class RareCase:
 
     def _cause_on_arrival(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
         """What keeps slices from running their first kernels; nothing has aged, nor need age."""
-        conditions = self.conditions
-        feasibility = Feasibility(
-            self.engine, self.fault_free, conditions.lds_rows, conditions.spill_limit
-        )
-        kernel = self.lives.workload(lives)[0].kernel
+        feasibility = Feasibility(self.engine, self.fault_free, self.conditions.limits)
+        turns = self.lives.workload(lives)[0]
         with self.engine.working():
-            return feasibility.replay(np.arange(len(kernel)), kernel, new.faults.maps).end_cause
+            return feasibility.replay(np.arange(len(lives)), turns, new.faults.maps).end_cause
 
 
 def _of(tail: TailCells, instances: NDArray[np.int64]) -> TailCells:

@@ -158,6 +158,7 @@ FATES = {
     "delay": "die of delay",
     "faulty entry": "die of a faulty entry",
     "no home": "die because a register finds no home",
+    "too slow": "die because the mix has become too slow",
     "spill limit": "die of the spill limit",
 }
 """Causes of death in sentences."""

@@ -67,7 +67,10 @@ def random_counters(replay, rng):
     schedule = replay.schedule
     lasting = int((schedule.end_cycle - schedule.cycle).sum())
     most = [schedule.writes] * 4 + [schedule.reads, 256, lasting, schedule.writes]
-    return Counters(replay.passes, *(rng.integers(0, replay.passes * one + 1, 40) for one in most))
+    counts = [rng.integers(0, replay.passes * one + 1, 40) for one in most]
+    # Those that go to memory are some of those that are spilled.
+    in_memory = [rng.integers(0, counts[spilled] + 1) for spilled in (3, 4)]
+    return Counters(replay.passes, *counts, *in_memory)
 
 
 @pytest.mark.parametrize("name", possible_techniques())
