@@ -15,8 +15,8 @@ class EndCause(IntEnum):
     FAULTY_ENTRY = 2
     """An entry in use had two faulty bits, and the technique cannot move data."""
     NO_HOME = 3
-    """A register found neither a home in the slice nor room in the LDS, and may not go to memory; or no
-    whole window found a place."""
+    """A register found neither a home in the slice nor room in the LDS, and may not go to memory;
+    or no whole window found a place."""
     SPILL_LIMIT = 4
     """There was room, but more of the register writes were spilled than the limit allows."""
     TOO_SLOW = 5

@@ -205,14 +205,14 @@ class Pace:
             + self.lds * in_lds
             + self.memory * in_memory
         )
-        return (1 + lost) * (1 + events[..., Event.WAIT]) - 1
+        slower: NDArray[np.float64] = (1 + lost) * (1 + events[..., Event.WAIT]) - 1
+        return slower
 
     def of_mix(self, turns: Turns, events: NDArray[np.float64]) -> NDArray[np.float64]:
         """Slowdown of n mixes, whose kernels have shares of the busy time: float64[n]."""
-        done: NDArray[np.float64] = (turns.weight / (1 + self.of_turns(turns.kernel, events))).sum(
-            axis=-1
-        )
-        return turns.weight.sum(axis=-1) / done - 1
+        done = turns.weight / (1 + self.of_turns(turns.kernel, events))
+        slower: NDArray[np.float64] = turns.weight.sum(axis=-1) / done.sum(axis=-1) - 1
+        return slower
 
 
 @dataclass(frozen=True)

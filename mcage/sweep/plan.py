@@ -1,5 +1,6 @@
 """From the spec of a sweep to all that its instances share: cases, traces, models, replays."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -693,13 +694,8 @@ class SweepPlan:
         """
         life, registers = self.spec.life, self.spec.registers
         idle = (life.idle, str(life.activity)) if self.traces_with_idle else ()
-        given = (
-            idle,
-            self.spec.delta_limit,
-            registers.selector_offsets,
-            self._room,
-            self.engine.name,
-        )
+        sizes = self.spec.delta_limit, registers.selector_offsets, self._room
+        given = (idle, *sizes, self.engine.name)
         traces = [trace.digest() for trace in self.traces]
         return f"{given} {traces} {code_digest()} {np.__version__} {get_host_cpu_name()}"
 
