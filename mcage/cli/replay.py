@@ -38,7 +38,8 @@ def replay(
     ],
     options: ReplayOptions,
     costs: Annotated[
-        list[tuple[str, Any, str]], KeyOptions({"costs.technology": "", "costs.tables": ""})
+        list[tuple[str, Any, str]],
+        KeyOptions({"costs.technology": "", "costs.tables": "", "costs.vdd_scaling": ""}),
     ],
     engine: Engine = "auto",
     devices: Annotated[

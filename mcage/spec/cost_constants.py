@@ -6,11 +6,11 @@ Every constant stands there with its value, unit, status and source. 1 mW over 1
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
@@ -19,6 +19,13 @@ from mcage.plain_text import shortened
 
 STATUSES = ("printed", "public", "reconstructed", "assumed")
 """Where a constant comes from; docs/costs.md says what each word means."""
+
+VddScaling = Literal["curve", "rows"]
+"""How the slice's constants follow Vdd: on one curve, or as printed where that is known."""
+
+QUADRATIC = 2.0
+"""Exponent of access energy in Vdd where no rows say another (assumed: a capacitance that is
+charged to Vdd)."""
 
 UNITS = {
     "pj": "pJ",
@@ -89,6 +96,8 @@ class Technology:
         Where the slice is printed below nominal Vdd.
     geometry : SliceGeometry
         The slice whose constants they are.
+    vdd_scaling : str
+        How the constants of the slice follow its Vdd: ``curve`` or ``rows``, as `slice_at` says.
     """
 
     clock_ghz: float
@@ -110,17 +119,41 @@ class Technology:
     memory: Component
     low_vdd: tuple[LowVdd, ...]
     geometry: SliceGeometry
+    vdd_scaling: VddScaling = "curve"
 
     @property
     def refresh_period_cycles(self) -> int:
         """Cycles from one refresh of the table, an entry at a time, to the next."""
         return int(self.retention_cycles // self.geometry.entries)
 
-    def slice_at(self, vdd_volts: float | None) -> Component:
-        """Return the slice at a Vdd: as printed if the Vdd is printed, otherwise scaled.
+    @property
+    def access_exponent(self) -> float:
+        """Exponent of the slice's access energy in Vdd.
 
-        Leakage scales linearly, access energy quadratically with Vdd, from the nominal Vdd. The
-        printed rows do not follow the quadratic rule, so that the energies jump beside them.
+        Under ``curve`` that of the power law through the nominal constants that fits the rows
+        best, reads and writes together, by least squares of logarithms (reconstructed); 2 under
+        ``rows``, and where there are no rows (assumed).
+        """
+        pairs = [
+            (math.log(low.vdd_volts / self.nominal_vdd_volts), math.log(printed / nominal))
+            for low in (self.low_vdd if self.vdd_scaling == "curve" else ())
+            for printed, nominal in (
+                (low.read_pj, self.slice.read_pj),
+                (low.write_pj, self.slice.write_pj),
+            )
+            if printed > 0 and nominal > 0
+        ]
+        squares = math.fsum(volts**2 for volts, _ in pairs)
+        if not squares:
+            return QUADRATIC
+        return math.fsum(volts * energy for volts, energy in pairs) / squares
+
+    def slice_at(self, vdd_volts: float | None) -> Component:
+        """Return the slice at a Vdd.
+
+        From the nominal Vdd, leakage scales linearly and access energy with a power of Vdd,
+        `access_exponent`. Under ``rows``, a Vdd that is printed has the constants of its row
+        instead; they do not follow that rule, so that energies jump beside them.
 
         Parameters
         ----------
@@ -147,20 +180,24 @@ class Technology:
         return self._scaled_to(vdd_volts)
 
     def _printed_at(self, vdd_volts: float) -> LowVdd | None:
-        near = (low for low in self.low_vdd if math.isclose(low.vdd_volts, vdd_volts, abs_tol=1e-9))
+        rows = self.low_vdd if self.vdd_scaling == "rows" else ()
+        near = (low for low in rows if math.isclose(low.vdd_volts, vdd_volts, abs_tol=1e-9))
         return next(near, None)
 
     def _scaled_to(self, vdd_volts: float) -> Component:
         ratio = vdd_volts / self.nominal_vdd_volts
+        of_access = ratio**self.access_exponent
         return Component(
-            read_pj=self.slice.read_pj * ratio**2,
-            write_pj=self.slice.write_pj * ratio**2,
+            read_pj=self.slice.read_pj * of_access,
+            write_pj=self.slice.write_pj * of_access,
             leakage_mw=self.slice.leakage_mw * ratio,
             area_mm2=self.slice.area_mm2,
         )
 
     def note_on_mixture(self, vdds_volts: Collection[float]) -> str:
         """Say that energies of a comparison do not lie on one curve; empty if they do.
+
+        They do under ``curve``.
 
         Parameters
         ----------
@@ -236,8 +273,15 @@ class Costs:
     penalties: Penalties
     smoothing_vdd_volts: float
 
-    def technology(self, name: str) -> Technology:
+    def technology(self, name: str, vdd_scaling: VddScaling = "curve") -> Technology:
         """Technology of that name.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``28nm``.
+        vdd_scaling : str
+            How the constants of the slice follow its Vdd: ``curve`` or ``rows``.
 
         Raises
         ------
@@ -248,7 +292,7 @@ class Costs:
             raise UserError(
                 f"technology {name!r} is unknown; choose from {', '.join(self.technologies)}"
             )
-        return self.technologies[name]
+        return replace(self.technologies[name], vdd_scaling=vdd_scaling)
 
 
 _POSITIVE = {
@@ -357,7 +401,7 @@ def _technology(table: Any, geometry: SliceGeometry, where: str) -> Technology:
     scalars = [
         field.name
         for field in fields(Technology)
-        if field.name not in components | {"low_vdd", "geometry"}
+        if field.name not in components | {"low_vdd", "geometry", "vdd_scaling"}
     ]
     for name in components - table.keys():
         raise UserError(f"{where}.{name}] is missing")

@@ -5,6 +5,7 @@ from typing import Any
 from mcage.plain_text import shortened
 
 _CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
+_ROWS = {"vdd_scaling": "rows"}
 _RELEASED = _CALENDAR | {"release": "wavefront"}
 _NO_MEMORY: dict[str, Any] = {
     "life": {"slowdown_limit": "none"},
@@ -12,26 +13,26 @@ _NO_MEMORY: dict[str, Any] = {
 }
 
 PRESET_KEYS: dict[str, dict[str, Any]] = {
-    "papers": {"workload": _CALENDAR, "spread": False, **_NO_MEMORY},
+    "papers": {"workload": _CALENDAR, "costs": _ROWS, "spread": False, **_NO_MEMORY},
     "valero-2019": {
         **_NO_MEMORY,
         "spread": False,
         "environments": ["turbo"],
         "workload": _RELEASED,
-        "costs": {"technology": "32nm"},
+        "costs": _ROWS | {"technology": "32nm"},
     },
     "toca-diaz": {
         **_NO_MEMORY,
         "spread": False,
         "environments": ["undervolted"],
         "workload": _RELEASED,
-        "costs": {"technology": "28nm"},
+        "costs": _ROWS | {"technology": "28nm"},
     },
 }
 """Keys of each preset. ``papers``: what sweeps asked before kernels took turns; the calendar is
 assumed. ``valero-2019``: the 1.0 V and 32 nm of Valero et al., IEEE TC 2019. ``toca-diaz``: the
 scenario's low Vdd throughout, and the 28 nm, of Toca-Díaz et al. (RRCD). In these papers a window
-is released with its wavefront."""
+is released with its wavefront. Energies at printed voltages are those that are printed."""
 
 
 def preset_of(name: object) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from mcage.plain_text import one_line, shortened
 from mcage.spec.cost_constants import (
     Penalties,
     Technology,
+    VddScaling,
     load_costs,
     statuses_in,
     technologies_in,
@@ -553,6 +554,9 @@ class Costs(Section):
     ] = "28nm"
     """Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one of
     --costs."""
+    vdd_scaling: Annotated[VddScaling, Option("--vdd-scaling RULE", seldom=True)] = "curve"
+    """How energy follows Vdd: curve, or rows: as printed at the printed voltages, and quadratic in
+    Vdd between."""
 
     @model_validator(mode="before")
     @classmethod
@@ -573,7 +577,7 @@ class Costs(Section):
     @property
     def of_technology(self) -> Technology:
         """Constants of the components."""
-        return load_costs(self.tables).technology(self.technology)
+        return load_costs(self.tables).technology(self.technology, self.vdd_scaling)
 
     @property
     def penalties(self) -> Penalties:

@@ -42,7 +42,7 @@ def rrcd(
     Either as replayed, or as if spilled registers had found a home in the slice.
     """
     costs, policies = load_costs(), technique("rrcd")
-    technology, vdd_volts = costs.technology("28nm"), scenario(name).vdd_volts
+    technology, vdd_volts = costs.technology("28nm", "rows"), scenario(name).vdd_volts
     values = []
     for kernel, run in study.runs("rrcd", limit, name).items():
         activity = run.activity if spilling else _at_home(run.activity)

@@ -153,7 +153,7 @@ def _spent(
     scenario_name: str,
 ) -> dict[str, Spent]:
     costs = load_costs()
-    technology, policies = costs.technology(TECHNOLOGIES[paper]), technique(name)
+    technology, policies = costs.technology(TECHNOLOGIES[paper], "rows"), technique(name)
     vdd_volts = scenario(scenario_name).vdd_volts if scenario_name else None
     of = {}
     for kernel, run in study.runs(name, limit, scenario_name).items():

@@ -116,6 +116,12 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
             "units of the other technology are assumed; which part of a delay other wavefronts "
             "hide is fitted to published means or assumed.",
         ),
+        (
+            "Energy and Vdd",
+            "The slice's leakage is linear in Vdd, and an access takes energy by its power of "
+            f"{spec.costs.of_technology.access_exponent:.3g}"
+            + ("; at printed voltages, as printed." if spec.costs.vdd_scaling == "rows" else "."),
+        ),
         ("Left out", f"{LEFT_OUT.capitalize()}; they would shorten lives further."),
         INTERVALS,
     ]

@@ -112,6 +112,7 @@ FIELDS = {
         (3, [], True, {}, {"28nm": {}}, {"penalty": {}, "smoothing": 1}),
     ),
     "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
+    "costs.vdd_scaling": ("rows", ("", "row", "quadratic", 2, [], {}, True)),
     "operating_points": (
         {
             "phone": [
@@ -516,6 +517,7 @@ FLAGS = {
     "--lds-rows": ("registers.lds_rows", "16", 16),
     "--selector-offsets": ("registers.selector_offsets", "4", 4),
     "--technology": ("costs.technology", "28nm", "28nm"),
+    "--vdd-scaling": ("costs.vdd_scaling", "curve", "curve"),
 }
 
 
@@ -626,6 +628,9 @@ def test_presets_of_papers_are_at_their_voltages_and_nodes():
     valero, toca_diaz = SweepSpec(preset="valero-2019"), SweepSpec(preset="toca-diaz")
     assert (valero.environments, valero.costs.technology) == (("turbo",), "32nm")
     assert (toca_diaz.environments, toca_diaz.costs.technology) == (("undervolted",), "28nm")
+    for spec in (valero, toca_diaz, SweepSpec(preset="papers")):
+        assert spec.costs.vdd_scaling == "rows"
+    assert SweepSpec().costs.vdd_scaling == "curve"
 
 
 @each(
