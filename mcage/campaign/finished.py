@@ -29,7 +29,7 @@ from mcage.campaign.shards import (
 from mcage.errors import UserError
 from mcage.files.atomic import Kind, is_temporary, remove_abandoned, same_as
 from mcage.files.inputs import DamagedFileError, UnreadableFileError, open_regular
-from mcage.results.header import SCHEMA_VERSION, Header, code_in_words
+from mcage.results.header import Header, code_in_words
 from mcage.results.reader import read_header, read_instances, read_sums
 from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
 
@@ -215,7 +215,7 @@ def results_at(place: Path) -> ResultsFile | None:
     except OSError as error:
         raise UserError(f"cannot read {place}: {error.strerror}") from error
     try:
-        header = read_header(place, (SCHEMA_VERSION,))
+        header = read_header(place)
     except UserError as error:
         if not isinstance(error.__cause__, DamagedFileError):
             raise

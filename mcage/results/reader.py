@@ -1,7 +1,7 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -220,10 +220,15 @@ def _opened(path: Path) -> Iterator[h5py.File]:
         raise DamagedFileError(f"{path} is damaged, or has changed meanwhile") from error
 
 
-READ_SCHEMAS = (6, SCHEMA_VERSION)
-"""Versions of results files that are read; shards, and files that go on, are of this one only."""
-
-LAST_OF_SCHEMA = {1: "488bd87", 2: "2f91099", 3: "c8f8a59", 4: "2e104eb", 5: "f8cad0c"}
+LAST_OF_SCHEMA = {
+    1: "488bd87",
+    2: "2f91099",
+    3: "c8f8a59",
+    4: "2e104eb",
+    5: "f8cad0c",
+    6: "981a5c0",
+    7: "981a5c0",
+}
 """Last commit that reads files of a version that is read no more."""
 
 
@@ -248,15 +253,8 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     return xarray.open_dataset(LazyStore(path, read_header(path)))
 
 
-def read_header(path: Path, schemas: Sequence[int] = READ_SCHEMAS) -> Header:
+def read_header(path: Path) -> Header:
     """Validate a results file and return the header of the campaign whose results it holds.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    schemas : sequence of int
-        Schema versions that it may have.
 
     Raises
     ------
@@ -271,11 +269,15 @@ def read_header(path: Path, schemas: Sequence[int] = READ_SCHEMAS) -> Header:
     schema = verified.attribute("schema_version", int)
     if filetype != writer.FILETYPE:
         raise UserError(f"{path} holds {shown(filetype)}, not {writer.FILETYPE}")
-    if schema == SCHEMA_VERSION:
-        header = _header(verified)
-        _require_campaign(verified, header)
-    else:
-        header = _older(verified, schema, schemas)
+    if schema != SCHEMA_VERSION:
+        version = shown(verified.attribute("mcage_version", str))
+        reader = f"commit {LAST_OF_SCHEMA[schema]}" if schema in LAST_OF_SCHEMA else "that mcage"
+        raise UserError(
+            f"{path} was written by mcage {version} with schema {schema}; this one takes "
+            f"{SCHEMA_VERSION}: use {reader}"
+        )
+    header = _header(verified)
+    _require_campaign(verified, header)
     for name in set(verified.attributes) - {*writer.root_attributes(header), writer.SUMS_CHECKSUM}:
         verified.refuse(f"attribute {name}", "does not belong into it")
     for variable in header.variables:
@@ -292,22 +294,6 @@ def _require_campaign(verified: VerifiedFile, header: Header) -> None:
     except ValueError:
         pass
     verified.refuse("attribute campaign", "does not say what the others say")
-
-
-def _older(verified: VerifiedFile, schema: int, schemas: Sequence[int]) -> Header:
-    """Header of a file of another schema version, if it is one of those that it may have."""
-    version = shown(verified.attribute("mcage_version", str))
-    written = f"was written by mcage {version} with schema {schema}"
-    if schema not in schemas:
-        reader = f"commit {LAST_OF_SCHEMA[schema]}" if schema in LAST_OF_SCHEMA else "that mcage"
-        raise UserError(
-            f"{verified.path} {written}; this one takes {' and '.join(map(str, schemas))}: "
-            f"use {reader}"
-        )
-    try:
-        return _header(verified)
-    except UserError as error:
-        raise UserError(f"{error}; it {written}: use that mcage") from error
 
 
 def study_of(verified: VerifiedFile) -> str:

@@ -18,7 +18,7 @@ from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_epochs, with_periods, with_schedule
-from mcage.spec.keys import Option, UsedIf, unused_key
+from mcage.spec.keys import COMPARED, Option, UsedIf, unused_key
 from mcage.spec.presets import with_preset, with_spread
 from mcage.spec.sections import (
     Aging,
@@ -33,6 +33,7 @@ from mcage.spec.sections import (
 )
 from mcage.spec.study_spec import StudySpec, with_table
 from mcage.techniques import technique
+from mcage.variation.scenarios import GROWING_MODES, Scenario
 
 Table = Mapping[str, Any]
 
@@ -46,6 +47,7 @@ class SweepFields(TypedDict, total=False):
     environments: str | Sequence[str]
     scenarios: str | Sequence[str]
     vdd_volts: float | Sequence[float]
+    low_vdd: Literal["working", "printed"]
     workload: Workload | Table
     life: Life | Table
     aging: Aging | Table
@@ -115,13 +117,18 @@ class SweepSpec(StudySpec):
     """Process variation: common, clustered, dispersed or measured."""
     vdd_volts: Annotated[
         tuple[Annotated[float, Field(gt=0, le=2)], ...],
-        Option("--vdd VOLTS", default="the scenario's own", is_axis=True),
+        Option("--vdd VOLTS", default="those of --low-vdd", is_axis=True),
         UsedIf(
             lambda spec, _: any(map(spec.uses_scenario_vdd, spec.environments)),
             lambda spec: spec.fixed_voltages,
         ),
     ] = ()
     """Low supply voltage in V."""
+    low_vdd: Annotated[
+        Literal["working", "printed"], Option("--low-vdd WHICH", seldom=True, panel=COMPARED)
+    ] = "working"
+    """Low Vdd where none is given: at which 99 % of new slices work (working), or that of the
+    scenario's paper (printed)."""
     workload: Workload = Workload()
     life: Life = Life()
     aging: Aging = Aging()
@@ -276,25 +283,44 @@ class SweepSpec(StudySpec):
         ends = [self.life.horizon_years * period / periods for period in range(1, periods + 1)]
         return tuple(sum(end <= start for end in ends) for start in edges[:-1])
 
-    def cases(self, scenario_vdd_volts: dict[str, float]) -> tuple[Case, ...]:
+    def low_vdds(self, of: Scenario) -> dict[float, list[str]]:
+        """Low Vdds of the cases of a scenario, in V, and the techniques that have each.
+
+        Where the spec gives none, a technique that redirects has the Vdd at which such slices work
+        when new, and any other that of conventional slices, at which the former are looked at, too,
+        if they are compared.
+        """
+        chosen = of.working_vdd_volts if self.low_vdd == "working" else ()
+        if self.vdd_volts or not chosen or self.faults.mode not in GROWING_MODES:
+            return {volts: list(self.techniques) for volts in self.vdd_volts or (of.vdd_volts,)}
+        redirecting_volts, conventional_volts = chosen
+        redirecting = [name for name in self.techniques if technique(name).redirects]
+        together = [] if redirecting == list(self.techniques) else list(self.techniques)
+        return {
+            volts: names
+            for volts, names in ((conventional_volts, together), (redirecting_volts, redirecting))
+            if names
+        }
+
+    def cases(self, scenarios: Mapping[str, Scenario]) -> tuple[Case, ...]:
         """Points of the sweep grid, each once.
 
         Parameters
         ----------
-        scenario_vdd_volts : dict
-            Vdd that belongs to each scenario: for a spec that names no low Vdd, and for
-            environments without an operating point at the low Vdd.
+        scenarios : mapping
+            Each scenario of the spec by its name. Environments without an operating point at the
+            low Vdd have the printed Vdd of the scenario.
         """
 
         def low_vdd(environment: str, scenario: str, vdd_volts: float) -> float:
             used = self.uses_scenario_vdd(environment)
-            return vdd_volts if used else scenario_vdd_volts[scenario]
+            return vdd_volts if used else scenarios[scenario].vdd_volts
 
         grid = (
             Case(technique, environment, scenario, low_vdd(environment, scenario, vdd_volts))
             for scenario in self.scenarios
-            for vdd_volts in (self.vdd_volts or (scenario_vdd_volts[scenario],))
+            for vdd_volts, techniques in self.low_vdds(scenarios[scenario]).items()
             for environment in self.environments
-            for technique in self.techniques
+            for technique in techniques
         )
         return tuple(dict.fromkeys(grid))

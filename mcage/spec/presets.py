@@ -7,23 +7,24 @@ from mcage.plain_text import shortened
 _CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
 _ROWS = {"vdd_scaling": "rows"}
 _RELEASED = _CALENDAR | {"release": "wavefront"}
-_NO_MEMORY: dict[str, Any] = {
+_PAPERS: dict[str, Any] = {
+    "spread": False,
+    "low_vdd": "printed",
     "life": {"slowdown_limit": "none"},
     "registers": {"overflow": "end"},
 }
+"""What all presets set."""
 
 PRESET_KEYS: dict[str, dict[str, Any]] = {
-    "papers": {"workload": _CALENDAR, "costs": _ROWS, "spread": False, **_NO_MEMORY},
-    "valero-2019": {
-        **_NO_MEMORY,
-        "spread": False,
+    "papers": _PAPERS | {"workload": _CALENDAR, "costs": _ROWS},
+    "valero-2019": _PAPERS
+    | {
         "environments": ["turbo"],
         "workload": _RELEASED,
         "costs": _ROWS | {"technology": "32nm"},
     },
-    "toca-diaz": {
-        **_NO_MEMORY,
-        "spread": False,
+    "toca-diaz": _PAPERS
+    | {
         "environments": ["undervolted"],
         "workload": _RELEASED,
         "costs": _ROWS | {"technology": "28nm"},
@@ -32,7 +33,8 @@ PRESET_KEYS: dict[str, dict[str, Any]] = {
 """Keys of each preset. ``papers``: what sweeps asked before kernels took turns; the calendar is
 assumed. ``valero-2019``: the 1.0 V and 32 nm of Valero et al., IEEE TC 2019. ``toca-diaz``: the
 scenario's low Vdd throughout, and the 28 nm, of Toca-Díaz et al. (RRCD). In these papers a window
-is released with its wavefront. Energies at printed voltages are those that are printed."""
+is released with its wavefront. Energies at printed voltages are printed ones, and a spilled row
+for which the LDS has no room ends a life."""
 
 
 def preset_of(name: object) -> dict[str, Any]:

@@ -499,7 +499,6 @@ class Registers(Section):
     overflow: Annotated[
         Literal["memory", "end"],
         Option("--overflow TO", seldom=True),
-        used_by(lambda technique: technique.redirects, "spills to the LDS"),
     ] = "memory"
     """Where spilled registers live that the LDS has no room for: in memory; or they end a life."""
     selector_offsets: Annotated[

@@ -73,7 +73,7 @@ class SingleCase:
                 f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {self.study} computes as many "
                 "instances as the spec says; leave it out of the spec"
             )
-        cases = spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
+        cases = spec.cases({name: scenario(name) for name in spec.scenarios})
         if len(cases) != 1:
             raise UserError(
                 f"{len(cases)} cases: {self.study} is of one technique, environment, scenario and "

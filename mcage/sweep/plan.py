@@ -270,7 +270,7 @@ def plan_cases(
     UserError
         A technique, a scenario or an environment is unknown, or a case contradicts itself.
     """
-    cases = spec.cases({name: scenario(name).vdd_volts for name in spec.scenarios})
+    cases = spec.cases({name: scenario(name) for name in spec.scenarios})
     of_rows: dict[str, tuple[FaultModel, ...]] = {
         name: _faults_of_rows(spec, geometry, name) for name in spec.scenarios
     }

@@ -104,6 +104,9 @@ class Scenario:
         The slice. ``table_shares`` are those of the papers' slice, whatever it is.
     arrays : ArraySize, optional
         Size of the arrays; None: the systematic part is a smooth field.
+    working_vdd_volts : tuple of float, optional
+        The Vdd at which 99 % of the new slices work whose technique redirects, and of conventional
+        ones; empty if that is not known.
 
     Raises
     ------
@@ -128,6 +131,7 @@ class Scenario:
     sigma_die_volts: float = 0.0
     geometry: SliceGeometry = GCN
     arrays: ArraySize | None = None
+    working_vdd_volts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         shares, geometry = self.table_shares, self.geometry
@@ -235,4 +239,6 @@ def scenario(name: str) -> Scenario:
     values = {key: entry["value"] for key, entry in given.items()}
     shares = tuple(share / 100 for share in values.pop("table_percent", ()))
     arrays = ArraySize.of(values.pop("arrays", NO_ARRAYS))
-    return Scenario(name=name, table_shares=shares, **values).in_arrays(arrays)
+    working = tuple(values.pop("working_vdd_volts", ()))
+    made = Scenario(name=name, table_shares=shares, working_vdd_volts=working, **values)
+    return made.in_arrays(arrays)

@@ -349,6 +349,8 @@ def test_without_a_place_a_value_is_spilled_until_it_is_written_again_or_dead(en
         "peak_spilled_rows": 1,
         "spilled_row_cycles": (5 - 2) + 0 + (9 - 7),
         "wakeups": 0,
+        "memory": 0,
+        "memory_reads": 0,
     }
 
 

@@ -101,13 +101,15 @@ class Alike:
 
 
 @lru_cache(maxsize=12)
-def _shared_replays(engine, alike, technique):
-    return fault_free_replays(engine, tuple(prepare(given.trace, technique) for given in alike))
+def _shared_replays(engine, alike, technique, room):
+    replays = (prepare(given.trace, technique, lds_rows=room) for given in alike)
+    return fault_free_replays(engine, tuple(replays))
 
 
-def shared_replays(engine, traces, technique):
+def shared_replays(engine, traces, technique, limits=None):
     """Replays of traces, computed once for all traces of the same content."""
-    return _shared_replays(engine, tuple(map(Alike.of, traces)), technique)
+    room = limits.lds_rows if limits and limits.to_memory else None
+    return _shared_replays(engine, tuple(map(Alike.of, traces)), technique, room)
 
 
 def in_sequence(kernels):
@@ -129,7 +131,7 @@ def lived(
     tail = tail or tail_of({})
     given = rules(**changes)
     technique = TECHNIQUES[technique] if isinstance(technique, str) else technique
-    shared = shared_replays(engine, tuple(traces), technique)
+    shared = shared_replays(engine, tuple(traces), technique, given.limits)
     if kernels is None:
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))

@@ -22,6 +22,7 @@ def small_spec(**fields):
         "instances": 20,
         "seed": 5,
         "spread": False,
+        "low_vdd": "printed",
         "techniques": ["baseline", "rrcd", "rrcd+rc+rar"],
         "workload": {
             "kernels": list(SMALL_KERNELS),

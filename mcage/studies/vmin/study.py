@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, pairwise
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ class VminSpec(SweepSpec):
     """Operating points at which slices age: turbo, undervolted, dvfs, or a name that SPEC
     defines."""
     vdd_volts: tuple[float, ...] = ()
+    low_vdd: Literal["printed"] = "printed"
     vmin: VminTarget = VminTarget()
 
     @field_validator("vdd_volts")

@@ -1,14 +1,11 @@
 """What `results.mcage` computes, against statistics of the arrays themselves and `mcage show`."""
 
 import json
-import lzma
-from pathlib import Path
 
 import lifelines
 import numpy as np
 import pandas as pd
 import pytest
-import sweep_cases
 import xarray
 from fake_campaign import HORIZON_YEARS, campaign, compute
 from gpu_cases import gating
@@ -192,12 +189,7 @@ def test_slices_that_share_dies_give_a_warning(tmp_path):
         assert "5 slices share each die" in " ".join(results.mcage.notes())
 
 
-def test_results_of_schema_6_and_copies_are_analysed(results, tmp_path):
-    folder = Path(sweep_cases.__file__).parent / "data/schemas"
-    old = tmp_path / "old.h5"
-    old.write_bytes(lzma.decompress((folder / "6.h5.xz").read_bytes()))
-    with mcage.open_results(old) as opened:
-        assert opened.mcage.b10()["b10_life_years"].round(2).tolist() == [3.0, 3.0]
+def test_copies_of_results_are_analysed(results, tmp_path):
     results.to_netcdf(tmp_path / "copy.nc")
     with xarray.open_dataset(tmp_path / "copy.nc") as copy:
         pd.testing.assert_frame_equal(copy.mcage.summary(), results.mcage.summary())

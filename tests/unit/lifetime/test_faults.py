@@ -26,7 +26,10 @@ from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.environment import delay_increase, environment
+from mcage.costs import load_costs
+from mcage.engines.stress import Turns
 from mcage.lifetime import EndCause
+from mcage.lifetime.feasibility import Timing
 from mcage.studies.rare_events.case import rare_case
 from mcage.variation.fault_models import fault_model
 
@@ -466,6 +469,70 @@ def test_techniques_that_never_spill_do_not_hear_of_it(technique):
     assert life.end.cause == [EndCause.CENSORED]
 
 
+# Lives that end since the mix has become too slow.
+
+TIMING = Timing(load_costs().technology("28nm"), load_costs().penalties)
+IN_MEMORY = {"lds_rows": 0, "to_memory": True, "timing": TIMING}
+PIPELINE = 2 * 0.0476 / CYCLES
+"""What the two more stages of RRCD take of a pass whose writes are all in one cycle."""
+
+
+def test_rows_beyond_the_lds_live_in_memory():
+    life = lived([THREE_ROWS], "rrcd", reliable(10, 20), **IN_MEMORY)
+    assert life.end.cause == [EndCause.CENSORED]
+    assert life.spills.peak_rows == [1]
+    assert life.writes.fractions[0].tolist() == pytest.approx([0, 2 / 3, 0, 1 / 3])
+    assert life.writes.memory == [life.writes.fractions[0, 3]]
+    in_lds = lived([THREE_ROWS], "rrcd", reliable(10, 20), **IN_MEMORY | {"lds_rows": 1})
+    assert in_lds.writes.memory == [0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "cause", "years"),
+    [
+        (0.2, EndCause.TOO_SLOW, 0),
+        (0.25, EndCause.TOO_SLOW, 0),  # the pipeline takes a little more
+        (0.25 + PIPELINE, EndCause.TOO_SLOW, 3.4),
+        (0.5, EndCause.TOO_SLOW, 3.4),
+        (0.5 + PIPELINE, EndCause.CENSORED, 10),
+    ],
+)
+def test_a_life_ends_when_the_mix_is_too_slow(limit, cause, years):
+    """A row of three is in memory, a quarter of a pass for its write; after 3.4 years, two are."""
+    tail = reliable(10, 20, failing=[(20, 3.4)])
+    life = lived([THREE_ROWS], "rrcd", tail, slowdown=limit, **IN_MEMORY)
+    if years in (0, 10):
+        assert (life.end.cause, life.end.seconds) == ([cause], [years * YEAR])
+    else:
+        assert_ends_at(life, years * YEAR, cause)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_slowdowns_of_a_mix_are_weighted_by_shares_of_the_busy_time(share):
+    traces, tail = [steady_trace(ROWS[:2]), THREE_ROWS], reliable(10, 20)
+    turns = [Turns(np.array([[0, 1]]), np.array([[1 - share, share]]))] * 10
+    done = (1 - share) / (1 + PIPELINE) + share / (1.25 + PIPELINE)
+    for limit, cause in (
+        (1 / done - 1 - 1e-9, EndCause.TOO_SLOW),
+        (1 / done - 1, EndCause.CENSORED),
+    ):
+        life = lived(traces, "rrcd", tail, kernels=turns, slowdown=limit, **IN_MEMORY)
+        assert life.end.cause == [cause]
+
+
+def test_waits_count_against_the_same_limit():
+    events = [alloc(0, slot, 100) for slot in range(2)]
+    events += [write(1, slot, 0, 5) for slot in range(2)]
+    events += [release(CYCLES - 1, slot) for slot in range(2)]
+    traces, tail = [trace_of(events, CYCLES)], tail_of(whole_entries(range(150, 256)))
+    given = {"to_memory": True, "timing": TIMING}
+    waits = lived(traces, "disable", tail, slowdown=0.5, **given)
+    assert waits.end.cause == [EndCause.TOO_SLOW], "one window after the other"
+    assert lived(traces, "disable", tail, slowdown=1.0, **given).end.cause == [EndCause.CENSORED]
+    nowhere = tail_of(whole_entries(range(0, 256, 50)))
+    assert lived(traces, "disable", nowhere, **given).end.cause == [EndCause.NO_HOME]
+
+
 @pytest.fixture(scope="module")
 def sweeps():
     """A sweep without a limit, and with one that some lives keep and others do not.
@@ -483,8 +550,9 @@ def sweeps():
         },
         "registers": {"lds_rows": 256},
     }
+    life = {"epochs": 2, "slowdown_limit": "none"}
     return [
-        small_sweep(**options, life={"epochs": 2} | limit).compute(0, 20)
+        small_sweep(**options, life=life | limit).compute(0, 20)
         for limit in ({}, {"spill_limit": 0.25})
     ]
 
@@ -503,8 +571,11 @@ def test_a_limit_shortens_lives_of_slices_that_spill_and_no_others(sweeps):
 def test_rare_deaths_include_those_beyond_the_limit():
     """The same slices: those that die without a limit, and those that spill too much."""
     instances, causes = np.arange(24), []
-    for life in ({"epochs": 3}, {"epochs": 3, "spill_limit": 0.1}):
-        spec = spec_of("rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64})
+    for limit in ({}, {"spill_limit": 0.1}):
+        life = {"epochs": 3, "slowdown_limit": "none"} | limit
+        spec = spec_of(
+            "rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64, "overflow": "end"}
+        )
         case = rare_case(spec, 0.0, engine())
         cells = fault_model("common", "varius").sample(3, instances, case.floor_volts)
         causes.append(case.cause(case.lives.draw(3, instances), cells, case.luck(3, instances)))

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import tomllib
+from dataclasses import replace
 from datetime import date
 from importlib.resources import files
 from itertools import pairwise
@@ -25,6 +26,7 @@ from mcage.spec import SweepFields, SweepSpec
 from mcage.spec.environments import Point
 from mcage.spec.presets import PRESET_KEYS
 from mcage.spec.sections import PAPER_GUARDBAND, Life, Workload
+from mcage.variation.scenarios import scenario
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
 NAN, INFINITE = math.nan, math.inf
@@ -41,6 +43,7 @@ FIELDS = {
         [0.45, 0.5],
         (0.45, [0], [-0.4], [2.001], [NAN], [INFINITE], ["0.4"], [0.4, 0.4], [True], [[0.4]], {}),
     ),
+    "low_vdd": ("printed", ("", "own", "Printed", 0.4, [], {}, True)),
     "spread": (False, (*NO_NUMBERS[:1], "no", 1, NAN, [], {})),
     "workload.kernels": (["DCT", "a/file.h5"], ("DCT", [""], [1], {}, 5)),
     "workload.schedule": ("sequential", ("", "turns", "Sequential", 1, [], {}, True)),
@@ -63,6 +66,7 @@ FIELDS = {
     ),
     "life.idle": ("held", ("", "off", "retained", 1, [], {}, True)),
     "life.spill_limit": (0.05, (-0.1, 1.1, *NO_NUMBERS)),
+    "life.slowdown_limit": ("none", (-0.1, 101, "", "None", NAN, INFINITE, [], {}, True)),
     "life.delay_path": ("paths(3, 64)", ("", 1, True, [], {})),
     "life.vmin_coefficient": (0.0, (-0.1, 10.5, *NO_NUMBERS)),
     "aging.model": ("finfet", ("", 1, [], {}, True)),
@@ -106,6 +110,7 @@ FIELDS = {
         (1, "amd", [], True, {"preset": "amd"}, {"lanes": 32}, {"entries": 256.0}),
     ),
     "registers.lds_rows": (0, (-1, 1025, 1.5, *NO_NUMBERS)),
+    "registers.overflow": ("end", ("", "lds", "Memory", 1, [], {}, True)),
     "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
     "costs.tables": (
         tomllib.loads(SHIPPED.replace("295.86", "300.0")),
@@ -302,7 +307,7 @@ def test_contents_of_a_file_of_costs_count_and_not_its_name(tmp_path):
     spec = SweepSpec.from_mapping(mine)
     assert spec.costs.technology == "32nm"
     assert spec.costs.user_defined == (
-        "user-defined constants of 32nm (33 printed, 2 reconstructed, 23 assumed)"
+        "user-defined constants of 32nm (34 printed, 4 reconstructed, 26 assumed)"
     )
     status = SHIPPED.replace("[28nm.low_vdd.common]", "[28nm.low_vdd.status]")
     named = SweepSpec(costs={"tables": tomllib.loads(status)}).costs
@@ -420,16 +425,40 @@ def test_the_grid_is_every_combination():
     spec = SweepSpec.from_mapping(
         {"techniques": ["wc", "rar"], "scenarios": ["common", "clustered"], "vdd_volts": [0.5, 0.6]}
     )
-    volts = {"common": 0.41, "clustered": 0.49}
-    cases = spec.cases(volts)
+    known = {name: scenario(name) for name in ("common", "clustered")}
+    volts = {name: each.vdd_volts for name, each in known.items()}
+    cases = spec.cases(known)
     low = [case for case in cases if case.environment == "dvfs"]
     assert len(set(low)) == len(low) == 2 * 2 * 2
     fixed = [case for case in cases if case.environment == "turbo"]
     assert len(set(fixed)) == len(fixed) == 2 * 2, "no use for a low Vdd: each once"
     assert {(case.scenario, case.scenario_vdd_volts) for case in fixed} == set(volts.items())
     assert len(low) + len(fixed) == len(cases)
-    plain = SweepSpec.from_mapping({"scenarios": ["common", "clustered"], "techniques": ["wc"]})
-    assert {(c.scenario, c.scenario_vdd_volts) for c in plain.cases(volts)} == set(volts.items())
+    printed = SweepSpec.from_mapping(
+        {"scenarios": ["common", "clustered"], "techniques": ["wc"], "low_vdd": "printed"}
+    )
+    assert {(c.scenario, c.scenario_vdd_volts) for c in printed.cases(known)} == set(volts.items())
+
+
+@each(
+    "techniques, others, meant",
+    [
+        (["baseline", "rc+rar"], {}, {"baseline": [0.5], "rc+rar": [0.5]}),
+        (["rrcd", "gr-guard"], {}, {"rrcd": [0.4], "gr-guard": [0.4]}),
+        (["rrcd", "disable"], {}, {"rrcd": [0.5, 0.4], "disable": [0.5]}),
+        (["rrcd", "disable"], {"vdd_volts": [0.3]}, {"rrcd": [0.3], "disable": [0.3]}),
+        (["rrcd"], {"low_vdd": "printed"}, {"rrcd": [0.419]}),
+        (["rrcd"], {"faults": {"mode": "table"}}, {"rrcd": [0.419]}),
+    ],
+)
+def test_a_technique_has_the_low_vdd_at_which_it_works(techniques, others, meant):
+    """Where some redirect and some do not, all are compared at that of the latter, too."""
+    common = replace(scenario("common"), working_vdd_volts=(0.4, 0.5))
+    spec = SweepSpec(techniques=techniques, environments=["dvfs"], **others)
+    actual = {name: [] for name in techniques}
+    for case in spec.cases({"common": common}):
+        actual[case.technique].append(case.scenario_vdd_volts)
+    assert actual == meant
 
 
 def test_environments_that_use_the_low_vdd():
@@ -501,6 +530,9 @@ FLAGS = {
     "--fault-mode": ("faults.mode", "table", "table"),
     "--nbti": ("aging.model", "planar", "planar"),
     "--spill-limit": ("life.spill_limit", "0.25", 0.25),
+    "--slowdown-limit": ("life.slowdown_limit", "0.25", 0.25),
+    "--overflow": ("registers.overflow", "memory", "memory"),
+    "--low-vdd": ("low_vdd", "working", "working"),
     "--constant": ("aging.constants", "xi1=0.8", {"xi1": 0.8}),
     "--vmin-coefficient": ("life.vmin_coefficient", "0.5", 0.5),
     "--keep-blocks": ("faults.spread_blocks", None, False),
@@ -612,7 +644,7 @@ def test_what_is_typed_is_the_spec_of_the_plain_values(typed, plain):
 
 @each("preset", ["papers", "valero-2019", "toca-diaz"])
 def test_a_preset_is_the_keys_that_it_sets(preset):
-    fields = {"techniques": ["rrcd"], "life": {"horizon_years": 5.0}}
+    fields = {"techniques": ["rrcd"], "aging": {"shift_factor": 0.9}}
     keys = PRESET_KEYS[preset]
     spec = SweepSpec(preset=preset, **fields)
     assert spec == SweepSpec.from_mapping(fields | keys)
