@@ -439,16 +439,22 @@ def check_vdd(scenario: Scenario, vdd_volts: float) -> None:
         )
     if expected_reliable_entries(scenario, vdd_volts) >= 1:
         return
-    millivolts = range(1, round(MAX_VDD_VOLTS * 1000) + 1)  # the same steps for each Vdd: kept
-    lowest = bisect_left(
-        millivolts, 1.0, key=lambda mv: expected_reliable_entries(scenario, mv / 1000)
-    )
+    lowest = lowest_vdd(scenario)
     remedy = (
-        f"use {millivolts[lowest] / 1000:g} V or more"
-        if lowest < len(millivolts)
-        else f"no Vdd up to {MAX_VDD_VOLTS:g} V would do: check its mu and sigmas"
+        f"no Vdd up to {MAX_VDD_VOLTS:g} V would do: check its mu and sigmas"
+        if lowest is None
+        else f"use {lowest:g} V or more"
     )
     raise UserError(
         f"vdd = {vdd_volts:g} V: every entry of a slice would be faulty in scenario "
         f"{scenario.name}; {remedy}"
     )
+
+
+def lowest_vdd(scenario: Scenario) -> float | None:
+    """Lowest Vdd, in whole mV, at which a reliable entry is expected; None if there is none."""
+    millivolts = range(1, round(MAX_VDD_VOLTS * 1000) + 1)  # the same steps for each Vdd: kept
+    lowest = bisect_left(
+        millivolts, 1.0, key=lambda mv: expected_reliable_entries(scenario, mv / 1000)
+    )
+    return millivolts[lowest] / 1000 if lowest < len(millivolts) else None

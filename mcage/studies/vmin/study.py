@@ -30,11 +30,11 @@ from mcage.sweep.batch import batch_by_work, batches
 from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.sweep.study import Halving, plug_ins
 from mcage.variation.fault_models import NewSlices
-from mcage.variation.vmin_tail import check_vdd
+from mcage.variation.vmin_tail import check_vdd, lowest_vdd
 from mcage.version import running_code
 
-BELOW_SCENARIO_VOLTS = 0.03
-"""How far below the Vdd of its scenario a Vdd is tried by default."""
+BELOW_SCENARIO_VOLTS = 0.045
+"""How far below the Vdd of its scenario a Vdd is tried by default, if any entry works there."""
 
 
 class VminTarget(Section):
@@ -52,7 +52,7 @@ class VminTarget(Section):
     """Share of the slices that are to work at the last age."""
     lowest_volts: Annotated[
         Annotated[float, Field(gt=0, le=2)] | None,
-        Option("--lowest VOLTS", default="30 mV below that of the scenario"),
+        Option("--lowest VOLTS", default="45 mV below that of the scenario"),
     ] = None
     """Lowest Vdd in V that is tried."""
 
@@ -181,8 +181,10 @@ class VminStudy:
 
     def _lowest_volts(self, case: PlannedCase) -> float:
         """Lowest Vdd that is tried in a case."""
-        given = self.spec.vmin.lowest_volts
-        return case.case.scenario_vdd_volts - BELOW_SCENARIO_VOLTS if given is None else given
+        if (given := self.spec.vmin.lowest_volts) is not None:
+            return given
+        below = case.case.scenario_vdd_volts - BELOW_SCENARIO_VOLTS
+        return max(below, lowest_vdd(case.faults.scenario) or below)
 
     def _floor_volts(self, case: PlannedCase) -> float:
         """Vmin of a new cell below which it is never faulty at any Vdd that is tried."""
