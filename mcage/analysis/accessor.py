@@ -325,6 +325,32 @@ class Analysis(Plots):
         """Age at which a tenth of the instances are dead, ``b10_life_years``, by case."""
         return frames.quantile_frame(self._results, "b10_life_years", 0.1, confidence)
 
+    def slower(
+        self, limit: float = 0.05, share: float = 0.5, confidence: float = CONFIDENCE
+    ) -> pd.DataFrame:
+        """Age at which a share of the slices are dead or slower than a limit, by case.
+
+        Parameters
+        ----------
+        limit : float
+            Slowdown against a conventional slice, as a fraction.
+        share : float
+            Between 0 and 1; 0.1 for the age that nine slices of ten reach.
+        confidence : float
+            Probability that the interval covers.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``slower_years`` with its bounds; infinite beyond the horizon.
+
+        Raises
+        ------
+        UserError
+            The study has no slowdown by age; or the share is out of range.
+        """
+        return frames.slower_frame(self._results, limit, share, confidence)
+
     def rmst(self, age_years: float | None = None, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Restricted mean survival time: mean years lived up to an age, ``rmst_years``, by case.
 

@@ -74,6 +74,36 @@ def quantile_frame(results: xr.Dataset, name: str, share: float, confidence: flo
     )
 
 
+def slower_frame(
+    results: xr.Dataset, limit: float, share: float, confidence: float
+) -> pd.DataFrame:
+    """Ages at which a share of the slices are dead or slower than a limit.
+
+    Raises
+    ------
+    UserError
+        The study has no slowdown by age, or the share is not between 0 and 1.
+    """
+    from mcage.report.figures import slowdown  # which draws, too
+
+    if missing := set(slowdown.VARIABLES) - set(results.data_vars):
+        raise UserError(f"there is no {min(missing)} in these results, and so no slowdown by age")
+    if not 0 < share < 1:
+        raise UserError(f"share = {share}: must lie between 0 and 1, both excluded")
+    _check(confidence)
+    slower = {
+        case.name: slowdown.years_until_slower(case.results, limit)
+        for case in grids.cases_of(results[list(slowdown.VARIABLES)])
+    }
+
+    def row(lives: CaseLives) -> Row:
+        years = slower[lives.label]
+        reached = life_quantile(years, years < lives.horizon_years, share, confidence)
+        return {"limit": limit, **bounds("slower_years", reached)}
+
+    return per_case(results, row)
+
+
 def rmst_frame(results: xr.Dataset, age_years: float | None, confidence: float) -> pd.DataFrame:
     """Mean lives up to an age, by default the horizon.
 

@@ -355,7 +355,7 @@ KINDS = {
     "regular": ("#BBBBBB", "stay in their home"),
     "to_reliable": ("#0072B2", "redirected to a reliable entry"),
     "to_faulty": ("#E69F00", "redirected to a faulty entry"),
-    "lds": ("#D55E00", "spilled to the LDS"),
+    "lds": ("#D55E00", "spilled to the LDS or to memory"),
 }
 """Colour and words of each kind of write."""
 
@@ -425,7 +425,7 @@ def _spills(
     if not spilling:
         reason = "No slice works when it is new."
         if settings:
-            reason = "No register write of any slice goes to the LDS."
+            reason = "No register of any slice is spilled."
         yield canvas.AbsentFigure("spills", title, reason)
         return
     highest = max(
@@ -439,7 +439,7 @@ def _spills(
         "Share of the slices that worked at all whose spill rate is larger than that of the axis, "
         f"with {canvas.PERCENT} intervals after Wilson. The spill rate is the share of the "
         "register "
-        "writes of a life that go to the LDS."
+        "writes of a life that go to the LDS or to memory."
     )
     if without:
         caption += f" No slice spills in: {canvas.listed(without)}."

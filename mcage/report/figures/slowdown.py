@@ -1,0 +1,129 @@
+"""How much slower slices become with age, and after how many years they are too slow for a user."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import xarray as xr
+
+from mcage.report.cases import Named, by_setting, identities
+from mcage.report.figures import canvas
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.stats.estimates import Floats
+
+VARIABLES = ("life_years", "end_cause", "slowdown_new", "epoch_slowdown")
+
+QUANTILES = (0.05, 0.95)
+
+TITLE = "Slowdown against age, means, and 5 to 95 % of the slices"
+
+
+@dataclass(frozen=True)
+class Slowing:
+    """Slowdown of a case by age, of the slices that live until then.
+
+    Parameters
+    ----------
+    ages : ndarray of float [age]
+        Age 0 and the ends of the epochs, years, as long as slices live.
+    mean : ndarray of float [age]
+        Mean slowdown, %.
+    quantiles : ndarray of float [quantile, age]
+        `QUANTILES` of the slowdown, %.
+    """
+
+    ages: Floats
+    mean: Floats
+    quantiles: Floats
+
+
+def _by_age(case: xr.Dataset) -> tuple[Floats, Floats]:
+    """Age 0 and the ends of the epochs, and the slowdown of each slice then: [age], [age, slice].
+
+    That at the end of the epoch in which a slice dies is the one at its death.
+    """
+    of_epochs = case["epoch_slowdown"].transpose("epoch", "instance").values
+    slower = np.concatenate([case["slowdown_new"].values[None], of_epochs])
+    return np.concatenate([[0.0], case["epoch_end_years"].values]), slower
+
+
+def years_until_slower(case: xr.Dataset, limit: float) -> Floats:
+    """Age at which each slice is dead or slower than a limit: float64[instance], years.
+
+    Between the ends of epochs, a slowdown is taken to grow with the fourth root of time, by which
+    faults grow (numerical).
+
+    Parameters
+    ----------
+    case : xarray.Dataset
+        A case of a sweep.
+    limit : float
+        Slowdown, as a fraction.
+
+    Returns
+    -------
+    ndarray of float [instance]
+        The horizon where a slice is neither by then.
+    """
+    ages, slower = _by_age(case)
+    years = case["life_years"].values.copy()
+    years[slower[0] > limit] = 0.0
+    for epoch, (before, after) in enumerate(pairwise(slower)):
+        crosses = (before <= limit) & (after > limit)
+        start, end = ages[epoch] ** 0.25, np.minimum(ages[epoch + 1], years[crosses]) ** 0.25
+        part = (limit - before[crosses]) / (after[crosses] - before[crosses])
+        years[crosses] = np.minimum(years[crosses], (start + part * (end - start)) ** 4)
+    return np.asarray(years)
+
+
+def numbers_of(case: xr.Dataset) -> Slowing:
+    """Numbers that the figure shows of a case of a results file."""
+    ages, slower = _by_age(case)
+    lives = case["life_years"].values
+    alive = [slower[place, (lives >= age) & (lives > 0)] for place, age in enumerate(ages)]
+    seen = [place for place, values in enumerate(alive) if values.size]
+    return Slowing(
+        ages=ages[seen],
+        mean=np.array([100 * alive[place].mean() for place in seen]),
+        quantiles=np.array(
+            [[100 * np.quantile(alive[place], share) for place in seen] for share in QUANTILES]
+        ),
+    )
+
+
+def draw(
+    cases: Sequence[Named[Slowing]], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
+    """Draw how slowdown grows with age."""
+    looks = canvas.looks_of(identities(cases))
+    panels = [
+        CurvePanel(
+            setting.title,
+            tuple(
+                Curve(
+                    case.technique,
+                    case.numbers.ages,
+                    case.numbers.mean,
+                    lower=case.numbers.quantiles[0],
+                    upper=case.numbers.quantiles[1],
+                    case=case.label,
+                )
+                for case in of_setting
+                if case.numbers.ages.size
+            ),
+        )
+        for setting, of_setting in by_setting(cases).items()
+        if any(case.numbers.ages.size for case in of_setting)
+    ]
+    if not panels:
+        yield canvas.AbsentFigure("slowdown", TITLE, "No slice of any case works when it is new.")
+        return
+    yield from CurveFigure(
+        "slowdown",
+        TITLE,
+        "Extra execution time of the mixes of the slices that live until an age, as a fraction of "
+        "the time that a conventional slice takes: of new slices, and at the ends of the epochs.",
+        "age (years)",
+        "slowdown (%)",
+    ).pages(panels, sheet, looks)
