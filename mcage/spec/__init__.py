@@ -18,7 +18,7 @@ from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_epochs, with_periods, with_schedule
-from mcage.spec.keys import COMPARED, Option, UsedIf, unused_key
+from mcage.spec.keys import Option, UsedIf, unused_key
 from mcage.spec.presets import with_preset, with_spread
 from mcage.spec.sections import (
     Aging,
@@ -125,7 +125,7 @@ class SweepSpec(StudySpec):
     ] = ()
     """Low supply voltage in V."""
     low_vdd: Annotated[
-        Literal["working", "printed"], Option("--low-vdd WHICH", seldom=True, panel=COMPARED)
+        Literal["working", "printed"], Option("--low-vdd WHICH", seldom=True, panel="Life")
     ] = "working"
     """Low Vdd where none is given: at which 99 % of new slices work (working), or that of the
     scenario's paper (printed)."""

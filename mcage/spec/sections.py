@@ -248,7 +248,7 @@ class Life(Section):
     """State of the cells while the slice is idle: gated (off) or held (on)."""
     spill_limit: Annotated[
         Annotated[float, Field(ge=0, le=1)] | None,
-        Option("--spill-limit FRACTION", default="no limit"),
+        Option("--spill-limit FRACTION", default="no limit", seldom=True),
         used_by(lambda technique: technique.redirects, "spills to the LDS"),
     ] = None
     """Fraction of a kernel's register writes to the LDS and to memory above which a life ends."""

@@ -15,7 +15,7 @@ from explore_traces import (
 )
 
 from mcage.concurrency import Lazy
-from mcage.engines.numpy_engine.redirection import SPILLED, count_writes, place_writes
+from mcage.engines.numpy_engine.redirection import IN_LDS, count_writes, place_writes
 from mcage.engines.select import select_engine
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
@@ -96,7 +96,7 @@ def spills(schedule: Schedule, maps: np.ndarray) -> Spills:
     counted = count_writes(replay, maps, homes)
     register = schedule.window * GCN.entries + schedule.reg
     order = np.argsort(register, kind="stable")
-    spilled = homes.entry[:, order] == SPILLED
+    spilled = homes.entry[:, order] == IN_LDS
     again = spilled[:, :-1] & (register[order][1:] == register[order][:-1])
     newly = spilled.sum(axis=1) - (spilled[:, 1:] & again).sum(axis=1)
     blocks = np.where(schedule.compressed, 1, GCN.blocks)[order]

@@ -89,6 +89,7 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "longest_duty": draw.random((cases, 2)),
         "write_share": draw.dirichlet([1, 1, 1, 1], cases),
         "spill_rate": draw.random(cases),
+        "memory_rate": draw.random(cases),
         "peak_spilled_rows": draw.integers(0, 32, cases),
         "faulty_entries_start": draw.integers(0, 20, cases),
         "faulty_entries_end": draw.integers(20, 40, cases),
@@ -97,6 +98,7 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "mispredictions_per_write": draw.random(cases),
         "delay_increase": draw.random(cases),
         "slowdown": draw.random(cases),
+        "slowdown_new": draw.random(cases),
         "power_mw": 100 * draw.random(cases),
         "energy_saving": draw.random(cases),
         "conventional_power_mw": 100 + draw.random(cases),
@@ -104,6 +106,7 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "epoch_max_dvth_mv": np.stack([epoch, epoch], axis=-1),
         "epoch_faulty_entries": epoch,
         "epoch_peak_spilled_rows": epoch,
+        "epoch_slowdown": epoch / 100,
         "dvth_histogram": cells,
     }
 

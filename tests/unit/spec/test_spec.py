@@ -653,7 +653,7 @@ def test_a_preset_is_the_keys_that_it_sets(preset):
     assert spec.workload.periods == 5
     # The same value again is no contradiction.
     assert spec == SweepSpec(preset=preset, **fields, workload={"periods": 5})
-    assert spec == SweepSpec(preset=preset, **fields, workload={"period_years": 1})
+    assert spec == SweepSpec(preset=preset, **fields, workload={"period_years": 2})
 
 
 def test_presets_of_papers_are_at_their_voltages_and_nodes():

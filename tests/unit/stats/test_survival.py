@@ -285,7 +285,7 @@ def test_mean_of_one_and_of_none():
 
 # Lives of chips out of those of their slices.
 
-ALIVE, DELAY, ENTRY, HOME, _ = EndCause
+ALIVE, DELAY, ENTRY, HOME, *_ = EndCause
 
 # Chips of three: deaths in every order, a censored slice, two deaths at one age, all alive; and
 # two slices more.
