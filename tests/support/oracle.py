@@ -13,6 +13,7 @@ counters go on into the next pass.
 """
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -73,7 +74,12 @@ COUNTERS = (
 
 def compression_deltas(components, delta_limit):
     """(delta_e, delta_b) of a register or of its first block, or None if the rule does not fit."""
-    numbers = [int(component) for component in components]
+    return _deltas(np.asarray(components, dtype="<u4").tobytes(), delta_limit)
+
+
+@functools.lru_cache(maxsize=100_000)
+def _deltas(content, delta_limit):
+    numbers = np.frombuffer(content, dtype="<u4").tolist()
     within, between = set(), set()
     for i in range(1, len(numbers)):
         if i % 8 == 0:
