@@ -147,8 +147,8 @@ class Played(oracle.Slice):
     def __init__(self, kernel, fault_map, offset, with_cells):
         trace, policies = kernel.trace, kernel.policies
         self.placement, self.storage, self.gating = policies
-        self.delta_limit, self.lds_rows = kernel.delta_limit, kernel.lds_rows
-        self.to_memory = kernel.overflow == "memory"
+        self.delta_limit = kernel.delta_limit
+        self.lds_rows = kernel.lds_rows if kernel.overflow == "memory" else ENTRIES
         self.faults = [int(byte) for byte in fault_map]
         self.with_cells = with_cells
         self.cells = oracle.Cells(gated=self.gating != "unused") if with_cells else NoCells()
@@ -159,7 +159,6 @@ class Played(oracle.Slice):
         blocks = range(oracle.BLOCKS)
         self.free = [[not self.faults[e] >> b & 1 for b in blocks] for e in range(ENTRIES)]
         self.last_uses = kernel.last_uses if self.placement == "guard" else set()
-        self.in_lds, self.in_memory = set(), set()  # rows that are spilled, by identity
         self._fits = kernel.fits
 
     def play(self):
@@ -179,14 +178,13 @@ class Played(oracle.Slice):
                 window = self.windows[slot]
                 self.write(window, reg, lanes, self.trace.values[value], now)
                 row = window.rows[reg]
-                if row.home == "lds" and id(row) in self.in_memory:
-                    self.counters["memory"] += 1
-                self.peak = max(self.peak, len(self.in_lds) + len(self.in_memory))
+                if row.home in ("lds", "memory"):
+                    self.peak = max(self.peak, self.spilled_rows())
             elif kind == READ:
                 row = self.windows[slot].rows.get(reg)
-                if row is not None and row.home == "lds":
+                if row is not None and row.home in ("lds", "memory"):
                     self.counters["lds_reads"] += 1
-                    self.counters["memory_reads"] += id(row) in self.in_memory
+                    self.counters["memory_reads"] += row.home == "memory"
             else:
                 self.close_window(self.windows[slot], now)
                 self.release(slot, now)
@@ -253,18 +251,7 @@ class Played(oracle.Slice):
         if self.gating == "empty" and row.home == "slice":
             always = 32 if self.storage == "inline" else 0
             self.powered_cells += (row.place.end - row.place.first - always) * (now - row.since)
-        self.in_lds.discard(id(row))
-        self.in_memory.discard(id(row))
         super().leave(row, now)
-
-    # -- where rows without a home go
-
-    def occupy(self, row, place, now):
-        found = super().occupy(row, place, now)
-        if not found:
-            full = self.to_memory and len(self.in_lds) >= self.lds_rows
-            (self.in_memory if full else self.in_lds).add(id(row))
-        return found
 
 
 @dataclass
