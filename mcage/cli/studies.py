@@ -265,6 +265,8 @@ def _list() -> None:
         times = " times its value" if entry.factors else ""
         unit = "" if entry.unit == "1" or entry.factors else f" {entry.unit}"
         print(f"{name:<18}{entry.key:<40}{values + times + unit:<34}{entry.status}")
+        if entry.distributions:
+            print(f"    where slices differ: {', '.join(map(setting, entry.distributions))}")
         print(fill(entry.source, 96, initial_indent="    ", subsequent_indent="    "))
 
 

@@ -2,7 +2,6 @@
 
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from io import BytesIO
@@ -94,29 +93,6 @@ class SingleCase:
     def label(self) -> str:
         """Name of the case in files and tables."""
         return self.plan.cases[0].name.label
-
-    def changed(self, changes: Mapping[str, Any]) -> SweepSpec:
-        """Spec of the case with changed keys.
-
-        Parameters
-        ----------
-        changes : mapping
-            Values by dotted key, such as ``life.temperature_kelvin``.
-
-        Raises
-        ------
-        UserError
-            A key may not have its value.
-        """
-        fields: dict[str, Any] = self.spec.model_dump(mode="json", exclude_none=True)
-        for key, value in changes.items():
-            target: Any = fields
-            *parts, name = key.split(".")
-            for part in parts:
-                is_list = isinstance(target, list)
-                target = target[int(part)] if is_list else target.setdefault(part, {})
-            target[name] = value
-        return SweepSpec.from_mapping(fields, self.study)
 
     def compute(self, spec: SweepSpec) -> Arrays:
         """Arrays of the results file of a changed spec, for all instances of the case.

@@ -27,6 +27,7 @@ from mcage.studies.sensitivity.parameters import (
     Parameter,
     Quantity,
     Value,
+    changed,
     check_keys,
     chosen,
     from_file,
@@ -93,7 +94,7 @@ class SensitivityStudy:
         UserError
             A key may not have its value, or the setting cannot be refitted.
         """
-        spec = self.case.changed({**self.quantity.changes, **setting})
+        spec = changed(self.spec, {**self.quantity.changes, **setting}, "a sensitivity study")
         return refitted(spec, self.spec, setting) if self.refit else spec
 
     def check(self, parameters: Sequence[Parameter | Choice]) -> None:

@@ -137,6 +137,8 @@ def rows(result: OneAtATime | Sobol) -> list[dict[str, Any]]:
 
 def setting(value: Value) -> str:
     """Write a value of a parameter for people."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return value if isinstance(value, str) else f"{value:.6g}"
 
 

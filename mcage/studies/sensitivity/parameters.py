@@ -19,7 +19,7 @@ from mcage.lifetime import EndCause
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats
-from mcage.variation.scenarios import ArraySize, scenario
+from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
 
 Value = float | str
 """Value of a constant or of a choice."""
@@ -31,6 +31,18 @@ CONSTANT = "aging.constants."
 FAULTS = "faults."
 PHI, ARRAYS = "faults.phi", "faults.arrays"
 LDS_ROWS = "registers.lds_rows"
+SPREAD, MODEL, SCHEDULE = "spread", "aging.model", "workload.schedule"
+IMPLIED = (
+    "life.temperature_kelvin",
+    "life.activity",
+    "life.delay_guardband",
+    "life.epochs",
+    "aging.shift_factor",
+    "aging.vt0_volts",
+    "workload.mix",
+    "workload.periods",
+)
+"""Keys whose defaults follow from the spread, the model and the schedule."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,7 @@ class Entry:
     range: tuple[float, float] | None = None
     factors: tuple[float, float] | None = None
     alternatives: tuple[Value, ...] = ()
+    distributions: tuple[Value, ...] = ()
     unit: str = ""
     status: str = USER_DEFINED
     source: str = ""
@@ -117,9 +130,29 @@ class Entry:
         if self.key == PHI and _has_arrays(spec):
             return False
         try:
-            return not isinstance(value_of(spec, self.key), str) or bool(self.alternatives)
+            nominal = value_of(spec, self.key)
+            if isinstance(nominal, str) and not self._others(spec, nominal):
+                return False
+            specs = [changed(spec, {self.key: value}) for value in self._others(spec, nominal)]
         except UserError:
             return False
+        return not any(map(self._is_unused, specs))
+
+    def _is_unused(self, spec: SweepSpec) -> bool:
+        """Whether no case of a spec has a use for the key; others are as the user has them."""
+        try:
+            spec.refuse_unused()
+        except UserError as error:
+            return str(error).startswith(f"{self.key} = ")
+        return False
+
+    def _others(self, spec: SweepSpec, nominal: Value) -> tuple[Value, ...]:
+        """Other settings, where there is nothing in between: words, and distributions."""
+        settings = self.alternatives
+        if self.distributions and isinstance(nominal, str):
+            usual = value_of(SweepSpec(), self.key)
+            settings = self.distributions if nominal == usual else ()
+        return tuple(value for value in settings if value != nominal)
 
     def of(self, spec: SweepSpec) -> Parameter | Choice:
         """Make the parameter or choice around the value in a spec.
@@ -130,8 +163,7 @@ class Entry:
             The spec has no value that could be varied, or a value outside the range.
         """
         nominal = value_of(spec, self.key)
-        if self.alternatives:
-            others = tuple(value for value in self.alternatives if value != nominal)
+        if others := self._others(spec, nominal):
             return Choice(self.name, self.key, nominal, others, self.status, self.source)
         if isinstance(nominal, str):
             raise UserError(
@@ -184,16 +216,16 @@ def _entry(name: str, table: Any, source: str) -> Entry:
         if not isinstance(text, str) or (key == "key" and not text):
             raise UserError(f"{where}: {key} = {text!r} must be a text")
     given = [key for key in ("range", "factors", "alternatives") if key in table]
+    listed = [key for key in ("alternatives", "distributions", "not_in") if key in table]
     if len(given) != 1:
         raise UserError(f"{where}: one of range, factors and alternatives is needed")
     for key in ("range", "factors"):
         if key in table:
             _check_pair(table[key], f"{where}: {key}")
-    for key in ("alternatives", "not_in"):
-        if key in table:
-            _check_list(table[key], f"{where}: {key}")
+    for key in listed:
+        _check_list(table[key], f"{where}: {key}")
     texts["status"] = texts["status"] or USER_DEFINED
-    lists: dict[str, Any] = {key: tuple(table[key]) for key in (*given, "not_in") if key in table}
+    lists: dict[str, Any] = {key: tuple(table[key]) for key in {*given, *listed}}
     return replace(Entry(name, **texts), **lists)
 
 
@@ -204,7 +236,7 @@ def _check_pair(given: Any, where: str) -> None:
 
 
 def _check_list(given: Any, where: str) -> None:
-    fine = isinstance(given, list) and all(_is_number(x) or isinstance(x, str) for x in given)
+    fine = isinstance(given, list) and all(isinstance(x, int | float | str) for x in given)
     if not fine or not given or len(set(given)) < len(given):
         raise UserError(f"{where} = {given!r} must be a list of different numbers or texts")
 
@@ -269,13 +301,72 @@ def value_of(spec: SweepSpec, key: str) -> Value:
     value = _at(spec.model_dump(mode="json"), key) if "." in key else None
     if value is None and key.startswith(FAULTS):
         value = getattr(scenario(spec.scenarios[0]), key.removeprefix(FAULTS), None)
-    if value is not None and key == ARRAYS:
-        value = str(value)
+    if key == ARRAYS:
+        value = NO_ARRAYS if value is None else str(value)
+    if key == SPREAD:
+        return spec.spread
     if value is None and key == LDS_ROWS:
         value = GCN.lds_rows
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UserError(f"{key!r} is no key of a sweep that holds a number or a word")
     return value
+
+
+def changed(spec: SweepSpec, setting: Mapping[str, Any], study: str | None = None) -> SweepSpec:
+    """Spec with changed keys, and with what a spec of these keys would have by default.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        Spec of a study.
+    setting : mapping
+        Values by dotted key, such as ``life.temperature_kelvin``.
+    study : str, optional
+        What asks, for messages.
+
+    Raises
+    ------
+    UserError
+        A key may not have its value.
+    """
+    fields: dict[str, Any] = spec.model_dump(mode="json", exclude_none=True)
+    for key, value in (_implied(spec, setting) | dict(setting)).items():
+        target: Any = fields
+        *parts, name = key.split(".")
+        for part in parts:
+            is_list = isinstance(target, list)
+            target = target[int(part)] if is_list else target.setdefault(part, {})
+        target[name] = value
+    return SweepSpec.from_mapping(fields, study)
+
+
+def _implied(spec: SweepSpec, setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults that follow from changed keys, where the spec has those of its own.
+
+    Defaults that a spec has filled in look like given values, and would stay as they are.
+    """
+    words = {SPREAD: spec.spread, MODEL: spec.aging.model, SCHEDULE: spec.workload.schedule}
+    if not words.keys() & setting.keys():
+        return {}
+
+    def usual(words: Mapping[str, Any]) -> dict[str, Any]:
+        default = SweepSpec.from_mapping(
+            {
+                "spread": words[SPREAD],
+                "aging": {"model": words[MODEL]},
+                "workload": {"schedule": words[SCHEDULE]},
+                "life": {"idle": spec.life.idle},
+            }
+        ).model_dump(mode="json")
+        return {key: _at(default, key) for key in IMPLIED}
+
+    before, after = usual(words), usual({key: setting.get(key, words[key]) for key in words})
+    given = spec.model_dump(mode="json")
+    return {
+        key: after[key]
+        for key in IMPLIED
+        if _at(given, key) == before[key] and after[key] != before[key]
+    }
 
 
 def _has_arrays(spec: SweepSpec) -> bool:
@@ -306,7 +397,7 @@ def check_keys(entries: Mapping[str, Entry], spec: SweepSpec, source: str) -> No
     of_models = {f"{CONSTANT}{name}" for model in MODEL_NAMES for name in constants(model)}
     for name, entry in entries.items():
         table, _, last = entry.key.rpartition(".")
-        holder = _at(fields, table)
+        holder = _at(fields, table) if table else {SPREAD: fields[SPREAD]}
         if not (entry.key in of_models or (isinstance(holder, dict) and last in holder)):
             raise UserError(f"{source}: {name}: {entry.key!r} is no key of a sweep")
 

@@ -15,6 +15,7 @@ from mcage.studies.sensitivity.methods import check_samples, evaluated, indices
 from mcage.studies.sensitivity.parameters import (
     Choice,
     Parameter,
+    changed,
     check_keys,
     chosen,
     from_file,
@@ -67,7 +68,7 @@ def test_the_page_lists_what_ships():
                 [scale * end for end in ends]
             )
         else:
-            assert shown == ", ".join(map(str, entries[name].alternatives))
+            assert shown.lower() == ", ".join(map(str, entries[name].alternatives)).lower()
 
 
 def names(given):
@@ -76,14 +77,68 @@ def names(given):
 
 def test_what_cannot_matter_is_left_out():
     everything = names(spec())
-    assert everything == set(shipped())
-    faults = {"sigma_die", "sigma_systematic", "sigma_random", "phi"}
-    without_faults = faults | {"vmin_coefficient", "lds_rows"}
+    # Slices that are never idle, that are alike.
+    assert everything == set(shipped()) - {"idle", "vt0_of_slices"}
+    faults = {"mu", "sigma_die", "sigma_systematic", "sigma_random", "phi", "arrays"}
+    without_faults = faults | {"vmin_coefficient", "lds_rows", "pbti", "vmin_model"}
     assert names(spec("turbo")) == everything - without_faults
-    assert names(spec(faults={"mode": "table"})) >= everything - without_faults
+    assert names(spec(faults={"mode": "table"})) >= everything - without_faults - {"model"}
     assert not names(spec(faults={"mode": "table"})) & faults
     of_facelift = {"vt0", "eta", "e0", "ea"}
     assert names(spec(aging={"model": "finfet"})) == everything - of_facelift
+
+
+def test_distributions_take_the_place_of_ranges_where_slices_differ():
+    given = spec(spread=True)
+    assert names(given) == names(spec()) - {"vt0"} | {"vt0_of_slices"}
+    (activity,) = chosen(given, shipped(), ["activity"])
+    assert activity.settings == ("uniform(0.4, 0.6)", 1.0)
+    for value in activity.settings:
+        assert changed(given, {activity.key: value}).life.activity == value
+
+
+def test_idle_time_is_varied_where_slices_have_the_same():
+    assert "idle" in names(spec(life={"activity": 0.9}))
+    assert "idle" not in names(spec(spread=True))
+
+
+def test_what_follows_from_a_changed_key():
+    """Defaults are those of a spec with that key; what the spec gives stays."""
+    given = spec(spread=True)
+    assert changed(given, {"spread": False}) == spec(spread=False)
+    assert changed(spec(), {"spread": True}) == given
+    finfet = changed(given, {"aging.model": "finfet"})
+    assert finfet == spec(spread=True, aging={"model": "finfet"})
+    in_turn = changed(given, {"workload.schedule": "sequential"})
+    assert (in_turn.workload.periods, in_turn.life.epochs) == (5, 6)
+    hot = spec(spread=True, life={"temperature_kelvin": 370.0, "epochs": 8})
+    alike = changed(hot, {"spread": False})
+    assert (alike.life.temperature_kelvin, alike.life.activity) == (370, 1)
+    assert changed(hot, {"workload.schedule": "sequential"}).life.epochs == 8
+
+
+# Which keys of a sweep a study must know: those of which the table says that they are a choice.
+
+NOT_VARIED = {
+    "faults.tolerance": "of mode varius-selected only, which picks dies by the printed table",
+}
+"""Assumed or numerical keys that no study varies, and why."""
+
+
+def keys_by_status():
+    """Keys of the table in docs/model.md, with their status."""
+    page = (ROOT / "docs" / "model.md").read_text()
+    return re.findall(r"^\| `([\w.]+)` \|[^|]*\| ?([\w ]*?) ?\| ", page, re.M)
+
+
+def test_every_assumed_key_is_varied_or_has_a_reason():
+    table = keys_by_status()
+    assert len(table) > 40
+    chosen_freely = {key for key, status in table if status in {"assumed", "numerical"}}
+    varied = {entry.key for entry in shipped().values()}
+    assert not chosen_freely - varied - set(NOT_VARIED)
+    assert set(NOT_VARIED) <= chosen_freely
+    assert not varied & set(NOT_VARIED)
 
 
 def test_the_range_of_a_field_is_left_out_where_there_are_arrays():
@@ -96,9 +151,9 @@ def test_the_range_of_a_field_is_left_out_where_there_are_arrays():
 def test_what_the_spec_has_vary_is_left_out():
     given = spec(
         life={"temperature_kelvin": "normal(353, 5)"},
-        workload={"kernels": ["DCT"], "mix": {"DCT": 1.0}},
+        workload={"kernels": ["DCT", "Reduction"], "mix": {"DCT": 1.0, "Reduction": 2.0}},
     )
-    assert names(given) == set(shipped()) - {"temperature", "mix"}
+    assert names(given) == names(spec()) - {"temperature", "mix", "mix_size"}
     with pytest.raises(UserError, match=r"temperature: life\.temperature_kelvin = 'normal\(353"):
         chosen(given, shipped(), ["temperature"])
 
@@ -106,7 +161,7 @@ def test_what_the_spec_has_vary_is_left_out():
 def test_what_is_drawn_from_a_table_is_left_out():
     drawn = {"aging.constants.eta": [0.3, 0.4], "life.vmin_coefficient": [0.5, 1.0]}
     given = spec(draws={"columns": drawn})
-    assert names(given) == set(shipped()) - {"eta", "vmin_coefficient"}
+    assert names(given) == names(spec()) - {"eta", "vmin_coefficient"}
     for name in ("eta", "vmin_coefficient"):
         with pytest.raises(UserError, match="is drawn from a table"):
             chosen(given, shipped(), [name])
@@ -115,7 +170,7 @@ def test_what_is_drawn_from_a_table_is_left_out():
 def test_a_threshold_voltage_of_ones_own_is_left_alone():
     """aging.vt0_volts and the model's constant are one thing under two keys; a spec has one."""
     given = spec(aging={"vt0_volts": 0.31})
-    assert names(given) == set(shipped()) - {"vt0"}
+    assert names(given) == names(spec()) - {"vt0"} | {"vt0_of_slices"}
     with pytest.raises(UserError, match=r"the spec gives aging\.vt0_volts in its place"):
         chosen(given, shipped(), ["vt0"])
 
@@ -191,7 +246,7 @@ def test_names():
         "eta",
         "e0",
     ]
-    with pytest.raises(UserError, match="parameter 'eto' is unknown; choose from temperature, "):
+    with pytest.raises(UserError, match="parameter 'eto' is unknown; choose from spread, temp"):
         chosen(spec(), shipped(), ["eto"])
     with pytest.raises(UserError, match="one is named twice"):
         chosen(spec(), shipped(), ["eta", "eta"])
