@@ -117,15 +117,15 @@ class SweepSpec(StudySpec):
     """Process variation: common, clustered, dispersed or measured."""
     vdd_volts: Annotated[
         tuple[Annotated[float, Field(gt=0, le=2)], ...],
-        Option("--vdd VOLTS", default="those of --low-vdd", is_axis=True),
+        Option("--vdd VOLTS", default="by technique", is_axis=True),
         UsedIf(
             lambda spec, _: any(map(spec.uses_scenario_vdd, spec.environments)),
             lambda spec: spec.fixed_voltages,
         ),
     ] = ()
-    """Low supply voltage in V."""
+    """Low Vdd in V."""
     low_vdd: Annotated[
-        Literal["working", "printed"], Option("--low-vdd WHICH", seldom=True, panel="Life")
+        Literal["working", "printed"], Option("--low-vdd WHICH", seldom=True, panel="Workload")
     ] = "working"
     """Low Vdd where none is given: at which 99 % of new slices work (working), or that of the
     scenario's paper (printed)."""

@@ -355,7 +355,7 @@ KINDS = {
     "regular": ("#BBBBBB", "stay in their home"),
     "to_reliable": ("#0072B2", "redirected to a reliable entry"),
     "to_faulty": ("#E69F00", "redirected to a faulty entry"),
-    "lds": ("#D55E00", "spilled to the LDS or to memory"),
+    "lds": ("#D55E00", "spilled to LDS or memory"),
 }
 """Colour and words of each kind of write."""
 

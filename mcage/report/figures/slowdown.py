@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import Named, by_setting, identities
+from mcage.report.cases import Named, Setting, by_setting, identities
 from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.stats.estimates import Floats
@@ -98,21 +98,7 @@ def draw(
     """Draw how slowdown grows with age."""
     looks = canvas.looks_of(identities(cases))
     panels = [
-        CurvePanel(
-            setting.title,
-            tuple(
-                Curve(
-                    case.technique,
-                    case.numbers.ages,
-                    case.numbers.mean,
-                    lower=case.numbers.quantiles[0],
-                    upper=case.numbers.quantiles[1],
-                    case=case.label,
-                )
-                for case in of_setting
-                if case.numbers.ages.size
-            ),
-        )
+        _panel(setting, of_setting)
         for setting, of_setting in by_setting(cases).items()
         if any(case.numbers.ages.size for case in of_setting)
     ]
@@ -127,3 +113,31 @@ def draw(
         "age (years)",
         "slowdown (%)",
     ).pages(panels, sheet, looks)
+
+
+def _panel(setting: Setting, cases: Sequence[Named[Slowing]]) -> CurvePanel:
+    """The slowdown of the cases of a setting against age."""
+    worked = [case for case in cases if case.numbers.ages.size]
+    curves = tuple(
+        Curve(
+            case.technique,
+            case.numbers.ages,
+            case.numbers.mean,
+            lower=case.numbers.quantiles[0],
+            upper=case.numbers.quantiles[1],
+            case=case.label,
+        )
+        for case in worked
+    )
+    never = [case.technique for case in cases if not case.numbers.ages.size]
+    return CurvePanel(
+        setting.title,
+        curves,
+        (f"no slice works: {canvas.listed(never)}",) if never else (),
+        canvas.extremes(
+            setting.title,
+            "the mean slowdown at the last age",
+            {curve.name: float(curve.y[-1]) for curve in curves},
+            " %",
+        ),
+    )
