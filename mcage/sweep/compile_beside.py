@@ -98,8 +98,8 @@ def compile_all() -> None:
 def later_steps(engine: NumbaEngine, replay: PreparedReplay) -> list[Callable[[], None]]:
     """Return the steps of an epoch but for the first, on no instances at all."""
     stress, nobody = stress_of_nobody(engine, replay), np.zeros(0, dtype=np.int64)
-    batch = Batch(0, np.zeros(0), nobody, fault_free_maps()[:0], np.zeros(0, np.bool_))
-    return stress.steps(batch, stress.workspaces.take())[1:]
+    batch = Batch(0, np.zeros(0), nobody, fault_free_maps()[:0], nobody, nobody)
+    return stress.steps([batch], nobody, 1, stress.workspaces.take())[1:]
 
 
 def stress_of_nobody(engine: NumbaEngine, replay: PreparedReplay) -> NumbaStress:

@@ -27,6 +27,7 @@ from mcage.engines.numba_engine.jit import (
     aligned_zeros,
     inlined,
     inner,
+    members,
     prefetch,
 )
 from mcage.engines.numba_engine.residencies import ALL_COMPONENTS, BITS, END, LAST
@@ -288,8 +289,8 @@ def _add_records(views: Any) -> None:
 
 # What every instance of a batch has been through, epoch by epoch.
 #
-# Here and in the search an epoch is one in which a kernel runs: each turn of those in which several
-# do, which differ in nothing else, is one of its own.
+# Here an epoch is one in which a kernel runs: each turn of those in which several do, which differ in
+# nothing else, is one of its own.
 
 
 class EpochLog(NamedTuple):
@@ -378,17 +379,20 @@ def occupants_in(epoch_log: Any, instance: int, epoch: int) -> Any:
     )
 
 
-# Bits of entries that bounds leave open, of instances that run the same kernel.
+# Bits of entries that bounds leave open when instances have run all turns of an epoch.
 #
-# All of them are worked out in one pass through the residencies of the kernel: what a residency
-# shows is the same wherever it lives. That holds if released places are off, and every residency
-# has an entry to itself.
+# Those of instances that run the same kernel are worked out in one pass through its residencies:
+# what a residency shows is the same wherever it lives. That holds if released places are off, and
+# every residency has an entry to itself.
 
 SIDE_BY_SIDE = 16
-"""Instances that are worked on at a time."""
+"""Instances that go through a kernel at a time."""
 
-_ROWS = 1 << 14
-"""Open bits of all these instances for which there is space. Others are looked at one by one."""
+OPENED_TOGETHER = 48
+"""Instances whose bits are open at a time."""
+
+_ROWS = 1 << 17
+"""Turns of open bits of all these for which there is space. Others are looked at one by one."""
 
 BIT = np.uint64(1)
 
@@ -401,43 +405,52 @@ _COLUMNS = 16
 
 
 class OpenBits(NamedTuple):
-    """Open bits of instances in their latest epochs; the instances are numbered from 0.
+    """Open bits of instances in the turns of their latest epochs; they are numbered from 0.
 
     Attributes
     ----------
-    bits : uint64[16, entries]
-        Set of the open bits of each entry.
-    first : int64[16, entries]
-        Row of `ones` of the first of them; the others follow.
+    bits : uint64[turns, 48, entries]
+        Set of the open bits of each entry: from turn to turn there are fewer.
+    first : int64[48, entries]
+        Row of `ones` of the first of them in the first turn; the others follow. For each turn there
+        are as many rows as for the first.
     used : int64[1]
         Rows in use.
     ones : T[rows, 64]
         Cycles at '1' of the cells of an open bit.
+    powered : T[rows]
+        Cycles for which an entry is powered in a turn, at the first row of that.
+    at_most : T[turns, 48, entries, 64]
+        Bounds in each turn, as in `Views`.
     lines : T[16 * entries, 16]
         What is asked of an entry of an instance whenever a residency lives there, in one cache
         line: cycles at '1' of its first four tracked cells from `AT_ONE` on, and from `PLACE` on
         where each is, as in `CellList`; `POWERED`: cycles for which it is powered; `OPEN`, `ROW`:
-        its `bits` and `first`; `MORE`, `MORE_END`: rows of further tracked cells.
+        its `bits` and their first row; `MORE`, `MORE_END`: rows of further tracked cells.
     """
 
     bits: Words
     first: Integers
     used: Integers
     ones: NDArray[np.unsignedinteger]
+    powered: NDArray[np.unsignedinteger]
+    at_most: NDArray[np.unsignedinteger]
     lines: NDArray[np.unsignedinteger]
 
 
-def new_open_bits(entries: int, cycles: Any) -> Any:
-    """Make space for open bits of slices of so many entries.
+def new_open_bits(entries: int, turns: int, cycles: Any) -> Any:
+    """Make space for open bits of slices of so many entries, in epochs of so many turns.
 
     `cycles` is an array of the type of sums of cycles.
     """
     # Pages that are never touched take no memory.
     return OpenBits(
-        np.zeros((SIDE_BY_SIDE, entries), np.uint64),
-        np.zeros((SIDE_BY_SIDE, entries), np.int64),
+        np.zeros((turns, OPENED_TOGETHER, entries), np.uint64),
+        np.zeros((OPENED_TOGETHER, entries), np.int64),
         np.zeros(1, np.int64),
         aligned_zeros((_ROWS, COMPONENTS), cycles.dtype),
+        np.empty(_ROWS, cycles.dtype),
+        aligned_zeros((turns, OPENED_TOGETHER, entries, COMPONENTS), cycles.dtype),
         aligned_zeros((SIDE_BY_SIDE * entries, _COLUMNS), cycles.dtype),
     )
 
@@ -449,34 +462,32 @@ def forget(open_bits: Any) -> None:
 
 
 @inner
-def add_open(open_bits: Any, place: int, entry: int, chosen: np.uint64) -> None:
+def add_open(open_bits: Any, place: int, entry: int, chosen: np.uint64, turns: int) -> None:
     """Add the chosen bits of an entry of an instance, unless there is no space for them."""
     used, ones = open_bits.used[0], open_bits.ones
-    more = np.int64(0)
-    for bit in range(BITS):
-        more += np.int64(chosen >> np.uint64(bit) & BIT)
+    more = turns * members(chosen)
     if used + more > len(ones):
         return
-    open_bits.bits[place, entry] = chosen
+    open_bits.bits[0, place, entry] = chosen
     open_bits.first[place, entry] = used
-    for row in range(used, used + more):
-        for component in range(COMPONENTS):
-            ones[row, component] = 0
     open_bits.used[0] = used + more
 
 
 @inlined
-def powered_of(open_bits: Any, place: int, entry: int) -> Any:
-    """Cycles for which an entry is powered."""
-    return open_bits.lines[place * open_bits.bits.shape[1] + entry, POWERED]
+def row_of(open_bits: Any, place: int, entry: int, turn: Any) -> Any:
+    """First row of the open bits of an entry in a turn."""
+    return open_bits.first[place, entry] + turn * members(open_bits.bits[0, place, entry])
 
 
 @inlined
-def take_over(open_bits: Any, place: int, entry: int, chosen: np.uint64, times: Any) -> None:
-    """Copy the times of the chosen bits of an entry, which are among the open ones."""
-    row, powered = open_bits.first[place, entry], powered_of(open_bits, place, entry)
+def take_over(
+    open_bits: Any, place: int, entry: int, turn: int, chosen: np.uint64, times: Any
+) -> None:
+    """Copy the times of the chosen bits of an entry in a turn, which are among the open ones."""
+    row = row_of(open_bits, place, entry, turn)
+    powered = open_bits.powered[row]
     for bit in range(BITS):
-        if open_bits.bits[place, entry] >> np.uint64(bit) & BIT:
+        if open_bits.bits[turn, place, entry] >> np.uint64(bit) & BIT:
             if chosen >> np.uint64(bit) & BIT:
                 for component in range(COMPONENTS):
                     times.ones[bit, component] = open_bits.ones[row, component]
@@ -498,9 +509,7 @@ class Cells(NamedTuple):
     bounds : float64[2, instances, entries, 32]
         Seconds at '0' and at '1' that no cell with this bit of this entry exceeds.
     before : float64[2, instances, entries, 32]
-        Bounds before the latest turn.
-    start : float64[2, instances, entries, 32]
-        Bounds at the start of the latest epoch, if it has several turns.
+        Bounds before all turns of the latest epoch.
     kept : int32[instances, entries, 32]
         Place at which the cells of the bit are kept, or -1.
     used : int64[1]
@@ -513,7 +522,6 @@ class Cells(NamedTuple):
 
     bounds: Floats
     before: Floats
-    start: Floats
     kept: NDArray[np.int32]
     used: Integers
     epochs: Integers
@@ -542,18 +550,19 @@ class FaultFreeState(NamedTuple):
     components: int
 
 
-class Epoch(NamedTuple):
-    """An epoch of an instance.
+class Turn(NamedTuple):
+    """A turn of the latest epoch of an instance.
 
     Attributes
     ----------
-    number : int
-        Epochs of the instance before it.
+    number, first : int
+        Where it stands in the log, and the first turn of the epoch.
     scale : float
         Seconds that a cycle stands for.
     """
 
     number: Any
+    first: Any
     scale: Any
 
 
@@ -561,7 +570,6 @@ def new_cells(entries: int, instances: int) -> Cells:
     """Make space for the cells of so many instances, slices of so many entries."""
     places = instances * _KEPT + BITS
     return Cells(
-        np.empty((2, instances, entries, BITS)),
         np.empty((2, instances, entries, BITS)),
         np.empty((2, instances, entries, BITS)),
         np.empty((instances, entries, BITS), dtype=np.int32),
@@ -590,43 +598,51 @@ def _places(cells: Any) -> int:
 
 @inner
 def keep_bounds(cells: Any, instance: int) -> None:
-    """Keep the bounds with which an epoch of several turns begins."""
-    bounds, start = cells.bounds, cells.start
+    """Keep the bounds with which an epoch begins."""
+    bounds, before = cells.bounds, cells.before
     for which in range(2):
         for entry in range(bounds.shape[2]):
             for bit in range(BITS):
-                start[which, instance, entry, bit] = bounds[which, instance, entry, bit]
+                before[which, instance, entry, bit] = bounds[which, instance, entry, bit]
 
 
 @inner
 def raise_bounds(cells: Any, instance: int, at_most: Any, scale: float) -> None:
     """Raise bounds by what a turn has added at most: cycles T[entries, 64], see `Views`."""
-    bounds, before = cells.bounds, cells.before
+    bounds = cells.bounds
     for entry in range(bounds.shape[2]):
         for bit in range(BITS):
-            before[0, instance, entry, bit] = bounds[0, instance, entry, bit]
-            before[1, instance, entry, bit] = bounds[1, instance, entry, bit]
             bounds[1, instance, entry, bit] += np.int64(at_most[entry, bit]) * scale
             bounds[0, instance, entry, bit] += np.int64(at_most[entry, BITS + bit]) * scale
 
 
 @inner
-def tighten(cells: Any, instance: int, epoch: Any, latest: Any, entry: int, bit: int) -> None:
-    """Bound a bit by what the latest epoch has really added, unless its cells are worked out.
+def tighten(cells: Any, instance: int, turn: Any, times: Any, entry: int, bit: int) -> None:
+    """Bound a bit by what a turn of the latest epoch has really added; the turns come in order.
 
-    `latest` are the times of the entry in the epoch.
+    Not so if its cells are worked out. `times` are those of the entry in the turn.
     """
     kept = cells.kept[instance, entry, bit]
-    if kept >= 0 and cells.epochs[kept] >= epoch.number:
+    if kept >= 0 and cells.epochs[kept] >= turn.first:
         return
+    most_zeros, most_ones = most_cycles(times, bit)
+    bounds, before, scale = cells.bounds, cells.before, turn.scale
+    if turn.number == turn.first:
+        bounds[0, instance, entry, bit] = before[0, instance, entry, bit]
+        bounds[1, instance, entry, bit] = before[1, instance, entry, bit]
+    bounds[0, instance, entry, bit] += most_zeros * scale
+    bounds[1, instance, entry, bit] += most_ones * scale
+
+
+@inner
+def most_cycles(times: Any, bit: int) -> Any:
+    """Most cycles at '0' and at '1' of any component of a bit."""
     most_zeros, most_ones = np.int64(0), np.int64(0)
     for component in range(COMPONENTS):
-        ones = np.int64(latest.ones[bit, component])
+        ones = np.int64(times.ones[bit, component])
         most_ones = max(most_ones, ones)
-        most_zeros = max(most_zeros, np.int64(latest.powered[bit, component]) - ones)
-    bounds, before, scale = cells.bounds, cells.before, epoch.scale
-    bounds[0, instance, entry, bit] = before[0, instance, entry, bit] + most_zeros * scale
-    bounds[1, instance, entry, bit] = before[1, instance, entry, bit] + most_ones * scale
+        most_zeros = max(most_zeros, np.int64(times.powered[bit, component]) - ones)
+    return most_zeros, most_ones
 
 
 @inner

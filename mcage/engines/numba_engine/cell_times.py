@@ -22,6 +22,7 @@ from mcage.engines.numba_engine.jit import (
     compiled,
     inner,
     lowest_bit,
+    members,
     prefetch,
     sum_components,
     sum_plane,
@@ -215,11 +216,11 @@ class Times(NamedTuple):
     powered: NDArray[np.unsignedinteger]
 
 
-def new_times(cycles: Any) -> Any:
-    """Make times of an entry; `cycles` is an array of the type of sums of cycles."""
+def new_times(cycles: Any, *turns: int) -> Any:
+    """Make times of an entry, or in so many turns; `cycles` is an array of the type of sums."""
     return Times(
-        aligned_zeros((BITS, COMPONENTS), cycles.dtype),
-        aligned_zeros((BITS, COMPONENTS), cycles.dtype),
+        aligned_zeros((*turns, BITS, COMPONENTS), cycles.dtype),
+        aligned_zeros((*turns, BITS, COMPONENTS), cycles.dtype),
     )
 
 
@@ -299,7 +300,7 @@ def whole_times(
     cycles = residencies.kernels.cycles[occupants.kernel]
     passes, powered, together = len(residencies.selector_starts), np.int64(0), np.uint64(0)
     for first in range(0, BITS, AT_ONCE):
-        if _members(chosen >> np.uint64(first) & AT_ONCE_BITS) > _ALONE:
+        if members(chosen >> np.uint64(first) & AT_ONCE_BITS) > _ALONE:
             together |= AT_ONCE_BITS << np.uint64(first)
     last_occupant = occupants.first[(entry + 1) * passes] - 1
     for pass_ in range(passes):
@@ -378,16 +379,6 @@ def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, chosen: np
         if chosen >> np.uint64(bit) & _LINE_BITS:
             for write in range(begin, end):
                 prefetch(residencies.contents.planes, int(writes.image[write]), bit)
-
-
-@inner
-def _members(bits: np.uint64) -> int:
-    """How many bits of a word are set."""
-    count = 0
-    while bits:
-        bits &= bits - np.uint64(1)
-        count += 1
-    return count
 
 
 @inner

@@ -198,14 +198,6 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
 
 
 @inner
-def with_home(homes: Any, home: Any) -> Any:
-    """Return the same memory with another `home`: int16[residencies, passes]."""
-    return Homes(
-        home, homes.arrivals, homes.tally, homes.sets, homes.free, homes.entries, homes.all_blocks
-    )
-
-
-@inner
 def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
     """Place the residencies of a kernel in every pass, and add up what happens.
 

@@ -357,6 +357,16 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
 
 
 @_operation
+def members(typing_context: Any, word: Any) -> Any:
+    """`members(word)`: how many bits of a uint64 are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@_operation
 def with_bit(typing_context: Any, words: Any, row: Any, bit: Any) -> Any:
     """`with_bit(words, row, bit)`: components whose word in a row of uint32[:, 64] has a bit."""
 

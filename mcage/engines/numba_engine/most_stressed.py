@@ -2,7 +2,8 @@
 
 For every bit of every entry a bound is known. Only where it exceeds what has been seen already are
 its cells worked out, from all epochs; what comes out is kept, and is their bound from then on.
-Within the latest epoch no cell exceeds the line between its bounds before and after.
+Within the latest epoch no cell exceeds the line between its bounds before and after. It may have
+several turns, which are looked at together.
 """
 
 from typing import Any, NamedTuple
@@ -12,15 +13,16 @@ import numpy as np
 from mcage.engines.numba_engine.bounds import (
     BIT,
     Cells,
-    Epoch,
     EpochLog,
     FaultFreeState,
     OpenBits,
+    Turn,
     add_epoch,
     add_open,
     all_kept,
     find_places,
     missing,
+    most_cycles,
     occupants_in,
     place_without,
     settle,
@@ -35,7 +37,7 @@ from mcage.engines.numba_engine.cell_times import (
     only_whole,
     whole_times,
 )
-from mcage.engines.numba_engine.jit import COMPONENTS, compiled, inner
+from mcage.engines.numba_engine.jit import COMPONENTS, compiled, inner, lowest_bit
 from mcage.engines.numba_engine.residencies import BITS, Residencies
 from mcage.geometry import Floats, Integers
 
@@ -59,8 +61,10 @@ class CellWorkspace(NamedTuple):
     ----------
     events : Events
         Events of an entry.
-    times, latest : Times
-        Times of an entry in any epoch, and in the latest.
+    times : Times
+        Times of an entry in any turn.
+    latest : Times
+        Times of an entry in the turns of the latest epoch: T[turns, 32, 64].
     open_bits : OpenBits
         Bits of the latest epoch that have been worked out for several instances at once.
     most : float64[2]
@@ -108,11 +112,11 @@ class Moment(NamedTuple):
     place : int
         Number of the instance among those whose open bits have been worked out, or -1.
     epochs : int
-        Epochs of the instance, the latest included.
+        Turns of the instance, those of the latest epoch included.
     scale : float
-        Seconds that a cycle of the epoch stands for.
+        Seconds that a cycle of the latest turn stands for.
     backs : float64[turns]
-        Those of them to be taken back, for each of the latest epochs that are turns of one.
+        Seconds to be taken back for each cycle of the turns of the latest epoch.
     part : float
         Part of the epoch that has passed; 1 at its end.
     most : float64[2]
@@ -138,8 +142,8 @@ def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
     instances : int64[m]
         Instances, in the order in which their open bits are worked out together.
     backs : float64[m, turns]
-        Seconds to be taken back for each cycle of the latest epochs, which are turns of one, fewer
-        than were added.
+        Seconds to be taken back for each cycle of the turns of the latest epoch, fewer than were
+        added.
     step : int
         `ALONE` looks wherever need be, instance by instance. `OPEN_UP` looks where a cell is likely
         to be the most stressed one, and adds the bits that may be longer than it to those that are
@@ -158,13 +162,13 @@ def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
         moment = Moment(among, epochs, scale, backs[place], part, most)
         most[0], most[1] = longest[0, instance], longest[1, instance]
         if step == FINISH:
-            _take_over(search, instance, moment)
+            _keep_up(search, instance, moment)
         else:
             _look_where_likely(search, instance, moment)
         for entry in range(cells.kept.shape[1]):
             chosen = _exceeding(cells, instance, entry, moment)
             if chosen and step == OPEN_UP:
-                add_open(search.workspace.open_bits, place, entry, chosen)
+                add_open(search.workspace.open_bits, place, entry, chosen, backs.shape[1])
             elif chosen:
                 _look(search, instance, entry, chosen, moment)
         longest[0, instance], longest[1, instance] = most[0], most[1]
@@ -245,15 +249,76 @@ def _argmax_of_bounds(cells: Any, which: int, instance: int, moment: Any) -> np.
 
 
 @inner
-def _take_over(search: Search, instance: int, moment: Moment) -> None:
-    """Bound bits that have been worked out together by what the epoch has really added."""
-    open_bits, latest = search.workspace.open_bits, search.workspace.latest
-    epoch = Epoch(moment.epochs - 1, moment.scale)
-    for entry in range(open_bits.bits.shape[1]):
-        chosen = open_bits.bits[moment.place, entry]
+def _keep_up(search: Search, instance: int, moment: Moment) -> None:
+    """Work out the open bits of which no turn before the epoch is missing: that costs little now."""
+    cells, workspace, turns = search.cells, search.workspace, len(moment.backs)
+    bits, first = workspace.open_bits.bits, moment.epochs - turns
+    for entry in range(bits.shape[2]):
+        chosen, left = np.uint64(0), bits[turns - 1, moment.place, entry]
+        while left:
+            bit = lowest_bit(left)
+            left &= left - BIT
+            kept = cells.kept[instance, entry, bit]
+            if (cells.epochs[kept] if kept >= 0 else 0) == first:
+                chosen |= BIT << np.uint64(bit)
         if chosen:
-            take_over(open_bits, moment.place, entry, chosen, latest)
-            _tighten(search.cells, instance, epoch, latest, entry, chosen)
+            for turn in range(turns):
+                times = _latest(workspace, turn)
+                take_over(workspace.open_bits, moment.place, entry, turn, chosen, times)
+            _work_out(search, instance, entry, chosen, first)
+            _raise_most(cells, instance, entry, chosen, moment.most)
+
+
+@inner
+def close(search: Search, instance: int, place: int, turn: Any, turns: int) -> None:
+    """Bound the open bits of an instance by what a turn has really added; some are open no more."""
+    open_bits, times = search.workspace.open_bits, search.workspace.times
+    for entry in range(open_bits.bits.shape[2]):
+        chosen = open_bits.bits[turn, place, entry]
+        if turn < turns - 1:
+            if chosen:
+                take_over(open_bits, place, entry, turn, chosen, times)
+                chosen = _still_open(search, instance, place, turn, turns, entry, chosen)
+            open_bits.bits[turn + 1, place, entry] = chosen
+        elif chosen:
+            for passed in range(turns):
+                take_over(open_bits, place, entry, passed, chosen, times)
+                _tighten(search, instance, turns, passed, times, entry, chosen)
+
+
+@inner
+def _still_open(
+    search: Search,
+    instance: int,
+    place: int,
+    turn: int,
+    turns: int,
+    entry: int,
+    chosen: np.uint64,
+) -> np.uint64:
+    """Bits whose bounds exceed what has been seen, though a turn, not the last, is known."""
+    cells, times = search.cells, search.workspace.times
+    at_most = search.workspace.open_bits.at_most
+    first = search.epoch_log.epochs[instance] - turns
+    scale = search.epoch_log.scale[instance, first + turn]
+    left = chosen
+    while left:
+        bit = lowest_bit(left)
+        left &= left - BIT
+        kept = cells.kept[instance, entry, bit]
+        if kept < 0 or cells.epochs[kept] <= first:
+            exceeds = False
+            most = most_cycles(times, bit)
+            for which in range(2):
+                bound = np.int64(at_most[turn, place, entry, BITS * (1 - which) + bit])
+                after = cells.bounds[which, instance, entry, bit]
+                less = after - (bound - most[which]) * scale + after * _ROUNDING
+                less = min(less, after)
+                cells.bounds[which, instance, entry, bit] = less
+                exceeds |= less > search.longest[which, instance]
+            if not exceeds:
+                chosen &= ~(BIT << np.uint64(bit))
+    return chosen
 
 
 @inner
@@ -267,14 +332,15 @@ def _bound_at(cells: Any, which: int, instance: int, entry: int, bit: int, momen
     after: float = cells.bounds[which, instance, entry, bit]
     if moment.part == 1.0:
         return after
-    if len(moment.backs) > 1:
-        start: float = cells.start[which, instance, entry, bit]
-        between: float = start + (after - start) * moment.part + after * _ROUNDING
-        return between
     before: float = cells.before[which, instance, entry, bit]
     kept, scale, back = cells.kept[instance, entry, bit], moment.scale, moment.backs[0]
     is_truth = kept >= 0 and cells.epochs[kept] == moment.epochs
-    if not is_truth and all_kept(cells) and scale - back > _OUTWEIGHS * after:
+    if (
+        len(moment.backs) == 1
+        and not is_truth
+        and all_kept(cells)
+        and scale - back > _OUTWEIGHS * after
+    ):
         gained = np.rint((after - before) / scale)
         if before + gained * scale == after:
             left: float = after - gained * back
@@ -301,21 +367,21 @@ def _exceeding(cells: Any, instance: int, entry: int, moment: Any) -> np.uint64:
 def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment) -> None:
     """Look into the chosen bits of an entry: first the latest epoch, then, if need be, all."""
     cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
-    number = epoch_log.epochs[instance] - 1
-    epoch = Epoch(number, epoch_log.scale[instance, number])
-    occupants = occupants_in(epoch_log, instance, number)
-    latest, open_bits = workspace.latest, workspace.open_bits
+    open_bits, turns = workspace.open_bits, len(moment.backs)
     known = np.uint64(0)
     if moment.place != _NOT_AMONG:
-        known = chosen & open_bits.bits[moment.place, entry]
+        known = chosen & open_bits.bits[turns - 1, moment.place, entry]
     unknown = chosen & ~known
-    _entry_times(search.residencies, occupants, entry, unknown, workspace.events, latest)
-    if known:
-        take_over(open_bits, moment.place, entry, known, latest)
-    _tighten(cells, instance, epoch, latest, entry, unknown)
+    for turn in range(turns):
+        occupants = occupants_in(epoch_log, instance, moment.epochs - turns + turn)
+        times = _latest(workspace, turn)
+        _entry_times(search.residencies, occupants, entry, unknown, workspace.events, times)
+        if known:
+            take_over(open_bits, moment.place, entry, turn, known, times)
+        _tighten(search, instance, turns, turn, times, entry, unknown)
     chosen &= _exceeding(cells, instance, entry, moment)
     if chosen:
-        _work_out(search, instance, entry, chosen)
+        _work_out(search, instance, entry, chosen, moment.epochs - turns)
         if moment.part < 1.0:
             _take_back(search, instance, entry, chosen, moment)
         else:
@@ -336,7 +402,7 @@ def _take_back(
     search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment
 ) -> None:
     """Raise them by what is left when seconds of the latest turns are taken back."""
-    cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
+    cells, workspace = search.cells, search.workspace
     left, most, backs = workspace.left, moment.most, moment.backs
     for bit in range(BITS):
         if chosen >> np.uint64(bit) & BIT:
@@ -346,11 +412,7 @@ def _take_back(
                 left[bit, 0, component] = cells.seconds[place, 0, component]
                 left[bit, 1, component] = cells.seconds[place, 1, component]
     for turn in range(len(backs)):
-        times = workspace.latest
-        if turn < len(backs) - 1:
-            epoch, times = moment.epochs - len(backs) + turn, workspace.times
-            occupants = occupants_in(epoch_log, instance, epoch)
-            _entry_times(search.residencies, occupants, entry, chosen, workspace.events, times)
+        times = _latest(workspace, turn)
         for bit in range(BITS):
             if chosen >> np.uint64(bit) & BIT:
                 for component in range(COMPONENTS):
@@ -366,31 +428,45 @@ def _take_back(
 
 
 @inner
-def _tighten(
-    cells: Any, instance: int, epoch: Any, latest: Any, entry: int, chosen: np.uint64
-) -> None:
-    """Bound the chosen bits of an entry by what the latest epoch has really added."""
-    for bit in range(BITS):
-        if chosen >> np.uint64(bit) & BIT:
-            tighten(cells, instance, epoch, latest, entry, bit)
+def _latest(workspace: CellWorkspace, turn: int) -> Times:
+    """Times of an entry in a turn of the latest epoch."""
+    return Times(workspace.latest.ones[turn], workspace.latest.powered[turn])
 
 
 @inner
-def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64) -> None:
-    """Work out the cells of the chosen bits of an entry, whose latest times are known."""
+def _tighten(
+    search: Search,
+    instance: int,
+    turns: int,
+    turn: int,
+    times: Any,
+    entry: int,
+    chosen: np.uint64,
+) -> None:
+    """Bound the chosen bits of an entry by what a turn of the latest epoch has really added."""
+    first = search.epoch_log.epochs[instance] - turns
+    of_epoch = Turn(first + turn, first, search.epoch_log.scale[instance, first + turn])
+    for bit in range(BITS):
+        if chosen >> np.uint64(bit) & BIT:
+            tighten(search.cells, instance, of_epoch, times, entry, bit)
+
+
+@inner
+def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64, latest: int) -> None:
+    """Work out the cells of the chosen bits of an entry; times are known from a turn on."""
     cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
     begin, epochs = find_places(search.state, cells, instance, entry, chosen), epoch_log.epochs
     for epoch in range(begin, epochs[instance]):
         scale = epoch_log.scale[instance, epoch]
         bits = missing(cells, instance, epoch, entry, chosen)
-        if epoch < epochs[instance] - 1:
+        if epoch < latest:
             occupants = occupants_in(epoch_log, instance, epoch)
             _entry_times(
                 search.residencies, occupants, entry, bits, workspace.events, workspace.times
             )
             add_epoch(cells, instance, scale, workspace.times, entry, bits)
         else:
-            add_epoch(cells, instance, scale, workspace.latest, entry, bits)
+            add_epoch(cells, instance, scale, _latest(workspace, epoch - latest), entry, bits)
     for bit in range(BITS):
         if chosen >> np.uint64(bit) & BIT:
             settle(cells, instance, epochs[instance], entry, bit)

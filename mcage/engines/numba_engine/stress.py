@@ -5,7 +5,7 @@ held '0' or '1' at most. The most stressed cell is looked for where these bounds
 tracked cells are summed up for themselves.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mcage.concurrency import FreeList, Pool
 from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.numba_engine.bounds import (
+    OPENED_TOGETHER,
     SIDE_BY_SIDE,
     Cells,
     EpochLog,
@@ -35,15 +36,13 @@ from mcage.engines.numba_engine.bounds import (
 from mcage.engines.numba_engine.cell_times import new_events, new_times
 from mcage.engines.numba_engine.homes import (
     COUNTERS,
-    LDS,
     Homes,
     find_homes,
     leave_out_late,
     new_homes,
     sort_occupants,
-    with_home,
 )
-from mcage.engines.numba_engine.jit import COMPONENTS, compiled, inner
+from mcage.engines.numba_engine.jit import COMPONENTS, aligned_zeros, compiled, inner
 from mcage.engines.numba_engine.most_stressed import (
     ALONE,
     FINISH,
@@ -58,6 +57,7 @@ from mcage.engines.numba_engine.tracked_cells import (
     Progress,
     TrackedGroups,
     Tracking,
+    TurnsOfEpoch,
     cells_of,
     groups_of,
     new_progress,
@@ -70,7 +70,7 @@ from mcage.engines.stress import (
     TrackedCells,
     Turns,
 )
-from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
+from mcage.geometry import Bytes, Floats, Integers, SliceGeometry
 
 # Memory in which the instances of a thread, and of a batch, are worked on.
 
@@ -86,17 +86,11 @@ class PlacementWorkspace(NamedTuple):
         Where the next occupant of each entry goes.
     counters : int64[16, 10]
         Counters of instances that run the same kernel, which nobody asks for.
-    homes_of_several : int16[16, residencies, passes]
-        Homes of instances that run the same kernel.
-    spilled : bool[16]
-        Whether some residency of theirs had no home at first.
     """
 
     homes: Homes
     fill: Integers
     counters: Integers
-    homes_of_several: NDArray[np.int16]
-    spilled: Booleans
 
 
 class Workspace(NamedTuple):
@@ -108,12 +102,15 @@ class Workspace(NamedTuple):
         For placing residencies.
     views : Views
         For bounding cells.
+    homes_of_several : int16[16, residencies, passes]
+        For homes of instances that run the same kernel.
     cells : CellWorkspace
         For working cells out.
     """
 
     placement: PlacementWorkspace
     views: Views
+    homes_of_several: NDArray[np.int16]
     cells: CellWorkspace
 
 
@@ -141,7 +138,7 @@ def new_batch_memory(entries: int) -> BatchMemory:
 
 
 def new_workspace(residencies: Residencies) -> Any:
-    """Make memory that is enough for any kernel."""
+    """Make memory that is enough for any kernel, and for epochs of a single turn."""
     passes, kernels = len(residencies.selector_starts), residencies.kernels
     write_starts, cycles = residencies.write_starts, residencies.at_most
     entries = residencies.slice_.entries
@@ -155,15 +152,14 @@ def new_workspace(residencies: Residencies) -> Any:
             new_homes(residencies.slice_, passes, most_residencies),
             np.empty(entries * passes, np.int64),
             np.zeros((SIDE_BY_SIDE, COUNTERS), np.int64),
-            np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
-            np.empty(SIDE_BY_SIDE, np.bool_),
         ),
         new_views(entries, passes, cycles),
+        np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
         CellWorkspace(
             new_events(passes * most_writes, passes, cycles),
             new_times(cycles),
-            new_times(cycles),
-            new_open_bits(entries, cycles),
+            new_times(cycles, 1),
+            new_open_bits(entries, 1, cycles),
             np.empty(2),
             np.empty((BITS, 2, COMPONENTS)),
         ),
@@ -189,15 +185,18 @@ class Batch(NamedTuple):
         Instances.
     fault_maps : uint8[n, entries]
         Fault map of each; those beyond the instances are placed, and nothing else.
-    begins : bool[m]
-        Whether this is the first of several turns.
+    turn : int64[m]
+        How many turns the epoch of each has had before.
+    number : int64[m]
+        Number of each among the instances whose bits are open at the same time.
     """
 
     kernel: int
     scale: Floats
     instances: Integers
     fault_maps: Bytes
-    begins: Booleans
+    turn: Integers
+    number: Integers
 
 
 def count(
@@ -212,11 +211,12 @@ def count(
     place_and_bound(
         narrow,
         owners_of(residencies),
-        Batch(kernel, np.zeros(0), nobody, fault_maps, np.zeros(0, np.bool_)),
+        Batch(kernel, np.zeros(0), nobody, fault_maps, nobody, nobody),
         new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
-        PlacementWorkspace(homes, nobody, counters, homes.home[None, :0], np.zeros(0, np.bool_)),
+        PlacementWorkspace(homes, nobody, counters),
         new_views(entries, passes, narrow.at_most),
+        aligned_zeros((0, 0, entries, COMPONENTS), narrow.at_most.dtype),
         False,
     )
 
@@ -250,18 +250,16 @@ def place_and_bound(
     cells: Cells,
     placement: PlacementWorkspace,
     views: Views,
+    at_most: NDArray[np.unsignedinteger],
     by_itself: bool,
 ) -> None:
     """Place the residencies of instances that run the same kernel, and bound their cells.
 
     Writes into the log who lived where. `owners`: see `owners_of`. `by_itself`: whether each
-    residency is the same wherever it lives; then homes are kept for each instance.
+    residency is the same wherever it lives; then bounds of each instance are kept: see `OpenBits`.
     """
-    kernel = batch.kernel
+    kernel, homes = batch.kernel, placement.homes
     for place in range(len(batch.fault_maps)):
-        homes = placement.homes
-        if by_itself:
-            homes = with_home(homes, placement.homes_of_several[place])
         counters = placement.counters[place]
         find_homes(residencies, owners, kernel, batch.fault_maps[place], homes, counters)
         if place >= len(batch.instances):
@@ -271,13 +269,14 @@ def place_and_bound(
         _log(kernel, scale, instance, homes.arrivals, epoch_log, placement.fill)
         if by_itself:
             leave_out_late(residencies, kernel, homes)
-            placement.spilled[place] = homes.tally.events[LDS] > 0
-            bound_homes(residencies, kernel, homes, views.at_most)
+            of_turn = at_most[batch.turn[place], batch.number[place]]
+            bound_homes(residencies, kernel, homes, of_turn)
         else:
+            of_turn = views.at_most
             bound_occupants(residencies, kernel, homes.arrivals, views)
-        if batch.begins[place]:
+        if batch.turn[place] == 0:
             keep_bounds(cells, instance)
-        raise_bounds(cells, instance, views.at_most, scale)
+        raise_bounds(cells, instance, of_turn, scale)
 
 
 @inner
@@ -421,49 +420,86 @@ class NumbaStress(FaultFreeStress):
         self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
     ) -> None:
         self._turns = max(self._turns, len(turns))
-        workspace = self.workspaces.take()
-        periods, begun = self._periods, np.full(len(instances), len(turns) == 1)
+        for begin in range(0, len(instances), OPENED_TOGETHER):
+            part = slice(begin, begin + OPENED_TOGETHER)
+            self._run_part(instances[part], turns.of(part), fault_maps[part], seconds)
+
+    def _run_part(
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
+    ) -> None:
+        """As `_run_each`, of instances whose bits may be open at the same time."""
+        passes = len(self._residencies.selector_starts)
+        occupants = passes * int(self._residencies_of_kernel[turns.kernel].sum())
+        epochs = int(self._epoch_log.epochs[instances].max()) + len(turns)
+        self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
+        workspace, done = self._workspace(len(turns)), np.zeros(len(instances), np.int64)
+        batches = []
         for kernel, which, turn in _kernel_after_kernel(turns.kernel):
-            scale = seconds * turns.weight[which, turn] / periods[kernel]
-            ran = scale, instances[which], fault_maps[which], ~begun[which]
-            self._run_turns(Batch(kernel, *ran), workspace)
-            begun[which] = True
+            scale = seconds * turns.weight[which, turn] / self._periods[kernel]
+            for part in np.array_split(np.arange(len(which)), -(-len(which) // SIDE_BY_SIDE)):
+                places = which[part]
+                ran = scale[part], instances[places], fault_maps[places], done[places], places
+                batches.append(Batch(kernel, *ran))
+            done[which] += 1
+        for step in self.steps(batches, instances, len(turns), workspace):
+            step()
         self.workspaces.give_back(workspace)
 
-    def _run_turns(self, batch: Batch, workspace: Workspace) -> None:
-        """Add a turn of instances that run the same kernel."""
-        instances = batch.instances
-        occupants = len(instances) * int(self._residencies_of_kernel[batch.kernel])
-        occupants *= len(self._residencies.selector_starts)
-        epochs = int(self._epoch_log.epochs[instances].max()) + 1
-        self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
-        for begin in range(0, len(instances), SIDE_BY_SIDE):
-            part = slice(begin, begin + SIDE_BY_SIDE)
-            of_part = batch.scale[part], instances[part], batch.fault_maps[part]
-            for step in self.steps(Batch(batch.kernel, *of_part, batch.begins[part]), workspace):
-                step()
+    def _workspace(self, turns: int) -> Workspace:
+        """Take memory for epochs of so many turns."""
+        workspace = self.workspaces.take()
+        cells = workspace.cells
+        if len(cells.latest.ones) >= turns:
+            return workspace
+        cycles, entries = self._residencies.at_most, self._geometry.entries
+        latest, open_bits = new_times(cycles, turns), new_open_bits(entries, turns, cycles)
+        return workspace._replace(cells=cells._replace(latest=latest, open_bits=open_bits))
 
-    def steps(self, batch: Batch, workspace: Workspace) -> list[Callable[[], None]]:
-        """Return what adds an epoch to instances that run the same kernel, step by step.
+    def steps(
+        self,
+        batches: Sequence[Batch],
+        instances: Integers,
+        turns: int,
+        workspace: Workspace,
+    ) -> list[Callable[[], None]]:
+        """Return what adds an epoch to instances, step by step.
 
         On no instances, each step compiles what it calls, whatever has been done before.
+
+        Parameters
+        ----------
+        batches : sequence of Batch
+            Turn after turn of instances that run the same kernel.
+        instances, turns : int64[n], int
+            All instances, and how many turns each has.
+        workspace : Workspace
+            Memory to work in.
         """
         residencies, epoch_log, cells = self._residencies, self._epoch_log, workspace.cells
-        placement, by_itself = workspace.placement, each_by_itself(self._residencies.rules)
+        by_itself = each_by_itself(residencies.rules)
         tracking = Tracking(self._groups, self._list, self._progress, self.tracked_seconds.now)
-        ran = residencies, epoch_log, batch.kernel, batch.instances
-        asked = self._search(workspace), batch.instances, np.zeros((len(batch.instances), 1))
-        to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells, placement
-        place = partial(place_and_bound, *to_place, workspace.views, by_itself)
+        asked = self._search(workspace), instances, np.zeros((len(instances), turns))
+        first = epoch_log.epochs[instances]
+        place, run = [], []
+        for batch in batches:
+            to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells
+            views = workspace.placement, workspace.views, cells.open_bits.at_most
+            place.append(partial(place_and_bound, *to_place, *views, by_itself))
+            ran, epoch = (residencies, epoch_log, batch.kernel), first[batch.number] + batch.turn
+            ran_turns = TurnsOfEpoch(batch.instances, epoch, batch.turn, batch.number)
+            if by_itself:
+                to_run = workspace.homes_of_several, tracking, asked[0], turns
+                run.append(partial(run_together, *ran, ran_turns, *to_run))
+            else:
+                of_each = batch.instances, tracking, cells.events
+                place.append(partial(run_side_by_side, *ran, *of_each))
         if not by_itself:
-            run = partial(run_side_by_side, *ran, tracking, cells.events)
-            return [place, partial(look, *asked, ALONE), run]
-        homes = placement.homes_of_several, placement.spilled
+            return [*place, partial(look, *asked, ALONE)]
         return [
-            place,
+            *place,
             partial(forget, cells.open_bits),
             partial(look, *asked, OPEN_UP),
-            partial(run_together, *ran, *homes, tracking, cells),
+            *run,
             partial(look, *asked, FINISH),
         ]
 
@@ -471,7 +507,7 @@ class NumbaStress(FaultFreeStress):
         self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: Floats
     ) -> Floats:
         """See `StressAccumulator`; the log has the occupants, and no map is needed."""
-        workspace = self.workspaces.take()
+        workspace = self._workspace(len(turns))
         search = self._search(workspace)._replace(longest=np.zeros_like(self.longest))
         order = np.argsort(turns.kernel, axis=1, kind="stable")  # the order in which they were run
         kernel, weight = (

@@ -17,7 +17,7 @@ from mcage.engines.numba_engine.bounds import (
     ROW,
     EpochLog,
     occupants_in,
-    powered_of,
+    row_of,
 )
 from mcage.engines.numba_engine.cell_times import Events, gather_events, lit_components
 from mcage.engines.numba_engine.homes import (
@@ -34,16 +34,19 @@ from mcage.engines.numba_engine.jit import (
     FIRST_BITS,
     TOGETHER,
     add_row,
+    add_where,
     compiled,
     inlined,
     inner,
     lowest_bit,
+    members,
     prefetch,
     sum_cells,
     sum_planes_anew,
 )
-from mcage.engines.numba_engine.most_stressed import CellWorkspace
+from mcage.engines.numba_engine.most_stressed import Search, close
 from mcage.engines.numba_engine.residencies import (
+    ALL_COMPONENTS,
     BITS,
     CODE_BITS,
     END,
@@ -235,7 +238,7 @@ def run_side_by_side(
     tracking: Tracking,
     events: Events,
 ) -> None:
-    """Take the cells of instances through the latest epoch, in which they ran the same kernel.
+    """Take the cells of instances through their latest turn, in which they ran the same kernel.
 
     Parameters
     ----------
@@ -477,18 +480,39 @@ _LINE = 8
 _LINE_BITS = np.uint64((1 << _LINE) - 1)
 
 
+class TurnsOfEpoch(NamedTuple):
+    """A turn of the latest epoch of each of some instances.
+
+    Attributes
+    ----------
+    instances : int64[n]
+        Instances.
+    epoch : int64[n]
+        Where the turn stands in the log.
+    turn : int64[n]
+        Which turn it is.
+    number : int64[n]
+        Number of the instance among those whose bits are open.
+    """
+
+    instances: Integers
+    epoch: Integers
+    turn: Integers
+    number: Integers
+
+
 @compiled
 def run_together(
     residencies: Residencies,
     epoch_log: EpochLog,
     kernel: int,
-    instances: Integers,
+    turns: TurnsOfEpoch,
     homes: NDArray[np.int16],
-    spilled: Booleans,
     tracking: Tracking,
-    cells: CellWorkspace,
+    search: Search,
+    count: int,
 ) -> None:
-    """Take instances through the latest epoch, in which all of them ran the same kernel.
+    """Take instances through a turn of the latest epoch, in which all of them ran the same kernel.
 
     Parameters
     ----------
@@ -496,43 +520,82 @@ def run_together(
         What happened.
     kernel : int
         Kernel that they ran.
-    instances : int64[n]
-        Instances, in the order of the open bits.
-    homes : int16[n, residencies, passes]
-        Home of each residency in each pass; negative if it began in the LDS.
-    spilled : bool[n]
-        Whether any did.
+    turns : TurnsOfEpoch
+        Instances, and their turns.
+    homes : int16[16, residencies, passes]
+        Workspace.
     tracking : Tracking
         Tracked cells, whose seconds are raised.
-    cells : CellWorkspace
+    search : Search
         Open bits, and memory to work in.
+    count : int
+        Turns of the epoch.
     """
-    sums, open_bits, epochs = cells.times.ones, cells.open_bits, epoch_log.epochs
+    cells, instances = search.workspace, turns.instances
+    sums, open_bits = cells.times.ones, cells.open_bits
+    special = 0
     for place in range(len(instances)):
-        _start_list(instances[place], place, tracking, open_bits)
+        occupants = _occupants_of(epoch_log, turns, place)
+        special |= _find_homes(residencies, occupants, homes[place]) << place
+        _start_list(turns, place, tracking, open_bits)
     _advance_list(residencies, kernel, instances, homes, tracking, open_bits, sums)
     for place in range(len(instances)):
-        instance = instances[place]
-        epoch = epochs[instance] - 1
-        occupants, scale = (
-            occupants_in(epoch_log, instance, epoch),
-            epoch_log.scale[instance, epoch],
-        )
-        if spilled[place]:
-            _advance_late(residencies, occupants, instance, place, tracking, open_bits, sums)
-        _finish_list(
-            residencies, occupants, scale, instance, place, tracking, open_bits, cells.events
-        )
+        occupants = _occupants_of(epoch_log, turns, place)
+        if special >> place & 1:
+            instance = instances[place]
+            _advance_special(residencies, occupants, instance, place, tracking, open_bits, sums)
+        scale = epoch_log.scale[instances[place], turns.epoch[place]]
+        _finish_list(residencies, occupants, scale, turns, place, tracking, open_bits, cells.events)
+        close(search, instances[place], turns.number[place], turns.turn[place], count)
 
 
 @inner
-def _start_list(instance: int, place: int, tracking: Any, open_bits: Any) -> None:
-    """Bring the tracked cells of an instance, whose open bits are known, to the start of an epoch.
+def _occupants_of(epoch_log: Any, turns: Any, place: int) -> Any:
+    """Occupants of an instance in its turn."""
+    return occupants_in(epoch_log, turns.instances[place], turns.epoch[place])
 
-    Parameters as for `_finish`.
+
+@inner
+def _find_homes(residencies: Any, occupants: Any, home: Any) -> int:
+    """Tell where residencies live from their first write on: int16[residencies, passes].
+
+    Nowhere if they leave components as they were.
+
+    Returns
+    -------
+    int
+        1 if some residency does, or began in the LDS, else 0.
+    """
+    passes = len(residencies.selector_starts)
+    first = residencies.kernels.first_residency[occupants.kernel]
+    last = residencies.kernels.first_residency[occupants.kernel + 1]
+    for in_kernel in range(last - first):
+        for pass_ in range(passes):
+            home[in_kernel, pass_] = -1
+    special = 0
+    whole = residencies.kernels.whole[occupants.kernel]
+    for entry in range(residencies.slice_.entries):
+        for pass_ in range(passes):
+            of_pass = entry * passes + pass_
+            for i in range(occupants.first[of_pass], occupants.first[of_pass + 1]):
+                occupant = occupants.occupant[i]
+                residency = residency_of(residencies, occupant)
+                if is_late(occupant) or not (whole or residencies.facts[residency, PARTIAL] == 0):
+                    special = 1
+                else:
+                    home[residency - first, pass_] = entry
+    return special
+
+
+@inner
+def _start_list(turns: Any, place: int, tracking: Any, open_bits: Any) -> None:
+    """Bring the tracked cells of an instance, whose open bits are known, to the start of a turn.
+
+    Parameters as for `_finish_list`.
     """
     cells, progress, lines = tracking.cells, tracking.progress, open_bits.lines
-    entries = open_bits.bits.shape[1]
+    entries = open_bits.bits.shape[2]
+    instance, number = turns.instances[place], turns.number[place]
     for entry in range(entries):
         progress.depends[instance, entry] = False
         progress.mixed[instance, entry] = False
@@ -545,8 +608,12 @@ def _start_list(instance: int, place: int, tracking: Any, open_bits: Any) -> Non
             for row in range(first + 1, last):
                 progress.cycles_at_one[row, cell] = 0
         lines[line, POWERED] = 0
-        lines[line, OPEN] = open_bits.bits[place, entry]
-        lines[line, ROW] = open_bits.first[place, entry]
+        chosen = open_bits.bits[turns.turn[place], number, entry]
+        lines[line, OPEN] = chosen
+        lines[line, ROW] = row = row_of(open_bits, number, entry, turns.turn[place])
+        for open_row in range(row, row + members(chosen)):
+            for component in range(COMPONENTS):
+                open_bits.ones[open_row, component] = 0
         lines[line, MORE], lines[line, MORE_END] = first + 1, last
 
 
@@ -567,9 +634,9 @@ def _advance_list(
     residencies, kernel : Residencies, int
         What runs.
     instances : int64[n]
-        Instances that run it, in the order of `open_bits`.
+        Instances that run it.
     homes : int16[n, residencies, passes]
-        Home of each residency in each pass; negative if it began in the LDS.
+        Entry of each residency in each pass; negative if it comes later.
     tracking : Tracking
         Tracked cells, and how far they have come.
     open_bits : OpenBits
@@ -585,15 +652,11 @@ def _advance_list(
         begin = write_starts[residency]
         lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
         _sum_residency(residencies, residency, begin, lasts, sums)
-        partial = facts[residency, PARTIAL] != 0
         for place in range(len(instances)):
             for pass_ in range(passes):
-                home = homes[place, residency - first, pass_]
-                if home >= 0:
-                    entry = home >> 3
+                entry = np.int64(homes[place, residency - first, pass_])
+                if entry >= 0:
                     _add(lasts, place, entry, tracking, open_bits, sums)
-                    if partial:
-                        tracking.progress.depends[instances[place], entry] = True
 
 
 @inner
@@ -610,7 +673,7 @@ def _look_ahead(residencies: Any, residency: int) -> None:
 
 
 @inner
-def _advance_late(
+def _advance_special(
     residencies: Any,
     occupants: Any,
     instance: int,
@@ -619,20 +682,78 @@ def _advance_late(
     open_bits: Any,
     sums: Any,
 ) -> None:
-    """Add the occupants of an instance that began in the LDS; parameters as above."""
+    """Add the occupants of an instance that began in the LDS, or leave components as they were.
+
+    Parameters as above.
+    """
     facts, passes = residencies.facts, len(residencies.selector_starts)
-    for entry in range(residencies.slice_.entries):
-        for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
+    for of_pass in range(residencies.slice_.entries * passes):
+        first, last, entry = (
+            occupants.first[of_pass],
+            occupants.first[of_pass + 1],
+            of_pass // passes,
+        )
+        for i in range(first, last):
             occupant = occupants.occupant[i]
-            if not is_late(occupant):
-                continue
             residency = residency_of(residencies, occupant)
+            if not (is_late(occupant) or facts[residency, PARTIAL]):
+                continue
             begin = begin_of(residencies, occupant)
             lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
-            _sum_residency(residencies, residency, begin, lasts, sums)
-            _add(lasts, place, entry, tracking, open_bits, sums)
-            if facts[residency, PARTIAL]:
+            if not facts[residency, PARTIAL]:
+                _sum_residency(residencies, residency, begin, lasts, sums)
+            elif not _sum_partial(residencies, occupants, i, first, last, sums):
                 tracking.progress.depends[instance, entry] = True
+            _add(lasts, place, entry, tracking, open_bits, sums)
+
+
+@inner
+def _sum_partial(
+    residencies: Any, occupants: Any, which: int, first: int, last: int, sums: Any
+) -> bool:
+    """Cycles at '1' of all cells while an occupant that leaves components as they were is there.
+
+    Parameters
+    ----------
+    residencies, occupants, which : Residencies, Occupants, int
+        The occupant.
+    first, last : int
+        All occupants of the entry in the same pass.
+    sums : T[32, 64]
+        Outcome.
+
+    Returns
+    -------
+    bool
+        Whether all components have been written; otherwise they are not powered.
+    """
+    masks, planes = residencies.contents.masks, residencies.contents.planes
+    writes, facts = residencies.writes, residencies.facts
+    begin = begin_of(residencies, occupants.occupant[which])
+    end = np.int64(facts[residency_of(residencies, occupants.occupant[which]), WRITES_END])
+    known = True
+    for bit in range(BITS):
+        for component in range(COMPONENTS):
+            sums[bit, component] = 0
+        # What it finds there: from the latest write backwards, its own from the pass before last.
+        content, left, i = np.uint64(0), ALL_COMPONENTS, which
+        for _ in range(first, last):
+            i = i - 1 if i > first else last - 1
+            occupant = occupants.occupant[i]
+            write = np.int64(facts[residency_of(residencies, occupant), WRITES_END])
+            while left and write > begin_of(residencies, occupant):
+                write -= 1
+                cells = masks[writes.mask[write], bit] & left
+                content |= planes[writes.image[write], bit] & cells
+                left &= ~cells
+            if not left:
+                break
+        known &= left == 0
+        for write in range(begin, end):
+            cells = masks[writes.mask[write], bit]
+            content = (content & ~cells) | (planes[writes.image[write], bit] & cells)
+            add_where(sums, bit, content, sums.dtype.type(writes.duration[write]))
+    return known
 
 
 @inner
@@ -652,9 +773,9 @@ def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sum
 
 
 @inlined
-def _add(lasts: int, place: int, entry: int, tracking: Any, open_bits: Any, sums: Any) -> None:
+def _add(lasts: int, place: int, entry: Any, tracking: Any, open_bits: Any, sums: Any) -> None:
     """Let a residency, which is summed up, live in an entry."""
-    lines, line = open_bits.lines, index(place * open_bits.bits.shape[1] + entry)
+    lines, line = open_bits.lines, index(place * open_bits.bits.shape[2] + entry)
     lines[line, POWERED] += lasts
     for cell in range(IN_ROW):
         lines[line, AT_ONE + cell] += _sum_at(sums, lines[line, PLACE + cell])
@@ -681,25 +802,29 @@ def _finish_list(
     residencies: Any,
     occupants: Any,
     scale: float,
-    instance: int,
+    turns: Any,
     place: int,
     tracking: Any,
     open_bits: Any,
     events: Any,
 ) -> None:
-    """Add the epoch that an instance has come through to the seconds of its tracked cells.
+    """Add the turn that an instance has come through to the seconds of its tracked cells.
 
     Bits of entries whose cells depend on what was there before are open no more: they are not
     known.
     """
     cells, progress, seconds = tracking.cells, tracking.progress, tracking.seconds
     entries = residencies.slice_.entries
+    instance, number = turns.instances[place], turns.number[place]
     for entry in range(entries):
         if progress.depends[instance, entry]:
-            open_bits.bits[place, entry] = 0
+            open_bits.bits[turns.turn[place], number, entry] = 0
             work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
-        powered = np.int64(powered_of(open_bits, place, entry))
+        powered = np.int64(open_bits.lines[place * entries + entry, POWERED])
+        if open_bits.bits[turns.turn[place], number, entry]:
+            row = row_of(open_bits, number, entry, turns.turn[place])
+            open_bits.powered[row] = powered
         first, last = (
             cells.first[instance * entries + entry],
             cells.first[instance * entries + entry + 1],
