@@ -219,10 +219,7 @@ def test_the_page_has_the_same_constants(name):
         *values, status = cells.split(" | ")
         entries = constants[component].values()
         assert [float(value) for value in values] == [entry["value"] for entry in entries]
-        statuses = {entry["status"] for entry in entries}
-        assert statuses == set(re.findall("printed|reconstructed|assumed", status.split(", from")[0])) or (
-            statuses == {re.match(r"\w+", status)[0]}
-        )
+        assert {entry["status"] for entry in entries} == {re.match(r"\w+", status)[0]}
 
 
 # What a slice does: by hand on tiny traces, and against what the engines find in the cells.

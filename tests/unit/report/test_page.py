@@ -107,8 +107,8 @@ def test_constants_of_costs_are_said_to_be_what_their_status_says():
     mine = small_spec(costs={"tables": costs, "technology": "32nm"}).to_toml()
     header = fake_campaign.campaign(instances=2, spec_toml=mine)
     assert dict(assumptions_of(header))["Costs"] == (
-        "Energy and slowdown with user-defined constants of 32nm (34 printed, 4 reconstructed, "
-        "26 assumed)."
+        "Energy and slowdown with user-defined constants of 32nm (34 printed, 2 reconstructed, "
+        "28 assumed)."
     )
 
 
