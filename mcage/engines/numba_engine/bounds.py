@@ -289,8 +289,8 @@ def _add_records(views: Any) -> None:
 
 # What every instance of a batch has been through, epoch by epoch.
 #
-# Here an epoch is one in which a kernel runs: each turn of those in which several do, which differ in
-# nothing else, is one of its own.
+# Here an epoch is one in which a kernel runs: each turn of those in which several do, which differ
+# in nothing else, is one of its own.
 
 
 class EpochLog(NamedTuple):

@@ -250,7 +250,7 @@ def _argmax_of_bounds(cells: Any, which: int, instance: int, moment: Any) -> np.
 
 @inner
 def _keep_up(search: Search, instance: int, moment: Moment) -> None:
-    """Work out the open bits of which no turn before the epoch is missing: that costs little now."""
+    """Work out the open bits of which no turn before the epoch is missing: it costs little now."""
     cells, workspace, turns = search.cells, search.workspace, len(moment.backs)
     bits, first = workspace.open_bits.bits, moment.epochs - turns
     for entry in range(bits.shape[2]):

@@ -488,8 +488,9 @@ class NumbaStress(FaultFreeStress):
             ran, epoch = (residencies, epoch_log, batch.kernel), first[batch.number] + batch.turn
             ran_turns = TurnsOfEpoch(batch.instances, epoch, batch.turn, batch.number)
             if by_itself:
-                to_run = workspace.homes_of_several, tracking, asked[0], turns
-                run.append(partial(run_together, *ran, ran_turns, *to_run))
+                homes = workspace.homes_of_several
+                to_run = *ran, ran_turns, homes, tracking, asked[0], turns
+                run.append(partial(run_together, *to_run))
             else:
                 of_each = batch.instances, tracking, cells.events
                 place.append(partial(run_side_by_side, *ran, *of_each))

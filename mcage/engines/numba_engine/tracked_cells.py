@@ -740,7 +740,7 @@ def _sum_partial(
         for _ in range(first, last):
             i = i - 1 if i > first else last - 1
             occupant = occupants.occupant[i]
-            write = np.int64(facts[residency_of(residencies, occupant), WRITES_END])
+            write: Any = np.int64(facts[residency_of(residencies, occupant), WRITES_END])
             while left and write > begin_of(residencies, occupant):
                 write -= 1
                 cells = masks[writes.mask[write], bit] & left
