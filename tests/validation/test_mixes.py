@@ -31,13 +31,13 @@ TRACES = tuple(steady_trace(random_values(rows, seed=rows)) for rows in (3, 5, 9
 REDIRECTING = ("rrcd", "rrcd+rc+rar")
 
 
-def interleaved(epochs=4, **workload):
+def interleaved(epochs=4, vdd_volts=0.43, **workload):
     """A small sweep of mixes, at a voltage at which most slices have faults and many live on."""
     given = {"kernels": list(SMALL_KERNELS), "generations": 2, "schedule": "interleaved"}
     return small_spec(
         techniques=["baseline", "gr-guard", *REDIRECTING],
         environments=["dvfs"],
-        vdd_volts=[0.43],
+        vdd_volts=[vdd_volts],
         life={"epochs": epochs},
         workload=given | workload,
     )
@@ -134,18 +134,24 @@ def test_all_kernels_of_a_mix_must_have_room():
     assert lives.end.seconds[1] == 0
 
 
-def test_short_periods_in_sequence_converge_to_the_mix(monkeypatch):
-    """Two kernels, each for half of the time: alternating ever faster comes to interleaving."""
+@pytest.mark.parametrize(("vdd_volts", "spills"), [(0.43, False), (0.385, True)])
+def test_short_periods_in_sequence_converge_to_the_mix(vdd_volts, spills, monkeypatch):
+    """Two kernels, each for half of the time: alternating ever faster comes to interleaving.
+
+    The higher voltage is one at which all techniques have slices that live on, the lower one is
+    so low that those of redirecting techniques spill.
+    """
 
     def alternating(spec, ids):
         kernels = np.arange(spec.workload.periods) % 2
         periods = tuple(Turns.single(np.full(len(ids), kernel)) for kernel in kernels)
         return Workloads(periods, spec.period_of_epoch)
 
-    differences = {name: [] for name in ("max_dvth_mv", "energy_saving", "faulty_entries_end")}
+    names = ("max_dvth_mv", "energy_saving", "faulty_entries_end", "spill_rate")
+    differences = {name: [] for name in names}
     for periods in (2, 8, 32):
         two = {"kernels": SMALL_KERNELS[:2], "mix": "uniform", "periods": periods}
-        spec = interleaved(periods, **two)
+        spec = interleaved(periods, vdd_volts=vdd_volts, **two)
         mix = computed(spec, instances=10)
         with monkeypatch.context() as patched:
             patched.setattr(batch, "workloads_of", alternating)
@@ -153,8 +159,11 @@ def test_short_periods_in_sequence_converge_to_the_mix(monkeypatch):
             in_turn = computed(spec, instances=10)
         lives = (mix["life_years"] == 10) & (in_turn["life_years"] == 10)
         assert lives[-2:].sum() > 5
+        assert (np.nanmax(mix["spill_rate"]) > 0.01) == spills
         for name, of_name in differences.items():
             of_name.append(np.abs(mix[name][lives].T - in_turn[name][lives].T).mean())
+    if not spills:
+        assert not any(differences.pop("spill_rate"))
     for name, (coarse, _, fine) in differences.items():
         assert coarse > 0, name
         assert fine < coarse / 2, (name, differences)
