@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from check_default_sweep import FEWEST_DEATHS, failures
 from engine_cases import cuda_engine
 from life_cases import (
     NUMBA,
@@ -14,6 +15,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
+from short_kernels import short_kernels
 from sweep_cases import SMALL_KERNELS, small_spec
 
 from mcage.engines.stress import Turns
@@ -195,3 +197,41 @@ def test_cells_that_never_change_are_stressed_no_more_than_all_the_time():
     )
     shift = computed(spec, instances=20)["max_dvth_mv"]
     assert np.isfinite(shift).all()
+
+
+# ---- deaths --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Kernels that nearly fill the slice, so that many slices die of their faults."""
+    shapes = ((8, 31), (12, 21), (16, 15), (31, 8))
+    return short_kernels(tmp_path_factory.mktemp("kernels"), shapes)
+
+
+def deaths(kernels, **workload):
+    """What a sweep fails in, at a voltage at which half of its slices die."""
+    spec = SweepSpec.from_mapping(
+        {
+            "instances": 300,
+            "techniques": ["rrcd"],
+            "environments": ["dvfs"],
+            "vdd_volts": [0.41],
+            "registers": {"lds_rows": 16},
+            "workload": {"kernels": kernels} | workload,
+        }
+    )
+    lives = Sweep(spec, NUMBA).compute(0, 300)
+    years, died = lives["life_years"], lives["end_cause"] != EndCause.CENSORED
+    assert (died & (years > 0)).sum(axis=1).min() >= FEWEST_DEATHS
+    shifts = lives["max_dvth_mv"].max(axis=-1)
+    return [failures(*case) for case in zip(years, died, shifts, strict=True)]
+
+
+def test_there_is_no_calendar_in_the_deaths(crowded):
+    assert not any(deaths(crowded))
+
+
+def test_kernels_that_change_every_two_years_are_a_calendar(crowded):
+    for said in deaths(crowded, schedule="sequential"):
+        assert "deaths fall on the age of" in said[0]
