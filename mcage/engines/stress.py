@@ -334,6 +334,8 @@ class StressAccumulator(ABC):
         """Seconds at '0' and at '1' of the tracked cells."""
         self.longest = np.zeros((2, instances))
         """Longest seconds at '0' and at '1' among all cells of each instance."""
+        self.knows_longest = True
+        """Whether anybody asks for them, now or within an epoch; an engine may leave them out."""
 
     def add(self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float) -> None:
         """Let each of the instances live through an epoch.

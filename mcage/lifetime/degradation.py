@@ -240,6 +240,15 @@ class Degradation(ABC):
         beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
         return beyond
 
+    def stay_below(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64], age: float
+    ) -> bool:
+        """Whether no transistor reaches a limit by an age in seconds, even if always under stress.
+
+        Then the worst transistors are not looked for in epochs to come.
+        """
+        return False
+
     @abstractmethod
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
@@ -889,6 +898,17 @@ class AdditiveDegradation(Degradation):
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         return shifts(self._shift.of(instances), self._longest_busy(instances, moment), moment)
+
+    @override
+    def stay_below(
+        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64], age: float
+    ) -> bool:
+        ages = np.full(len(instances), age)
+        stress = np.full((2, len(instances)), age * (1 + 1e-9))  # sums of epochs are rounded
+        worst = shifts(self._shift.of(instances), stress, ages).max(axis=0)
+        below = bool((worst - limit_volts < 0).all())
+        self._stress.knows_longest = not below
+        return below
 
     def reaching(
         self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]

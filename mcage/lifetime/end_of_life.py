@@ -119,6 +119,10 @@ class DelayEnd:
         """Whether n instances are too slow at the ends of their latest epochs: bool[n]."""
         return degradation.exceeds(instances, self.limit.of(instances))
 
+    def is_far(self, degradation: Degradation, instances: NDArray[np.int64], age: float) -> bool:
+        """Whether no instance can be too slow by an age in seconds: `Degradation.stay_below`."""
+        return degradation.stay_below(instances, self.limit.of(instances), age)
+
     def reaching(
         self, degradation: Degradation, instances: NDArray[np.int64]
     ) -> NDArray[np.float64]:

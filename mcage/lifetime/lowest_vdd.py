@@ -175,6 +175,8 @@ class _Aging(BatchOfLives):
         vmin = np.repeat(lowest[:, None], len(ages), axis=1)
         delay_seconds = np.full(len(which), np.inf)
         workload, edges = self.batch.workload, self.conditions.epoch_edges_years
+        horizon = SECONDS_PER_YEAR * edges[-1]
+        never_late = self.delay_end.is_far(self.degradation, which, horizon)
         for epoch, (start, end) in enumerate(pairwise(SECONDS_PER_YEAR * np.asarray(edges))):
             turns, maps = workload[epoch].of(which), weak.maps(used_at)
             if self.learnt:
@@ -184,8 +186,9 @@ class _Aging(BatchOfLives):
             if start >= ages[-1]:
                 break
             self.degradation.add(which, turns, maps, float(start), float(end))
-            late = self.delay_end.exceeded(self.degradation, which) & np.isinf(delay_seconds)
-            delay_seconds[late] = self.delay_end.reaching(self.degradation, which[late])
+            if not never_late:
+                late = self.delay_end.exceeded(self.degradation, which) & np.isinf(delay_seconds)
+                delay_seconds[late] = self.delay_end.reaching(self.degradation, which[late])
             places, cells = self.degradation.failing(which, self._failing_at_lowest)
             before = self.largest_vmin
             for number in np.flatnonzero((start < ages) & (ages <= end)):

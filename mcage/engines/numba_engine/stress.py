@@ -218,6 +218,7 @@ def count(
         new_views(entries, passes, narrow.at_most),
         aligned_zeros((0, 0, entries, COMPONENTS), narrow.at_most.dtype),
         False,
+        False,
     )
 
 
@@ -252,11 +253,13 @@ def place_and_bound(
     views: Views,
     at_most: NDArray[np.unsignedinteger],
     by_itself: bool,
+    bounded: bool,
 ) -> None:
     """Place the residencies of instances that run the same kernel, and bound their cells.
 
     Writes into the log who lived where. `owners`: see `owners_of`. `by_itself`: whether each
     residency is the same wherever it lives; then bounds of each instance are kept: see `OpenBits`.
+    `bounded`: whether bounds are asked for.
     """
     kernel, homes = batch.kernel, placement.homes
     for place in range(len(batch.fault_maps)):
@@ -267,6 +270,8 @@ def place_and_bound(
         instance = batch.instances[place]
         scale = batch.scale[place]
         _log(kernel, scale, instance, homes.arrivals, epoch_log, placement.fill)
+        if not bounded:
+            continue
         if by_itself:
             leave_out_late(residencies, kernel, homes)
             of_turn = at_most[batch.turn[place], batch.number[place]]
@@ -484,7 +489,8 @@ class NumbaStress(FaultFreeStress):
         for batch in batches:
             to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells
             views = workspace.placement, workspace.views, cells.open_bits.at_most
-            place.append(partial(place_and_bound, *to_place, *views, by_itself))
+            to_bound = *views, by_itself, self.knows_longest
+            place.append(partial(place_and_bound, *to_place, *to_bound))
             ran, epoch = (residencies, epoch_log, batch.kernel), first[batch.number] + batch.turn
             ran_turns = TurnsOfEpoch(batch.instances, epoch, batch.turn, batch.number)
             if by_itself:
@@ -494,6 +500,8 @@ class NumbaStress(FaultFreeStress):
             else:
                 of_each = batch.instances, tracking, cells.events
                 place.append(partial(run_side_by_side, *ran, *of_each))
+        if not self.knows_longest:
+            return [*place, partial(forget, cells.open_bits), *run]
         if not by_itself:
             return [*place, partial(look, *asked, ALONE)]
         return [
