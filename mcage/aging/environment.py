@@ -6,7 +6,7 @@ highest.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -110,6 +110,15 @@ class Environment:
     def highest_vdd_volts(self) -> float:
         """Highest supply voltage, at which delay is judged."""
         return max(point.vdd_volts for point in self.points)
+
+    def with_lowest_at(self, vdd_volts: float) -> "Environment":
+        """The environment with another Vdd, in volts, in place of its lowest."""
+        lowest = self.lowest_vdd_volts
+        points = (
+            replace(point, vdd_volts=vdd_volts) if point.vdd_volts == lowest else point
+            for point in self.points
+        )
+        return replace(self, points=tuple(points))
 
 
 def environment(

@@ -1,13 +1,13 @@
 """Vmin of a slice over its life: the lowest Vdd at which it runs its mix, when new and aged.
 
 A slice ages at the operating points of its environment. Which of its entries are in use meanwhile,
-the faults at its low Vdd tell, which is taken to be the lowest at which it works until the last
-age: that is found first, from a growth that is guessed. At an age its cells have the largest Vmin
-that they have come to so far, and a Vdd decides which of them are faulty. The lower it is, the more
-there are, so that the lowest Vdd at which the technique can run the kernels is found by halving.
+the faults at its low Vdd tell, which is taken to be the lowest at which it works until the age of
+the target: that is found first, from a growth that is guessed. At an age its cells have the largest
+Vmin that they have come to so far, and a Vdd decides which of them are faulty. The lower it is, the
+more there are, so that the lowest Vdd at which the technique can run the kernels is found by
+halving.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,8 +20,9 @@ from mcage.engines.interface import Engine
 from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation
-from mcage.lifetime.feasibility import FaultFreeReplays
+from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays
 from mcage.lifetime.simulator import BatchOfLives, SliceBatch
+from mcage.replays.outcome import EVENTS
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
 
@@ -30,8 +31,32 @@ FIRST_GROWTH = 0.6
 
 
 STEP_VOLTS, MOST_PASSES = 3e-4, 6
-"""Least step of the Vdd at which a slice is used that does not work there until the last age, and
-passes of aging after which it is taken as it is."""
+"""Least step of the Vdd at which a slice is used that does not work there until the age of the
+target, and passes of aging after which it is taken as it is."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of slices.
+
+    Attributes
+    ----------
+    ages_years : tuple of float
+        Ages within the horizon, rising.
+    target : int
+        Which of them a slice is to reach at its Vdd.
+    vdd_volts : tuple of float
+        Voltages at which it is asked what happens in the slice then.
+    """
+
+    ages_years: tuple[float, ...]
+    target: int
+    vdd_volts: tuple[float, ...] = ()
+
+    @property
+    def target_alone(self) -> "Asked":
+        """Vmin at the age of the target, and nothing else."""
+        return Asked((self.ages_years[self.target],), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +70,30 @@ class VminOutcomes:
         infinite where there is none.
     delay_seconds : float64[n]
         When its delay has used up the guardband; infinite beyond the last age.
+    events : float64[n, vdds, turns, EVENTS]
+        Events per cycle of its kernels at each Vdd that was asked for, at the age of the target;
+        NaN where the slice does not run them.
     """
 
     vmin_volts: NDArray[np.float64]
     delay_seconds: NDArray[np.float64]
+    events: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, count: int, asked: Asked, turns: int) -> "VminOutcomes":
+        """Slices of which nothing is known yet."""
+        ages, vdds = len(asked.ages_years), len(asked.vdd_volts)
+        return cls(
+            np.full((count, ages), np.inf),
+            np.full(count, np.inf),
+            np.full((count, vdds, turns, EVENTS), np.nan),
+        )
+
+    def keep(self, which: NDArray[np.int64], others: "VminOutcomes") -> None:
+        """Replace what is known of selected slices by what is known of others, one for each."""
+        self.vmin_volts[which] = others.vmin_volts
+        self.delay_seconds[which] = others.delay_seconds
+        self.events[which] = others.events
 
 
 def vmin_at_ages(
@@ -56,7 +101,7 @@ def vmin_at_ages(
     engine: Engine,
     fault_free: FaultFreeReplays,
     batch: SliceBatch,
-    ages_years: Sequence[float],
+    asked: Asked,
     lowest_volts: float,
     lowers_vdd: bool,
 ) -> VminOutcomes:
@@ -69,13 +114,13 @@ def vmin_at_ages(
     batch : SliceBatch
         The instances, without faults; their tail has all cells that are faulty at the lowest Vdd by
         the last age.
-    ages_years : sequence of float
-        Ages within the horizon, rising.
+    asked : Asked
+        The ages, and the voltages at which events are asked for.
     lowest_volts : float
         Lowest Vdd that is tried.
     lowers_vdd : bool
         Whether each slice is used at a low Vdd of its own, the lowest at which it works until the
-        last age; otherwise at the lowest of the environment.
+        age of the target; otherwise at the lowest of the environment.
 
     Raises
     ------
@@ -87,25 +132,28 @@ def vmin_at_ages(
     with engine.working():
         outcomes = _Aging(*given)
         if not (lowers_vdd and (fault_free.redirects or fault_free.packs)):
-            return outcomes.of_ages(ages_years, used_at, which)
+            return outcomes.of_ages(asked, used_at, which, is_last=True)
         growth = FIRST_GROWTH * (points.lowest_vdd_volts - conditions.floor_volts)
         expected = outcomes.when_new() + growth
-        used_at = outcomes.of_ages(ages_years[-1:], expected, which).vmin_volts[:, 0] + STEP_VOLTS
-        result = VminOutcomes(np.empty((len(batch), len(ages_years))), np.empty(len(batch)))
+        guessed = outcomes.of_ages(asked.target_alone, expected, which)
+        used_at = guessed.vmin_volts[:, 0] + STEP_VOLTS
+        result = VminOutcomes.none(len(batch), asked, len(batch.workload[0]))
         dead_at = np.full(len(batch), lowest_volts)
-        for _ in range(MOST_PASSES):
-            passed = _Aging(*given).of_ages(ages_years, used_at[which], which)
-            result.vmin_volts[which] = passed.vmin_volts
-            result.delay_seconds[which] = passed.delay_seconds
-            lacks = passed.vmin_volts[:, -1] - used_at[which]
+        for step in range(MOST_PASSES):
+            is_last = step == MOST_PASSES - 1
+            passed = _Aging(*given).of_ages(asked, used_at[which], which, is_last)
+            result.keep(which, passed)
+            lacks = passed.vmin_volts[:, asked.target] - used_at[which]
             dead = (lacks > 0) & np.isfinite(lacks)
             which, lacks = which[dead], lacks[dead]
             if not len(which):
                 break
             dead_at[which] = used_at[which]
             used_at[which] += np.maximum(2 * lacks, STEP_VOLTS)
-        last = result.vmin_volts[:, -1]
-        np.maximum(last, dead_at, out=last)
+        at_target = result.vmin_volts[:, asked.target]
+        np.maximum(at_target, dead_at, out=at_target)
+        later = result.vmin_volts[:, asked.target :]
+        np.maximum.accumulate(later, axis=1, out=later)
         return result
 
 
@@ -167,13 +215,33 @@ class _Aging(BatchOfLives):
         return lowest
 
     def of_ages(
-        self, ages_years: Sequence[float], used_at: NDArray[np.float64], which: NDArray[np.int64]
+        self,
+        asked: Asked,
+        used_at: NDArray[np.float64],
+        which: NDArray[np.int64],
+        is_last: bool = False,
     ) -> VminOutcomes:
-        """Vmin at ages of m slices that are used at a low Vdd of each: float64[m], int64[m]."""
-        ages = SECONDS_PER_YEAR * np.asarray(ages_years)
+        """What is asked of m slices that are used at a low Vdd of each: float64[m], int64[m].
+
+        Events are those of slices that work at that Vdd until the age of the target, or of all of
+        them where this is the last time that they are asked.
+        """
+        ages = SECONDS_PER_YEAR * np.asarray(asked.ages_years)
         lowest, weak = self.lowest_volts[which], self._weak(which)
-        vmin = np.repeat(lowest[:, None], len(ages), axis=1)
-        delay_seconds = np.full(len(which), np.inf)
+        result = VminOutcomes.none(len(which), asked, len(self.batch.workload[0]))
+        vmin, delay_seconds = result.vmin_volts, result.delay_seconds
+        vmin[:] = lowest[:, None]
+
+        def look(number: int, turns: Turns) -> None:
+            weak = self._weak(which)
+            vmin[:, number] = self._lowest(weak, which, turns, lowest)
+            if number == asked.target:
+                until = vmin[:, : number + 1].max(axis=1)
+                done = is_last | (until <= used_at)
+                for place, volts in enumerate(asked.vdd_volts):
+                    works = np.flatnonzero(done & (until <= volts))
+                    result.events[works, place] = self._events(weak, which, turns, works, volts)
+
         workload, edges = self.batch.workload, self.conditions.epoch_edges_years
         horizon = SECONDS_PER_YEAR * edges[-1]
         never_late = self.delay_end.is_far(self.degradation, which, horizon)
@@ -182,7 +250,7 @@ class _Aging(BatchOfLives):
             if self.learnt:
                 self.learnt.begin(which, turns, maps)
             if epoch == 0 and ages[0] == 0:
-                vmin[:, 0] = self._lowest(weak, which, turns, lowest)
+                look(0, turns)
             if start >= ages[-1]:
                 break
             self.degradation.add(which, turns, maps, float(start), float(end))
@@ -191,16 +259,17 @@ class _Aging(BatchOfLives):
                 delay_seconds[late] = self.delay_end.reaching(self.degradation, which[late])
             places, cells = self.degradation.failing(which, self._failing_at_lowest)
             before = self.largest_vmin
-            for number in np.flatnonzero((start < ages) & (ages <= end)):
+            for number in np.flatnonzero((start < ages) & (ages <= end)).tolist():
                 self.largest_vmin = self._grown(before, places, cells, ages[number])
-                vmin[:, number] = self._lowest(self._weak(which), which, turns, lowest)
+                look(number, turns)
             self.largest_vmin = self._grown(before, places, cells, end)
             weak = self._weak(which)
             if self._changes_after(epoch):  # those that were dead by then stay dead
                 lowest = self._lowest(weak, which, turns, lowest)
             if self.learnt:
                 self.learnt.advance(which, turns, maps)
-        return VminOutcomes(np.maximum.accumulate(vmin, axis=1), delay_seconds)
+        np.maximum.accumulate(vmin, axis=1, out=vmin)
+        return result
 
     @property
     def _failing_at_lowest(self) -> CellFailure:
@@ -274,5 +343,22 @@ class _Aging(BatchOfLives):
         vdd_volts: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
         """Whether slices run all their turns at a Vdd of each: float64[m] to bool[m]."""
-        replays = self.feasibility.replay(which, turns, weak.maps(vdd_volts))
-        return replays.feasible
+        return self._replay(which, turns, weak.maps(vdd_volts)).feasible
+
+    def _events(
+        self,
+        weak: _WeakCells,
+        which: NDArray[np.int64],
+        turns: Turns,
+        works: NDArray[np.int64],
+        vdd_volts: float,
+    ) -> NDArray[np.float64]:
+        """Events of some of the slices, by place, at a Vdd: float64[len(works), turns, EVENTS]."""
+        maps = weak.maps(np.full(len(which), vdd_volts))[works]
+        replays = self._replay(which[works], turns.of(works), maps)
+        return np.where(replays.feasible[:, None, None], replays.events, np.nan)
+
+    def _replay(
+        self, which: NDArray[np.int64], turns: Turns, maps: NDArray[np.uint8]
+    ) -> FaultMapReplays:
+        return self.feasibility.replay(which, turns, maps)

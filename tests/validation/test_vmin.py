@@ -73,6 +73,51 @@ def test_vmin_rises_with_age_and_gating_slows_it():
     assert (gated[:, -1] < baseline[:, -1]).mean() > 0.9
 
 
+def test_the_age_of_the_target_is_that_until_which_slices_are_used():
+    """Whatever ages follow; it is looked at though it is none of those that are named."""
+    asked, alone = (
+        vmin_of(techniques=["rrcd"], vmin=given)[0]
+        for given in ({"ages_years": [0, 1, 10], "years": 3}, {"ages_years": [0, 1, 3]})
+    )
+    assert asked.shape == (DIES, 4)
+    assert np.array_equal(asked[:, :3], alone)
+    assert (asked[:, 3] >= asked[:, 2]).all()
+
+
+@pytest.mark.parametrize(
+    ("technique", "mean", "largest"),
+    [
+        ("baseline", 1e-12, 1e-12),
+        ("rc+rar", 1e-12, 1e-12),
+        ("disable", 0.005, 0.03),
+        ("rrcd", 0.001, 0.005),
+        ("rrcd+rc+rar", 0.001, 0.005),
+    ],
+)
+def test_a_slice_saves_at_a_vdd_what_it_saves_in_a_sweep(technique, mean, largest):
+    """But that sweeps average over life, on faults of slices that are used at that Vdd."""
+    study = VminStudy(
+        VminSpec.from_mapping({"instances": DIES, "workload": WORKLOAD, "techniques": [technique]}),
+        ENGINE,
+    )
+    arrays, vdds = study.compute(0, DIES), np.array(study.header.coordinates[3].values)
+    saved, old = arrays["energy_saving_nominal"][0], arrays["vmin_volts"][0, :, -1]
+    assert np.array_equal(np.isfinite(saved), old[:, None] <= vdds)
+    assert (vdds[0], vdds[-1]) == (0.39, 0.58)
+    first = int(np.searchsorted(vdds, np.quantile(old, 0.95)))
+    some = [float(volts) for volts in vdds[first : first + 2]]
+    fields = {"techniques": [technique], "environments": ["dvfs"], "vdd_volts": some}
+    spec = SweepSpec.from_mapping({"instances": DIES, "workload": WORKLOAD} | fields)
+    arrays = Sweep(spec, ENGINE).compute(0, DIES)
+    for place, lives in enumerate(arrays["life_years"], start=first):
+        works = np.isfinite(saved[:, place]) & (lives >= 10)
+        assert works.sum() > DIES / 2
+        of_sweep = arrays["energy_saving_nominal"][place - first][works]
+        off = saved[works, place] - of_sweep
+        assert abs(off.mean()) < mean
+        assert np.abs(off).max() < largest
+
+
 def test_no_vdd_is_low_enough_once_the_delay_is_too_large():
     vmin = vmin_of(techniques=["baseline"], life={"delay_guardband": 0.02})[0]
     assert np.isfinite(vmin[:, 0]).all()
@@ -92,6 +137,7 @@ def test_the_lowest_vdd_that_is_tried_bounds_vmin():
     [
         ({"vmin": {"ages_years": [3, 1]}}, "ages_years = [3.0, 1.0] must rise"),
         ({"vmin": {"ages_years": [0, 11]}}, "must lie within life.horizon_years = 10"),
+        ({"vmin": {"years": 11}}, "vmin.years = 11.0 must lie within life.horizon_years = 10"),
         ({"vmin": {"ages_years": [-1]}}, "vmin.ages_years.0 = -1"),
         ({"vmin": {"share": 1.0}}, "vmin.share = 1.0"),
         ({"vmin": {"lowest_volts": 0.2}}, "every entry of a slice would be faulty"),
@@ -119,4 +165,10 @@ def test_the_command_writes_a_table_and_a_file(tmp_path):
         for row, of_case in zip(rows, vmin.values, strict=True):
             ranked = np.sort(of_case[:, 1])
             assert row["ages"][1]["median"]["value"] in ranked[3:5]
+        saved = results["energy_saving_nominal"]
+        assert saved.dims == ("case", "instance", "vdd")
+        for row, of_case, of_slices in zip(rows, vmin.values, saved.values, strict=True):
+            worst = float(of_case[:, 1].max())  # 99.9 % of eight slices are all of them
+            above = of_slices[:, np.searchsorted(results["vdd"].values, worst)]
+            assert row["energy_saved"]["value"] == pytest.approx(above.mean(), abs=0.03)
     assert "after 10 years" in run_mcage("show", out)

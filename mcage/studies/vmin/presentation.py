@@ -21,6 +21,7 @@ from mcage.report.presentation import (
 from mcage.results.header import Header
 from mcage.stats import estimates
 from mcage.stats.survival import life_quantile
+from mcage.studies.vmin.study import VminSpec, VminTarget
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -68,6 +69,12 @@ class VminSummary:
         Lowest Vdd that was tried; drift and gain are those of slices that need more.
     target : float
         Share of the slices that are to work.
+    target_years : float
+        Age until which they are to work, one of the ages.
+    energy_saved : Estimate
+        Energy saved over a conventional slice at the technology's nominal Vdd, at the Vdd at which
+        that share works: mean of all slices, of which those that do not work save nothing; NaN
+        where that Vdd is none of those of which the energy is known.
     ages : tuple of VminAtAge
         Each age.
     """
@@ -77,12 +84,48 @@ class VminSummary:
     instances: int
     lowest_volts: float
     target: float
+    target_years: float
+    energy_saved: estimates.Estimate
     ages: tuple[VminAtAge, ...]
+
+    @property
+    def at_target(self) -> VminAtAge:
+        """Vmin at the age of the target."""
+        return next(at for at in self.ages if at.age_years == self.target_years)
 
 
 def quantile(vmin_volts: estimates.Floats, share: float) -> estimates.Estimate:
     """Vdd at which a share of the slices works, by order statistics; Vmin NaN where none does."""
     return life_quantile(vmin_volts, np.isfinite(vmin_volts), share)
+
+
+def saved_at(
+    vdd_volts: float, vmin_volts: estimates.Floats, vdds: estimates.Floats, saved: estimates.Floats
+) -> estimates.Estimate:
+    """Mean saving of all slices at a Vdd, those that do not work there saving nothing.
+
+    Parameters
+    ----------
+    vdd_volts : float
+        The Vdd; between two of those below, the saving of each slice is interpolated.
+    vmin_volts : float[n]
+        Vmin of the slices.
+    vdds : float[m]
+        Voltages, rising, at which savings are known.
+    saved : float[n, m]
+        Fractions; NaN where a slice does not work.
+    """
+    above = int(np.searchsorted(vdds, vdd_volts))
+    if not np.isfinite(vdd_volts) or above == len(vdds) or vdd_volts < vdds[0]:
+        return estimates.Estimate(math.nan, math.nan, math.nan)
+    below, works = max(above - 1, 0), vmin_volts <= vdd_volts
+    part = (vdd_volts - vdds[below]) / (vdds[above] - vdds[below]) if above else 0.0
+    there = saved[:, above]
+    nearer = np.where(np.isnan(saved[:, below]), there, saved[:, below])
+    of_each = np.where(works, nearer + part * (there - nearer), 0.0)
+    # A slice that works, and of which nothing is known, makes the mean unknown.
+    known = np.full(len(of_each), np.nan) if np.isnan(of_each).any() else of_each
+    return estimates.mean(known)
 
 
 class VminPresentation(Presentation):
@@ -100,22 +143,28 @@ class VminPresentation(Presentation):
         results : xarray.Dataset
             As `mcage.results.reader.open_results` returns it.
         """
-        target = float(tomllib.loads(str(results.attrs["spec"]))["vmin"]["share"])
+        asked = _asked(results)
+        vdds, saved = results["vdd"].values, results["energy_saving_nominal"].values
         vmin, ages = results["vmin_volts"].values, results["age"].values.tolist()
         techniques, lowest = results["technique"].values, results["lowest_volts"].values
+        at_target = vmin[..., ages.index(asked.target_years)]
         return [
             VminSummary(
                 case=str(case),
                 technique=str(techniques[row]),
                 instances=vmin.shape[1],
                 lowest_volts=float(lowest[row]),
-                target=target,
+                target=asked.share,
+                target_years=asked.target_years,
+                energy_saved=saved_at(
+                    quantile(at_target[row], asked.share).value, at_target[row], vdds, saved[row]
+                ),
                 ages=tuple(
                     VminAtAge(
                         age_years=age,
                         median=quantile(vmin[row, :, column], SHARES[0]),
                         most=quantile(vmin[row, :, column], SHARES[1]),
-                        of_target=quantile(vmin[row, :, column], target),
+                        of_target=quantile(vmin[row, :, column], asked.share),
                         drift_mv=_lower(vmin[row, :, 0], vmin[row, :, column], lowest[row]),
                         gain_mv=_lower(vmin[row, :, column], vmin[0, :, column], lowest[row]),
                     )
@@ -128,21 +177,21 @@ class VminPresentation(Presentation):
     def table_of(
         self, summaries: Sequence[VminSummary], files: Sequence[Path] = ()
     ) -> tables.ResultTable:
-        """Table of cases, when new and at the last age, of several files where there are paths."""
+        """Table of cases, new and at the target's age, of several files where there are paths."""
         first, lowest = summaries[0], [row.lowest_volts for row in summaries]
-        new, old = first.ages[0].age_years, first.ages[-1].age_years
+        new, old = first.ages[0].age_years, first.target_years
 
         def column(place: int, key: str, heading: str) -> tables.Column:
             return tables.estimates(
                 f"{key}_{('new', 'old')[place]}",
                 heading,
-                [getattr(row.ages[-place], key) for row in summaries],
+                [getattr((row.ages[0], row.at_target)[place], key) for row in summaries],
                 lambda of: _volts(of, min(lowest)),
                 primary=True,
             )
 
         def of_slices(key: str, heading: str) -> tables.Column:
-            of = [getattr(row.ages[-1], key) for row in summaries]
+            of = [getattr(row.at_target, key) for row in summaries]
             return tables.estimates(key, heading, of, estimates.plus_minus, primary=True)
 
         target = f"{100 * first.target:.6g} %"
@@ -159,8 +208,8 @@ class VminPresentation(Presentation):
             caption=f"{estimates.CONFIDENCE:.0%} intervals, of Vdd by order statistics; drift: "
             f"mean growth since {_age(new)}; gain: how far Vmin lies below that of the same slice "
             f"in the first case, {_age(old)}; both of slices that need more than the lowest Vdd "
-            f"tried, "
-            f"{tables.span(lowest)} V",
+            f"tried, {tables.span(lowest)} V; energy: saved over a conventional slice at the "
+            f"technology's nominal Vdd, at the Vdd at which {target} work, mean of all slices",
             columns=(
                 *tables.file_column(files),
                 tables.names("case", "case", [row.case for row in summaries]),
@@ -168,13 +217,20 @@ class VminPresentation(Presentation):
                 *columns,
                 of_slices("drift_mv", "drift\n[mV]"),
                 of_slices("gain_mv", "gain\n[mV]"),
+                tables.estimates(
+                    "energy_saved",
+                    "energy\n[%]",
+                    [_percent(row.energy_saved) for row in summaries],
+                    estimates.plus_minus,
+                    primary=True,
+                ),
             ),
         )
 
     def figures(
         self, header: Header, results: xr.Dataset, sheet: "Sheet"
     ) -> "Iterator[ReportFigure | AbsentFigure]":
-        """Vmin against age, and its distribution when new and at the last age."""
+        """Vmin against age, its distribution, and energy saved against Vdd."""
         from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 
         vmin, ages = results["vmin_volts"].values, results["age"].values.astype(float)
@@ -182,6 +238,8 @@ class VminPresentation(Presentation):
         if len(set(names)) < len(names):
             names = results["case"].values.tolist()
         cases = results["case"].values.tolist()
+        asked = _asked(results)
+        target = ages.tolist().index(asked.target_years)
 
         def against_age(share: float) -> CurvePanel:
             quantiles = [
@@ -224,21 +282,48 @@ class VminPresentation(Presentation):
             "Vdd [V]",
             "slices with a higher Vmin [%]",
             y_limits=(0, 100),
-        ).pages([distribution(column) for column in dict.fromkeys((0, len(ages) - 1))], sheet)
+        ).pages([distribution(column) for column in dict.fromkeys((0, target))], sheet)
+
+        vdds, until = results["vdd"].values, f"until {asked.target_years:g} years"
+        works = vmin[..., target, None] <= vdds
+        saved = np.where(works, results["energy_saving_nominal"].values, 0.0)
+
+        def against_vdd(title: str, of: estimates.Floats) -> CurvePanel:
+            bounds = [
+                np.array([list(vars(_percent(estimates.mean(at))).values()) for at in of_case.T]).T
+                for of_case in of
+            ]
+            curves = tuple(
+                Curve(name, vdds, of_case[0], of_case[1], of_case[2], case)
+                for name, of_case, case in zip(names, bounds, cases, strict=True)
+            )
+            return CurvePanel(title, curves)
+
+        panels = [against_vdd("energy saved", saved), against_vdd(f"work {until}", works * 1.0)]
+        yield from CurveFigure(
+            "vmin-energy",
+            f"What a Vdd buys, {estimates.CONFIDENCE:.0%} bands",
+            f"Energy saved {_age(asked.target_years)} over a conventional slice at the "
+            "technology's nominal Vdd, mean of all slices, of which those that do not work save "
+            f"nothing; and the share of the slices that work {until}.",
+            "Vdd [V]",
+            "energy, slices [%]",
+            kind="line",
+        ).pages(panels, sheet)
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """Summary of a results file in sentences."""
         summaries = self.summarize(results)
-        old = summaries[0].ages[-1].age_years
+        ages, old = summaries[0].ages, summaries[0].target_years
         return Words(
             f"The lowest Vdd at which each of {header.holds:,} slices runs its kernels, when new "
-            f"and at ages up to {old:g} years; seed {header.seed}.",
+            f"and at ages up to {ages[-1].age_years:g} years; seed {header.seed}.",
             tuple(
                 (
                     row.case,
                     f"half of the slices work {_age(old)} at "
-                    f"{_volts(row.ages[-1].median, row.lowest_volts)} V, {100 * row.target:.6g} % "
-                    f"at {_volts(row.ages[-1].of_target, row.lowest_volts)} V.",
+                    f"{_volts(row.at_target.median, row.lowest_volts)} V, {100 * row.target:.6g} % "
+                    f"at {_volts(row.at_target.of_target, row.lowest_volts)} V.",
                 )
                 for row in summaries
             ),
@@ -249,12 +334,27 @@ class VminPresentation(Presentation):
         return [
             (
                 "Use",
-                "Each slice is used at the lowest Vdd at which it works until the last age: which "
-                "of its entries are in use, and so age, follows from its faults there.",
+                "Each slice is used at the lowest Vdd at which it works until the target's age: "
+                "which of its entries are in use, and so age, follows from its faults there.",
+            ),
+            (
+                "Energy",
+                "That of the kernels of the age of the target, on the faults that the slice then "
+                "has at each Vdd, with the low Vdd of the environment there.",
             ),
             ("Left out", f"{LEFT_OUT}."),
             INTERVALS,
         ]
+
+
+def _asked(results: xr.Dataset) -> VminTarget:
+    """What was asked, as the spec in a results file says."""
+    spec = VminSpec.from_mapping(tomllib.loads(str(results.attrs["spec"])))
+    return spec.vmin
+
+
+def _percent(of: estimates.Estimate) -> estimates.Estimate:
+    return estimates.Estimate(*(100 * bound for bound in vars(of).values()))
 
 
 def _lower(

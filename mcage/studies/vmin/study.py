@@ -1,7 +1,8 @@
 """What a study of Vmin computes: its spec, its variables, and the arrays of any instances."""
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, pairwise
@@ -17,15 +18,17 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
+from mcage.engines.stress import Turns
 from mcage.errors import UserError
-from mcage.lifetime.lowest_vdd import vmin_at_ages
+from mcage.lifetime.lowest_vdd import Asked, vmin_at_ages
+from mcage.lifetime.outcomes import LifeMoments, Meter
 from mcage.lifetime.simulator import SliceBatch
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.spec.keys import Option
-from mcage.spec.sections import Name, Section
+from mcage.spec.sections import Name, Section, costs_of
 from mcage.sweep.batch import batch_by_work, batches
 from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.sweep.study import Halving, plug_ins
@@ -35,6 +38,10 @@ from mcage.version import running_code
 
 BELOW_SCENARIO_VOLTS = 0.045
 """How far below the Vdd of its scenario a Vdd is tried by default, if any entry works there."""
+
+ABOVE_SCENARIO_VOLTS, VDD_STEP_MV = 0.16, 10
+"""How far above the Vdd of its scenario the energy of a slice is asked for, and from the lowest
+that is tried in which steps: 99.9 % of the conventional slices work there after ten years."""
 
 
 class VminTarget(Section):
@@ -48,8 +55,13 @@ class VminTarget(Section):
         Option("--age YEARS"),
     ] = (0.0, 1.0, 3.0, 5.0, 10.0)
     """Ages in years, rising, at which Vmin is looked for; 0: new."""
+    years: Annotated[
+        Annotated[float, Field(ge=0, le=100)] | None,
+        Option("--years YEARS", default="the last age"),
+    ] = None
+    """Age in years until which slices are to work; Vmin is looked for at that age, too."""
     share: Annotated[float, Field(gt=0, lt=1), Option("--share FRACTION")] = 0.999
-    """Share of the slices that are to work at the last age."""
+    """Share of the slices that are to work until then."""
     lowest_volts: Annotated[
         Annotated[float, Field(gt=0, le=2)] | None,
         Option("--lowest VOLTS", default="45 mV below that of the scenario"),
@@ -61,6 +73,16 @@ class VminTarget(Section):
         if any(later <= earlier for earlier, later in pairwise(self.ages_years)):
             raise ValueError(f"ages_years = {list(self.ages_years)!r} must rise")
         return self
+
+    @property
+    def target_years(self) -> float:
+        """Age until which slices are to work."""
+        return self.ages_years[-1] if self.years is None else self.years
+
+    @property
+    def ages(self) -> tuple[float, ...]:
+        """All ages, that of the target among them."""
+        return tuple(sorted({*self.ages_years, self.target_years}))
 
 
 class VminSpec(SweepSpec):
@@ -88,12 +110,14 @@ class VminSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _within_the_horizon(self) -> Self:
-        last, horizon = self.vmin.ages_years[-1], self.life.horizon_years
-        if last > horizon:
-            raise ValueError(
-                f"vmin.ages_years = {list(self.vmin.ages_years)!r} must lie within "
-                f"life.horizon_years = {horizon:g}"
-            )
+        given, horizon = self.vmin, self.life.horizon_years
+        for name, last in (("ages_years", given.ages_years[-1]), ("years", given.target_years)):
+            if last > horizon:
+                value = getattr(given, name)
+                raise ValueError(
+                    f"vmin.{name} = {list(value) if isinstance(value, tuple) else value!r} must "
+                    f"lie within life.horizon_years = {horizon:g}"
+                )
         return self
 
 
@@ -115,8 +139,20 @@ VARIABLES = (
         "age at which the delay has used up its guardband",
         "The last age where it has not by then.",
     ),
+    Variable(
+        "energy_saving_nominal",
+        ("case", "instance", "vdd"),
+        "float64",
+        "1",
+        "energy saved over a conventional slice at the technology's nominal Vdd",
+        "With the low Vdd of the environment at this Vdd, on the slice's faults there at the age "
+        "of the target.",
+        missing="where the slice does not work until that age, or the energy is unknown",
+    ),
 )
 """What is computed, in the order of the files."""
+
+NAMES = tuple(variable.name for variable in VARIABLES)
 
 CASE = Variable("case", ("case",), "text", "1", "technique, environment and scenario")
 TECHNIQUE = Variable("technique", ("case",), "text", "1", "technique")
@@ -124,6 +160,7 @@ SCENARIO = Variable("scenario", ("case",), "text", "1", "scenario")
 ENVIRONMENT = Variable("environment", ("case",), "text", "1", "environment")
 LOWEST = Variable("lowest_volts", ("case",), "float64", "V", "lowest Vdd that is tried")
 AGE = Variable("age", ("age",), "float64", "year", "age")
+VDD = Variable("vdd", ("vdd",), "float64", "V", "Vdd of which the energy is asked")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +170,12 @@ class VminHeader(DeclaredHeader):
     command: ClassVar[str] = "mcage vmin --engine {engine}"
     spec: ClassVar[type] = VminSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be said wherever the results are shown."""
+        said = costs_of(self.spec_toml).user_defined
+        return (f"energy rests on {said}",) if said else ()
 
 
 class VminStudy:
@@ -193,6 +236,26 @@ class VminStudy:
         return self._lowest_volts(case) - growth
 
     @cached_property
+    def _vdd_volts(self) -> tuple[float, ...]:
+        """Voltages at which the energy of slices is asked for, the same in all cases."""
+        lowest = min(self._lowest_volts(case) for case in self.plan.cases)
+        highest = max(case.case.scenario_vdd_volts for case in self.plan.cases)
+        first = math.ceil(round(1e3 * lowest / VDD_STEP_MV, 6))
+        last = round(1e3 * (highest + ABOVE_SCENARIO_VOLTS) / VDD_STEP_MV)
+        return tuple(VDD_STEP_MV * step / 1e3 for step in range(first, max(first, last) + 1))
+
+    @cached_property
+    def _meters(self) -> tuple[tuple[Meter, ...], ...]:
+        """By case and Vdd: what tells the energy of slices whose low Vdd that is."""
+        return tuple(
+            tuple(
+                replace(meter, environment=meter.environment.with_lowest_at(volts))
+                for volts in self._vdd_volts
+            )
+            for meter in self.plan.meters
+        )
+
+    @cached_property
     def header(self) -> VminHeader:
         """What files say about the study."""
         spec, plan = self.spec, self.plan
@@ -203,7 +266,8 @@ class VminStudy:
             computes=VARIABLES,
             labels=(
                 Coordinate(CASE, labels),
-                Coordinate(AGE, spec.vmin.ages_years),
+                Coordinate(AGE, spec.vmin.ages),
+                Coordinate(VDD, self._vdd_volts),
                 Coordinate(TECHNIQUE, [name.technique for name in names]),
                 Coordinate(ENVIRONMENT, [name.environment for name in names]),
                 Coordinate(SCENARIO, [name.scenario for name in names]),
@@ -247,11 +311,14 @@ class VminStudy:
         }
 
     def _batch(self, instances: NDArray[np.int64]) -> Mapping[str, NDArray[np.generic]]:
-        plan, spec, ages = self.plan, self.spec, self.spec.vmin.ages_years
+        plan, spec = self.plan, self.spec
+        ages = spec.vmin.ages
+        target = ages.index(spec.vmin.target_years)
         workload = workloads_of(spec, instances).epochs
         constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
-        vmin, delay_years = [], []
-        for case, meter in zip(plan.cases, plan.meters, strict=True):
+        asked = Asked(ages, target, self._vdd_volts)
+        vmin, delay_years, saved = [], [], []
+        for case, meters in zip(plan.cases, self._meters, strict=True):
             conditions, shares = case.conditions, case.conditions.distributions.time_fractions
             fractions = None if shares is None else shares.draw(spec.seed, instances)
             tail = case.sample(spec.seed, instances, constants.row, self._floor_volts(case))
@@ -264,9 +331,9 @@ class VminStudy:
             outcomes = vmin_at_ages(
                 conditions,
                 plan.engine,
-                meter.fault_free,
+                meters[0].fault_free,
                 batch,
-                ages,
+                asked,
                 self._lowest_volts(case),
                 spec.uses_scenario_vdd(case.case.environment),
             )
@@ -274,7 +341,56 @@ class VminStudy:
             works = np.isfinite(outcomes.vmin_volts) & (years[:, None] > np.asarray(ages))
             vmin.append(np.where(works, outcomes.vmin_volts, np.nan))
             delay_years.append(np.minimum(years, ages[-1]))
-        return {"vmin_volts": np.stack(vmin), "delay_life_years": np.stack(delay_years)}
+            turns = workload[epoch_of(ages[target], conditions.epoch_edges_years)]
+            of_vdds = zip(meters, self._vdd_volts, outcomes.events.swapaxes(0, 1), strict=True)
+            saving = [
+                saving_of(meter, turns, events, vmin[-1][:, target] <= volts, fractions)
+                for meter, volts, events in of_vdds
+            ]
+            saved.append(np.stack(saving, axis=1))
+        return dict(zip(NAMES, map(np.stack, (vmin, delay_years, saved)), strict=True))
+
+
+def epoch_of(age_years: float, edges_years: Sequence[float]) -> int:
+    """Epoch that an age ends or lies in; the first for age 0."""
+    return max(int(np.searchsorted(edges_years, age_years)) - 1, 0)
+
+
+def saving_of(
+    meter: Meter,
+    turns: Turns,
+    events: NDArray[np.float64],
+    works: NDArray[np.bool_],
+    time_fractions: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Energy that slices save over conventional ones at the nominal Vdd, at one moment.
+
+    Parameters
+    ----------
+    meter : Meter
+        Of their case and Vdd.
+    turns : Turns
+        What each of n slices runs.
+    events : float64[n, turns, EVENTS]
+        Events per cycle of each kernel.
+    works : bool[n]
+        Whether each slice works.
+    time_fractions : float64[points, n], optional
+        As of `Meter.read`.
+
+    Returns
+    -------
+    float64[n]
+        Fractions; NaN where the slice does not work.
+    """
+    works = works & np.isfinite(events).all(axis=(1, 2))
+    moments = LifeMoments(
+        seconds=works[:, None, None].astype(np.float64),
+        events=np.where(works[:, None, None], events, 0.0)[:, None, None],
+        kernel=turns.kernel[:, None],
+        weight=turns.weight[:, None],
+    )
+    return meter.read(moments, time_fractions).energy_saving_nominal
 
 
 def study_of_spec(spec: VminSpec, engine: str) -> Study:
