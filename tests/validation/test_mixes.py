@@ -40,7 +40,7 @@ def interleaved(epochs=4, vdd_volts=0.43, **workload):
         techniques=["baseline", "gr-guard", *REDIRECTING],
         environments=["dvfs"],
         vdd_volts=[vdd_volts],
-        life={"epochs": epochs},
+        life={"epochs": epochs, "slowdown_limit": "none"},
         workload=given | workload,
     )
 

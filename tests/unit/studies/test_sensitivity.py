@@ -80,7 +80,7 @@ def test_what_cannot_matter_is_left_out():
     # Slices that are never idle, that are alike.
     assert everything == set(shipped()) - {"idle", "vt0_of_slices"}
     faults = {"mu", "sigma_die", "sigma_systematic", "sigma_random", "phi", "arrays"}
-    without_faults = faults | {"vmin_coefficient", "lds_rows", "pbti", "vmin_model"}
+    without_faults = faults | {"vmin_coefficient", "lds_rows", "overflow", "pbti", "vmin_model"}
     assert names(spec("turbo")) == everything - without_faults
     assert names(spec(faults={"mode": "table"})) >= everything - without_faults - {"model"}
     assert not names(spec(faults={"mode": "table"})) & faults
