@@ -311,9 +311,8 @@ class Living:
         rules, fault_map, total = self.rules, self.fault_map(faulty), np.zeros(8)
         for kernel, share in kernels:
             of_pass = kernel.on(fault_map)
-            if of_pass is None:  # not one window is left: the slice is at its end
-                of_pass = kernel.last
-            kernel.last = of_pass
+            if of_pass is None:  # the slice is at its end
+                of_pass = kernel.with_a_last_window(fault_map)
             self.peak = max(self.peak, of_pass.peak)
             slower, in_all = self.slower(kernel, of_pass)
             node = rules.technology

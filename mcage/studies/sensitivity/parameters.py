@@ -275,6 +275,8 @@ def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
 
 
 def _number_or_word(text: str) -> Value:
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             return kind(text)

@@ -201,6 +201,7 @@ def test_own_choices():
     assert parameter == Choice(
         "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="user-defined"
     )
+    assert user_range("spread=true,false", shipped()).of(spec()).settings == (True,)
     assert user_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
     assert user_range("temperature=340,353.15", shipped()).of(spec()).settings == (340,)
 
