@@ -22,7 +22,8 @@ def engine():
 def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **fields):
     """One case of two kernels, cut short; without a voltage where the environment has its own.
 
-    Windows are released as recorded: one of the kernels then all but fills the slice.
+    Windows are released as recorded: one of the kernels then all but fills the slice. A register
+    without room in the LDS ends a life, and no slowdown does, unless the fields say so.
     """
     given = {
         "seed": 7,
@@ -38,8 +39,11 @@ def spec_of(technique="baseline", scenario_name="common", vdd_volts=0.5, **field
             "generations": 2,
             "release": "work-group",
         },
-        "life": {"epochs": 3},
+        "life": {"epochs": 3, "slowdown_limit": "none"},
+        "registers": {"overflow": "end"},
     }
+    for section in ("life", "registers"):
+        fields[section] = given[section] | fields.get(section, {})
     return SweepSpec.from_mapping(given | fields)
 
 

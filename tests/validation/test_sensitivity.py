@@ -186,7 +186,7 @@ def test_replays_are_taken_over_only_where_they_are_the_same():
     base = Sweep(spec("rrcd", **ONE_KERNEL), ENGINE)
     base.prepare()
     workload = ONE_KERNEL["workload"]
-    aged = {"life": {"epochs": 5, "activity": 0.5}, "registers": {"lds_rows": 3}}
+    aged = {"life": {"epochs": 5, "activity": 0.5}}
     same = Sweep(spec("rrcd", "dvfs", workload=workload, **aged), ENGINE, like=base)
     assert same.plan.fault_free["rrcd"] is base.plan.fault_free["rrcd"]
     for fields in (
@@ -195,6 +195,7 @@ def test_replays_are_taken_over_only_where_they_are_the_same():
         {"workload": workload | {"release": "work-group"}},
         {"workload": workload, "registers": {"delta_limit": "none"}},
         {"workload": workload, "registers": {"selector_offsets": 4}},
+        {"workload": workload, "registers": {"lds_rows": 3}},
     ):
         other = Sweep(spec("rrcd", **fields), ENGINE, like=base)
         assert other.plan.fault_free["rrcd"] is not base.plan.fault_free["rrcd"]

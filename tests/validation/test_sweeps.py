@@ -170,8 +170,12 @@ def test_each_kernel_comes_as_often_as_the_others():
 
 def test_windows_released_with_their_wavefronts_spill_less():
     """BlackScholes under RRCD: no room as recorded, room where wavefronts give their rows back."""
-    options = {"techniques": ["rrcd"], "environments": ["dvfs"], "life": {"epochs": 1}}
-    options |= {"registers": {"lds_rows": 64}, "faults": {"mode": "table-exact"}}
+    options = {
+        "techniques": ["rrcd"],
+        "environments": ["dvfs"],
+        "life": {"epochs": 1, "slowdown_limit": "none"},
+    }
+    options |= {"registers": {"lds_rows": 64, "overflow": "end"}, "faults": {"mode": "table-exact"}}
 
     def arrays(release):
         kernels = {"kernels": ["BlackScholes"], "periods": 1, "release": release}

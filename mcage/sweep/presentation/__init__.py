@@ -46,11 +46,7 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
         raise UserError("attribute spec: is not the spec of a sweep") from error
     life, aging, faults = spec.life, spec.aging, spec.faults
     kernels = ", ".join(header.kernels)
-    limit = (
-        "Spilling ends no life as long as there is room"
-        if life.spill_limit is None
-        else f"spilling more than {_percent(life.spill_limit)} of the writes of a kernel ends it"
-    )
+    limit = _limits(spec)
     pbti = (
         "PBTI is left out"
         if aging.pbti == 0
@@ -154,6 +150,25 @@ def _schedule(workload: Workload) -> str:
 
 def _mix(mix: str | Mapping[str, float]) -> str:
     return mix if isinstance(mix, str) else ", ".join(f"{k} {v:g}" for k, v in mix.items())
+
+
+def _limits(spec: SweepSpec) -> str:
+    """What ends a life before its cells do."""
+    life = spec.life
+    room = (
+        "Registers for which the LDS has no room live in memory"
+        if spec.registers.overflow == "memory"
+        else "A register for which the LDS has no room ends a life"
+    )
+    slow = (
+        "no slowdown ends a life"
+        if isinstance(life.slowdown_limit, str)
+        else f"a mix that is more than {_percent(life.slowdown_limit)} slower ends a life"
+    )
+    if life.spill_limit is None:
+        return f"{room}; {slow}"
+    spilled = f"spilling more than {_percent(life.spill_limit)} of the writes of a kernel ends it"
+    return f"{room}; {slow}, and {spilled}"
 
 
 def _drawn(value: float | str) -> str:
