@@ -43,7 +43,7 @@ class Turns:
         """Turns of instances that run one kernel each: int64[n]."""
         return cls(kernel[:, None], np.ones((len(kernel), 1)))
 
-    def of(self, which: Integers | Booleans | slice) -> "Turns":
+    def of(self, which: Integers | Booleans) -> "Turns":
         """Turns of selected instances."""
         return Turns(self.kernel[which], self.weight[which])
 

@@ -51,7 +51,7 @@ class NumbaEngine(RememberingEngine):
 
     name = "numba"
     policies = WITH_PROGRAMS
-    batch = 96
+    batch = 64
 
     def __init__(self) -> None:
         super().__init__()

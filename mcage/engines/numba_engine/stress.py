@@ -425,8 +425,8 @@ class NumbaStress(FaultFreeStress):
         self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
     ) -> None:
         self._turns = max(self._turns, len(turns))
-        for begin in range(0, len(instances), OPENED_TOGETHER):
-            part = slice(begin, begin + OPENED_TOGETHER)
+        parts = -(-len(instances) // OPENED_TOGETHER)
+        for part in np.array_split(np.arange(len(instances)), parts):
             self._run_part(instances[part], turns.of(part), fault_maps[part], seconds)
 
     def _run_part(
