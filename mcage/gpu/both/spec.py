@@ -25,6 +25,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "techniques": ["baseline", "rc+rar"],
         "environments": ["turbo"],
         "spread": False,  # slices differ as their SMs do
+        "low_vdd": "printed",  # one Vdd for all techniques of a GPU
     },
 }
 """Keys in which the specs of the levels differ from those of studies of a single level."""
@@ -113,6 +114,11 @@ class BothSpec(StudySpec):
             values = getattr(sweep, key)
             if len(values) > 1:
                 raise ValueError(f"sweep.{key} = {shortened(list(values))}: give at most 1 of them")
+        if sweep.low_vdd != "printed":
+            raise ValueError(
+                f"sweep.low_vdd = {shortened(sweep.low_vdd)}: techniques of a GPU have one Vdd; "
+                "give sweep.vdd_volts, or leave it out"
+            )
         if self.gating.workload.idle != "gated":
             raise ValueError(
                 f"gating.workload.idle = {shortened(self.gating.workload.idle)}: what cells hold "

@@ -23,7 +23,7 @@ from mcage.gpu.both.study import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
-from mcage.report.figures import distributions, energy, shifts
+from mcage.report.figures import distributions, energy, shifts, slowdown
 from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.report.figures.energy import RATES, pareto
 from mcage.report.presentation import figures_of, presentation_of
@@ -178,6 +178,26 @@ def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
     texts = [text.get_text() for text in drawn["dvth-age"].panels[0].axes.texts]
     row = texts.index("a:T")
     assert texts[row + 1 : row + 6] == [str(np.count_nonzero(lived)) for lived in alive]
+
+
+def test_years_until_slices_are_slower():
+    """By hand: one that is slow when new, one that becomes so, one that dies before, one never."""
+    nan = np.nan
+    case = xr.Dataset(
+        {
+            "life_years": ("instance", [10.0, 10.0, 1.0, 10.0, 0.0]),
+            "slowdown_new": ("instance", [0.03, 0.01, 0.0, 0.0, nan]),
+            "epoch_slowdown": (
+                ("epoch", "instance"),
+                [[0.04, 0.03, 0.01, 0.0, nan], [0.05, 0.05, nan, 0.02, nan]],
+            ),
+        },
+        coords={"epoch_end_years": ("epoch", [2.0, 10.0])},
+    )
+    # The fourth root of time goes on evenly: half-way to 2 years after 2 / 16.
+    assert slowdown.years_until_slower(case, 0.02) == pytest.approx([0, 2 / 16, 1, 10, 0])
+    halfway = ((2**0.25 + 10**0.25) / 2) ** 4
+    assert slowdown.years_until_slower(case, 0.04)[:2] == pytest.approx([2.0, halfway])
 
 
 def all_dead_at_three(first, last):
