@@ -413,8 +413,9 @@ def _groups(case: RareCase, lives: proposals.Lives) -> list[NDArray[np.int64]]:
 # The search for a tilt under which slices die that almost never die otherwise.
 #
 # A slice under a technique that moves data dies of many faulty entries. How many is searched for
-# in three steps, always with the kernel under which slices die most easily, since most rare deaths
-# happen under that kernel. First, entries of plain slices are made faulty until half of the slices
+# in three steps, always with mixes that have the kernel which, alone, is stopped most easily, since
+# most rare deaths happen under these. (Fewer faulty entries stop that kernel alone: the others of a
+# mix dilute its slowdown.) First, entries of plain slices are made faulty until half of the slices
 # die. Second, a population of fields climbs to that number of faulty entries, and slices are drawn
 # from it. Third, the number is lowered to what the least faulty tenth, by weight, of the dead
 # slices had, and slices are drawn again. Dead slices are then drawn where they are most likely,
@@ -438,7 +439,7 @@ class Pilot:
     tilt : SliceTilt
         The tilt.
     kernel : int
-        Number of the kernel under which slices die most easily.
+        Number of the kernel with which mixes kill most easily.
     deaths : int
         Number of slices of the last sample that died, of `REFINING_DIES`.
     """
@@ -458,9 +459,8 @@ def find_tilt(case: RareCase) -> Pilot:
     """
     seed = seed_of(case.spec.seed, "rare.pilot")
     fields = proposals.FaultyFields(case.distribution, case.typical_volts)
-    kernel, target = _hardest_kernel(case, fields, seed)
-    if case.age_years > 0:
-        target = _median_faulty_entries(case, fields, seed, kernel, target)
+    kernel = _hardest_kernel(case, fields, seed)
+    target = _median_faulty_entries(case, fields, seed, kernel)
     climbed = climb(fields, target, seed)
     tilt = proposals.SliceTilt(
         fields, proposals.Bumps.like(case.distribution, climbed, np.ones(len(climbed))), target
@@ -493,27 +493,28 @@ def _weighted_quantile(
     return float(values[order][np.searchsorted(ladder, share * ladder[-1])])
 
 
-def _hardest_kernel(case: RareCase, fields: proposals.FaultyFields, seed: int) -> tuple[int, float]:
-    """Kernel that the fewest faulty entries stop at the start of life, and how many do."""
+def _hardest_kernel(case: RareCase, fields: proposals.FaultyFields, seed: int) -> int:
+    """Kernel that, alone, the fewest faulty entries stop at the start of life."""
     start = case.at_start()
     low, high, kernel = 0.0, float(case.fault_free.geometry.entries), 0
     while high - low > 1 + 0.05 * low:
         middle = 0.5 * (low + high)
         tail = _with_faulty(start, fields, seed, middle)
         deaths = [
-            _dead(start, tail, number, seed).sum() for number in range(len(case.fault_free.replays))
+            _dead(start, tail, number, seed, alone=True).sum()
+            for number in range(len(case.fault_free.replays))
         ]
         enough = max(deaths) >= TRIED_SLICES / 2
         low, high = (low, middle) if enough else (middle, high)
         kernel = int(np.argmax(deaths)) if max(deaths) else kernel
-    return kernel, high
+    return kernel
 
 
 def _median_faulty_entries(
-    case: RareCase, fields: proposals.FaultyFields, seed: int, kernel: int, most: float
+    case: RareCase, fields: proposals.FaultyFields, seed: int, kernel: int
 ) -> float:
     """Faulty entries as manufactured with which half of the slices die by the age of the case."""
-    low, high = 0.0, most
+    low, high = 0.0, float(case.fault_free.geometry.entries)
     while high - low > 1 + 0.05 * low:
         middle = 0.5 * (low + high)
         dead = _dead(case, _with_faulty(case, fields, seed, middle), kernel, seed)
@@ -535,12 +536,16 @@ def _with_faulty(
     ).tail
 
 
-def _dead(case: RareCase, tail: TailCells, kernel: int, seed: int) -> NDArray[np.bool_]:
-    """Which slices die if they run the same kernel throughout their lives."""
+def _dead(
+    case: RareCase, tail: TailCells, kernel: int, seed: int, alone: bool = False
+) -> NDArray[np.bool_]:
+    """Which slices die if each of their mixes has the same kernel in it, or they run it alone."""
     instances = np.arange(tail.instances)
-    case = replace(case, lives=case.lives.of_single_kernels)
+    if alone:
+        case = replace(case, lives=case.lives.of_single_kernels)
     lives = case.lives.draw(seed, instances)
-    lives.mix_of_period[:] = kernel
+    having = np.flatnonzero((case.lives.mixes == kernel).any(axis=1))
+    lives.mix_of_period[:] = having[lives.mix_of_period % len(having)]
     cause = case.cause(lives, tail, case.luck(seed, instances))
     dead: NDArray[np.bool_] = cause != EndCause.CENSORED
     return dead
