@@ -36,7 +36,9 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.studies.functions import sensitivity as sensitivity
     from mcage.studies.functions import write_report as write_report
     from mcage.studies.rare_events import RareEstimate as RareEstimate
+    from mcage.studies.rare_events import RareVdd as RareVdd
     from mcage.studies.rare_events import failure_probability as failure_probability
+    from mcage.studies.rare_events import vdd_for_probability as vdd_for_probability
     from mcage.studies.single_replay import replay as replay
     from mcage.sweep.run import run_sweep as run_sweep
     from mcage.techniques import TECHNIQUES as TECHNIQUES
@@ -66,6 +68,7 @@ _HOMES = {
     "Placement": "mcage.techniques",
     "PlacementProgram": "mcage.techniques.programs",
     "RareEstimate": "mcage.studies.rare_events",
+    "RareVdd": "mcage.studies.rare_events",
     "Results": "mcage.analysis",
     "Storage": "mcage.techniques",
     "SweepSpec": "mcage.spec",
@@ -89,6 +92,7 @@ _HOMES = {
     "save_trace": "mcage.traces",
     "sensitivity": "mcage.studies.functions",
     "technique": "mcage.techniques",
+    "vdd_for_probability": "mcage.studies.rare_events",
     "write_report": "mcage.studies.functions",
 }
 

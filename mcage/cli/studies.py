@@ -25,7 +25,7 @@ from mcage.plain_text import visible
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec
     from mcage.stats.estimates import Estimate
-    from mcage.studies.rare_events import RareEstimate
+    from mcage.studies.rare_events import RareEstimate, RareVdd
     from mcage.studies.sensitivity import Question
 
 
@@ -43,6 +43,14 @@ def rare(
             rich_help_panel=CASE,
         ),
     ] = 0.0,
+    probability: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="In place of --vdd: find the Vdd at which slices are dead with this probability.",
+            rich_help_panel=CASE,
+        ),
+    ] = None,
     arguments: Annotated[
         SpecArguments,
         SpecOptions(
@@ -60,23 +68,39 @@ def rare(
     json: Json = False,
     progress: ProgressKind = None,
 ) -> None:
-    """Estimate the probability that a slice is dead by an age, however small, with its interval."""
+    """Estimate the probability that a slice is dead by an age, however small, with its interval.
+
+    With --probability, find the lowest Vdd at which that probability is not exceeded.
+    """
     from mcage.campaign.progress import progress_on_stderr
     from mcage.engines.select import select_engine
-    from mcage.studies.rare_events import failure_probability
+    from mcage.studies.rare_events import failure_probability, vdd_for_probability
 
     spec = arguments.spec()
     selected, _ = select_engine(engine)
-    estimate = failure_probability(
-        spec, age, spec.instances, engine=selected, progress=progress_on_stderr(progress)
-    )
+    shown = progress_on_stderr(progress)
+    if probability is not None:
+        found = vdd_for_probability(
+            spec, probability, age, spec.instances, engine=selected, progress=shown
+        )
+        if json:
+            _print_json(spec, age, _vdd_as_plain(found, probability, age))
+        else:
+            _print_vdd(found, probability, age)
+        return
+    estimate = failure_probability(spec, age, spec.instances, engine=selected, progress=shown)
     if json:
-        _print_json(spec, age, estimate)
+        _print_json(spec, age, _as_plain(estimate, age))
         return
     _print_words(estimate, age)
 
 
-def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
+def _print_json(spec: Any, age_years: float, values: dict[str, Any]) -> None:
+    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
+    typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
+
+
+def _as_plain(estimate: "RareEstimate", age_years: float) -> dict[str, Any]:
     from dataclasses import asdict
     from math import isfinite
 
@@ -89,14 +113,48 @@ def _print_json(spec: Any, age_years: float, estimate: "RareEstimate") -> None:
     }
     values["failed_ppm"] = plain(estimate.failed_ppm)
     values["mean_rate_fit"] = plain(estimate.mean_rate_fit(age_years)) if age_years > 0 else None
-    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
-    typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
+    return values
+
+
+def _vdd_as_plain(found: "RareVdd", probability: float, age_years: float) -> dict[str, Any]:
+    from mcage.stats.estimates import plain
+
+    tried = [{"vdd_volts": volts} | _as_plain(by, age_years) for volts, by in found.tried]
+    return {
+        "probability": probability,
+        "vdd_volts": plain(found.vdd_volts),
+        "score_per_volt": found.score_per_volt,
+        "tried": tried,
+        "warnings": found.warnings,
+    }
+
+
+def _print_vdd(found: "RareVdd", probability: float, age_years: float) -> None:
+    vdd = found.vdd_volts
+    for volts, by in found.tried:
+        typer.echo(
+            f"at {volts:.4f} V dead {_when(age_years)}: {by.probability:.3g} "
+            f"({by.lower:.3g} ... {by.upper:.3g}), from {by.instances} slices"
+        )
+    typer.echo(
+        f"Vdd at which {probability:g} are dead {_when(age_years)}: {vdd.value:.4f} V "
+        f"({found.tried[-1][1].confidence:.0%} interval {vdd.lower:.4f} ... {vdd.upper:.4f})"
+    )
+    _warn(found.warnings)
+
+
+def _when(age_years: float) -> str:
+    return "on arrival" if age_years == 0 else f"by {age_years:g} years"
+
+
+def _warn(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        typer.echo(visible(f"warning: {warning}"), err=True)
 
 
 def _print_words(estimate: "RareEstimate", age_years: float) -> None:
-    when = "on arrival" if age_years == 0 else f"by {age_years:g} years"
     typer.echo(
-        f"dead {when}: {estimate.probability:.3g} "
+        f"dead {_when(age_years)}: {estimate.probability:.3g} "
         f"({estimate.confidence:.0%} interval {estimate.lower:.3g} ... {estimate.upper:.3g})"
     )
     typer.echo(f"of a million slices: {_with_bounds(estimate.failed_ppm, 'ppm')}")
@@ -110,8 +168,7 @@ def _print_words(estimate: "RareEstimate", age_years: float) -> None:
         f"{estimate.failures} of {estimate.instances} slices drawn were dead, worth "
         f"{estimate.effective_samples:.4g} of equal weight"
     )
-    for warning in estimate.warnings:
-        typer.echo(visible(f"warning: {warning}"), err=True)
+    _warn(estimate.warnings)
 
 
 def _with_bounds(estimate: "Estimate", unit: str) -> str:

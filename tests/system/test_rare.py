@@ -50,6 +50,21 @@ def test_options_override_a_spec(rare, tmp_path):
     assert case["life"]["horizon_years"] == 2.0
 
 
+def test_a_probability_asks_for_the_vdd(rare):
+    arguments = (*CASE[:4], *QUICK, "--probability", "1e-3")
+    code, words, _ = rare(*arguments)
+    assert code == 0
+    code, text, _ = rare(*arguments, "--json")
+    assert code == 0
+    found = json.loads(text)
+    vdd = found["vdd_volts"]
+    assert vdd["lower"] < vdd["value"] < vdd["upper"]
+    assert f"Vdd at which 0.001 are dead on arrival: {vdd['value']:.4f} V (95% " in words
+    assert len(words.splitlines()) == len(found["tried"]) + 1
+    assert found["tried"][-1]["instances"] == 300
+    assert found["probability"] == 1e-3
+
+
 def test_a_spec_says_how_many_slices(rare, tmp_path):
     path = tmp_path / "spec.toml"
     path.write_text("instances = 40\n")
@@ -66,6 +81,8 @@ def test_a_spec_says_how_many_slices(rare, tmp_path):
         (("--vdd", "0.6"), "4 cases"),
         ((*CASE, "--age", "11"), "age = 11 years, expected 0 ... 10"),
         ((*CASE, "--age", "nan"), "age = nan years"),
+        ((*CASE, "--probability", "1e-3"), "vdd_volts = 0.6: a probability (0.001) asks for the"),
+        ((*CASE[:4], "--probability", "0.6"), "probability = 0.6, expected more than 0"),
         ((*CASE, "--instances", "1"), "instances = 1, expected 2 or more"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
         ((*CASE, "--nbti-spread", "1"), "aging.nbti_spread_mv = 1: the proposals"),

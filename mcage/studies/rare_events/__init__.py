@@ -2,5 +2,6 @@
 
 from mcage.studies.rare_events.case import RareEstimate
 from mcage.studies.rare_events.estimator import failure_probability
+from mcage.studies.rare_events.target import RareVdd, vdd_for_probability
 
-__all__ = ["RareEstimate", "failure_probability"]
+__all__ = ["RareEstimate", "RareVdd", "failure_probability", "vdd_for_probability"]

@@ -202,12 +202,15 @@ def failure_probability(
     -----
     docs/rare-events.md explains how the slices are drawn.
     """
+    engine = engine_of(engine)
+    return estimate_case(rare_case(spec, age_years, engine), instances, progress or Silent())
+
+
+def estimate_case(case: RareCase, instances: int, progress: Progress) -> RareEstimate:
+    """`failure_probability` of a case that is ready."""
     if instances < 2:
         raise UserError(f"instances = {instances}, expected 2 or more")
-    progress = progress or Silent()
-    engine = engine_of(engine)
-    case = rare_case(spec, age_years, engine)
-    progress.say(f"engine {engine.name}; {case.label}, age {age_years:g} years")
+    progress.say(f"engine {case.engine.name}; {case.label}, age {case.age_years:g} years")
     sampler = sampler_for(case)
     progress.start(instances, 0)
     try:
