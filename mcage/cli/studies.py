@@ -80,13 +80,13 @@ def rare(
     selected, _ = select_engine(engine)
     shown = progress_on_stderr(progress)
     if probability is not None:
-        found = vdd_for_probability(
+        answer = vdd_for_probability(
             spec, probability, age, spec.instances, engine=selected, progress=shown
         )
         if json:
-            _print_json(spec, age, _vdd_as_plain(found, probability, age))
+            _print_json(spec, age, _vdd_as_plain(answer, probability, age))
         else:
-            _print_vdd(found, probability, age)
+            _print_vdd(answer, probability, age)
         return
     estimate = failure_probability(spec, age, spec.instances, engine=selected, progress=shown)
     if json:
@@ -116,22 +116,22 @@ def _as_plain(estimate: "RareEstimate", age_years: float) -> dict[str, Any]:
     return values
 
 
-def _vdd_as_plain(found: "RareVdd", probability: float, age_years: float) -> dict[str, Any]:
+def _vdd_as_plain(answer: "RareVdd", probability: float, age_years: float) -> dict[str, Any]:
     from mcage.stats.estimates import plain
 
-    tried = [{"vdd_volts": volts} | _as_plain(by, age_years) for volts, by in found.tried]
+    tried = [{"vdd_volts": volts} | _as_plain(by, age_years) for volts, by in answer.tried]
     return {
         "probability": probability,
-        "vdd_volts": plain(found.vdd_volts),
-        "score_per_volt": found.score_per_volt,
+        "vdd_volts": plain(answer.vdd_volts),
+        "score_per_volt": answer.score_per_volt,
         "tried": tried,
-        "warnings": found.warnings,
+        "warnings": answer.warnings,
     }
 
 
-def _print_vdd(found: "RareVdd", probability: float, age_years: float) -> None:
-    vdd = found.vdd_volts
-    for volts, by in found.tried:
+def _print_vdd(answer: "RareVdd", probability: float, age_years: float) -> None:
+    vdd = answer.vdd_volts
+    for volts, by in answer.tried:
         typer.echo(
             f"at {volts:.4f} V dead {_when(age_years)}: {by.probability:.3g} "
             f"({by.lower:.3g} ... {by.upper:.3g}), from {by.instances} slices"

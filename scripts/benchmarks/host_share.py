@@ -147,6 +147,8 @@ def counters(replay, faulty):
         peak_spilled_rows=np.maximum(faulty - ENOUGH_ENTRIES, 0),
         spilled_row_cycles=none,
         wakeups=none,
+        memory=none,
+        memory_reads=none,
     )
 
 
@@ -261,7 +263,8 @@ def host_seconds(engine, instances, **keys):
         wall = time.perf_counter() - wall
         seconds = time.process_time() - begun - (engine.kernels.seconds - before)
         with h5py.File(out) as file:
-            ended = (file["end_cause"][()] == EndCause.NO_HOME).mean(axis=1)
+            by_faults = [EndCause.NO_HOME, EndCause.TOO_SLOW]
+            ended = np.isin(file["end_cause"][()], by_faults).mean(axis=1)
         names = (f"{case.technique} {case.environment}" for case in sweep.header.cases)
         return seconds, wall, dict(zip(names, ended.tolist(), strict=True))
 

@@ -45,7 +45,7 @@ def spec_of(traces, **fields):
     given = {
         "techniques": ["rrcd", "wc"],
         "workload": {"kernels": traces, "periods": 2, "generations": 0},
-        "life": {"epochs": 2},
+        "life": {"epochs": 2, "slowdown_limit": "none"},  # random accesses are dense
         "instances": 2,
     }
     return small_spec(**given | fields)

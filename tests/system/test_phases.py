@@ -79,7 +79,9 @@ def test_the_host_without_kernels(tracked_on_host):
     """Some lives end by faults, and what stands in for kernels takes time that is not counted."""
     engine = host_share.StubEngine(16, tracked_on_host)
     workload = {"kernels": ["MatrixTranspose", "QuasiRandomSequence"]}
-    seconds, _, ended = host_share.host_seconds(engine, 64, workload=workload)
+    rules = {"life": {"slowdown_limit": "none"}, "registers": {"overflow": "end"}}
+    keys = rules | {"workload": workload, "low_vdd": "printed"}
+    seconds, _, ended = host_share.host_seconds(engine, 64, **keys)
     assert seconds > 0
     assert engine.kernels.seconds > 0
     assert 0 < ended["rrcd dvfs"] < 1
