@@ -138,9 +138,9 @@ def _print_vdd(answer: "RareVdd", probability: float, age_years: float) -> None:
         )
     typer.echo(
         f"Vdd at which {probability:g} are dead {_when(age_years)}: {vdd.value:.4f} V "
-        f"({found.tried[-1][1].confidence:.0%} interval {vdd.lower:.4f} ... {vdd.upper:.4f})"
+        f"({answer.tried[-1][1].confidence:.0%} interval {vdd.lower:.4f} ... {vdd.upper:.4f})"
     )
-    _warn(found.warnings)
+    _warn(answer.warnings)
 
 
 def _when(age_years: float) -> str:

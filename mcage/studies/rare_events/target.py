@@ -133,8 +133,8 @@ def vdd_for_probability(
 
     for number in range(SEARCHES):
         above = score_above_target(searching, int(SEARCH_SHARE * instances))
-        found = tried[-1][1]
-        near = number > 0 and found.lower <= probability <= found.upper
+        root = tried[-1][1]
+        near = number > 0 and root.lower <= probability <= root.upper
         least_volts = 0.0 if number else APART_VOLTS
         length = min(max(abs(above / _slope(tried)), least_volts), LONGEST_STEP_VOLTS)
         volts = round(volts + float(np.copysign(length, above)), 4)
