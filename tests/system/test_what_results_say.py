@@ -123,6 +123,7 @@ def path(tmp_path_factory):
         instances=40,
         environments=["turbo", "dvfs"],
         workload={"kernels": ["MatrixTranspose", "BlackScholes"], "periods": 3, "generations": 2},
+        registers={"overflow": "end"},
     )
     return run_sweep(spec, tmp_path_factory.mktemp("results") / "results.h5")
 
