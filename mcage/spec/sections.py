@@ -253,7 +253,7 @@ class Life(Section):
     ] = None
     """Fraction of a kernel's register writes to the LDS and to memory above which a life ends."""
     slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = 0.10
-    """Slowdown of a mix above which a life ends, or none."""
+    """Slowdown that ends a life, or none."""
     vmin_coefficient: Annotated[
         float,
         Field(ge=0, le=10),
