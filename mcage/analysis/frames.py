@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mcage.analysis import grid as grids
 from mcage.errors import UserError
 from mcage.report import comparison
+from mcage.report.cases import SLOWDOWN_VARIABLES, years_until_slower
 from mcage.report.tables import ResultTable
 from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.stats.paired import PairedMeans, outliving
@@ -57,6 +58,11 @@ def per_case(results: xr.Dataset, columns: Callable[[CaseLives], Row]) -> pd.Dat
     return pd.DataFrame(rows)
 
 
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise UserError(f"share = {share}: must lie between 0 and 1, both excluded")
+
+
 def quantile_frame(results: xr.Dataset, name: str, share: float, confidence: float) -> pd.DataFrame:
     """Ages at which a share of the instances are dead.
 
@@ -65,8 +71,7 @@ def quantile_frame(results: xr.Dataset, name: str, share: float, confidence: flo
     UserError
         The share is not between 0 and 1.
     """
-    if not 0 < share < 1:
-        raise UserError(f"share = {share}: must lie between 0 and 1, both excluded")
+    _check_share(share)
     _check(confidence)
     return per_case(
         results,
@@ -84,16 +89,13 @@ def slower_frame(
     UserError
         The study has no slowdown by age, or the share is not between 0 and 1.
     """
-    from mcage.report.figures import slowdown  # which draws, too
-
-    if missing := set(slowdown.VARIABLES) - set(results.data_vars):
+    if missing := set(SLOWDOWN_VARIABLES) - set(results.data_vars):
         raise UserError(f"there is no {min(missing)} in these results, and so no slowdown by age")
-    if not 0 < share < 1:
-        raise UserError(f"share = {share}: must lie between 0 and 1, both excluded")
+    _check_share(share)
     _check(confidence)
     slower = {
-        case.name: slowdown.years_until_slower(case.results, limit)
-        for case in grids.cases_of(results[list(slowdown.VARIABLES)])
+        case.name: years_until_slower(case.results, limit)
+        for case in grids.cases_of(results[list(SLOWDOWN_VARIABLES)])
     }
 
     def row(lives: CaseLives) -> Row:

@@ -5,9 +5,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import xarray as xr
 
 from mcage.errors import UserError
@@ -15,6 +17,7 @@ from mcage.lifetime import EndCause
 from mcage.plain_text import shown, visible
 from mcage.results.header import Header
 from mcage.results.reader import open_results
+from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
 
 Numbers = TypeVar("Numbers")
@@ -37,6 +40,49 @@ def lives_of(case: xr.Dataset) -> CaseLives:
         cause=cause,
         horizon_years=float(case["epoch_end_years"][-1]),
     )
+
+
+SLOWDOWN_VARIABLES = ("life_years", "end_cause", "slowdown_new", "epoch_slowdown")
+"""What tells how slices become slower with age."""
+
+
+def slowdown_by_age(case: xr.Dataset) -> tuple[Floats, Floats]:
+    """Age 0 and the ends of the epochs, and the slowdown of each slice then: [age], [age, slice].
+
+    That at the end of the epoch in which a slice dies is the one at its death.
+    """
+    of_epochs = case["epoch_slowdown"].transpose("epoch", "instance").values
+    slower = np.concatenate([case["slowdown_new"].values[None], of_epochs])
+    return np.concatenate([[0.0], case["epoch_end_years"].values]), slower
+
+
+def years_until_slower(case: xr.Dataset, limit: float) -> Floats:
+    """Age at which each slice is dead or slower than a limit: float64[instance], years.
+
+    Between the ends of epochs, a slowdown is taken to grow with the fourth root of time, by which
+    faults grow (numerical).
+
+    Parameters
+    ----------
+    case : xarray.Dataset
+        A case of a sweep.
+    limit : float
+        Slowdown, as a fraction.
+
+    Returns
+    -------
+    ndarray of float [instance]
+        The horizon where a slice is neither by then.
+    """
+    ages, slower = slowdown_by_age(case)
+    years = case["life_years"].values.copy()
+    years[slower[0] > limit] = 0.0
+    for epoch, (before, after) in enumerate(pairwise(slower)):
+        crosses = (before <= limit) & (after > limit)
+        start, end = ages[epoch] ** 0.25, np.minimum(ages[epoch + 1], years[crosses]) ** 0.25
+        part = (limit - before[crosses]) / (after[crosses] - before[crosses])
+        years[crosses] = np.minimum(years[crosses], (start + part * (end - start)) ** 4)
+    return np.asarray(years)
 
 
 @dataclass(frozen=True)

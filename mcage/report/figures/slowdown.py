@@ -1,18 +1,15 @@
-"""How much slower slices become with age, and after how many years they are too slow for a user."""
+"""How much slower slices become with age."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import Named, Setting, by_setting, identities
+from mcage.report.cases import Named, Setting, by_setting, identities, slowdown_by_age
 from mcage.report.figures import canvas
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.stats.estimates import Floats
-
-VARIABLES = ("life_years", "end_cause", "slowdown_new", "epoch_slowdown")
 
 QUANTILES = (0.05, 0.95)
 
@@ -38,48 +35,9 @@ class Slowing:
     quantiles: Floats
 
 
-def _by_age(case: xr.Dataset) -> tuple[Floats, Floats]:
-    """Age 0 and the ends of the epochs, and the slowdown of each slice then: [age], [age, slice].
-
-    That at the end of the epoch in which a slice dies is the one at its death.
-    """
-    of_epochs = case["epoch_slowdown"].transpose("epoch", "instance").values
-    slower = np.concatenate([case["slowdown_new"].values[None], of_epochs])
-    return np.concatenate([[0.0], case["epoch_end_years"].values]), slower
-
-
-def years_until_slower(case: xr.Dataset, limit: float) -> Floats:
-    """Age at which each slice is dead or slower than a limit: float64[instance], years.
-
-    Between the ends of epochs, a slowdown is taken to grow with the fourth root of time, by which
-    faults grow (numerical).
-
-    Parameters
-    ----------
-    case : xarray.Dataset
-        A case of a sweep.
-    limit : float
-        Slowdown, as a fraction.
-
-    Returns
-    -------
-    ndarray of float [instance]
-        The horizon where a slice is neither by then.
-    """
-    ages, slower = _by_age(case)
-    years = case["life_years"].values.copy()
-    years[slower[0] > limit] = 0.0
-    for epoch, (before, after) in enumerate(pairwise(slower)):
-        crosses = (before <= limit) & (after > limit)
-        start, end = ages[epoch] ** 0.25, np.minimum(ages[epoch + 1], years[crosses]) ** 0.25
-        part = (limit - before[crosses]) / (after[crosses] - before[crosses])
-        years[crosses] = np.minimum(years[crosses], (start + part * (end - start)) ** 4)
-    return np.asarray(years)
-
-
 def numbers_of(case: xr.Dataset) -> Slowing:
     """Numbers that the figure shows of a case of a results file."""
-    ages, slower = _by_age(case)
+    ages, slower = slowdown_by_age(case)
     lives = case["life_years"].values
     alive = [slower[place, (lives >= age) & (lives > 0)] for place, age in enumerate(ages)]
     seen = [place for place, values in enumerate(alive) if values.size]

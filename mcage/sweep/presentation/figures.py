@@ -13,7 +13,7 @@ from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
-from mcage.report.cases import Named, labels_of, names_in
+from mcage.report.cases import SLOWDOWN_VARIABLES, Named, labels_of, names_in
 from mcage.report.figures import energy, lives, shifts, slowdown
 from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet, extremes, looks_of
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
@@ -50,7 +50,7 @@ KINDS = (
     Kind(lives.VARIABLES, lives.numbers_of, lives.draw),
     Kind(lives.CAUSES_VARIABLES, lives.numbers_of_causes, lives.draw_causes),
     Kind(shifts.VARIABLES, shifts.numbers_of, shifts.draw),
-    Kind(slowdown.VARIABLES, slowdown.numbers_of, slowdown.draw),
+    Kind(SLOWDOWN_VARIABLES, slowdown.numbers_of, slowdown.draw),
     Kind(energy.WRITES_VARIABLES, energy.numbers_of_writes, energy.draw_writes),
     Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
     Kind(energy.VARIABLES, energy.numbers_of, energy.draw_voltage),

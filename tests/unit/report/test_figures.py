@@ -23,7 +23,8 @@ from mcage.gpu.both.study import VARIABLES as BOTH
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
-from mcage.report.figures import distributions, energy, shifts, slowdown
+from mcage.report.cases import years_until_slower
+from mcage.report.figures import distributions, energy, shifts
 from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
 from mcage.report.figures.energy import RATES, pareto
 from mcage.report.presentation import figures_of, presentation_of
@@ -195,9 +196,9 @@ def test_years_until_slices_are_slower():
         coords={"epoch_end_years": ("epoch", [2.0, 10.0])},
     )
     # The fourth root of time goes on evenly: half-way to 2 years after 2 / 16.
-    assert slowdown.years_until_slower(case, 0.02) == pytest.approx([0, 2 / 16, 1, 10, 0])
+    assert years_until_slower(case, 0.02) == pytest.approx([0, 2 / 16, 1, 10, 0])
     halfway = ((2**0.25 + 10**0.25) / 2) ** 4
-    assert slowdown.years_until_slower(case, 0.04)[:2] == pytest.approx([2.0, halfway])
+    assert years_until_slower(case, 0.04)[:2] == pytest.approx([2.0, halfway])
 
 
 def all_dead_at_three(first, last):
