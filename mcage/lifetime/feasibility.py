@@ -476,13 +476,19 @@ class Feasibility:
             causes[peak > limits.lds_rows] = EndCause.NO_HOME
         first = (causes != EndCause.CENSORED).argmax(axis=1)
         end_cause = np.take_along_axis(causes, first[:, None], axis=1)[:, 0]
-        if limits.timing is not None and limits.slowdown < np.inf:
+        if limits.slowdown < np.inf:
             # Rounded, so that a slowdown that equals the limit does not exceed it by its last bit.
-            slower = fault_free.pace(limits.timing).of_mix(turns, events).round(12)
+            slower = self._pace.of_mix(turns, events).round(12)
             end_cause[(slower > limits.slowdown) & (end_cause == EndCause.CENSORED)] = (
                 EndCause.TOO_SLOW
             )
         return replace(result, end_cause=end_cause)
+
+    @cached_property
+    def _pace(self) -> Pace:
+        """How fast the kernels run, looked up once for all replays."""
+        assert self.limits.timing is not None, "a limit of slowdown needs constants of time"
+        return self.fault_free.pace(self.limits.timing)
 
     def _redirect(
         self,

@@ -20,7 +20,7 @@ from mcage.engines.interface import Engine
 from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation
-from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays
+from mcage.lifetime.feasibility import FaultFreeReplays
 from mcage.lifetime.simulator import BatchOfLives, SliceBatch
 from mcage.replays.outcome import EVENTS
 from mcage.variation.fault_models import EntryFaults
@@ -343,7 +343,7 @@ class _Aging(BatchOfLives):
         vdd_volts: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
         """Whether slices run all their turns at a Vdd of each: float64[m] to bool[m]."""
-        return self._replay(which, turns, weak.maps(vdd_volts)).feasible
+        return self.feasibility.replay(which, turns, weak.maps(vdd_volts)).feasible
 
     def _events(
         self,
@@ -355,10 +355,5 @@ class _Aging(BatchOfLives):
     ) -> NDArray[np.float64]:
         """Events of some of the slices, by place, at a Vdd: float64[len(works), turns, EVENTS]."""
         maps = weak.maps(np.full(len(which), vdd_volts))[works]
-        replays = self._replay(which[works], turns.of(works), maps)
+        replays = self.feasibility.replay(which[works], turns.of(works), maps)
         return np.where(replays.feasible[:, None, None], replays.events, np.nan)
-
-    def _replay(
-        self, which: NDArray[np.int64], turns: Turns, maps: NDArray[np.uint8]
-    ) -> FaultMapReplays:
-        return self.feasibility.replay(which, turns, maps)

@@ -404,10 +404,11 @@ class Meter:
         lived = (seconds != 0).any(axis=2)
         pace = self.fault_free.pace(Timing(self.technology, self.penalties))
         mixes = Turns(moments.kernel, moments.weight)
+        new = Turns(moments.kernel[:, 0], moments.weight[:, 0])
         with np.errstate(invalid="ignore"):
             return Consumption(
                 slowdown=duration / done - 1,
-                slowdown_new=np.where(lived, pace.of_mix(mixes, events[:, :, 0]), np.nan)[:, 0],
+                slowdown_new=np.where(lived[:, 0], pace.of_mix(new, events[:, 0, 0]), np.nan),
                 epoch_slowdown=np.where(lived, pace.of_mix(mixes, events[:, :, -1]), np.nan),
                 power_mw=spent / duration,
                 energy_saving=1 - spent / other,

@@ -705,7 +705,7 @@ class SweepPlan:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
         return tuple(prepare(trace, technique, limit, offsets, self._room) for trace in traces)
 
-    @property
+    @cached_property
     def _room(self) -> int | None:
         """Spilled rows for which the LDS has room; None where those beyond may not go to memory."""
         room = limits(self.spec, self.geometry)
