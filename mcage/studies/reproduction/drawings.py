@@ -434,6 +434,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "to_reliable": ("#009E73", "////"),
     "to_faulty": ("#F0E442", "...."),
     "lds": ("#D55E00", "xxxx"),
+    "memory": ("#000000", "...."),
     "slice_leakage": ("#CCCCCC", ""),
     "slice_reads": ("#A6D8F0", "////"),
     "slice_writes": ("#0072B2", ""),
@@ -461,6 +462,7 @@ WORDS = {
     "to_faulty": "moved to faulty entries",
     "regular": "in place",
     "lds": "to the LDS",
+    "memory": "to memory",
     "mov": "MOV",
 }
 """Names of parts, where they are not their keys."""
