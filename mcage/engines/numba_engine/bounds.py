@@ -293,6 +293,10 @@ def _add_records(views: Any) -> None:
 # in nothing else, is one of its own.
 
 
+IN_SHARED_PLACES = -1
+"""In place of where occupants begin: the kernel ran in places that instances share."""
+
+
 class EpochLog(NamedTuple):
     """Epochs of the lives of instances; arrays [instances, epochs, ...].
 
@@ -305,7 +309,9 @@ class EpochLog(NamedTuple):
     first : int32[..., entries * passes + 1]
         As in `Occupants`.
     begin : int64
-        Where the occupants of the epoch begin in `occupant`.
+        Where the occupants of the epoch begin in `occupant`; or `IN_SHARED_PLACES`.
+    places : int16[..., places]
+        In the latter case what each place is like: see `shared_placements`.
     occupant : uint32[...]
         Occupants of all epochs, epoch after epoch.
     used : int64[1]
@@ -317,19 +323,22 @@ class EpochLog(NamedTuple):
     scale: Floats
     first: NDArray[np.int32]
     begin: Integers
+    places: NDArray[np.int16]
     occupant: NDArray[np.uint32]
     used: Integers
 
 
 def new_epoch_log(
-    places: int, instances: int, epochs: int, occupant: NDArray[np.uint32]
+    lists: int, places: int, instances: int, epochs: int, occupant: NDArray[np.uint32]
 ) -> EpochLog:
     """Make space for so many epochs of every instance.
 
     Parameters
     ----------
-    places : int
+    lists : int
         Entries x passes.
+    places : int
+        Places that instances may share.
     instances, epochs : int
         How many.
     occupant : uint32[...]
@@ -341,8 +350,9 @@ def new_epoch_log(
         np.zeros(instances, np.int64),
         np.empty(shape, np.int64),
         np.empty(shape),
-        np.empty((*shape, places + 1), np.int32),
+        np.empty((*shape, lists + 1), np.int32),
         np.empty(shape, np.int64),
+        np.empty((*shape, places), np.int16),
         occupant,
         np.zeros(1, np.int64),
     )
@@ -356,14 +366,15 @@ def enlarged(
     used = int(before.used[0])
     if epochs <= at_most and used + occupants <= len(before.occupant):
         return before
-    places, occupant = before.first.shape[2] - 1, before.occupant
+    lists, occupant = before.first.shape[2] - 1, before.occupant
     if used + occupants > len(occupant):
         occupant = pool.take(2 * (used + occupants))
         occupant[:used] = before.occupant[:used]
         pool.give_back(before.occupant)
-    more = new_epoch_log(places, instances, max(2 * epochs, at_most), occupant)
+    places = before.places.shape[2]
+    more = new_epoch_log(lists, places, instances, max(2 * epochs, at_most), occupant)
     more.epochs[:], more.used[:] = before.epochs, before.used
-    for name in ("kernel", "scale", "first", "begin"):
+    for name in ("kernel", "scale", "first", "begin", "places"):
         getattr(more, name)[:, :at_most] = getattr(before, name)
     return more
 

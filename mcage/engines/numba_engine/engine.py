@@ -31,6 +31,7 @@ from mcage.engines.numba_engine.homes import (
 from mcage.engines.numba_engine.jit import compiled
 from mcage.engines.numba_engine.programs import NumbaProgramRunner
 from mcage.engines.numba_engine.residencies import BITS, Residencies, ResidencyTables
+from mcage.engines.numba_engine.shared_placements import SharedPlacements
 from mcage.engines.numba_engine.stress import (
     BatchMemory,
     FaultFreeStress,
@@ -58,6 +59,7 @@ class NumbaEngine(RememberingEngine):
         self._memory: dict[int, BatchMemory] = {}
         self._tables = ResidencyTables()
         self._workspaces: Memo[FaultFreeDuties, FreeList[Workspace]] = Memo(self._free_workspaces)
+        self._shared: Memo[FaultFreeDuties, SharedPlacements] = Memo(self._shared_placements)
 
     @override
     def _count(
@@ -128,7 +130,19 @@ class NumbaEngine(RememberingEngine):
         residencies, workspaces = self._tables.of(duties.replays), self._workspaces.of(duties)
         entries = residencies.slice_.entries
         memory = self._memory.setdefault(entries, new_batch_memory(entries))
-        return NumbaStress(residencies, workspaces, memory, duties, tracked, instances)
+        shared = self._shared.of(duties)
+        return NumbaStress(residencies, shared, workspaces, memory, duties, tracked, instances)
+
+    def _shared_placements(self, duties: FaultFreeDuties) -> SharedPlacements:
+        replays = [replay for replay in duties.replays if isinstance(replay, RedirectedReplay)]
+        residencies, geometry = self._tables.of(replays), replays[0].geometry
+        times_on = partial(self._times_on_map, replays)
+        return SharedPlacements(residencies, geometry, times_on)
+
+    def _times_on_map(
+        self, replays: Sequence[RedirectedReplay], kernel: int, fault_map: Bytes
+    ) -> CellTimes:
+        return self._times_on_kernel(replays, kernel, fault_map[None])
 
     def _free_workspaces(self, duties: FaultFreeDuties) -> FreeList[Workspace]:
         return FreeList(partial(new_workspace, self._tables.of(duties.replays)))

@@ -12,6 +12,7 @@ import numpy as np
 
 from mcage.engines.numba_engine.bounds import (
     BIT,
+    IN_SHARED_PLACES,
     Cells,
     EpochLog,
     FaultFreeState,
@@ -39,6 +40,7 @@ from mcage.engines.numba_engine.cell_times import (
 )
 from mcage.engines.numba_engine.jit import COMPONENTS, compiled, inner, lowest_bit
 from mcage.engines.numba_engine.residencies import BITS, Residencies
+from mcage.engines.numba_engine.shared_placements import SharedTimes, shared_times
 from mcage.geometry import Floats, Integers
 
 ALONE, OPEN_UP, FINISH = range(3)
@@ -92,6 +94,8 @@ class Search(NamedTuple):
         What is known of cells, brought up to date.
     longest : float64[2, instances]
         Longest seconds at '0' and at '1' among all cells of each instance.
+    shared : SharedTimes
+        Cell times in places that instances share.
     workspace : CellWorkspace
         Memory to work in.
     """
@@ -101,6 +105,7 @@ class Search(NamedTuple):
     state: FaultFreeState
     cells: Cells
     longest: Floats
+    shared: SharedTimes
     workspace: CellWorkspace
 
 
@@ -366,16 +371,15 @@ def _exceeding(cells: Any, instance: int, entry: int, moment: Any) -> np.uint64:
 @inner
 def _look(search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment) -> None:
     """Look into the chosen bits of an entry: first the latest epoch, then, if need be, all."""
-    cells, epoch_log, workspace = search.cells, search.epoch_log, search.workspace
+    cells, workspace = search.cells, search.workspace
     open_bits, turns = workspace.open_bits, len(moment.backs)
     known = np.uint64(0)
     if moment.place != _NOT_AMONG:
         known = chosen & open_bits.bits[turns - 1, moment.place, entry]
     unknown = chosen & ~known
     for turn in range(turns):
-        occupants = occupants_in(epoch_log, instance, moment.epochs - turns + turn)
-        times = _latest(workspace, turn)
-        _entry_times(search.residencies, occupants, entry, unknown, workspace.events, times)
+        times, epoch = _latest(workspace, turn), moment.epochs - turns + turn
+        _entry_times(search, instance, epoch, entry, unknown, times)
         if known:
             take_over(open_bits, moment.place, entry, turn, known, times)
         _tighten(search, instance, turns, turn, times, entry, unknown)
@@ -460,10 +464,7 @@ def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64, late
         scale = epoch_log.scale[instance, epoch]
         bits = missing(cells, instance, epoch, entry, chosen)
         if epoch < latest:
-            occupants = occupants_in(epoch_log, instance, epoch)
-            _entry_times(
-                search.residencies, occupants, entry, bits, workspace.events, workspace.times
-            )
+            _entry_times(search, instance, epoch, entry, bits, workspace.times)
             add_epoch(cells, instance, scale, workspace.times, entry, bits)
         else:
             add_epoch(cells, instance, scale, _latest(workspace, epoch - latest), entry, bits)
@@ -474,9 +475,14 @@ def _work_out(search: Search, instance: int, entry: int, chosen: np.uint64, late
 
 @inner
 def _entry_times(
-    residencies: Any, occupants: Any, entry: int, chosen: np.uint64, events: Any, times: Any
+    search: Search, instance: int, epoch: int, entry: int, chosen: np.uint64, times: Any
 ) -> None:
-    """Times of the cells of the chosen bits of an entry."""
+    """Times of the cells of the chosen bits of an entry of an instance in an epoch."""
+    residencies, epoch_log = search.residencies, search.epoch_log
+    if epoch_log.begin[instance, epoch] == IN_SHARED_PLACES:
+        shared_times(search.shared, epoch_log, instance, epoch, entry, chosen, times)
+        return
+    occupants = occupants_in(epoch_log, instance, epoch)
     passes = len(residencies.selector_starts)
     first, last = occupants.first[entry * passes], occupants.first[(entry + 1) * passes]
     clear(times, chosen)
@@ -485,4 +491,4 @@ def _entry_times(
     if only_whole(residencies, occupants, entry):
         whole_times(residencies, occupants, entry, chosen, times)
     else:
-        gathered_times(residencies, occupants, entry, chosen, events, times)
+        gathered_times(residencies, occupants, entry, chosen, search.workspace.events, times)

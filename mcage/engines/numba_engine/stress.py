@@ -52,6 +52,11 @@ from mcage.engines.numba_engine.most_stressed import (
     look,
 )
 from mcage.engines.numba_engine.residencies import BITS, Residencies, each_by_itself, owners_of
+from mcage.engines.numba_engine.shared_placements import (
+    SharedPlacements,
+    SharedTurn,
+    run_shared,
+)
 from mcage.engines.numba_engine.tracked_cells import (
     CellList,
     Progress,
@@ -212,7 +217,7 @@ def count(
         narrow,
         owners_of(residencies),
         Batch(kernel, np.zeros(0), nobody, fault_maps, nobody, nobody),
-        new_epoch_log(entries * passes, 0, 0, np.empty(0, np.uint32)),
+        new_epoch_log(entries * passes, 0, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
         PlacementWorkspace(homes, nobody, counters),
         new_views(entries, passes, narrow.at_most),
@@ -336,7 +341,7 @@ class NumbaStress(FaultFreeStress):
 
     Parameters
     ----------
-    residencies : Residencies
+    residencies, shared : Residencies, SharedPlacements
         Those of the technique on every kernel.
     workspaces, memory : FreeList, BatchMemory
         Memory for threads, and for batches.
@@ -347,6 +352,7 @@ class NumbaStress(FaultFreeStress):
     def __init__(
         self,
         residencies: Residencies,
+        shared: SharedPlacements,
         workspaces: FreeList[Workspace],
         memory: BatchMemory,
         duties: FaultFreeDuties,
@@ -354,7 +360,8 @@ class NumbaStress(FaultFreeStress):
         instances: int,
     ) -> None:
         super().__init__(duties, tracked, instances)
-        self._residencies, self.workspaces, self._memory = residencies, workspaces, memory
+        self._residencies, self._shared = residencies, shared
+        self.workspaces, self._memory = workspaces, memory
         self._turns = 1
 
     @property
@@ -397,8 +404,8 @@ class NumbaStress(FaultFreeStress):
         occupants = passes * int(self._residencies_of_kernel.mean())
         expected = self._turns * _EXPECTED * instances * occupants
         occupant = self._memory.occupants.take(expected)
-        places = self._geometry.entries * passes
-        return new_epoch_log(places, instances, self._turns * _EPOCHS, occupant)
+        lists, places = self._geometry.entries * passes, self._shared.places
+        return new_epoch_log(lists, places, instances, self._turns * _EPOCHS, occupant)
 
     def __del__(self) -> None:
         if "_epoch_log" in self.__dict__:
@@ -438,10 +445,16 @@ class NumbaStress(FaultFreeStress):
         epochs = int(self._epoch_log.epochs[instances].max()) + len(turns)
         self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
         workspace, done = self._workspace(len(turns)), np.zeros(len(instances), np.int64)
-        batches = []
+        batches: list[Batch | SharedTurn] = []
         for kernel, which, turn in _kernel_after_kernel(turns.kernel):
             scale = seconds * turns.weight[which, turn] / self._periods[kernel]
-            for part in np.array_split(np.arange(len(which)), -(-len(which) // SIDE_BY_SIDE)):
+            share = self._shared.are_shared(kernel, fault_maps[which])
+            if share.any():
+                places = which[share]
+                ran_alike = instances[places], fault_maps[places], done[places]
+                batches.append(SharedTurn(kernel, scale[share], *ran_alike))
+            each = np.flatnonzero(~share)
+            for part in np.array_split(each, -(-len(each) // SIDE_BY_SIDE) or 1):
                 places = which[part]
                 ran = scale[part], instances[places], fault_maps[places], done[places], places
                 batches.append(Batch(kernel, *ran))
@@ -462,7 +475,7 @@ class NumbaStress(FaultFreeStress):
 
     def steps(
         self,
-        batches: Sequence[Batch],
+        batches: Sequence[Batch | SharedTurn],
         instances: Integers,
         turns: int,
         workspace: Workspace,
@@ -473,8 +486,8 @@ class NumbaStress(FaultFreeStress):
 
         Parameters
         ----------
-        batches : sequence of Batch
-            Turn after turn of instances that run the same kernel.
+        batches : sequence of Batch or SharedTurn
+            Turn after turn of instances that run the same kernel, in shared places or not.
         instances, turns : int64[n], int
             All instances, and how many turns each has.
         workspace : Workspace
@@ -487,6 +500,11 @@ class NumbaStress(FaultFreeStress):
         first = epoch_log.epochs[instances]
         place, run = [], []
         for batch in batches:
+            if isinstance(batch, SharedTurn):
+                known = self._shared.times, residencies.slice_, batch, epoch_log, self._cells
+                raised = self._groups, self.tracked_seconds.now, self.knows_longest
+                place.append(partial(run_shared, *known, *raised))
+                continue
             to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells
             views = workspace.placement, workspace.views, cells.open_bits.at_most
             to_bound = *views, by_itself, self.knows_longest
@@ -537,5 +555,11 @@ class NumbaStress(FaultFreeStress):
             self._mixture, zeros.period, zeros.cycles, ones.cycles, zeros.components
         )
         return Search(
-            self._residencies, self._epoch_log, state, self._cells, self.longest, workspace.cells
+            self._residencies,
+            self._epoch_log,
+            state,
+            self._cells,
+            self.longest,
+            self._shared.times,
+            workspace.cells,
         )
