@@ -139,7 +139,7 @@ def bound_homes(residencies: Any, kernel: int, homes: Any, at_most: Any) -> None
 
 @inner
 def _bound_late(residencies: Any, arrivals: Any, at_most: Any) -> None:
-    """Bound cells of residencies that began in the LDS: nothing is known of what these show."""
+    """Bound cells of residencies that began in the LDS: see `_add_late`."""
     cycle = residencies.writes.cycle
     for pass_ in range(len(arrivals.arrived)):
         for i in range(arrivals.arrived[pass_]):
@@ -148,7 +148,7 @@ def _bound_late(residencies: Any, arrivals: Any, at_most: Any) -> None:
                 residency = residency_of(residencies, occupant)
                 start = cycle[begin_of(residencies, occupant)]
                 lasts = np.int64(residencies.facts[residency, END]) - start
-                _add_where(at_most, arrivals.entry[pass_, i], ALL_COMPONENTS, lasts)
+                _add_late(at_most, arrivals.entry[pass_, i], residencies.at_most, residency, lasts)
 
 
 @inner
@@ -244,13 +244,21 @@ def _add(residencies: Any, lives: Any, sums: Any, row: int, views: Any, view: in
     if lives.complete:
         add_row(sums, row, residencies.at_most, residency)
     else:
-        _add_where(sums, row, ALL_COMPONENTS, end - start)
+        _add_late(sums, row, residencies.at_most, residency, end - start)
     if residencies.rules.gated:
         return
     _add_where(sums, row, held[view], start - since[view])
     first[view] = start if since[view] < 0 else first[view]
     since[view] = end
     held[view] = residencies.facts[residency, LAST]
+
+
+@inlined
+def _add_late(sums: Any, row: int, at_most: Any, residency: int, lasts: Any) -> None:
+    """Add a residency that began in the LDS: no cell can show a value for longer than `lasts`."""
+    cycles = sums.dtype.type(lasts)
+    for which in range(COMPONENTS):
+        sums[row, which] += min(at_most[residency, which], cycles)
 
 
 @inlined

@@ -470,6 +470,7 @@ def _sum_component(words: Any, held: Any, count: int, component: int) -> np.int6
 # write in an entry on.
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
+_ALL_BITS = np.uint64(0xFFFF_FFFF)
 
 _AHEAD = 2
 """Residencies between that which is summed up and that whose planes are asked for."""
@@ -701,10 +702,24 @@ def _advance_special(
             begin = begin_of(residencies, occupant)
             lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
             if not facts[residency, PARTIAL]:
-                _sum_residency(residencies, residency, begin, lasts, sums)
+                needed = _needed_bits(place, entry, instance, tracking.cells, open_bits)
+                _sum_bits(residencies, residency, begin, lasts, needed, sums)
             elif not _sum_partial(residencies, occupants, i, first, last, sums):
                 tracking.progress.depends[instance, entry] = True
             _add(lasts, place, entry, tracking, open_bits, sums)
+
+
+@inner
+def _needed_bits(place: int, entry: int, instance: int, cells: Any, open_bits: Any) -> np.uint64:
+    """Bits of an entry that are open, or of which a cell is tracked."""
+    entries = open_bits.bits.shape[2]
+    needed = np.uint64(open_bits.lines[place * entries + entry, OPEN])
+    of_entry = instance * entries + entry
+    for row in range(cells.first[of_entry], cells.first[of_entry + 1]):
+        for cell in range(IN_ROW):
+            if cells.tracked[row, cell] >= 0:
+                needed |= BIT << np.uint64(cells.place[row, cell] // COMPONENTS)
+    return needed
 
 
 @inner
@@ -759,10 +774,20 @@ def _sum_partial(
 @inner
 def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sums: Any) -> None:
     """Cycles at '1' of all cells of an entry while a residency lives there from a write on."""
+    _sum_bits(residencies, residency, begin, lasts, _ALL_BITS, sums)
+
+
+@inner
+def _sum_bits(
+    residencies: Any, residency: int, begin: int, lasts: int, needed: np.uint64, sums: Any
+) -> None:
+    """As `_sum_residency`, of the bits that are needed, and of others."""
     ever, end = residencies.facts[residency, EVER], residencies.write_starts[residency + 1]
     always, varies = ever & ~(ever >> np.uint64(BITS)), ever & (ever >> np.uint64(BITS))
     planes, writes = residencies.contents.planes, residencies.writes
     for first in range(0, BITS, AT_ONCE):
+        if not needed >> np.uint64(first) & _FIRST_BITS:
+            continue
         if varies >> np.uint64(first) & _FIRST_BITS:
             sum_planes_anew(planes, writes.image, writes.duration, begin, end, first, sums)
         else:
