@@ -410,7 +410,7 @@ SIDE_BY_SIDE = 16
 OPENED_TOGETHER = 48
 """Instances whose bits are open at a time."""
 
-_ROWS = 1 << 17
+_ROWS = 3 << 16
 """Turns of open bits of all these for which there is space. Others are looked at one by one."""
 
 BIT = np.uint64(1)

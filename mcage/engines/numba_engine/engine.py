@@ -52,7 +52,7 @@ class NumbaEngine(RememberingEngine):
 
     name = "numba"
     policies = WITH_PROGRAMS
-    batch = 64
+    batch = 48
 
     def __init__(self) -> None:
         super().__init__()
