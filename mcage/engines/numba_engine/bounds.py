@@ -30,7 +30,7 @@ from mcage.engines.numba_engine.jit import (
     members,
     prefetch,
 )
-from mcage.engines.numba_engine.residencies import ALL_COMPONENTS, BITS, END, LAST
+from mcage.engines.numba_engine.residencies import BITS, END, LAST
 from mcage.geometry import Booleans, Floats, Integers, Words
 
 BLOCKS = WHOLE_ENTRY

@@ -42,6 +42,7 @@ from mcage.engines.numba_engine.jit import (
     members,
     prefetch,
     sum_cells,
+    sum_plane,
     sum_planes_anew,
 )
 from mcage.engines.numba_engine.most_stressed import Search, close
@@ -470,7 +471,6 @@ def _sum_component(words: Any, held: Any, count: int, component: int) -> np.int6
 # write in an entry on.
 
 _FIRST_BITS = np.uint64(FIRST_BITS)
-_ALL_BITS = np.uint64(0xFFFF_FFFF)
 
 _AHEAD = 2
 """Residencies between that which is summed up and that whose planes are asked for."""
@@ -702,24 +702,76 @@ def _advance_special(
             begin = begin_of(residencies, occupant)
             lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
             if not facts[residency, PARTIAL]:
-                needed = _needed_bits(place, entry, instance, tracking.cells, open_bits)
-                _sum_bits(residencies, residency, begin, lasts, needed, sums)
-            elif not _sum_partial(residencies, occupants, i, first, last, sums):
+                lives = Late(residency, begin, lasts)
+                _add_late(residencies, lives, place, instance, entry, tracking, open_bits, sums)
+                continue
+            if not _sum_partial(residencies, occupants, i, first, last, sums):
                 tracking.progress.depends[instance, entry] = True
             _add(lasts, place, entry, tracking, open_bits, sums)
 
 
+class Late(NamedTuple):
+    """A residency that began in the LDS, in an entry from a write on, for so many cycles."""
+
+    residency: Any
+    begin: Any
+    lasts: Any
+
+
 @inner
-def _needed_bits(place: int, entry: int, instance: int, cells: Any, open_bits: Any) -> np.uint64:
-    """Bits of an entry that are open, or of which a cell is tracked."""
-    entries = open_bits.bits.shape[2]
-    needed = np.uint64(open_bits.lines[place * entries + entry, OPEN])
-    of_entry = instance * entries + entry
-    for row in range(cells.first[of_entry], cells.first[of_entry + 1]):
+def _add_late(
+    residencies: Any,
+    lives: Any,
+    place: int,
+    instance: int,
+    entry: int,
+    tracking: Any,
+    open_bits: Any,
+    sums: Any,
+) -> None:
+    """Let a residency that began in the LDS live in an entry; only what is asked for is summed."""
+    cells, ones, lines = tracking.cells, tracking.progress.cycles_at_one, open_bits.lines
+    line, of_entry = (
+        place * residencies.slice_.entries + entry,
+        instance * residencies.slice_.entries + entry,
+    )
+    lines[line, POWERED] += lives.lasts
+    first = cells.first[of_entry]
+    for row in range(first, cells.first[of_entry + 1]):
         for cell in range(IN_ROW):
             if cells.tracked[row, cell] >= 0:
-                needed |= BIT << np.uint64(cells.place[row, cell] // COMPONENTS)
-    return needed
+                cycles = _cycles_at_one(residencies, lives, np.int64(cells.place[row, cell]))
+                if row == first:
+                    lines[line, AT_ONE + cell] += cycles
+                else:
+                    ones[row, cell] += cycles
+    left, open_row = np.uint64(lines[line, OPEN]), np.int64(lines[line, ROW])
+    planes, writes = residencies.contents.planes, residencies.writes
+    end = np.int64(residencies.facts[lives.residency, WRITES_END])
+    while left:
+        bit = lowest_bit(left)
+        for component in range(COMPONENTS):
+            sums[bit, component] = 0
+        sum_plane(planes, writes.image, writes.duration, lives.begin, end, bit, sums)
+        add_row(open_bits.ones, open_row, sums, bit)
+        left &= left - BIT
+        open_row += 1
+
+
+@inlined
+def _cycles_at_one(residencies: Any, lives: Any, place: Any) -> Any:
+    """Cycles at '1' of a cell, at a place as in `CellList`, while a residency lives there."""
+    bit, component = place // COMPONENTS, np.uint64(place % COMPONENTS)
+    ever = residencies.facts[lives.residency, EVER]
+    if not ever >> np.uint64(bit) & BIT:
+        return np.int64(0)
+    if not ever >> np.uint64(BITS + bit) & BIT:
+        return np.int64(lives.lasts)
+    planes, writes, total = residencies.contents.planes, residencies.writes, np.int64(0)
+    for write in range(lives.begin, np.int64(residencies.facts[lives.residency, WRITES_END])):
+        lit = planes[writes.image[write], bit] >> component & BIT
+        total += np.int64(writes.duration[write]) * np.int64(lit)
+    return total
 
 
 @inner
@@ -774,20 +826,10 @@ def _sum_partial(
 @inner
 def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sums: Any) -> None:
     """Cycles at '1' of all cells of an entry while a residency lives there from a write on."""
-    _sum_bits(residencies, residency, begin, lasts, _ALL_BITS, sums)
-
-
-@inner
-def _sum_bits(
-    residencies: Any, residency: int, begin: int, lasts: int, needed: np.uint64, sums: Any
-) -> None:
-    """As `_sum_residency`, of the bits that are needed, and of others."""
     ever, end = residencies.facts[residency, EVER], residencies.write_starts[residency + 1]
     always, varies = ever & ~(ever >> np.uint64(BITS)), ever & (ever >> np.uint64(BITS))
     planes, writes = residencies.contents.planes, residencies.writes
     for first in range(0, BITS, AT_ONCE):
-        if not needed >> np.uint64(first) & _FIRST_BITS:
-            continue
         if varies >> np.uint64(first) & _FIRST_BITS:
             sum_planes_anew(planes, writes.image, writes.duration, begin, end, first, sums)
         else:
