@@ -11,6 +11,7 @@ import pytest
 from engine_cases import duties_of, mixes
 
 from mcage.engines.numba_engine import NumbaEngine
+from mcage.engines.numba_engine.bounds import IN_SHARED_PLACES
 from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
@@ -22,6 +23,8 @@ NUMBA = NumbaEngine()
 KERNELS = ("Reduction", "DCT", "ScanLargeArrays", "Histogram")
 INSTANCES = 3
 TRACKED = 400
+SEVERAL_BLOCKS = 2
+"""Seed of the lives in which an entry may lose several of its blocks."""
 
 
 class AllCells(DenseStress):
@@ -54,6 +57,8 @@ def lives(duties, seed, interleaved=False):
     both = AllCells(duties, tracked, INSTANCES), NUMBA.stress(duties, tracked, INSTANCES)
     faulty = np.where(rng.random((INSTANCES, GCN.entries)) < 0.3, 1, 0)
     blocks = 1 << rng.integers(0, 4, (INSTANCES, GCN.entries))
+    if seed == SEVERAL_BLOCKS:
+        blocks = rng.integers(1, 16, (INSTANCES, GCN.entries))
     fault_maps = np.zeros((INSTANCES, GCN.entries), dtype=np.uint8)
     for span in range(4):
         running = rng.permutation(INSTANCES)[: INSTANCES - span % 2]
@@ -76,6 +81,20 @@ def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed, interlea
         assert np.array_equal(dense.tracked_seconds.now, native.tracked_seconds.now), span
     assert dense.longest.all()
     assert dense.tracked_seconds.now.any()
+
+
+def test_placements_are_shared_where_nothing_spills(duties):
+    shared = []
+    for seed in (1, SEVERAL_BLOCKS):
+        *_, ((_, native), _) = lives(duties, seed)
+        log = native._epoch_log
+        lived = np.arange(log.begin.shape[1]) < log.epochs[:, None]
+        shared.extend(log.begin[lived] == IN_SHARED_PLACES)
+    if duties.replays[0].technique.name in ("rrcd", "rrcd+pg"):
+        assert any(shared)
+        assert not all(shared)
+    else:
+        assert not any(shared)
 
 
 @pytest.mark.parametrize("places", [0, 7])
