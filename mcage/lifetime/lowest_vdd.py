@@ -2,10 +2,10 @@
 
 A slice ages at the operating points of its environment. Which of its entries are in use meanwhile,
 the faults at its low Vdd tell, which is taken to be the lowest at which it works until the age of
-the target, or a little above: that is found from a growth that is guessed. At an age its cells have the largest
-Vmin that they have come to so far, and a Vdd decides which of them are faulty. The lower it is, the
-more there are, so that the lowest Vdd at which the technique can run the kernels is found by
-halving.
+the target, or a little above: that is found from a growth that is guessed. At an age its cells have
+the largest Vmin that they have come to so far, and a Vdd decides which of them are faulty. The
+lower it is, the more there are, so that the lowest Vdd at which the technique can run the kernels
+is found by halving.
 """
 
 from dataclasses import dataclass, replace

@@ -41,9 +41,6 @@ VDD_VOLTS = {"gr-guard": 0.405, "disable": 0.45, "rrcd": 0.41, "rrcd+pg": 0.41, 
 OF_FIXED = {"argo": 0.5}
 """Low Vdd of techniques that cannot move data: 0.46 V unless said otherwise."""
 
-WAITING = ("power_mw", "energy_saving")
-"""What differs under `disable`, as `tests/validation/test_life_oracle.py` says."""
-
 
 def sweep_of(technique, instances, bundled, folder):
     """A sweep in which slices of the technique have different lives."""
@@ -75,8 +72,6 @@ def check(technique, instances, bundled):
         edges, said, causes = sweep.plan.spec.epoch_edges_years, [], Counter()
         for place, told in enumerate(SweepInputs(sweep, np.arange(instances)).lives(case)):
             found = differences(told, arrays, 0, place, edges)
-            if technique == "disable":
-                found = [line for line in found if not line.startswith(WAITING)]
             said += [f"{technique}, die {place}: {line}" for line in found]
             causes["dead on arrival" if told.years == 0 else told.cause] += 1
     ends = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())

@@ -154,7 +154,7 @@ class Played(oracle.Slice):
         self.with_cells = with_cells
         self.cells = oracle.Cells(gated=self.gating != "unused") if with_cells else NoCells()
         self.windows, self.rotation = {}, offset
-        self.trace = trace
+        self.kernel, self.trace = kernel, trace
         if self.placement == "pack":
             self.trace, self.bases = kernel.packed(self.faults)
         blocks = range(oracle.BLOCKS)
@@ -197,6 +197,8 @@ class Played(oracle.Slice):
         if self.placement == "redirect-rotating":
             self.rotation = start
         if self.gating == "unused":
+            if self.placement == "pack":  # as many as on a slice without faults
+                covered = self.kernel.covered_without_faults()
             used = ENTRIES if self.placement in MOVING else len(covered)
             self.powered_cells = used * oracle.CELLS * self.trace.cycles
         return self
@@ -327,6 +329,14 @@ class Kernel:
         if key not in self._packed:
             self._packed[key] = oracle.packed(self.trace, faults)[0]
         return self._packed[key], bases
+
+    def covered_without_faults(self):
+        """Entries that windows cover at some time on a slice without faults."""
+        bases, covered = self.windows([0] * ENTRIES), set()
+        for _, kind, slot, reg, _, _ in events_of(self.trace):
+            if kind == ALLOC:
+                covered.update(range(bases[reg][slot], bases[reg][slot] + reg))
+        return covered
 
     # -- what does it do?
 

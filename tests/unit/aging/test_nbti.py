@@ -94,7 +94,7 @@ def test_equal_times_under_stress_are_not_equal_to_bhardwaj():
 @given(history=histories, rest=durations)
 def test_bhardwaj_never_falls(name, history, rest):
     shifts = [shift_of(MODELS[name], history[:end]) for end in range(len(history) + 1)]
-    assert shifts == sorted(shifts)
+    assert (np.diff(shifts) >= -1e-15 * np.array(shifts[1:])).all()  # to rounding
     without_stress = [(rest, 0.0, 1.0, 353.15), (rest, 1.0, 0.25, 353.15)]
     assert shift_of(MODELS[name], [*history, *without_stress]) == shifts[-1]
 
