@@ -127,25 +127,24 @@ def vmin_at_ages(
     UserError
         As `LifeConditions.additive_shift`.
     """
-    points, which = conditions.environment, np.arange(len(batch))
-    lowest, used_at = (
-        np.full(len(batch), lowest_volts),
-        np.full(len(batch), points.lowest_vdd_volts),
-    )
-    growth = _largest_growth(conditions, batch)
+    lowest, which = np.full(len(batch), lowest_volts), np.arange(len(batch))
     with engine.working():
         aging = _Aging(conditions, engine, fault_free, batch, lowest)
         if not (lowers_vdd and (fault_free.redirects or fault_free.packs)):
+            used_at = np.full(len(batch), conditions.environment.lowest_vdd_volts)
             return aging.of_ages(asked, used_at, which)
+        growth = _largest_growth(conditions, batch)
         new = aging.when_new()
         lowest = np.where(np.isfinite(new), new, lowest_volts)
-        given = conditions, engine, fault_free, _with_tail_above(batch, lowest - growth), lowest
+        tail = batch.new.tail.above(lowest - growth)
+        batch = replace(batch, new=replace(batch.new, tail=tail))
         used_at, dead_at = lowest + FIRST_GROWTH * growth, lowest.copy()
         result = VminOutcomes.none(len(batch), asked, len(batch.workload[0]))
         for step in range(MOST_PASSES):
             most_above = MOST_ABOVE_VOLTS if step == 0 else np.inf
             asked_of = None if step == MOST_PASSES - 1 else most_above
-            passed = _Aging(*given).of_ages(asked, used_at[which], which, asked_of)
+            aging = _Aging(conditions, engine, fault_free, batch, lowest)
+            passed = aging.of_ages(asked, used_at[which], which, asked_of)
             result.keep(which, passed)
             lacks = passed.vmin_volts[:, asked.target] - used_at[which]
             again = np.isfinite(lacks) & ((lacks > 0) | (lacks < -most_above))
@@ -175,13 +174,6 @@ def _largest_growth(conditions: LifeConditions, batch: SliceBatch) -> NDArray[np
     coefficients = conditions.cell_failure(batch.constants).coefficients
     largest: NDArray[np.float64] = np.minimum(of_any, coefficients * dvth * (1 + 1e-9))
     return largest
-
-
-def _with_tail_above(batch: SliceBatch, floor_volts: NDArray[np.float64]) -> SliceBatch:
-    """The batch with those cells of the tail whose Vmin lies above a floor of each: float64[n]."""
-    tail = batch.new.tail
-    kept = np.flatnonzero(tail.vmin_volts > floor_volts[tail.instance])
-    return replace(batch, new=replace(batch.new, tail=tail.at(kept, np.arange(len(batch)))))
 
 
 @dataclass(frozen=True, eq=False)

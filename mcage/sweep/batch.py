@@ -247,7 +247,7 @@ class _Batch:
                 self._plan.spec.seed, self._instances, self._constants.row, lowest[1]
             )
         if (name, floor_volts) not in self._tails:
-            self._tails[name, floor_volts] = _above(self._tails[lowest], floor_volts)
+            self._tails[name, floor_volts] = self._tails[lowest].above(floor_volts)
         return self._tails[name, floor_volts]
 
     def _time_fractions(
@@ -266,7 +266,3 @@ def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64], cells: int) ->
     from mcage.philox import distinct_below
 
     return distinct_below(cells, stream_key(spec.seed, "dvth.sample"), instances, SAMPLED_CELLS)
-
-
-def _above(tail: TailCells, floor_volts: float) -> TailCells:
-    return tail.at(np.flatnonzero(tail.vmin_volts > floor_volts), np.arange(tail.instances))

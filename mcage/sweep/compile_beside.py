@@ -18,9 +18,10 @@ import numpy as np
 
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine.bounds import Batch
 from mcage.engines.numba_engine.engine import NumbaEngine
 from mcage.engines.numba_engine.jit import cache_folder
-from mcage.engines.numba_engine.stress import Batch, NumbaStress
+from mcage.engines.numba_engine.stress import NumbaStress
 from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.files.disk_cache import FOLDER_VARIABLE
 from mcage.geometry import GCN
@@ -98,7 +99,7 @@ def compile_all() -> None:
 def later_steps(engine: NumbaEngine, replay: PreparedReplay) -> list[Callable[[], None]]:
     """Return the steps of an epoch but for the first, on no instances at all."""
     stress, nobody = stress_of_nobody(engine, replay), np.zeros(0, dtype=np.int64)
-    batch = Batch(0, np.zeros(0), nobody, fault_free_maps()[:0], nobody, nobody)
+    batch = Batch(0, np.zeros(0), nobody, fault_free_maps()[:0], nobody, nobody, False)
     return stress.steps([batch], nobody, 1, stress.workspaces.take())[1:]
 
 

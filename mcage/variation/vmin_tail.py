@@ -110,6 +110,12 @@ class TailCells:
             vmin_volts=self.vmin_volts[places],
         )
 
+    def above(self, floor_volts: float | NDArray[np.float64]) -> "TailCells":
+        """Cells whose Vmin lies above a floor of each instance, float64[I], or of all."""
+        floor = np.broadcast_to(floor_volts, self.instances)
+        places = np.flatnonzero(self.vmin_volts > floor[self.instance])
+        return self.at(places, np.arange(self.instances))
+
     @property
     def instances(self) -> int:
         """Number of instances I."""

@@ -31,7 +31,7 @@ from mcage.engines.numba_engine.jit import (
     prefetch,
 )
 from mcage.engines.numba_engine.residencies import BITS, END, LAST
-from mcage.geometry import Booleans, Floats, Integers, Words
+from mcage.geometry import Booleans, Bytes, Floats, Integers, Words
 
 BLOCKS = WHOLE_ENTRY
 """Blocks of an entry for which there is room; where it has fewer, the others hold no record."""
@@ -396,6 +396,47 @@ def occupants_in(epoch_log: Any, instance: int, epoch: int) -> Any:
         epoch_log.first[instance, epoch],
         epoch_log.occupant[begin:],
     )
+
+
+@inner
+def begin_epoch(epoch_log: Any, instance: int, kernel: int, scale: float, begin: int) -> int:
+    """Begin the next epoch of an instance; return its number."""
+    epoch: int = epoch_log.epochs[instance]
+    epoch_log.epochs[instance] = epoch + 1
+    epoch_log.kernel[instance, epoch] = kernel
+    epoch_log.scale[instance, epoch] = scale
+    epoch_log.begin[instance, epoch] = begin
+    return epoch
+
+
+class Batch(NamedTuple):
+    """What instances run in a turn of an epoch: all of them the same kernel.
+
+    Attributes
+    ----------
+    kernel : int
+        The kernel.
+    scale : float64[m]
+        Seconds that a cycle stands for in each instance.
+    instances : int64[m]
+        Instances.
+    fault_maps : uint8[n, entries]
+        Fault map of each; those beyond the instances are placed, and nothing else.
+    turn : int64[m]
+        How many turns the epoch of each has had before.
+    number : int64[m]
+        Number of each among the instances whose bits are open at the same time.
+    in_shared_places : bool
+        Whether all of them run it in the places that instances share (`shared_placements`).
+    """
+
+    kernel: int
+    scale: Floats
+    instances: Integers
+    fault_maps: Bytes
+    turn: Integers
+    number: Integers
+    in_shared_places: bool
 
 
 # Bits of entries that bounds leave open when instances have run all turns of an epoch.

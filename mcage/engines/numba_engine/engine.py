@@ -136,13 +136,7 @@ class NumbaEngine(RememberingEngine):
     def _shared_placements(self, duties: FaultFreeDuties) -> SharedPlacements:
         replays = [replay for replay in duties.replays if isinstance(replay, RedirectedReplay)]
         residencies, geometry = self._tables.of(replays), replays[0].geometry
-        times_on = partial(self._times_on_map, replays)
-        return SharedPlacements(residencies, geometry, times_on)
-
-    def _times_on_map(
-        self, replays: Sequence[RedirectedReplay], kernel: int, fault_map: Bytes
-    ) -> CellTimes:
-        return self._times_on_kernel(replays, kernel, fault_map[None])
+        return SharedPlacements(residencies, geometry, partial(self._times_on_kernel, replays))
 
     def _free_workspaces(self, duties: FaultFreeDuties) -> FreeList[Workspace]:
         return FreeList(partial(new_workspace, self._tables.of(duties.replays)))

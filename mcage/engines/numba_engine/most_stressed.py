@@ -480,7 +480,8 @@ def _entry_times(
     """Times of the cells of the chosen bits of an entry of an instance in an epoch."""
     residencies, epoch_log = search.residencies, search.epoch_log
     if epoch_log.begin[instance, epoch] == IN_SHARED_PLACES:
-        shared_times(search.shared, epoch_log, instance, epoch, entry, chosen, times)
+        blocks = residencies.slice_.blocks
+        shared_times(search.shared, blocks, epoch_log, instance, epoch, entry, chosen, times)
         return
     occupants = occupants_in(epoch_log, instance, epoch)
     passes = len(residencies.selector_starts)

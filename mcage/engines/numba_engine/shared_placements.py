@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from mcage.engines.numba_engine.bounds import (
     BIT,
     IN_SHARED_PLACES,
+    Batch,
     Cells,
     EpochLog,
+    begin_epoch,
     keep_bounds,
 )
 from mcage.engines.numba_engine.cell_times import clear
@@ -51,15 +53,12 @@ class SharedTimes(NamedTuple):
         Most cycles at '0' and at '1' of any component of a place.
     faulty : int64[kernels]
         Faulty entries of the map: the first ones, each of which lacks its last block.
-    entries : int
-        Entries of a slice.
     """
 
     ones: NDArray[np.unsignedinteger]
     powered: NDArray[np.unsignedinteger]
     most: NDArray[np.unsignedinteger]
     faulty: Integers
-    entries: int
 
 
 class SharedPlacements:
@@ -72,7 +71,7 @@ class SharedPlacements:
     geometry : SliceGeometry
         The slice.
     times_on : callable
-        From a kernel and a fault map, uint8[entries], to the cell times of one instance.
+        From a kernel and fault maps, uint8[n, entries], to the cell times on them.
     """
 
     def __init__(
@@ -98,7 +97,6 @@ class SharedPlacements:
             np.zeros(of_cells, cycles),
             np.zeros((kernels, 2, self.places, BITS), cycles),
             np.zeros(kernels, np.int64),
-            geometry.entries,
         )
         self._needs: dict[int, tuple[int, int]] = {}
         self._lock = Lock()
@@ -126,7 +124,7 @@ class SharedPlacements:
             return entries * blocks, entries
         fault_map = np.zeros(entries, dtype=np.uint8)
         fault_map[:faulty] = 1 << (blocks - 1)
-        replayed, times = self._times_on(kernel, fault_map), self.times
+        replayed, times = self._times_on(kernel, fault_map[None]), self.times
         by_bit = (self.places, self._geometry.block_components, BITS)
         ones, powered = (
             cycles.reshape(by_bit).transpose(0, 2, 1)
@@ -152,35 +150,11 @@ def most_places(residencies: Residencies, kernel: int) -> tuple[int, int]:
     return in_blocks, whole
 
 
-class SharedTurn(NamedTuple):
-    """A turn of instances that run the same kernel in the places that they share.
-
-    Attributes
-    ----------
-    kernel : int
-        The kernel.
-    scale : float64[m]
-        Seconds that a cycle stands for in each instance.
-    instances : int64[m]
-        Instances.
-    fault_maps : uint8[m, entries]
-        Fault map of each.
-    turn : int64[m]
-        How many turns the epoch of each has had before.
-    """
-
-    kernel: int
-    scale: Floats
-    instances: Integers
-    fault_maps: Bytes
-    turn: Integers
-
-
 @compiled
 def run_shared(
     shared: SharedTimes,
     slice_: Slice,
-    turn: SharedTurn,
+    batch: Batch,
     epoch_log: EpochLog,
     cells: Cells,
     groups: Any,
@@ -191,7 +165,7 @@ def run_shared(
 
     Parameters
     ----------
-    shared, slice_, turn : SharedTimes, Slice, SharedTurn
+    shared, slice_, batch : SharedTimes, Slice, Batch
         What happens.
     epoch_log : EpochLog
         Where it is written down.
@@ -200,20 +174,17 @@ def run_shared(
     groups, seconds : TrackedGroups, float64[2, tracked]
         Tracked cells, and their seconds, which are raised.
     """
-    for place in range(len(turn.instances)):
-        instance, scale = turn.instances[place], turn.scale[place]
-        epoch = epoch_log.epochs[instance]
-        epoch_log.epochs[instance] = epoch + 1
-        epoch_log.kernel[instance, epoch] = turn.kernel
-        epoch_log.scale[instance, epoch] = scale
-        epoch_log.begin[instance, epoch] = IN_SHARED_PLACES
+    kernel = batch.kernel
+    for place in range(len(batch.instances)):
+        instance, scale = batch.instances[place], batch.scale[place]
+        epoch = begin_epoch(epoch_log, instance, kernel, scale, IN_SHARED_PLACES)
         alike = epoch_log.places[instance, epoch]
-        _find_alike(shared.faulty[turn.kernel], slice_, turn.fault_maps[place], alike)
+        _find_alike(shared.faulty[kernel], slice_, batch.fault_maps[place], alike)
         if bounded:
-            if turn.turn[place] == 0:
+            if batch.turn[place] == 0:
                 keep_bounds(cells, instance)
-            _raise_bounds(shared.most[turn.kernel], slice_, alike, cells, instance, scale)
-        ones, powered = shared.ones[turn.kernel], shared.powered[turn.kernel]
+            _raise_bounds(shared.most[kernel], slice_, alike, cells, instance, scale)
+        ones, powered = shared.ones[kernel], shared.powered[kernel]
         _add_tracked(ones, powered, slice_, alike, groups, instance, scale, seconds)
 
 
@@ -248,12 +219,6 @@ def _raise_bounds(
     bounds, blocks = cells.bounds, slice_.blocks
     for entry in range(slice_.entries):
         for which in range(2):
-            for block in range(blocks):
-                like = alike[entry * blocks + block]
-                if like >= 0:
-                    break
-            else:
-                continue
             for bit in range(BITS):
                 cycles = np.int64(0)
                 for block in range(blocks):
@@ -292,12 +257,18 @@ def _add_tracked(
 
 @inner
 def shared_times(
-    shared: Any, epoch_log: Any, instance: int, epoch: int, entry: int, chosen: Any, times: Any
+    shared: Any,
+    blocks: int,
+    epoch_log: Any,
+    instance: int,
+    epoch: int,
+    entry: int,
+    chosen: Any,
+    times: Any,
 ) -> None:
     """Times of the chosen bits of an entry in an epoch that an instance lived in shared places."""
     alike, kernel = epoch_log.places[instance, epoch], epoch_log.kernel[instance, epoch]
     of_block = shared.ones.shape[3]
-    blocks = len(alike) // shared.entries
     clear(times, chosen)
     for block in range(blocks):
         like = alike[entry * blocks + block]

@@ -17,10 +17,12 @@ from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.numba_engine.bounds import (
     OPENED_TOGETHER,
     SIDE_BY_SIDE,
+    Batch,
     Cells,
     EpochLog,
     FaultFreeState,
     Views,
+    begin_epoch,
     bound_homes,
     bound_occupants,
     enlarged,
@@ -52,11 +54,7 @@ from mcage.engines.numba_engine.most_stressed import (
     look,
 )
 from mcage.engines.numba_engine.residencies import BITS, Residencies, each_by_itself, owners_of
-from mcage.engines.numba_engine.shared_placements import (
-    SharedPlacements,
-    SharedTurn,
-    run_shared,
-)
+from mcage.engines.numba_engine.shared_placements import SharedPlacements, run_shared
 from mcage.engines.numba_engine.tracked_cells import (
     CellList,
     Progress,
@@ -177,33 +175,6 @@ def new_workspace(residencies: Residencies) -> Any:
 # selectors of redirection are compiled once.
 
 
-class Batch(NamedTuple):
-    """What instances run in a turn of an epoch: all of them the same kernel.
-
-    Attributes
-    ----------
-    kernel : int
-        The kernel.
-    scale : float64[m]
-        Seconds that a cycle stands for in each instance.
-    instances : int64[m]
-        Instances.
-    fault_maps : uint8[n, entries]
-        Fault map of each; those beyond the instances are placed, and nothing else.
-    turn : int64[m]
-        How many turns the epoch of each has had before.
-    number : int64[m]
-        Number of each among the instances whose bits are open at the same time.
-    """
-
-    kernel: int
-    scale: Floats
-    instances: Integers
-    fault_maps: Bytes
-    turn: Integers
-    number: Integers
-
-
 def count(
     residencies: Residencies, kernel: int, fault_maps: Bytes, homes: Homes, counters: Integers
 ) -> None:
@@ -216,7 +187,7 @@ def count(
     place_and_bound(
         narrow,
         owners_of(residencies),
-        Batch(kernel, np.zeros(0), nobody, fault_maps, nobody, nobody),
+        Batch(kernel, np.zeros(0), nobody, fault_maps, nobody, nobody, False),
         new_epoch_log(entries * passes, 0, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
         PlacementWorkspace(homes, nobody, counters),
@@ -294,11 +265,7 @@ def _log(
     kernel: int, scale: float, instance: int, arrivals: Any, epoch_log: EpochLog, fill: Any
 ) -> None:
     """Begin the next epoch of an instance, and write down who lives where."""
-    epoch = epoch_log.epochs[instance]
-    epoch_log.epochs[instance] = epoch + 1
-    epoch_log.kernel[instance, epoch] = kernel
-    epoch_log.scale[instance, epoch] = scale
-    epoch_log.begin[instance, epoch] = epoch_log.used[0]
+    epoch = begin_epoch(epoch_log, instance, kernel, scale, epoch_log.used[0])
     for pass_ in range(len(arrivals.arrived)):
         epoch_log.used[0] += arrivals.arrived[pass_]
     sort_occupants(arrivals, fill, occupants_in(epoch_log, instance, epoch))
@@ -319,6 +286,11 @@ def _kernel_after_kernel(kernel: Integers) -> Iterator[tuple[int, Integers, Inte
         copy = runs.cumsum(axis=1)
         for copies in range(1, int(copy.max()) + 1):
             yield number, *np.nonzero(runs & (copy == copies))
+
+
+def _parts(places: Integers, most: int) -> list[Integers]:
+    """Parts of so many places at most, all of them alike; none of no places."""
+    return np.array_split(places, -(-len(places) // most)) if len(places) else []
 
 
 class FaultFreeStress(StressAccumulator):
@@ -432,8 +404,7 @@ class NumbaStress(FaultFreeStress):
         self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
     ) -> None:
         self._turns = max(self._turns, len(turns))
-        parts = -(-len(instances) // OPENED_TOGETHER)
-        for part in np.array_split(np.arange(len(instances)), parts):
+        for part in _parts(np.arange(len(instances)), OPENED_TOGETHER):
             self._run_part(instances[part], turns.of(part), fault_maps[part], seconds)
 
     def _run_part(
@@ -445,19 +416,15 @@ class NumbaStress(FaultFreeStress):
         epochs = int(self._epoch_log.epochs[instances].max()) + len(turns)
         self._epoch_log = enlarged(self._epoch_log, epochs, occupants, self._memory.occupants)
         workspace, done = self._workspace(len(turns)), np.zeros(len(instances), np.int64)
-        batches: list[Batch | SharedTurn] = []
+        batches = []
         for kernel, which, turn in _kernel_after_kernel(turns.kernel):
             scale = seconds * turns.weight[which, turn] / self._periods[kernel]
-            share = self._shared.are_shared(kernel, fault_maps[which])
-            if share.any():
-                places = which[share]
-                ran_alike = instances[places], fault_maps[places], done[places]
-                batches.append(SharedTurn(kernel, scale[share], *ran_alike))
-            each = np.flatnonzero(~share)
-            for part in np.array_split(each, -(-len(each) // SIDE_BY_SIDE) or 1):
-                places = which[part]
-                ran = scale[part], instances[places], fault_maps[places], done[places], places
-                batches.append(Batch(kernel, *ran))
+            shares = self._shared.are_shared(kernel, fault_maps[which])
+            for is_shared in (True, False):
+                for part in _parts(np.flatnonzero(shares == is_shared), SIDE_BY_SIDE):
+                    places = which[part]
+                    ran = scale[part], instances[places], fault_maps[places], done[places], places
+                    batches.append(Batch(kernel, *ran, is_shared))
             done[which] += 1
         for step in self.steps(batches, instances, len(turns), workspace):
             step()
@@ -475,7 +442,7 @@ class NumbaStress(FaultFreeStress):
 
     def steps(
         self,
-        batches: Sequence[Batch | SharedTurn],
+        batches: Sequence[Batch],
         instances: Integers,
         turns: int,
         workspace: Workspace,
@@ -486,8 +453,8 @@ class NumbaStress(FaultFreeStress):
 
         Parameters
         ----------
-        batches : sequence of Batch or SharedTurn
-            Turn after turn of instances that run the same kernel, in shared places or not.
+        batches : sequence of Batch
+            Turn after turn of instances that run the same kernel.
         instances, turns : int64[n], int
             All instances, and how many turns each has.
         workspace : Workspace
@@ -500,7 +467,7 @@ class NumbaStress(FaultFreeStress):
         first = epoch_log.epochs[instances]
         place, run = [], []
         for batch in batches:
-            if isinstance(batch, SharedTurn):
+            if batch.in_shared_places:
                 known = self._shared.times, residencies.slice_, batch, epoch_log, self._cells
                 raised = self._groups, self.tracked_seconds.now, self.knows_longest
                 place.append(partial(run_shared, *known, *raised))
