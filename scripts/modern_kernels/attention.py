@@ -1,11 +1,11 @@
 """Cross attention as in image diffusion: 256 positions of an image (16 x 16) look at the 77 tokens
-of a text, 10 heads of dimension 64. Queries and keys are normal(0, 1), values normal(0, 0.5).
+of a text, 8 heads of dimension 64. Queries and keys are normal(0, 1), values normal(0, 0.5).
 """
 
 import numpy as np
 
 TITLE = "flash attention forward, f32, one query row a work-item"
-QUERIES, KEYS, HEADS, DIMENSION = 256, 77, 10, 64
+QUERIES, KEYS, HEADS, DIMENSION = 256, 77, 8, 64
 GRID = (QUERIES // 128, HEADS, 1)
 BLOCK = (128, 1, 1)
 TOLERANCE = 5e-6

@@ -1,12 +1,12 @@
-"""Sorts 32 blocks of 1,024 particles by cell: keys are Morton codes of 30 bits of points in
+"""Sorts 32 blocks of 512 particles by cell: keys are Morton codes of 30 bits of points in
 clusters (normal(0, 0.05) around 8 centres in a unit cube), no two of a block the same; values are
 indexes.
 """
 
 import numpy as np
 
-TITLE = "bitonic sort of 1,024 keys and values in local memory, uint32"
-BLOCKS, KEYS = 32, 1024
+TITLE = "bitonic sort of 512 keys and values in local memory, uint32"
+BLOCKS, KEYS = 32, 512
 GRID = (BLOCKS, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 0
