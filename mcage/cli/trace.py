@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcage.cli.commands import add_command
+from mcage.cli.emulate import emulate_command
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 
@@ -377,6 +378,7 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
 
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
 add_command(app, import_command, "import")
+add_command(app, emulate_command, "emulate")
 add_command(app, characterize_command, "characterize")
 add_command(app, synthesize_command, "synthesize")
 add_command(app, list_traces, "list")

@@ -1,0 +1,726 @@
+"""What vector instructions compute in a lane: functions over arrays, by the instruction's name.
+
+After AMD's instruction set guides ("AMD Instinct MI200", "RDNA 2" and "RDNA 3 Instruction Set
+Architecture Reference Guide", chapters on vector ALU instructions). Sums, products and fused
+multiply-adds are rounded once, to the nearest even number, and keep denormals. The instructions
+in `APPROXIMATE` are rounded correctly here, and within one unit in the last place on hardware.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""A NumPy array; its type follows from that of the operands, which stubs cannot say."""
+
+_F32, _F64, _F16 = np.float32, np.float64, np.float16
+_U64, _U32, _U16 = np.uint64, np.uint32, np.uint16
+_I64, _I32, _I16 = np.int64, np.int32, np.int16
+
+_DTYPES: dict[str, Any] = {
+    **{"f16": _F16, "f32": _F32, "f64": _F64, "u16": _U16, "u32": _U32, "u64": _U64},
+    **{"i16": _I16, "i32": _I32, "i64": _I64},
+}
+
+APPROXIMATE = frozenset(
+    f"v_{name}_{kind}"
+    for name in ("exp", "log", "rcp", "rcp_iflag", "rsq", "sqrt", "sin", "cos")
+    for kind in ("f16", "f32", "f64")
+)
+"""Instructions whose last bit depends on the hardware."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an instruction computes.
+
+    Attributes
+    ----------
+    result : str
+        Type of the result.
+    sources : tuple of str
+        Types of the operands.
+    compute : callable
+        From arrays of these types to an array of that one.
+    saturated : callable or None
+        The same with ``clamp``, where that is not the interval from 0 to 1.
+    """
+
+    result: str
+    sources: tuple[str, ...]
+    compute: Callable[..., Array]
+    saturated: Callable[..., Array] | None = None
+
+
+OPERATIONS: dict[str, Operation] = {}
+"""By mnemonic, without the suffix of the encoding."""
+
+
+def _define(names: str, types: str, compute: Callable[..., Array], saturated: Any = None) -> None:
+    result, *sources = types.split()
+    for name in names.split():
+        OPERATIONS[f"v_{name}"] = Operation(result, tuple(sources), compute, saturated)
+
+
+# Rounding.
+
+
+def _to_odd(high: Array, low: Array) -> Array:
+    """The sum of a float64 and its rounding error, rounded to odd: a later rounding is exact."""
+    bits = high.view(_I64)
+    even = (low != 0) & (bits & 1 == 0) & np.isfinite(high)
+    towards = np.where((low > 0) == (high > 0), 1, -1)
+    return (bits + np.where(even, towards, 0)).view(_F64)
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """A sum and its rounding error (Knuth, The Art of Computer Programming, 4.2.2)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def fma32(a: Array, b: Array, c: Array) -> Array:
+    """Return a * b + c in float32, rounded once."""
+    product = a.astype(_F64) * b
+    wide = c.astype(_F64)
+    total = product + wide
+    narrow = total.astype(_F32)
+    bits = total.view(_I64)
+    # A second rounding can only err where the first one ended between two float32, or where
+    # float32 has fewer digits than usual.
+    between = (bits & 0x1FFFFFFF == 0x10000000) | (np.abs(total) < 1.2e-38)
+    if between.any():
+        total, error = _two_sum(product, wide)
+        narrow = np.where(between, _to_odd(total, error).astype(_F32), narrow)
+    return narrow
+
+
+def fma16(a: Array, b: Array, c: Array) -> Array:
+    """Return a * b + c in float16, rounded once."""
+    total, error = _two_sum(a.astype(_F64) * b, c.astype(_F64))
+    return _to_odd(total, error).astype(_F16)
+
+
+def fma64(a: Array, b: Array, c: Array) -> Array:
+    """Return a * b + c in float64, rounded once (Boldo and Melquiond, IEEE TC 57(4), 2008)."""
+    a, b, c = np.broadcast_arrays(a, b, c)
+    product = a * b
+
+    def halves(x: Array) -> tuple[Array, Array]:
+        split = 134217729.0 * x
+        high = split - (split - x)
+        return high, x - high
+
+    (a1, a0), (b1, b0) = halves(a), halves(b)
+    rest = ((a1 * b1 - product) + a1 * b0 + a0 * b1) + a0 * b0
+    high, low = _two_sum(c, rest)
+    total, error = _two_sum(product, high)
+    exact = total + _to_odd(*_two_sum(low, error))
+    return np.where(np.isfinite(exact), exact, product + c)
+
+
+def _rounded(function: Callable[[Array], Array], dtype: Any) -> Callable[[Array], Array]:
+    """A function of float64, for narrower numbers."""
+    return lambda x: function(x.astype(_F64)).astype(dtype)
+
+
+# Minimum and maximum: a number goes before a NaN, and -0 before +0.
+
+
+def _zeros_in_order(chosen: Array, a: Array, b: Array, least: bool) -> Array:
+    unsigned = {2: _U16, 4: _U32, 8: _U64}[chosen.dtype.itemsize]
+    both = (a == 0) & (b == 0)
+    if not both.any():
+        return chosen
+    a, b = np.broadcast_arrays(a, b)
+    a, b = (np.ascontiguousarray(x).view(unsigned) for x in (a, b))
+    bits = (a | b) if least else (a & b)
+    return np.where(both, bits.view(chosen.dtype), chosen)
+
+
+def _least(a: Array, b: Array) -> Array:
+    return _zeros_in_order(np.fmin(a, b), a, b, least=True)
+
+
+def _most(a: Array, b: Array) -> Array:
+    return _zeros_in_order(np.fmax(a, b), a, b, least=False)
+
+
+def _middle(a: Array, b: Array, c: Array) -> Array:
+    middle = _most(_least(a, b), _least(_most(a, b), c))
+    if a.dtype.kind != "f":
+        return middle
+    any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
+    return np.where(any_nan, _least(_least(a, b), c), middle)
+
+
+# Families with a type each.
+
+for _kind in ("f16", "f32", "f64"):
+    _define(f"add_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: a + b)
+    _define(f"sub_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: a - b)
+    _define(f"subrev_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: b - a)
+    _define(f"mul_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: a * b)
+    _dtype = _DTYPES[_kind]
+    _fma = {"f16": fma16, "f32": fma32, "f64": fma64}[_kind]
+    _define(f"fma_{_kind} fmaak_{_kind} fmamk_{_kind}", f"{_kind} {_kind} {_kind} {_kind}", _fma)
+    _define(f"min_{_kind} min_num_{_kind}", f"{_kind} {_kind} {_kind}", _least)
+    _define(f"max_{_kind} max_num_{_kind}", f"{_kind} {_kind} {_kind}", _most)
+    for _name, _function in (
+        *(("trunc", np.trunc), ("ceil", np.ceil), ("floor", np.floor), ("rndne", np.rint)),
+        *(("rcp", lambda x: 1.0 / x), ("rsq", lambda x: 1.0 / np.sqrt(x)), ("sqrt", np.sqrt)),
+    ):
+        _define(f"{_name}_{_kind}", f"{_kind} {_kind}", _rounded(_function, _dtype))
+    _define(
+        f"frexp_mant_{_kind}",
+        f"{_kind} {_kind}",
+        lambda x: np.where(np.isfinite(x), np.frexp(x)[0], x),
+    )
+    _define(
+        f"frexp_exp_{'i16' if _kind == 'f16' else 'i32'}_{_kind}",
+        f"{'i16' if _kind == 'f16' else 'i32'} {_kind}",
+        lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0),
+    )
+for _kind, _wide in (("f16", _F64), ("f32", _F64)):
+    _dtype = _DTYPES[_kind]
+    for _name, _function in (
+        *(("exp", np.exp2), ("log", np.log2)),
+        *(("sin", lambda x: np.sin(2 * np.pi * np.fmod(x, 1.0))),),
+        *(("cos", lambda x: np.cos(2 * np.pi * np.fmod(x, 1.0))),),
+    ):
+        _define(f"{_name}_{_kind}", f"{_kind} {_kind}", _rounded(_function, _dtype))
+
+
+def _fraction(x: Array) -> Array:
+    below_one = np.nextafter(x.dtype.type(1), x.dtype.type(0))
+    return np.fmin(x - np.floor(x), below_one)
+
+
+for _kind in ("f16", "f32", "f64"):
+    _define(f"fract_{_kind}", f"{_kind} {_kind}", _fraction)
+for _kind in ("f16", "f32", "i16", "u16", "i32", "u32"):
+    _three = f"{_kind} {_kind} {_kind} {_kind}"
+    _lo, _hi = (_least, _most) if _kind[0] == "f" else (np.minimum, np.maximum)
+
+    def _of_three(first: Any, second: Any) -> Callable[..., Array]:
+        return lambda a, b, c: second(first(a, b), c)
+
+    _define(f"min3_{_kind} min3_num_{_kind}", _three, _of_three(_lo, _lo))
+    _define(f"max3_{_kind} max3_num_{_kind}", _three, _of_three(_hi, _hi))
+    _define(f"maxmin_{_kind} maxmin_num_{_kind}", _three, _of_three(_hi, _lo))
+    _define(f"minmax_{_kind} minmax_num_{_kind}", _three, _of_three(_lo, _hi))
+    _define(
+        f"med3_{_kind} med3_num_{_kind}",
+        _three,
+        _middle
+        if _kind[0] == "f"
+        else (lambda a, b, c: np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))),
+    )
+    if _kind[0] != "f":
+        _define(f"min_{_kind}", f"{_kind} {_kind} {_kind}", np.minimum)
+        _define(f"max_{_kind}", f"{_kind} {_kind} {_kind}", np.maximum)
+
+_define(
+    "mul_legacy_f32 mul_dx9_zero_f32",
+    "f32 f32 f32",
+    lambda a, b: np.where((a == 0) | (b == 0), _F32(0), a * b),
+)
+_define("rcp_iflag_f32", "f32 f32", lambda x: (1.0 / x.astype(_F64)).astype(_F32))
+_define("mad_f32 madak_f32 madmk_f32", "f32 f32 f32 f32", lambda a, b, c: a * b + c)
+_define("mad_f16 madak_f16 madmk_f16", "f16 f16 f16 f16", lambda a, b, c: a * b + c)
+_define(
+    "mad_legacy_f32", "f32 f32 f32 f32", lambda a, b, c: np.where((a == 0) | (b == 0), c, a * b + c)
+)
+
+
+def _ldexp(dtype: Any) -> Callable[[Array, Array], Array]:
+    def scaled(x: Array, exponent: Array) -> Array:
+        return np.ldexp(x.astype(_F64), np.clip(exponent.astype(_I64), -1100, 1100)).astype(dtype)
+
+    return scaled
+
+
+def _ldexp64(x: Array, exponent: Array) -> Array:
+    clipped = np.clip(exponent.astype(_I64), -4200, 4200)
+    return np.ldexp(x, clipped)
+
+
+_define("ldexp_f32", "f32 f32 i32", _ldexp(_F32))
+_define("ldexp_f16", "f16 f16 i16", _ldexp(_F16))
+_define("ldexp_f64", "f64 f64 i32", _ldexp64)
+
+# Integers.
+
+
+def _bounded(dtype: Any, compute: Callable[..., Array]) -> Callable[..., Array]:
+    """A sum or a difference that stays at the limits of its type."""
+    info = np.iinfo(dtype)
+
+    def saturated(*operands: Array) -> Array:
+        wide = compute(*(x.astype(_I64) for x in operands))
+        return np.clip(wide, info.min, info.max).astype(dtype)
+
+    return saturated
+
+
+for _names, _kind in (
+    ("u32", "u32"),
+    ("nc_u32", "u32"),
+    ("i32", "i32"),
+    ("nc_i32", "i32"),
+    ("u16", "u16"),
+    ("nc_u16", "u16"),
+    ("i16", "i16"),
+    ("nc_i16", "i16"),
+):
+    _two = f"{_kind} {_kind} {_kind}"
+    _dtype = _DTYPES[_kind]
+    for _name, _sum in (
+        ("add", lambda a, b: a + b),
+        ("sub", lambda a, b: a - b),
+        ("subrev", lambda a, b: b - a),
+    ):
+        _define(f"{_name}_{_names}", _two, _sum, _bounded(_dtype, _sum))
+
+_define("and_b32", "u32 u32 u32", lambda a, b: a & b)
+_define("or_b32", "u32 u32 u32", lambda a, b: a | b)
+_define("xor_b32", "u32 u32 u32", lambda a, b: a ^ b)
+_define("xnor_b32", "u32 u32 u32", lambda a, b: ~(a ^ b))
+_define("and_b16", "u16 u16 u16", lambda a, b: a & b)
+_define("or_b16", "u16 u16 u16", lambda a, b: a | b)
+_define("xor_b16", "u16 u16 u16", lambda a, b: a ^ b)
+_define("not_b32", "u32 u32", lambda a: ~a)
+_define("not_b16", "u16 u16", lambda a: ~a)
+_define("mov_b32 accvgpr_read_b32 accvgpr_write_b32 accvgpr_mov_b32", "u32 u32", lambda a: a)
+_define("accvgpr_read accvgpr_write", "u32 u32", lambda a: a)
+_define("mov_b16", "u16 u16", lambda a: a)
+_define("mov_b64", "u64 u64", lambda a: a)
+for _bits in (16, 32, 64):
+    _u, _i = f"u{_bits}", f"i{_bits}"
+    _shift = "u16" if _bits == 16 else "u32"
+
+    def _shifts(dtype: Any, bits: int) -> tuple[Callable[..., Array], ...]:
+        def count(s: Array) -> Array:
+            return (s & (bits - 1)).astype(dtype)
+
+        return (
+            lambda s, x: x << count(s),
+            lambda s, x: x >> count(s),
+            lambda x, s: x << count(s),
+            lambda x, s: x >> count(s),
+        )
+
+    _left, _right, _left_of, _right_of = _shifts(_DTYPES[_u], _bits)
+    _, _arithmetic, _, _arithmetic_of = _shifts(_DTYPES[_i], _bits)
+    _define(f"lshlrev_b{_bits}", f"{_u} {_shift} {_u}", _left)
+    _define(f"lshrrev_b{_bits}", f"{_u} {_shift} {_u}", _right)
+    _define(f"ashrrev_i{_bits}", f"{_i} {_shift} {_i}", _arithmetic)
+    _define(f"lshl_b{_bits}", f"{_u} {_u} {_shift}", _left_of)
+    _define(f"lshr_b{_bits}", f"{_u} {_u} {_shift}", _right_of)
+    _define(f"ashr_i{_bits}", f"{_i} {_i} {_shift}", _arithmetic_of)
+
+_define("lshl_add_u32", "u32 u32 u32 u32", lambda a, s, b: (a << (s & 31)) + b)
+_define("add_lshl_u32", "u32 u32 u32 u32", lambda a, b, s: (a + b) << (s & 31))
+_define("lshl_or_b32", "u32 u32 u32 u32", lambda a, s, b: (a << (s & 31)) | b)
+_define("lshl_add_u64", "u64 u64 u32 u64", lambda a, s, b: (a << (s & 7).astype(_U64)) + b)
+_define("add3_u32", "u32 u32 u32 u32", lambda a, b, c: a + b + c)
+_define("and_or_b32", "u32 u32 u32 u32", lambda a, b, c: (a & b) | c)
+_define("or3_b32", "u32 u32 u32 u32", lambda a, b, c: a | b | c)
+_define("xor3_b32", "u32 u32 u32 u32", lambda a, b, c: a ^ b ^ c)
+_define("xad_u32", "u32 u32 u32 u32", lambda a, b, c: (a ^ b) + c)
+_define("bfi_b32", "u32 u32 u32 u32", lambda a, b, c: (a & b) | (~a & c))
+_define("bfm_b32", "u32 u32 u32", lambda a, b: ((_U32(1) << (a & 31)) - _U32(1)) << (b & 31))
+
+
+def _field(x: Array, offset: Array, width: Array) -> Array:
+    width = width & 31
+    return (x >> (offset & 31)) & ((_U32(1) << width) - _U32(1))
+
+
+def _signed_field(x: Array, offset: Array, width: Array) -> Array:
+    width, bits = np.broadcast_arrays(width & 31, x >> (offset & 31).astype(_I32))
+    spare = (32 - width.astype(_I32)) & 31
+    return np.where(width == 0, _I32(0), ((bits << spare) >> spare).astype(_I32))
+
+
+_define("bfe_u32", "u32 u32 u32 u32", _field)
+_define("bfe_i32", "i32 i32 u32 u32", _signed_field)
+
+
+def _aligned(unit: int) -> Callable[..., Array]:
+    def shifted(high: Array, low: Array, count: Array) -> Array:
+        bits = high.astype(_U64) << _U64(32) | low
+        return (bits >> ((count & (32 // unit - 1)) * _U32(unit)).astype(_U64)).astype(_U32)
+
+    return shifted
+
+
+_define("alignbit_b32", "u32 u32 u32 u32", _aligned(1))
+_define("alignbyte_b32", "u32 u32 u32 u32", _aligned(8))
+
+
+def _permuted(high: Array, low: Array, selector: Array) -> Array:
+    high, low, selector = np.broadcast_arrays(high, low, selector)
+    bits = high.astype(_U64) << _U64(32) | low
+    result = np.zeros(bits.shape, _U32)
+    for byte in range(4):
+        chosen = selector >> _U32(8 * byte) & _U32(0xFF)
+        picked = (bits >> ((chosen & 7) * _U32(8)).astype(_U64)).astype(_U32) & _U32(0xFF)
+        sign = (
+            np.where(
+                chosen == 8,
+                low >> 15,
+                np.where(chosen == 9, low >> 31, np.where(chosen == 10, high >> 15, high >> 31)),
+            )
+            & 1
+        )
+        picked = np.where((chosen >= 8) & (chosen <= 11), sign * _U32(0xFF), picked)
+        picked = np.where(chosen == 12, _U32(0), np.where(chosen >= 13, _U32(0xFF), picked))
+        result |= picked << _U32(8 * byte)
+    return result
+
+
+_define("perm_b32", "u32 u32 u32 u32", _permuted)
+
+
+def _24(x: Array, signed: bool) -> Array:
+    if signed:
+        return (x << 8).astype(_I32) >> 8
+    return x & _U32(0xFFFFFF)
+
+
+_define("mul_u32_u24", "u32 u32 u32", lambda a, b: _24(a, False) * _24(b, False))
+_define("mul_i32_i24", "i32 i32 i32", lambda a, b: _24(a, True) * _24(b, True))
+_define(
+    "mul_hi_u32_u24",
+    "u32 u32 u32",
+    lambda a, b: (_24(a, False).astype(_U64) * _24(b, False) >> _U64(32)).astype(_U32),
+)
+_define(
+    "mul_hi_i32_i24",
+    "i32 i32 i32",
+    lambda a, b: (_24(a, True).astype(_I64) * _24(b, True) >> 32).astype(_I32),
+)
+_define("mad_u32_u24", "u32 u32 u32 u32", lambda a, b, c: _24(a, False) * _24(b, False) + c)
+_define("mad_i32_i24", "i32 i32 i32 i32", lambda a, b, c: _24(a, True) * _24(b, True) + c)
+_define("mul_lo_u32 mul_lo_i32", "u32 u32 u32", lambda a, b: a * b)
+_define("mul_hi_u32", "u32 u32 u32", lambda a, b: (a.astype(_U64) * b >> _U64(32)).astype(_U32))
+_define("mul_hi_i32", "i32 i32 i32", lambda a, b: (a.astype(_I64) * b >> 32).astype(_I32))
+_define("mul_lo_u16", "u16 u16 u16", lambda a, b: a * b)
+_define("mad_u16 mad_legacy_u16", "u16 u16 u16 u16", lambda a, b, c: a * b + c)
+_define("mad_i16 mad_legacy_i16", "i16 i16 i16 i16", lambda a, b, c: a * b + c)
+_define("mad_u32_u16", "u32 u16 u16 u32", lambda a, b, c: a.astype(_U32) * b + c)
+_define("mad_i32_i16", "i32 i16 i16 i32", lambda a, b, c: a.astype(_I32) * b + c)
+_define("bcnt_u32_b32", "u32 u32 u32", lambda a, b: _ones(a) + b)
+
+
+def _ones(x: Array) -> Array:
+    x = x - (x >> 1 & _U32(0x55555555))
+    x = (x & _U32(0x33333333)) + (x >> 2 & _U32(0x33333333))
+    return ((x + (x >> 4) & _U32(0x0F0F0F0F)) * _U32(0x01010101)) >> 24
+
+
+def _reversed(x: Array) -> Array:
+    for shift, mask in (
+        (1, 0x55555555),
+        (2, 0x33333333),
+        (4, 0x0F0F0F0F),
+        (8, 0x00FF00FF),
+        (16, 0xFFFF),
+    ):
+        x = (x >> shift & _U32(mask)) | (x & _U32(mask)) << shift
+    return x
+
+
+def leading_zeros(x: Array) -> Array:
+    """Zeros before the first one of a 32-bit number, -1 if there is none."""
+    zeros = 31 - np.floor(np.log2(np.maximum(x, 1).astype(_F64))).astype(_I32)
+    return np.where(x == 0, _I32(-1), zeros)
+
+
+def trailing_zeros(x: Array) -> Array:
+    """Zeros behind the last one of a 32-bit number, -1 if there is none."""
+    lowest = x & (~x + _U32(1))
+    zeros = np.log2(np.maximum(lowest, 1).astype(_F64)).astype(_I32)
+    return np.where(x == 0, _I32(-1), zeros)
+
+
+def sign_bits(x: Array) -> Array:
+    """Bits before the first that differs from the sign, -1 if there is none."""
+    return leading_zeros(np.where(x.view(_I32) < 0, ~x, x))
+
+
+_define("bfrev_b32", "u32 u32", _reversed)
+_define("ffbh_u32 clz_i32_u32", "i32 u32", leading_zeros)
+_define("ffbl_b32 ctz_i32_b32", "i32 u32", trailing_zeros)
+_define("ffbh_i32 cls_i32", "i32 u32", sign_bits)
+
+
+def _sad(width: int) -> Callable[..., Array]:
+    def summed(a: Array, b: Array, c: Array) -> Array:
+        a, b, c = np.broadcast_arrays(a, b, c)
+        total = c.copy()
+        mask = _U32((1 << width) - 1) if width < 32 else _U32(0xFFFFFFFF)
+        for shift in range(0, 32, width):
+            x, y = a >> _U32(shift) & mask, b >> _U32(shift) & mask
+            total += np.where(x > y, x - y, y - x)
+        return total
+
+    return summed
+
+
+_define("sad_u8", "u32 u32 u32 u32", _sad(8))
+_define("sad_u16", "u32 u32 u32 u32", _sad(16))
+_define("sad_u32", "u32 u32 u32 u32", _sad(32))
+
+# Conversions.
+
+
+def to_integer(x: Array, dtype: Any) -> Array:
+    """Convert towards zero; what is too large becomes the largest number, a NaN 0."""
+    info = np.iinfo(dtype)
+    wide = np.nan_to_num(np.trunc(x.astype(_F64)), nan=0.0, posinf=1e30, neginf=-1e30)
+    return np.clip(wide, info.min, info.max).astype(_I64).astype(dtype)
+
+
+_define("cvt_f32_i32", "f32 i32", lambda x: x.astype(_F32))
+_define("cvt_f32_u32", "f32 u32", lambda x: x.astype(_F32))
+_define("cvt_f64_i32", "f64 i32", lambda x: x.astype(_F64))
+_define("cvt_f64_u32", "f64 u32", lambda x: x.astype(_F64))
+_define("cvt_f16_i16", "f16 i16", lambda x: x.astype(_F64).astype(_F16))
+_define("cvt_f16_u16", "f16 u16", lambda x: x.astype(_F64).astype(_F16))
+_define("cvt_f32_f16", "f32 f16", lambda x: x.astype(_F32))
+_define("cvt_f16_f32", "f16 f32", lambda x: x.astype(_F16))
+_define("cvt_f32_f64", "f32 f64", lambda x: x.astype(_F32))
+_define("cvt_f64_f32", "f64 f32", lambda x: x.astype(_F64))
+for _kind in ("f16", "f32", "f64"):
+    _bits = 16 if _kind == "f16" else 32
+    for _i in (f"u{_bits}", f"i{_bits}"):
+        _define(f"cvt_{_i}_{_kind}", f"{_i} {_kind}", lambda x, d=_DTYPES[_i]: to_integer(x, d))
+_define(
+    "cvt_rpi_i32_f32 cvt_nearest_i32_f32",
+    "i32 f32",
+    lambda x: to_integer(np.floor(x.astype(_F64) + 0.5), _I32),
+)
+_define("cvt_flr_i32_f32 cvt_floor_i32_f32", "i32 f32", lambda x: to_integer(np.floor(x), _I32))
+for _byte in range(4):
+    _define(
+        f"cvt_f32_ubyte{_byte}",
+        "f32 u32",
+        lambda x, s=8 * _byte: (x >> _U32(s) & _U32(0xFF)).astype(_F32),
+    )
+_define(
+    "cvt_off_f32_i4", "f32 u32", lambda x: ((((x & 15).astype(_I32) ^ 8) - 8) / 16).astype(_F32)
+)
+_define("cvt_u32_u16", "u32 u16", lambda x: x.astype(_U32))
+_define("cvt_i32_i16", "i32 i16", lambda x: x.astype(_I32))
+
+
+def toward_zero16(x: Array) -> Array:
+    """A float32 as float16, rounded towards zero."""
+    near = x.astype(_F16)
+    bits = near.view(_U16)
+    too_far = np.abs(near.astype(_F32)) > np.abs(x)
+    return np.where(too_far, bits - _U16(1), bits).astype(_U16)
+
+
+def _pair(low: Array, high: Array) -> Array:
+    """Two 16-bit patterns in a word."""
+    return low.astype(_U16).astype(_U32) | high.astype(_U16).astype(_U32) << _U32(16)
+
+
+_define(
+    "cvt_pkrtz_f16_f32 cvt_pk_rtz_f16_f32",
+    "u32 f32 f32",
+    lambda a, b: _pair(toward_zero16(a), toward_zero16(b)),
+)
+_define(
+    "cvt_pk_u16_u32", "u32 u32 u32", lambda a, b: _pair(np.minimum(a, 65535), np.minimum(b, 65535))
+)
+_define(
+    "cvt_pk_i16_i32",
+    "u32 i32 i32",
+    lambda a, b: _pair(np.clip(a, -32768, 32767), np.clip(b, -32768, 32767)),
+)
+_define("pack_b32_f16", "u32 b16 b16", _pair)
+for _kind, _least_value, _scale in (("i16", -1.0, 32767), ("u16", 0.0, 65535)):
+    for _from in ("f32", "f16"):
+
+        def _normed(x: Array, low: float = _least_value, scale: int = _scale) -> Array:
+            wide = np.nan_to_num(x.astype(_F64), nan=0.0)
+            return np.rint(np.clip(wide, low, 1.0) * scale).astype(_I64)
+
+        for _name in (f"cvt_pknorm_{_kind}_{_from}", f"cvt_pk_norm_{_kind}_{_from}"):
+            _define(_name, f"u32 {_from} {_from}", lambda a, b, f=_normed: _pair(f(a), f(b)))
+        _define(f"cvt_norm_{_kind}_{_from}", f"{_kind} {_from}", _normed)
+
+
+def _packed_byte(x: Array, byte: Array, word: Array) -> Array:
+    shift = (byte & 3) * _U32(8)
+    wide = np.clip(np.nan_to_num(np.rint(x.astype(_F64)), nan=0.0), 0, 255).astype(_U32)
+    return (word & ~(_U32(0xFF) << shift)) | wide << shift
+
+
+_define("cvt_pk_u8_f32", "u32 f32 u32 u32", _packed_byte)
+
+
+def small_float(x: Array, exponent_bits: int, mantissa_bits: int, bias: int) -> Array:
+    """A float of 8 bits (FNUZ of gfx942: no infinity, and 0x80 is the only NaN) as float32."""
+    x = x.astype(_U32) & _U32(0xFF)
+    sign = np.where(x >> 7, -1.0, 1.0)
+    exponent = (x >> mantissa_bits & _U32((1 << exponent_bits) - 1)).astype(_I32)
+    mantissa = (x & _U32((1 << mantissa_bits) - 1)).astype(_F64)
+    unit = 2.0**-mantissa_bits
+    value = np.where(
+        exponent == 0,
+        np.ldexp(mantissa * unit, 1 - bias),
+        np.ldexp(1 + mantissa * unit, exponent - bias),
+    )
+    return np.where(x == 0x80, np.nan, sign * value).astype(_F32)
+
+
+def _small(kind: str, x: Array) -> Array:
+    return small_float(x, 4, 3, 8) if kind == "fp8" else small_float(x, 5, 2, 16)
+
+
+_define("cvt_f32_fp8", "f32 u32", lambda x: _small("fp8", x))
+_define("cvt_f32_bf8", "f32 u32", lambda x: _small("bf8", x))
+_define("cvt_pk_f32_fp8", "u64 u16", lambda x: _two_floats("fp8", x))
+_define("cvt_pk_f32_bf8", "u64 u16", lambda x: _two_floats("bf8", x))
+
+
+def _two_floats(kind: str, x: Array) -> Array:
+    low, high = (_small(kind, x >> shift).view(_U32).astype(_U64) for shift in (_U16(0), _U16(8)))
+    return low | high << _U64(32)
+
+
+# Division: the three steps that a compiler makes of it (RDNA 2 ISA, V_DIV_FIXUP_F32 and others).
+
+
+def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
+    with_sign = np.copysign(
+        np.abs(quotient), np.copysign(1, numerator) * np.copysign(1, denominator)
+    )
+    zero, infinite = with_sign.dtype.type(0), with_sign.dtype.type(np.inf)
+    sign = np.copysign(with_sign.dtype.type(1), with_sign)
+    result = with_sign
+    top, bottom = np.abs(numerator), np.abs(denominator)
+    result = np.where((bottom == 0) | (top == np.inf), sign * infinite, result)
+    result = np.where((bottom == np.inf) | (top == 0), sign * zero, result)
+    neither = ((top == 0) & (bottom == 0)) | ((top == np.inf) & (bottom == np.inf))
+    result = np.where(neither, with_sign.dtype.type(np.nan), result)
+    result = np.where(np.isnan(denominator), denominator, result)
+    return np.where(np.isnan(numerator), numerator, result)
+
+
+for _kind in ("f16", "f32", "f64"):
+    _define(f"div_fixup_{_kind}", f"{_kind} {_kind} {_kind} {_kind}", _div_fixup)
+
+
+def div_scale(first: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
+    """Operand of a division, scaled if the quotient would leave the normal range; and whether.
+
+    Parameters
+    ----------
+    first, denominator, numerator : float32 or float64 arrays
+        ``first`` is bit for bit one of the two others.
+    """
+    digits = 23 if first.dtype == _F32 else 52
+    bias = 127 if first.dtype == _F32 else 1023
+    by = {_F32: 64, _F64: 128}[first.dtype.type]
+
+    def exponent(x: Array) -> Array:
+        bits = x.view(_U32 if digits == 23 else _U64)
+        return (bits >> bits.dtype.type(digits)).astype(_I64) & (2 * bias + 1)
+
+    def scaled(x: Array, power: int) -> Array:
+        return np.ldexp(x, power)
+
+    first, denominator, numerator = (
+        np.ascontiguousarray(x) for x in np.broadcast_arrays(first, denominator, numerator)
+    )
+    tiny = first.dtype.type(np.finfo(first.dtype).tiny)
+    of_denominator = first == denominator
+    invalid = (numerator == 0) | (denominator == 0)
+    far = exponent(numerator) - exponent(denominator) >= (96 if digits == 23 else 768)
+    denormal = (np.abs(denominator) < tiny) & ~invalid
+    inverse = np.abs(1.0 / denominator.astype(_F64))
+    quotient = np.abs(numerator.astype(_F64) / denominator)
+    small_inverse, small_quotient = inverse < tiny, quotient < tiny
+    low = exponent(numerator) <= (23 if digits == 23 else 53)
+    up, down = scaled(first, by), scaled(first, -by)
+    result = first.copy()
+    flag = np.zeros(first.shape, np.bool_)
+    done = invalid.copy()
+    result[invalid] = np.nan
+
+    def case(where: Array, value: Array, raised: Array) -> None:
+        here = where & ~done
+        result[here] = value[here]
+        flag[here] = raised[here]
+        done[here] = True
+
+    no, yes = np.zeros_like(flag), np.ones_like(flag)
+    case(far, np.where(of_denominator, up, first), yes)
+    case(denormal, up, no)
+    case(small_inverse & small_quotient, np.where(of_denominator, up, first), yes)
+    case(small_inverse, down, no)
+    case(small_quotient, np.where(first == numerator, up, first), yes)
+    case(low, up, no)
+    return result, flag
+
+
+# Comparisons.
+
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "f": lambda a, b: np.zeros(np.broadcast(a, b).shape, np.bool_),
+    "t": lambda a, b: np.ones(np.broadcast(a, b).shape, np.bool_),
+    "tru": lambda a, b: np.ones(np.broadcast(a, b).shape, np.bool_),
+    "lt": lambda a, b: a < b,
+    "eq": lambda a, b: a == b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ne": lambda a, b: a != b,
+    "lg": lambda a, b: (a < b) | (a > b),
+    "ge": lambda a, b: a >= b,
+    "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    "u": lambda a, b: np.isnan(a) | np.isnan(b),
+    "nge": lambda a, b: ~(a >= b),
+    "nlg": lambda a, b: ~((a < b) | (a > b)),
+    "ngt": lambda a, b: ~(a > b),
+    "nle": lambda a, b: ~(a <= b),
+    "neq": lambda a, b: ~(a == b),
+    "nlt": lambda a, b: ~(a < b),
+}
+"""By what stands between ``v_cmp_`` and the type."""
+
+
+def of_class(x: Array, classes: Array) -> Array:
+    """Whether a float is of one of the classes of a mask of ten bits (V_CMP_CLASS)."""
+    bits = {2: _U16, 4: _U32, 8: _U64}[x.dtype.itemsize]
+    digits = np.finfo(x.dtype).nmant
+    raw = x.view(bits)
+    quiet = (raw >> bits(digits - 1) & bits(1)).astype(np.bool_)
+    nan, zero, infinite = np.isnan(x), x == 0, np.isinf(x)
+    small = (np.abs(x) < np.finfo(x.dtype).tiny) & ~zero
+    normal = ~(nan | zero | infinite | small)
+    negative = np.signbit(x)
+    kinds = (
+        nan & ~quiet,
+        nan & quiet,
+        infinite & negative,
+        normal & negative,
+        small & negative,
+        zero & negative,
+        zero & ~negative,
+        small & ~negative,
+        normal & ~negative,
+        infinite & ~negative,
+    )
+    result = np.zeros(np.broadcast(x, classes).shape, np.bool_)
+    for number, kind in enumerate(kinds):
+        result |= kind & (classes >> _U32(number) & _U32(1)).astype(np.bool_)
+    return result

@@ -1,0 +1,357 @@
+"""AMD code objects: kernels with their arguments and descriptors, and the text of instructions.
+
+What a code object holds is laid down in LLVM's "User Guide for AMDGPU Backend" (code object V3 and
+later: ELF notes, kernel descriptor). Instructions are disassembled by ``llvm-objdump``.
+"""
+
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcage.errors import UserError, pip_install
+from mcage.files.inputs import MIB
+from mcage.plain_text import one_line, shortened, shown
+
+MOST_BYTES = 64 * MIB
+"""Largest code object, on disk and as it is loaded."""
+
+_TOOL_VERSIONS = range(25, 16, -1)
+_TOOL_SECONDS = 60
+_MOST_TEXT = 256 * MIB
+
+
+def tool(name: str) -> str:
+    """Path of a program of LLVM 17 or later, such as ``llvm-objdump``.
+
+    Raises
+    ------
+    UserError
+        There is none; the message says what to install.
+    """
+    for candidate in (*(f"{name}-{version}" for version in _TOOL_VERSIONS), name):
+        if (path := shutil.which(candidate)) and (candidate != name or _is_recent(path)):
+            return path
+    package = {"llvm-objdump": "llvm-19", "ld.lld": "lld-19", "clang": "clang-19"}[name]
+    raise UserError(
+        f"{name} of LLVM {min(_TOOL_VERSIONS)} or later is not installed; Debian "
+        f"has it in {package}",
+        "apt install clang-19 lld-19 llvm-19",
+    )
+
+
+def _is_recent(path: str) -> bool:
+    version = re.search(
+        r"(?:LLVM|clang|LLD) (?:version )?(\d+)\.", run_tool([path, "--version"])[1]
+    )
+    return version is not None and int(version[1]) >= min(_TOOL_VERSIONS)
+
+
+def run_tool(command: Sequence[str]) -> tuple[int, str, str]:
+    """Exit status, output and errors of a program, which has a minute of time.
+
+    Raises
+    ------
+    UserError
+        It cannot be started, or takes too long.
+    """
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=_TOOL_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"{command[0]}: takes more than {_TOOL_SECONDS} s") from error
+    except OSError as error:
+        raise UserError(f"{command[0]}: {error.strerror}") from error
+    output, errors = (
+        text[:_MOST_TEXT].decode(errors="replace") for text in (done.stdout, done.stderr)
+    )
+    return done.returncode, output, errors
+
+
+# What the file holds.
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+_NOTE = struct.Struct("<III")
+_AMDGPU, _LOAD, _SYMBOLS, _NOTES, _RELOCATIONS = 224, 1, 2, 7, 4
+_METADATA, _ABSOLUTE, _RELATIVE = 32, 3, 13
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a kernel: where it lies in the segment of arguments, and what it is.
+
+    ``kind`` is ``by_value``, ``global_buffer``, or one of those that a runtime fills in.
+    """
+
+    name: str
+    kind: str
+    offset: int
+    size: int
+    type_name: str = ""
+
+
+@dataclass(frozen=True)
+class KernelObject:
+    """A kernel of a code object.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    entry : int
+        Address of its first instruction, relative to that of the code object.
+    descriptor : bytes
+        Its kernel descriptor, 64 bytes.
+    arguments : tuple of Argument
+        What it is called with.
+    argument_bytes, lds_bytes, scratch_bytes : int
+        Sizes of the segments of arguments, LDS and private memory (of a work-item).
+    registers, accumulators : int
+        VGPRs of a wave, AGPRs included, and these alone.
+    lanes : int
+        Work-items of a wave: 64 or 32.
+    """
+
+    name: str
+    entry: int
+    descriptor: bytes
+    arguments: tuple[Argument, ...]
+    argument_bytes: int
+    lds_bytes: int
+    scratch_bytes: int
+    registers: int
+    accumulators: int
+    lanes: int
+
+    def field(self, offset: int, first: int, bits: int) -> int:
+        """Bits of the descriptor: `bits` of them, from bit `first` of the word at `offset`."""
+        return (
+            int.from_bytes(self.descriptor[offset : offset + 4], "little") >> first
+            & (1 << bits) - 1
+        )
+
+
+@dataclass(frozen=True)
+class CodeObject:
+    """A code object as a loader sees it.
+
+    Parameters
+    ----------
+    arch : str
+        Processor, such as ``gfx90a``.
+    kernels : dict of str to KernelObject
+        Kernels by name.
+    image : bytearray
+        Its memory, from its lowest address on, which is 0.
+    relative : list of (int, int)
+        Where an address of the image itself has to be written, and which.
+    listing : dict of int to str
+        Text of each instruction by its address, of all code.
+    """
+
+    arch: str
+    kernels: dict[str, KernelObject]
+    image: bytearray
+    relative: list[tuple[int, int]] = field(default_factory=list)
+    listing: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+
+class _Elf:
+    """The parts of an ELF file; what does not lie in the file is refused."""
+
+    def __init__(self, content: bytes, place: str) -> None:
+        self.content, self.place = content, place
+        if len(content) > MOST_BYTES:
+            self.fail(f"has more than {MOST_BYTES // MIB} MiB")
+        if content[:6] != b"\x7fELF\x02\x01" or len(content) < _HEADER.size:
+            self.fail("is no 64-bit ELF file")
+        header = _HEADER.unpack_from(content)
+        if header[2] != _AMDGPU:
+            self.fail(f"is an ELF file of machine {header[2]}, not of AMDGPU ({_AMDGPU})")
+        self.segments = self.table(_SEGMENT, header[5], header[10])
+        self.sections = self.table(_SECTION, header[6], header[12])
+
+    def fail(self, why: str) -> Any:
+        raise UserError(f"{self.place}: {why}")
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        if offset + size > len(self.content):
+            self.fail("is cut off or damaged: a part lies outside of the file")
+        return self.content[offset : offset + size]
+
+    def table(self, row: struct.Struct, offset: int, rows: int) -> list[tuple[int, ...]]:
+        return list(row.iter_unpack(self.bytes_at(offset, rows * row.size)))
+
+    def sections_of(self, kind: int) -> list[tuple[int, ...]]:
+        return [section for section in self.sections if section[1] == kind]
+
+    def rows_of(self, section: tuple[int, ...], row: struct.Struct) -> list[tuple[int, ...]]:
+        return self.table(row, section[4], section[5] // row.size)
+
+    def text(self, section: int, offset: int) -> str:
+        if section >= len(self.sections):
+            self.fail("is damaged: a table of names is missing")
+        names = self.bytes_at(*self.sections[section][4:6])
+        return names[offset : names.find(b"\0", offset)].decode(errors="replace")
+
+    def symbols(self) -> dict[str, tuple[int, int]]:
+        """Value and size of each symbol."""
+        return {
+            self.text(section[6], symbol[0]): (symbol[4], symbol[5])
+            for section in self.sections_of(_SYMBOLS)
+            for symbol in self.rows_of(section, _SYMBOL)
+        }
+
+    def image(self) -> bytearray:
+        loaded = [segment for segment in self.segments if segment[0] == _LOAD]
+        end = max((segment[3] + segment[6] for segment in loaded), default=0)
+        if not 0 < end <= MOST_BYTES:
+            self.fail(f"loads {end:,} bytes, must be 1 ... {MOST_BYTES:,}")
+        image = bytearray(end)
+        for segment in loaded:
+            size = min(segment[5], segment[6])
+            image[segment[3] : segment[3] + size] = self.bytes_at(segment[2], size)
+        return image
+
+    def metadata(self) -> dict[str, Any]:
+        try:
+            import msgpack  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise UserError(
+                "msgpack, which reads code objects, is not installed", pip_install("emulate")
+            ) from error
+        for section in self.sections_of(_NOTES):
+            note = self.bytes_at(*section[4:6])
+            if len(note) < _NOTE.size:
+                continue
+            name, size, kind = _NOTE.unpack_from(note)
+            start = _NOTE.size + -(-name // 4) * 4
+            if kind == _METADATA and start + size <= len(note):
+                try:
+                    metadata = msgpack.unpackb(note[start : start + size])
+                except Exception as error:  # whatever a library raises of a damaged text
+                    raise UserError(f"{self.place}: its metadata is damaged") from error
+                if isinstance(metadata, dict):
+                    return metadata
+        return self.fail("has no metadata of AMD's code objects, version 3 or later")  # type: ignore[no-any-return]
+
+
+def read_code_object(content: bytes, place: str) -> CodeObject:
+    """Read a code object and disassemble its code.
+
+    Parameters
+    ----------
+    content : bytes
+        The ELF file.
+    place : str
+        How errors begin.
+
+    Raises
+    ------
+    UserError
+        It is none, is damaged, or ``llvm-objdump`` is missing or refuses it.
+    """
+    elf = _Elf(content, place)
+    metadata = elf.metadata()
+    target = str(metadata.get("amdhsa.target", ""))
+    arch = target.rpartition("--")[2].partition(":")[0]
+    image, symbols = elf.image(), elf.symbols()
+    kernels: dict[str, KernelObject] = {}
+    listed = metadata.get("amdhsa.kernels")
+    try:
+        for facts in listed if isinstance(listed, list) else []:
+            kernel = _kernel(facts, image, symbols)
+            kernels[kernel.name] = kernel
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{place}: its metadata is damaged: {shortened(one_line(str(error)))}"
+        ) from error
+    if not kernels:
+        elf.fail("has no kernel")
+    relative = []
+    for section in elf.sections_of(_RELOCATIONS):
+        for offset, info, addend in elf.rows_of(section, _RELOCATION):
+            if offset + 8 > len(image) or info & 0xFFFFFFFF not in (_ABSOLUTE, _RELATIVE):
+                elf.fail(f"has a relocation that is not supported, of type {info & 0xFFFFFFFF}")
+            if info & 0xFFFFFFFF == _ABSOLUTE:
+                elf.fail("needs a symbol of another code object")
+            relative.append((offset, addend))
+    return CodeObject(arch, kernels, image, relative, _listing(content, arch, place))
+
+
+def _kernel(
+    facts: dict[str, Any], image: bytearray, symbols: dict[str, tuple[int, int]]
+) -> KernelObject:
+    name, symbol = str(facts[".name"]), str(facts[".symbol"])
+    if symbol not in symbols:
+        raise ValueError(f"kernel {name} has no symbol {symbol}")
+    start = symbols[symbol][0]
+    descriptor = bytes(image[start : start + 64])
+    if len(descriptor) != 64:
+        raise ValueError(f"the descriptor of {name} lies outside of its memory")
+    arguments = tuple(
+        Argument(
+            str(argument.get(".name", f"arg{number}")),
+            str(argument[".value_kind"]),
+            _size(argument[".offset"]),
+            _size(argument[".size"]),
+            str(argument.get(".type_name", "")),
+        )
+        for number, argument in enumerate(facts.get(".args", []))
+    )
+
+    def size(key: str) -> int:
+        return _size(facts.get(key, 0))
+
+    lanes = _size(facts[".wavefront_size"])
+    if lanes not in (32, 64):
+        raise ValueError(f"{name} has waves of {lanes} lanes")
+    entry = start + int.from_bytes(descriptor[16:24], "little", signed=True)
+    return KernelObject(
+        name,
+        entry,
+        descriptor,
+        arguments,
+        size(".kernarg_segment_size"),
+        size(".group_segment_fixed_size"),
+        size(".private_segment_fixed_size"),
+        size(".vgpr_count"),
+        size(".agpr_count"),
+        lanes,
+    )
+
+
+def _size(number: Any) -> int:
+    if not isinstance(number, int) or not 0 <= number <= MOST_BYTES:
+        raise ValueError(f"{shown(number)} is not a size")
+    return number
+
+
+_LINE = re.compile(r"\t(.*?)\s*// ([0-9A-F]{12}):((?: [0-9A-F]{8})+)")
+
+
+def _listing(content: bytes, arch: str, place: str) -> dict[int, tuple[str, int]]:
+    """Text and length of each instruction, by its address."""
+    with tempfile.NamedTemporaryFile(suffix=".co") as file:
+        file.write(content)
+        file.flush()
+        status, text, errors = run_tool([tool("llvm-objdump"), "-d", f"--mcpu={arch}", file.name])
+    if status:
+        why = shortened(one_line(errors.replace(file.name, "").strip() or f"exit status {status}"))
+        raise UserError(f"{place}: llvm-objdump refuses it: {why}")
+    listing = {}
+    for line in text.splitlines():
+        if found := _LINE.match(line):
+            listing[int(found[2], 16)] = (found[1], 4 * found[3].count(" "))
+    if not listing:
+        raise UserError(f"{place}: has no code for {arch or 'an AMD GPU'}")
+    return listing

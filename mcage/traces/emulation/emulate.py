@@ -1,0 +1,554 @@
+"""From a kernel and its arguments to a register trace: dispatch, execution, time, recording."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mcage.errors import UserError
+from mcage.geometry import SliceGeometry, preset
+from mcage.plain_text import shown
+from mcage.traces.emulation.arithmetic import Array
+from mcage.traces.emulation.code_object import Argument, CodeObject, KernelObject
+from mcage.traces.emulation.instruction import TTMP
+from mcage.traces.emulation.machine import Machine, UnsupportedError
+from mcage.traces.emulation.memory import SCRATCH_BASE, Memory
+from mcage.traces.emulation.timing import Clock, Timed, time_waves
+from mcage.traces.emulation.waves import Budget, Code, Contents, Program, Run, Wave
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.windows import Origin, Place
+
+GEOMETRIES = {
+    **{"gfx900": "gcn", "gfx906": "gcn", "gfx90a": "cdna2", "gfx942": "cdna3"},
+    **{"gfx1030": "rdna2", "gfx1100": "rdna3"},
+}
+"""Processors that are emulated, and the slice of each."""
+
+MOST_INSTRUCTIONS = 20_000_000
+"""Wave instructions of a run, unless another number is asked for."""
+
+_WAVES_TOGETHER = 128
+_BYTES_TOGETHER = 1 << 27
+_LDS_BYTES = 65536
+_MOST_SCRATCH = 1 << 30
+_LDS_GRAIN = 512
+_UNITS = 4
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is launched.
+
+    Attributes
+    ----------
+    grid : (int, int, int)
+        Work-groups in x, y, z.
+    block : (int, int, int)
+        Work-items of a work-group.
+    arguments : mapping of str to array or number
+        By name; arrays are buffers.
+    compute_units : int
+        Work-groups go round so many compute units, of which the first is recorded.
+    latency : float
+        Factor on the latencies of memory.
+    most_instructions : int
+        Wave instructions at which the run is refused.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: Mapping[str, Any]
+    compute_units: int = 1
+    latency: float = 1.0
+    most_instructions: int = MOST_INSTRUCTIONS
+
+
+@dataclass
+class Emulated:
+    """What a run has done.
+
+    Attributes
+    ----------
+    recording : Recording
+        Registers of one SIMD unit.
+    outputs : dict of str to array
+        What each buffer holds afterwards.
+    instructions : int
+        Wave instructions, of all work-groups.
+    by_name : dict of str to int
+        How often each instruction was executed on the recorded compute unit.
+    approximate : dict of str to int
+        Those of them whose last bit depends on the hardware.
+    """
+
+    recording: Recording
+    outputs: dict[str, Array]
+    instructions: int
+    by_name: dict[str, int] = field(default_factory=dict)
+    approximate: dict[str, int] = field(default_factory=dict)
+
+
+def geometry_of(arch: str) -> SliceGeometry:
+    """Return the slice of a processor.
+
+    Raises
+    ------
+    UserError
+        The processor is not emulated.
+    """
+    if arch not in GEOMETRIES:
+        raise UserError(
+            f"processor {shown(arch)} is not emulated; choose one of {', '.join(GEOMETRIES)}"
+        )
+    return preset(GEOMETRIES[arch])
+
+
+def emulate(code: CodeObject, kernel: KernelObject, launch: Launch) -> Emulated:
+    """Run a kernel and record the registers of one SIMD unit.
+
+    Parameters
+    ----------
+    code : CodeObject
+        The code.
+    kernel : KernelObject
+        Its kernel that runs.
+    launch : Launch
+        Grid, block and arguments.
+
+    Raises
+    ------
+    UserError
+        Arguments do not fit, or the run cannot go on: an instruction that is not supported, an
+        access outside of every buffer, too many instructions.
+    """
+    return _Emulation(code, kernel, launch).run()
+
+
+class _Emulation:
+    def __init__(self, code: CodeObject, kernel: KernelObject, launch: Launch) -> None:
+        self.code, self.kernel, self.launch = code, kernel, launch
+        self.geometry = geometry_of(code.arch)
+        self.generation = int(code.arch[3:-2])
+        if kernel.lanes != self.geometry.components:
+            raise UserError(
+                f"kernel {kernel.name} has waves of {kernel.lanes} lanes; on {code.arch} waves of "
+                f"{self.geometry.components} are recorded"
+            )
+        self.waves_of_group = -(-prod(launch.block) // kernel.lanes)
+        self._require_fit()
+        self.memory = Memory()
+        self.image = self.memory.add(np.frombuffer(bytes(code.image), np.uint8))
+        self.buffers = {
+            name: self.memory.add(value)
+            for name, value in launch.arguments.items()
+            if isinstance(value, np.ndarray)
+        }
+        self.packet = self.memory.add(self._packet())
+        self.arguments = self.memory.add(self._argument_segment())
+        self.memory.seal()
+        for offset, addend in code.relative:
+            place = self.image + offset
+            self.memory.bytes[place - self.image : place - self.image + 8] = np.frombuffer(
+                (self.image + addend).to_bytes(8, "little"), np.uint8
+            )
+
+    @property
+    def window(self) -> int:
+        """Registers of a window, a multiple of the granularity."""
+        grain = self.geometry.granularity
+        return -(-max(self.kernel.registers, 1) // grain) * grain
+
+    @property
+    def accumulators_from(self) -> int:
+        if self.code.arch in ("gfx90a", "gfx942"):
+            return 4 * (self.kernel.field(44, 0, 6) + 1)
+        return 512
+
+    def _require_fit(self) -> None:
+        launch, name = self.launch, self.kernel.name
+        if min(launch.grid) < 1 or min(launch.block) < 1:
+            raise UserError(f"{name}: grid and block must be 1 or more in each direction")
+        if prod(launch.block) > 1024 or prod(launch.grid) > 1 << 22:
+            raise UserError(
+                f"{name}: a block has at most 1,024 work-items, and a grid at most "
+                f"{1 << 22:,} work-groups"
+            )
+        if self.kernel.lds_bytes > _LDS_BYTES:
+            raise UserError(
+                f"{name}: needs {self.kernel.lds_bytes:,} bytes of LDS of {_LDS_BYTES:,}"
+            )
+        each = -(-self.waves_of_group // _UNITS)
+        if each > self.windows:
+            raise UserError(
+                f"{name}: a work-group has {self.waves_of_group} waves of {self.window} registers, "
+                f"for which {_UNITS} SIMD units with {self.windows} windows each have no room"
+            )
+
+    @property
+    def windows(self) -> int:
+        """Windows of a SIMD unit that may be open at once."""
+        return min(self.geometry.max_windows, self.geometry.entries // self.window)
+
+    # Arguments.
+
+    def _packet(self) -> Array:
+        """The dispatch packet (HSA Platform System Architecture, kernel dispatch packet)."""
+        launch = self.launch
+        items = [groups * size for groups, size in zip(launch.grid, launch.block, strict=True)]
+        packet = np.zeros(64, np.uint8)
+        packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
+        packet[12:24] = np.array(items, np.uint32).view(np.uint8)
+        sizes = np.array([self.kernel.scratch_bytes, self.kernel.lds_bytes], np.uint32)
+        packet[24:32] = sizes.view(np.uint8)
+        return packet
+
+    def _argument_segment(self) -> Array:
+        segment = np.zeros(self.kernel.argument_bytes + 256, np.uint8)
+        unused = dict(self.launch.arguments)
+        for argument in self.kernel.arguments:
+            if argument.kind.startswith("hidden_"):
+                content = self._hidden(argument)
+            elif argument.name not in unused:
+                raise UserError(
+                    f"{self.kernel.name}: argument {argument.name} ({_described(argument)}) is "
+                    f"missing; the kernel takes {self._taken()}"
+                )
+            else:
+                content = self._bytes_of(argument, unused.pop(argument.name))
+            segment[argument.offset : argument.offset + len(content)] = np.frombuffer(
+                content, np.uint8
+            )
+        if unused:
+            raise UserError(
+                f"{self.kernel.name}: has no argument {next(iter(unused))}; it takes "
+                f"{self._taken()}"
+            )
+        return segment
+
+    def _taken(self) -> str:
+        own = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
+        return ", ".join(f"{a.name} ({_described(a)})" for a in own) or "none"
+
+    def _bytes_of(self, argument: Argument, value: Any) -> bytes:
+        name = f"{self.kernel.name}: argument {argument.name}"
+        if argument.kind == "global_buffer":
+            if argument.name not in self.buffers:
+                raise UserError(f"{name} is a buffer, must be an array")
+            return self.buffers[argument.name].to_bytes(8, "little")
+        if argument.kind != "by_value":
+            raise UserError(f"{name} is {argument.kind}, which is not supported")
+        if isinstance(value, np.ndarray):
+            if argument.size == 8 and not argument.type_name:
+                return self.buffers[argument.name].to_bytes(8, "little")
+            raise UserError(f"{name} is a number ({_described(argument)}), must be no array")
+        return _number_bytes(value, argument, name)
+
+    def _hidden(self, argument: Argument) -> bytes:
+        launch = self.launch
+        kind = argument.kind.removeprefix("hidden_")
+        axes = {"x": 0, "y": 1, "z": 2}
+        stem, _, axis = kind.rpartition("_")
+        if stem == "block_count" and axis in axes:
+            return launch.grid[axes[axis]].to_bytes(argument.size, "little")
+        if stem == "group_size" and axis in axes:
+            return launch.block[axes[axis]].to_bytes(argument.size, "little")
+        if kind == "grid_dims":
+            dims = (
+                3
+                if launch.grid[2] * launch.block[2] > 1
+                else 2
+                if launch.grid[1] * launch.block[1] > 1
+                else 1
+            )
+            return dims.to_bytes(argument.size, "little")
+        return bytes(argument.size)
+
+    # Execution.
+
+    def run(self) -> Emulated:
+        launch, kernel = self.launch, self.kernel
+        groups = prod(launch.grid)
+        together = max(
+            1,
+            min(_WAVES_TOGETHER, _BYTES_TOGETHER // (self.window * kernel.lanes * 4))
+            // self.waves_of_group,
+        )
+        contents, budget = Contents(), Budget(launch.most_instructions, launch.most_instructions)
+        program: Program | None = None
+        found: list[Wave] = []
+        units_before = 0
+        for first in range(0, groups, together):
+            count = min(together, groups - first)
+            machine = self._machine(first, count)
+            if program is None:
+                program = Program(self.code, self.image, machine)
+            here = np.repeat(np.arange(count), self.waves_of_group)
+            mine = (first + here) % launch.compute_units == 0
+            order = units_before + np.cumsum(mine) - 1
+            recorded = mine & (order % _UNITS == 0)
+            units_before += int(mine.sum())
+            run = Run(machine, program, here, recorded, contents, budget)
+            run.finish()
+            in_group = np.tile(np.arange(self.waves_of_group), count)
+            lanes = np.array(
+                [self._lanes_of(wave) for wave in range(self.waves_of_group)], np.uint64
+            )
+            ran = run.waves(first, in_group, np.tile(lanes, count))
+            self._note_first(machine, ran)
+            found += [wave for wave, kept in zip(ran, mine, strict=True) if kept]
+        assert program
+        return self._recorded(found, program.codes, contents, budget)
+
+    def _machine(self, first: int, count: int) -> Machine:
+        kernel, waves = self.kernel, count * self.waves_of_group
+        if waves * kernel.lanes * kernel.scratch_bytes > _MOST_SCRATCH:
+            raise UserError(
+                f"{kernel.name}: needs {kernel.scratch_bytes:,} bytes of private memory"
+            )
+        m = Machine(waves, kernel.lanes, self.window, self.generation, self.accumulators_from)
+        m.memory = self.memory
+        m.lds = np.zeros((count, -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN or 4), np.uint8)
+        m.lds_of_wave = np.repeat(np.arange(count), self.waves_of_group)
+        m.scratch = np.zeros((waves, kernel.lanes, kernel.scratch_bytes), np.uint8)
+        m.pc[:] = self.image + kernel.entry
+        group = first + m.lds_of_wave
+        grid = self.launch.grid
+        ids = [group % grid[0], group // grid[0] % grid[1], group // (grid[0] * grid[1])]
+        self._set_scalars(m, ids)
+        self._set_vectors(m)
+        return m
+
+    def _set_scalars(self, m: Machine, ids: list[Array]) -> None:
+        """User and system SGPRs, in the order of LLVM's guide (initial kernel execution state)."""
+        field, number = self.kernel.field, 0
+        values: list[int] = []
+        enabled = [bool(field(56, bit, 1)) for bit in range(7)]
+        parts = (
+            (SCRATCH_BASE & 0xFFFFFFFF, SCRATCH_BASE >> 32, 0xFFFFFFFF, 0),
+            _two_words(self.packet),
+            (0, 0),
+            _two_words(self.arguments),
+            (0, 0),
+            (0, 0),
+            (self.kernel.scratch_bytes,),
+        )
+        for on, words in zip(enabled, parts, strict=True):
+            values += words if on else ()
+        for number, value in enumerate(values):
+            m.scalar[number] = value
+        number = field(52, 1, 5)
+        for axis in range(3):
+            if field(52, 7 + axis, 1):
+                m.scalar[number] = ids[axis]
+                number += 1
+        m.scalar[TTMP + 9] = ids[0]
+        m.scalar[TTMP + 7] = ids[1] | ids[2] << 16
+
+    def _set_vectors(self, m: Machine) -> None:
+        block = self.launch.block
+        item = np.arange(self.waves_of_group * m.lanes)
+        ids = [item % block[0], item // block[0] % block[1], item // (block[0] * block[1])]
+        exists = item < prod(block)
+        shape = (self.waves_of_group, m.lanes)
+        times = m.waves // self.waves_of_group
+        if self.generation >= 11 or self.code.arch in ("gfx90a", "gfx942"):
+            packed = [ids[0] | ids[1] << 10 | ids[2] << 20]
+        else:
+            packed = ids[: self.kernel.field(52, 11, 2) + 1]
+        for number, value in enumerate(packed[: self.window]):
+            where = np.where(exists, value, 0).astype(np.uint32).reshape(shape)
+            m.vector[number] = np.tile(where, (times, 1))
+        self._first_registers = min(len(packed), self.window)
+        mask = np.array([self._lanes_of(wave) for wave in range(self.waves_of_group)], np.uint64)
+        m.put_bits(slice(None), 126, np.tile(mask, times))
+        m.run_group(slice(None))
+
+    def _lanes_of(self, wave: int) -> int:
+        left = min(max(prod(self.launch.block) - wave * self.kernel.lanes, 0), self.kernel.lanes)
+        return (1 << left) - 1
+
+    def _note_first(self, machine: Machine, ran: list[Wave]) -> None:
+        block, items = self.launch.block, self.waves_of_group * machine.lanes
+        fresh = Machine(self.waves_of_group, machine.lanes, self.window, self.generation)
+        fresh.memory = self.memory
+        self._set_vectors(fresh)
+        del block, items
+        for wave in ran:
+            wave.first = [
+                (number, fresh.vector[number, wave.number].tobytes())
+                for number in range(self._first_registers)
+            ]
+
+    # Recording.
+
+    def _recorded(
+        self, found: list[Wave], codes: list[Code], contents: Contents, budget: Budget
+    ) -> Emulated:
+        launch, kernel = self.launch, self.kernel
+        lds = -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
+        room = _LDS_BYTES // lds if lds else len(found) + 1
+        clock = Clock.of(self.generation, launch.latency)
+        timed = time_waves(found, codes, clock, _UNITS, self.windows, room, self.generation)
+        recording = Recording()
+        recording.has_lanes(kernel.lanes)
+        recording.geometry = self.geometry
+        rows = [content for content in contents.numbers]
+        _record(recording, found, timed, codes, rows, self.window, kernel.name)
+        outputs = {
+            name: self.memory.content(self.buffers[name], value)
+            for name, value in launch.arguments.items()
+            if isinstance(value, np.ndarray)
+        }
+        counts = np.bincount(
+            np.concatenate([wave.codes for wave in found]) >> 1, minlength=len(codes)
+        )
+        by_name: dict[str, int] = {}
+        approximate: dict[str, int] = {}
+        for code, count in zip(codes, counts.tolist(), strict=True):
+            by_name[code.inst.name] = by_name.get(code.inst.name, 0) + count
+            if code.approximate:
+                approximate[code.inst.name] = approximate.get(code.inst.name, 0) + count
+        executed = budget.most - budget.left
+        return Emulated(recording, outputs, executed, by_name, approximate)
+
+
+def _two_words(address: int) -> tuple[int, int]:
+    return address & 0xFFFFFFFF, address >> 32
+
+
+def _described(argument: Argument) -> str:
+    kind = "buffer" if argument.kind == "global_buffer" else f"{argument.size} bytes"
+    return argument.type_name or kind
+
+
+def _number_bytes(value: Any, argument: Argument, name: str) -> bytes:
+    """A number as the argument's type; integers go into floats, but not the other way round."""
+    kind = argument.type_name
+    size = argument.size
+    if kind in ("float", "double", "half") or (not kind and isinstance(value, float)):
+        dtype = {2: np.float16, 4: np.float32, 8: np.float64}.get(size)
+        if dtype is None:
+            raise UserError(f"{name} has {size} bytes, must be a float of 2, 4 or 8")
+        return np.array(value, dtype).tobytes()
+    if isinstance(value, np.generic) and value.dtype.itemsize == size:
+        return value.tobytes()
+    if not isinstance(value, int | np.integer) or (isinstance(value, bool) and size > 4):
+        raise UserError(f"{name} ({_described(argument)}) is {shown(value)}, must be an integer")
+    number = int(value)
+    if not -(1 << 8 * size - 1) <= number < 1 << 8 * size:
+        raise UserError(f"{name} is {number}, which does not fit into {size} bytes")
+    return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+
+def _record(
+    recording: Recording,
+    found: list[Wave],
+    timed: Timed,
+    codes: list[Code],
+    rows: list[bytes],
+    window: int,
+    kernel: str,
+) -> None:
+    """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
+    begins: list[tuple[int, int, Callable[[], None]]] = []
+    every: list[tuple[Array, ...]] = []
+    for number, wave in enumerate(found):
+        if number % _UNITS:
+            continue
+        issued, ready = timed.issued[number], timed.ready[number]
+        steps = np.flatnonzero(wave.codes & 1 == 0)
+        reads = [codes[code >> 1].reads for code in wave.codes[steps].tolist()]
+        of_step = np.repeat(steps, [len(read) for read in reads])
+        registers = np.array([register for read in reads for register in read], np.int32)
+        none = np.full(len(of_step), -1, np.int32)
+        every.append(
+            (
+                issued[of_step],
+                np.full(len(of_step), number),
+                registers,
+                none,
+                none.astype(np.uint64),
+            )
+        )
+        if wave.step is not None:
+            some = wave.mask != 0
+            every.append(
+                (
+                    ready[wave.step[some]],
+                    np.full(int(some.sum()), number),
+                    wave.register[some],
+                    wave.content[some],
+                    wave.mask[some],
+                )
+            )
+        every.append(
+            (
+                timed.end[number : number + 1],
+                np.array([number]),
+                np.array([-1]),
+                np.array([-1]),
+                np.array([0], np.uint64),
+            )
+        )
+        every.append(
+            (
+                timed.begin[number : number + 1],
+                np.array([number]),
+                np.array([-2]),
+                np.array([-1]),
+                np.array([0], np.uint64),
+            )
+        )
+    del begins
+    time, wave_of, register, content, mask = (
+        np.concatenate([part[column] for part in every]) for column in range(5)
+    )
+    # Inside a cycle: allocations, writes, reads, releases.
+    rank = np.where(register == -2, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3)))
+    order = np.lexsort((rank, time))
+    windows: dict[int, Any] = {}
+    lanes = recording.lanes
+    packed: dict[tuple[int, int], bytes] = {}
+    full = (1 << lanes) - 1
+    for row in order.tolist():
+        number, reg = int(wave_of[row]), int(register[row])
+        when = int(time[row])
+        wave = found[number]
+        if reg == -2:
+            origin = Origin(kernel, 0, wave.work_group, wave.work_group * 64 + wave.number)
+            opened = recording.open_window(
+                when,
+                window,
+                origin,
+                Place(0, 0),
+                int(timed.slot[number]) * window,
+                lanes=wave.lanes.bit_count(),
+            )
+            windows[number] = opened
+            for first, bits in wave.first:
+                recording.preload(opened, first, wave.lanes, _packed_lanes(bits, wave.lanes, full))
+        elif reg == -1:
+            recording.close_window(windows.pop(number), when)
+        elif content[row] >= 0:
+            which, of_lanes = int(content[row]), int(mask[row])
+            key = which, of_lanes
+            values = rows[which] if of_lanes == full else packed.get(key)
+            if values is None:
+                values = packed[key] = _packed_lanes(rows[which], of_lanes, full)
+            recording.write(windows[number], when, reg, of_lanes, values)
+        else:
+            recording.read(windows[number], when, reg)
+
+
+def _packed_lanes(content: bytes, lanes: int, full: int) -> bytes:
+    """Contents of the lanes of a mask."""
+    if lanes == full:
+        return content
+    words = np.frombuffer(content, "<u4")
+    bits = np.unpackbits(np.array([lanes], "<u8").view(np.uint8), bitorder="little")
+    return words[bits[: len(words)].astype(np.bool_)].tobytes()
+
+
+__all__ = ["Emulated", "Launch", "UnsupportedError", "emulate", "geometry_of"]

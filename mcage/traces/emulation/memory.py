@@ -1,0 +1,772 @@
+"""Memory of an emulated GPU, and the instructions that load, store and change it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mcage.traces.emulation.arithmetic import Array
+from mcage.traces.emulation.instruction import Instruction, Operand
+from mcage.traces.emulation.machine import (
+    WORD,
+    Execute,
+    Machine,
+    UnsupportedError,
+    raw_source,
+    register_number,
+    scalar_source,
+)
+
+BASE = 0x7F5A_8C00_0000
+"""Address of the first byte of memory; where a runtime places buffers is assumed."""
+
+ALIGNMENT = 4096
+"""Buffers begin at multiples of this."""
+
+MOST_BYTES = 1 << 31
+"""Largest memory of a run."""
+
+SCRATCH_BASE = 0x5C00_0000_0000
+"""Base of the buffer resource that stands for private memory."""
+
+
+class OutsideError(Exception):
+    """An access outside of every buffer."""
+
+
+class Memory:
+    """One flat memory, of which the parts that belong to a buffer are valid.
+
+    Attributes
+    ----------
+    bytes : uint8[size]
+        Contents, the first at `BASE`.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, Array]] = []
+        self._size = 0
+        self.bytes: Array = np.zeros(0, np.uint8)
+
+    def add(self, content: Array) -> int:
+        """Place a buffer; return its address. All are placed before `seal`."""
+        offset = self._size
+        content = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        self._parts.append((offset, content))
+        self._size = -(-(offset + len(content) + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
+        if self._size > MOST_BYTES:
+            raise UnsupportedError(f"buffers of more than {MOST_BYTES:,} bytes")
+        return BASE + offset
+
+    def seal(self) -> None:
+        """Make the memory of the buffers that were added."""
+        self.bytes = np.zeros(self._size, np.uint8)
+        self.valid = np.zeros(self._size // 4, np.bool_)
+        for offset, content in self._parts:
+            self.bytes[offset : offset + len(content)] = content
+            self.valid[offset // 4 : -(-(offset + len(content)) // 4)] = True
+        self._parts = []
+
+    def content(self, address: int, like: Array) -> Array:
+        """What a buffer holds, in the shape of an array."""
+        first = address - BASE
+        return self.bytes[first : first + like.nbytes].view(like.dtype).reshape(like.shape).copy()
+
+    def offsets(self, addresses: Array, size: int) -> Array:
+        """Offsets of addresses, int64; all their bytes must be valid."""
+        offset = addresses.astype(np.int64) - BASE
+        if not len(offset):
+            return offset
+        inside = (offset >= 0) & (offset <= self._size - size)
+        safe = np.where(inside, offset, 0)
+        inside &= self.valid[safe >> 2]
+        if size > 1:
+            inside &= self.valid[(safe + size - 1) >> 2]
+        if not inside.all():
+            wrong = int(addresses[np.argmin(inside)])
+            raise OutsideError(f"address {wrong:#x} ({size} bytes) lies outside of every buffer")
+        return offset
+
+
+def _loaded(content: Array, offset: Array, size: int) -> Array:
+    """Unsigned numbers of 1, 2 or 4 bytes at offsets of a flat array of bytes, uint32."""
+    if size == 1:
+        return content[offset].astype(np.uint32)
+    shift = {2: 1, 4: 2}[size]
+    if not (offset & (size - 1)).any():
+        whole = content[: len(content) // size * size].view({2: np.uint16, 4: np.uint32}[size])
+        return whole[offset >> shift].astype(np.uint32)
+    parts = [
+        content[offset + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(size)
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total | part
+    return total
+
+
+def _store(content: Array, offset: Array, value: Array, size: int) -> None:
+    for byte in range(size):
+        content[offset + byte] = (value >> np.uint32(8 * byte)).astype(np.uint8)
+
+
+def _store_aligned(content: Array, offset: Array, value: Array, size: int) -> None:
+    if size == 1 or (offset & (size - 1)).any():
+        _store(content, offset, value, size)
+        return
+    dtype, shift = {2: (np.uint16, 1), 4: (np.uint32, 2)}[size]
+    content[: len(content) // size * size].view(dtype)[offset >> shift] = value.astype(dtype)
+
+
+# What an access moves.
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What an instruction moves.
+
+    Attributes
+    ----------
+    words : int
+        Registers.
+    size : int
+        Bytes of each, 4 unless there is only one.
+    extended : bool
+        Whether a part of a word is extended with its sign.
+    half : int or None
+        The half of a register that is loaded or stored and whose other half stays.
+    """
+
+    words: int
+    size: int
+    extended: bool = False
+    half: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an access."""
+        return self.words * self.size
+
+
+_SIZES = {
+    **{"dword": (1, 4), "dwordx2": (2, 4), "dwordx3": (3, 4), "dwordx4": (4, 4)},
+    **{"b32": (1, 4), "b64": (2, 4), "b96": (3, 4), "b128": (4, 4)},
+    **{"ubyte": (1, 1), "sbyte": (1, 1), "ushort": (1, 2), "sshort": (1, 2)},
+    **{"u8": (1, 1), "i8": (1, 1), "u16": (1, 2), "i16": (1, 2)},
+    **{"byte": (1, 1), "short": (1, 2), "b8": (1, 1), "b16": (1, 2)},
+}
+
+
+def moved_by(text: str) -> Moved:
+    """What is moved, from the end of a mnemonic: ``dwordx2``, ``u16_d16_hi``, ``short_d16``."""
+    half = 1 if text.endswith("_d16_hi") or text.startswith("d16_hi_") else None
+    if half is None and "d16" in text:
+        half = 0
+    plain = re.sub(r"_d16(_hi)?$|^d16_(hi_)?", "", text)
+    if plain not in _SIZES:
+        raise UnsupportedError(f"access {text}")
+    words, size = _SIZES[plain]
+    return Moved(words, size, plain in ("sbyte", "sshort", "i8", "i16"), half)
+
+
+def _put_loaded(
+    m: Machine, first: int, moved: Moved, values: list[Array], lanes: Array | None
+) -> None:
+    for number, value in enumerate(values):
+        if moved.extended:
+            sign = np.uint32(1 << (8 * moved.size - 1))
+            value = (value ^ sign) - sign
+        if moved.half is not None:
+            before = m.vector[first + number, m.group]
+            if moved.half:
+                value = before & np.uint32(0xFFFF) | value << np.uint32(16)
+            else:
+                value = before & np.uint32(0xFFFF0000) | value & np.uint32(0xFFFF)
+        m.put(first + number, value, lanes)
+
+
+def _full(m: Machine, values: Array) -> Array:
+    """Values of the active lanes, at their lanes; 0 elsewhere."""
+    whole = np.zeros(m.lanes_on.shape, np.uint32)
+    whole[m.lanes_on] = values
+    return whole
+
+
+def _active(m: Machine, value: Array) -> Array:
+    """Values of the active lanes, in the order of waves and lanes."""
+    return np.broadcast_to(value, m.lanes_on.shape)[m.lanes_on]
+
+
+Space = Callable[[Machine], tuple[Array, Array]]
+"""Gives the bytes of an address space and the offsets of the active lanes, which are checked."""
+
+
+def _offset(inst: Instruction) -> int:
+    return inst.modifier("offset")
+
+
+def _global_addresses(
+    inst: Instruction, machine: Machine, position: int, base: int | None
+) -> Callable[[Machine], Array]:
+    """Addresses of the active lanes: a pair of registers, or an offset to a scalar base."""
+    offset = np.int64(_offset(inst))
+    vector = inst.operands[position]
+    scalar = inst.operands[base] if base is not None and base < len(inst.operands) else None
+    if scalar is not None and scalar.kind == "s" and scalar.number != 125:
+        beginning = scalar_source(scalar, "u64")
+        if vector.kind == "name":
+            return lambda m: _active(m, (beginning(m).astype(np.int64) + offset)[:, None])
+        step = raw_source(vector, machine)
+        return lambda m: _active(
+            m, beginning(m).astype(np.int64)[:, None] + step(m).astype(np.int64) + offset
+        )
+    low, high = raw_source(vector, machine), raw_source(vector, machine, word=1)
+    return lambda m: _active(
+        m, (low(m) | high(m).astype(np.uint64) << np.uint64(32)).view(np.int64) + offset
+    )
+
+
+def _global_space(
+    inst: Instruction, machine: Machine, position: int, base: int | None, size: int
+) -> Space:
+    addresses = _global_addresses(inst, machine, position, base)
+    return lambda m: (m.memory.bytes, m.memory.offsets(addresses(m), size))
+
+
+def _scratch_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
+    """Private memory of the active lanes, at an offset of each."""
+    private = m.scratch.shape[2]
+    if len(offset) and not (int(offset.min()) >= 0 and int(offset.max()) + size <= private):
+        raise OutsideError(f"private memory of {private} bytes, at {int(offset.max())}")
+    waves = np.arange(m.waves)[m.group]
+    place = (waves[:, None] * m.lanes + np.arange(m.lanes)) * private
+    return m.scratch.reshape(-1), _active(m, place) + offset
+
+
+def _scratch_space(inst: Instruction, machine: Machine, position: int, size: int) -> Space:
+    constant = np.int64(_offset(inst))
+    parts: list[Callable[[Machine], Array]] = []
+    for operand in inst.operands[position : position + 3]:
+        if operand.kind == "v" and operand is inst.operands[position]:
+            parts.append(raw_source(operand, machine))
+        elif operand.kind == "s" and operand.number != 125:
+            scalar = scalar_source(operand, "u32")
+            parts.append(lambda m, s=scalar: s(m)[:, None])  # type: ignore[misc]
+
+    def space(m: Machine) -> tuple[Array, Array]:
+        offset = np.zeros((m.running, 1), np.int64) + constant
+        for part in parts:
+            offset = offset + part(m).view(np.int32)
+        return _scratch_of(m, _active(m, offset), size)
+
+    return space
+
+
+def _flat_load(inst: Instruction, machine: Machine, kind: str, text: str) -> Execute:
+    moved = moved_by(text)
+    if "lds" in inst.modifiers:
+        raise UnsupportedError("loads into LDS")
+    first = register_number(inst.operands[0], machine)
+    if kind == "scratch":
+        space = _scratch_space(inst, machine, 1, moved.bytes)
+    else:
+        space = _global_space(inst, machine, 1, 2, moved.bytes)
+
+    def execute(m: Machine) -> None:
+        content, offset = space(m)
+        values = [
+            _full(m, _loaded(content, offset + 4 * word, moved.size)) for word in range(moved.words)
+        ]
+        _put_loaded(m, first, moved, values, None)
+
+    return execute
+
+
+def _flat_store(inst: Instruction, machine: Machine, kind: str, text: str) -> Execute:
+    moved = moved_by(text)
+    if kind == "scratch":
+        data, space = inst.operands[1], _scratch_space(_without(inst, 1), machine, 0, moved.bytes)
+    else:
+        data, space = inst.operands[1], _global_space(inst, machine, 0, 2, moved.bytes)
+    sources = [raw_source(data, machine, word=word) for word in range(moved.words)]
+
+    def execute(m: Machine) -> None:
+        content, offset = space(m)
+        for word, source in enumerate(sources):
+            value = _active(m, source(m))
+            if moved.half:
+                value = value >> np.uint32(16)
+            _store_aligned(content, offset + 4 * word, value, moved.size)
+
+    return execute
+
+
+def _without(inst: Instruction, position: int) -> Instruction:
+    operands = inst.operands[:position] + inst.operands[position + 1 :]
+    return Instruction(
+        inst.address, inst.size, inst.name, inst.encoding, operands, inst.modifiers, inst.text
+    )
+
+
+# Buffers: addresses by a resource of four scalar registers (ISA guides, "buffer addressing").
+
+
+def _buffer_space(
+    inst: Instruction, machine: Machine, position: int, size: int
+) -> Callable[[Machine], Any]:
+    """Content, offsets of the active lanes, and which of these are in range."""
+    resource, scalar = inst.operands[position + 1], inst.operands[position + 2]
+    words = [scalar_source(Operand("s", resource.number + word), "u32") for word in range(4)]
+    soffset = scalar_source(scalar, "u32")
+    constant = np.int64(_offset(inst))
+    indexed, offset_too = "idxen" in inst.modifiers, "offen" in inst.modifiers
+    if "lds" in inst.modifiers:
+        raise UnsupportedError("loads into LDS")
+    vector = inst.operands[position]
+    index = raw_source(vector, machine) if indexed else None
+    voffset = raw_source(vector, machine, word=int(indexed)) if offset_too else None
+
+    def space(m: Machine) -> tuple[Array, Array, Array]:
+        base = (
+            words[0](m).astype(np.int64) | (words[1](m) & np.uint32(0xFFFF)).astype(np.int64) << 32
+        )
+        stride = (words[1](m) >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
+        records = words[2](m).astype(np.int64)
+        inside = np.full(m.lanes_on.shape, constant)
+        if voffset is not None:
+            inside = inside + voffset(m).astype(np.int64)
+        number = np.zeros(m.lanes_on.shape, np.int64)
+        if index is not None:
+            number = number + index(m).astype(np.int64)
+        if (base >> 40 == SCRATCH_BASE >> 40).all():
+            total = inside + soffset(m).astype(np.int64)[:, None] + (base - SCRATCH_BASE)[:, None]
+            content, offset = _scratch_of(m, _active(m, total), size)
+            return content, offset, np.ones(len(offset), np.bool_)
+        raw = stride == 0
+        good = np.where(raw[:, None], inside + size <= records[:, None], number < records[:, None])
+        total = (
+            base[:, None] + soffset(m).astype(np.int64)[:, None] + inside + number * stride[:, None]
+        )
+        in_range = good[m.lanes_on]
+        addresses = total[m.lanes_on]
+        offset = np.zeros(len(addresses), np.int64)
+        offset[in_range] = m.memory.offsets(addresses[in_range], size)
+        return m.memory.bytes, offset, in_range
+
+    return space
+
+
+def _buffer_load(inst: Instruction, machine: Machine, text: str) -> Execute:
+    moved = moved_by(text)
+    first = register_number(inst.operands[0], machine)
+    space = _buffer_space(inst, machine, 1, moved.bytes)
+
+    def execute(m: Machine) -> None:
+        content, offset, good = space(m)
+        values = []
+        for word in range(moved.words):
+            value = np.zeros(len(offset), np.uint32)
+            value[good] = _loaded(content, offset[good] + 4 * word, moved.size)
+            values.append(_full(m, value))
+        _put_loaded(m, first, moved, values, None)
+
+    return execute
+
+
+def _buffer_store(inst: Instruction, machine: Machine, text: str) -> Execute:
+    moved = moved_by(text)
+    sources = [raw_source(inst.operands[0], machine, word=word) for word in range(moved.words)]
+    space = _buffer_space(inst, machine, 1, moved.bytes)
+
+    def execute(m: Machine) -> None:
+        content, offset, good = space(m)
+        for word, source in enumerate(sources):
+            value = _active(m, source(m))[good]
+            if moved.half:
+                value = value >> np.uint32(16)
+            _store_aligned(content, offset[good] + 4 * word, value, moved.size)
+
+    return execute
+
+
+# LDS.
+
+
+def _lds_space(m: Machine, address: Array, size: int) -> tuple[Array, Array]:
+    """LDS of the work-groups, and the offsets of the active lanes in it."""
+    offset = _active(m, address).astype(np.int64)
+    bytes_of_group = m.lds.shape[1]
+    if len(offset) and not (int(offset.min()) >= 0 and int(offset.max()) + size <= bytes_of_group):
+        wrong = int(offset.max() if offset.max() + size > bytes_of_group else offset.min())
+        raise OutsideError(f"LDS of {bytes_of_group} bytes, at {wrong}")
+    group = m.lds_of_wave[m.group][:, None] * bytes_of_group
+    return m.lds.reshape(-1), offset + _active(m, group)
+
+
+def _lds_load(inst: Instruction, machine: Machine, text: str) -> Execute:
+    first = register_number(inst.operands[0], machine)
+    address = raw_source(inst.operands[1], machine)
+    two, stride, text = _two(text)
+    moved = moved_by(text)
+    places = _two_offsets(inst, moved, stride) if two else [np.uint32(_offset(inst))]
+
+    def execute(m: Machine) -> None:
+        for number, place in enumerate(places):
+            content, offset = _lds_space(m, address(m) + place, moved.bytes)
+            values = [
+                _full(m, _loaded(content, offset + 4 * word, moved.size))
+                for word in range(moved.words)
+            ]
+            _put_loaded(m, first + number * moved.words, moved, values, None)
+
+    def execute_two(m: Machine) -> None:
+        # The address may lie in a register that is loaded.
+        start = address(m).copy()
+        spaces = [_lds_space(m, start + place, moved.bytes) for place in places]
+        for number, (content, offset) in enumerate(spaces):
+            values = [
+                _full(m, _loaded(content, offset + 4 * word, moved.size))
+                for word in range(moved.words)
+            ]
+            _put_loaded(m, first + number * moved.words, moved, values, None)
+
+    return execute_two if two else execute
+
+
+def _two(text: str) -> tuple[bool, int, str]:
+    """Whether an access has two places, how many elements their offsets count in, and its size."""
+    found = re.match(r"(?:2|2addr_)(st64_|stride64_|_)?(b32|b64)$", text)
+    if not found:
+        return False, 1, text
+    return True, 64 if found[1] and "64" in found[1] else 1, found[2]
+
+
+def _two_offsets(inst: Instruction, moved: Moved, stride: int) -> list[np.uint32]:
+    return [
+        np.uint32(inst.modifier(f"offset{number}") * moved.bytes * stride) for number in range(2)
+    ]
+
+
+def _lds_store(inst: Instruction, machine: Machine, text: str) -> Execute:
+    address = raw_source(inst.operands[0], machine)
+    two, stride, text = _two(text)
+    moved = moved_by(text)
+    places = _two_offsets(inst, moved, stride) if two else [np.uint32(_offset(inst))]
+    data = [
+        [raw_source(inst.operands[1 + number], machine, word=word) for word in range(moved.words)]
+        for number in range(len(places))
+    ]
+
+    def execute(m: Machine) -> None:
+        for place, sources in zip(places, data, strict=True):
+            content, offset = _lds_space(m, address(m) + place, moved.bytes)
+            for word, source in enumerate(sources):
+                value = _active(m, source(m))
+                if moved.half:
+                    value = value >> np.uint32(16)
+                _store_aligned(content, offset + 4 * word, value, moved.size)
+
+    return execute
+
+
+def _lane_permutation(inst: Instruction, machine: Machine) -> Execute:
+    """``ds_bpermute`` gathers, ``ds_permute`` scatters, over the lanes that are on."""
+    first = register_number(inst.operands[0], machine)
+    address, value = raw_source(inst.operands[1], machine), raw_source(inst.operands[2], machine)
+    place = np.uint32(_offset(inst))
+    gathers = "bpermute" in inst.name
+
+    def execute(m: Machine) -> None:
+        shape = m.lanes_on.shape
+        lane = ((np.broadcast_to(address(m), shape) + place) >> np.uint32(2)) % np.uint32(m.lanes)
+        index = lane.astype(np.int64)
+        whole = np.broadcast_to(value(m), shape)
+        if gathers:
+            moved = np.take_along_axis(whole, index, axis=1)
+            on = np.take_along_axis(m.lanes_on, index, axis=1)
+            m.put(first, np.where(on, moved, np.uint32(0)))
+            return
+        result = np.zeros(shape, np.uint32)
+        for wave in range(m.running):
+            on = m.lanes_on[wave]
+            result[wave, index[wave, on]] = whole[wave, on]
+        m.put(first, result)
+
+    return execute
+
+
+def _swizzle(inst: Instruction, machine: Machine) -> Execute:
+    first = register_number(inst.operands[0], machine)
+    value = raw_source(inst.operands[1], machine)
+    index = _swizzled(inst.modifiers.get("offset", "0"), machine.lanes)
+
+    def execute(m: Machine) -> None:
+        moved = np.broadcast_to(value(m), m.lanes_on.shape)[:, index]
+        m.put(first, np.where(m.lanes_on[:, index], moved, np.uint32(0)))
+
+    return execute
+
+
+def _swizzled(text: str, lanes: int) -> Array:
+    """Lane that each lane reads (ISA guides, DS_SWIZZLE_B32), in groups of 32 or four lanes."""
+    lane = np.arange(lanes)
+    group, within = lane // 32 * 32, lane % 32
+    named = re.match(r"swizzle\((\w+),(.*)\)$", text)
+    if not named:
+        bits = int(text, 0)
+        if bits >= 0xE000:
+            raise UnsupportedError("ds_swizzle with a rotation or an FFT")
+        if bits & 0x8000:
+            order = np.array([bits >> 2 * place & 3 for place in range(4)])
+            return lane // 4 * 4 + order[lane % 4]
+        return group + (((within & bits & 31) | bits >> 5 & 31) ^ bits >> 10 & 31)
+    numbers = named[2].split(",")
+    if named[1] == "QUAD_PERM":
+        order = np.array([int(number) for number in numbers])
+        return lane // 4 * 4 + order[lane % 4]
+    if named[1] == "SWAP":
+        return lane ^ int(numbers[0])
+    if named[1] == "REVERSE":
+        size = int(numbers[0])
+        return lane // size * size + size - 1 - lane % size
+    if named[1] == "BROADCAST":
+        size, of = int(numbers[0]), int(numbers[1])
+        return lane // size * size + of
+    if named[1] == "BITMASK_PERM":
+        index = within.copy()
+        for place, letter in enumerate(reversed(numbers[0].strip('"'))):
+            bit = 1 << place
+            index = {"0": index & ~bit, "1": index | bit, "p": index, "i": index ^ bit}[letter]
+        return group + index
+    raise UnsupportedError(f"ds_swizzle {named[1]}")
+
+
+# Atomics: lanes one after the other, in the order of waves and lanes.
+
+_ATOMICS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda old, new: old + new,
+    "sub": lambda old, new: old - new,
+    "rsub": lambda old, new: new - old,
+    "min": np.minimum,
+    "max": np.maximum,
+    "smin": np.minimum,
+    "smax": np.maximum,
+    "umin": np.minimum,
+    "umax": np.maximum,
+    "and": lambda old, new: old & new,
+    "or": lambda old, new: old | new,
+    "xor": lambda old, new: old ^ new,
+    "swap": lambda old, new: new,
+    "wrxchg": lambda old, new: new,
+    "storexchg": lambda old, new: new,
+    "inc": lambda old, new: np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1)),
+    "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - old.dtype.type(1)),
+    "pk_add": lambda old, new: old + new,
+}
+
+
+def _atomic_kind(name: str, operation: str, text: str) -> str:
+    """Type of an atomic: of its name, or of what it does where the name gives only a size."""
+    if text in ("u32", "i32", "f32", "u64", "i64", "f64", "f16"):
+        return text
+    wide = "64" if text in ("x2", "b64", "rtn_b64") else "32"
+    if "_f" in name or text.startswith("f"):
+        return "f" + (text.strip("f_rtn") or "32")
+    return ("i" if operation in ("smin", "smax") else "u") + wide
+
+
+def _apply(
+    m: Machine, content: Array, offset: Array, operands: list[Array], kind: str, operation: str
+) -> Array:
+    """Change memory at offsets that may be equal; return what was there before each change."""
+    dtype = np.dtype(WORD[kind])
+    if (offset & (dtype.itemsize - 1)).any():
+        raise OutsideError("an atomic access that is not aligned")
+    view = content[: len(content) // dtype.itemsize * dtype.itemsize].view(dtype)
+    index = offset // dtype.itemsize
+    before = np.empty(len(index), dtype)
+    left = np.arange(len(index))
+    while len(left):  # each turn, the first lane that is left of each address
+        _, first = np.unique(index[left], return_index=True)
+        now = left[first]
+        place = index[now]
+        old = view[place]
+        before[now] = old
+        if operation == "cmpswap":
+            view[place] = np.where(old == operands[1][now], operands[0][now], old)
+        else:
+            view[place] = _ATOMICS[operation](old, operands[0][now])
+        left = np.delete(left, first)
+    return before
+
+
+_PLAIN_UFUNCS: dict[str, Any] = {"add": np.add, "or": np.bitwise_or, "and": np.bitwise_and}
+
+
+def _atomic(
+    inst: Instruction,
+    machine: Machine,
+    operation: str,
+    kind: str,
+    space: Callable[[Machine, int], tuple[Array, Array]],
+    data: list[Operand],
+    returns: bool,
+) -> Execute:
+    if operation not in _ATOMICS and operation != "cmpswap":
+        raise UnsupportedError("atomic")
+    words = np.dtype(WORD[kind]).itemsize // 4
+    first = register_number(inst.operands[0], machine) if returns else 0
+    sources = [[raw_source(operand, machine, word=w) for w in range(words)] for operand in data]
+
+    def execute(m: Machine) -> None:
+        operands = []
+        for parts in sources:
+            bits = [_active(m, part(m)) for part in parts]
+            if words == 2:
+                wide = bits[0] | bits[1].astype(np.uint64) << np.uint64(32)
+                operands.append(wide.view(WORD[kind]))
+            else:
+                operands.append(bits[0].view(WORD[kind]))
+        content, offset = space(m, 4 * words)
+        whole_words = not (offset & (4 * words - 1)).any()
+        if not returns and operation in _PLAIN_UFUNCS and kind.startswith("u") and whole_words:
+            view = content[: len(content) // (4 * words) * (4 * words)].view(WORD[kind])
+            _PLAIN_UFUNCS[operation].at(view, offset // (4 * words), operands[0])
+            return
+        before = _apply(m, content, offset, operands, kind, operation)
+        if returns:
+            bits32 = np.ascontiguousarray(before).view(np.uint32).reshape(-1, words)
+            for word in range(words):
+                m.put(first + word, _full(m, bits32[:, word]))
+
+    return execute
+
+
+def _global_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
+    kind = _atomic_kind(inst.name, operation, text)
+    returns = inst.operands[0].kind in "va" and (
+        "glc" in inst.modifiers or "sc0" in inst.modifiers or "th:TH_ATOMIC_RETURN" in inst.text
+    )
+    position = int(returns)
+    addresses = _global_addresses(inst, machine, position, position + 2)
+    data = _atomic_data(inst.operands[position + 1], operation, kind)
+
+    def space(m: Machine, size: int) -> tuple[Array, Array]:
+        return m.memory.bytes, m.memory.offsets(addresses(m), size)
+
+    return _atomic(inst, machine, operation, kind, space, data, returns)
+
+
+def _atomic_data(operand: Operand, operation: str, kind: str) -> list[Operand]:
+    """Operands of an atomic; those of a compare-and-swap follow one another: new, expected."""
+    words = np.dtype(WORD[kind]).itemsize // 4
+    if operation != "cmpswap":
+        return [operand]
+    return [operand, Operand(operand.kind, operand.number + words, words)]
+
+
+def _lds_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
+    returns = "rtn" in inst.name
+    operation, text = operation.removesuffix("_rtn"), text
+    kind = _atomic_kind(inst.name, operation, text)
+    position = int(returns)
+    address = raw_source(inst.operands[position], machine)
+    place = np.uint32(_offset(inst))
+    data = list(inst.operands[position + 1 :])
+    if operation in ("cmpst", "cmpstore"):
+        operation = "cmpswap"
+        # LDS before generation 11: expected, new (ISA guides, DS_CMPST_B32).
+        data = data[::-1] if "cmpst_" in inst.name else data
+
+    def space(m: Machine, size: int) -> tuple[Array, Array]:
+        return _lds_space(m, address(m) + place, size)
+
+    return _atomic(inst, machine, operation, kind, space, data, returns)
+
+
+# Scalar loads.
+
+
+def _scalar_load(inst: Instruction, machine: Machine, text: str) -> Execute:
+    words = {"": 1, "x2": 2, "x3": 3, "x4": 4, "x8": 8, "x16": 16}.get(text.removeprefix("dword"))
+    if text.startswith("b"):
+        words = int(text[1:]) // 32
+    if words is None:
+        raise UnsupportedError("scalar load")
+    base, step = inst.operands[1], inst.operands[2]
+    buffered = "buffer" in inst.name
+    beginning = scalar_source(base, "u64")
+    records = scalar_source(Operand("s", base.number + 2), "u32")
+    constant = np.int64(_offset(inst))
+    moving = None
+    if step.kind == "int":
+        constant = constant + np.int64(step.number)
+    elif step.number != 125:
+        moving = scalar_source(step, "u32")
+    first = inst.operands[0].number
+    if first + words > 124:
+        raise UnsupportedError("scalar load")
+
+    def execute(m: Machine) -> None:
+        offset = np.full(m.running, constant)
+        if moving is not None:
+            offset = offset + moving(m).astype(np.int64)
+        address = beginning(m).astype(np.int64)
+        good = np.ones(m.running, np.bool_)
+        if buffered:
+            address = address & 0xFFFFFFFFFFFF
+            good = offset + 4 * words <= records(m).astype(np.int64)
+        place = np.zeros(m.running, np.int64)
+        place[good] = m.memory.offsets((address + offset & ~np.int64(3))[good], 4 * words)
+        view = m.memory.bytes.view(np.uint32)
+        loaded = [np.where(good, view[(place >> 2) + word], np.uint32(0)) for word in range(words)]
+        for word, value in enumerate(loaded):
+            m.put_word(first + word, value)
+
+    return execute
+
+
+_ATOMIC_LDS = (
+    r"ds_(add|sub|rsub|min|max|and|or|xor|inc|dec|wrxchg|storexchg|cmpst|cmpstore)(_rtn)?"
+    r"_([uifb](?:32|64))$"
+)
+_ATOMIC_GLOBAL = (
+    r"(?:global|flat)_atomic_(add|sub|smin|umin|smax|umax|min|max|and|or|xor|swap|cmpswap|inc|dec)"
+    r"(?:_(x2|u32|i32|f32|b32|u64|i64|f64|b64))?$"
+)
+
+
+def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
+    """Closure of a load, a store or an atomic; None if its name is not known here.
+
+    Raises
+    ------
+    UnsupportedError
+        A form of it that is not emulated.
+    """
+    name = inst.name
+    if found := re.match(r"s_(?:buffer_)?load_(dword\w*|b\d+)$", name):
+        return _scalar_load(inst, machine, found[1])
+    if found := re.match(r"(global|flat|scratch)_load_(\w+)$", name):
+        return _flat_load(inst, machine, found[1], found[2])
+    if found := re.match(r"(global|flat|scratch)_store_(\w+)$", name):
+        return _flat_store(inst, machine, found[1], found[2])
+    if found := re.match(r"buffer_load_(\w+)$", name):
+        return _buffer_load(inst, machine, found[1])
+    if found := re.match(r"buffer_store_(\w+)$", name):
+        return _buffer_store(inst, machine, found[1])
+    if name in ("ds_bpermute_b32", "ds_permute_b32"):
+        return _lane_permutation(inst, machine)
+    if name == "ds_swizzle_b32":
+        return _swizzle(inst, machine)
+    if found := re.match(_ATOMIC_LDS, name):
+        return _lds_atomic(inst, machine, found[1], found[3])
+    if found := re.match(_ATOMIC_GLOBAL, name):
+        return _global_atomic(inst, machine, found[1], found[2] or "")
+    if found := re.match(r"ds_(?:read|load)_?(\w+)$", name):
+        return _lds_load(inst, machine, found[1])
+    if found := re.match(r"ds_(?:write|store)_?(\w+)$", name):
+        return _lds_store(inst, machine, found[1])
+    return None

@@ -1,0 +1,364 @@
+"""A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage import __version__
+from mcage.errors import UserError
+from mcage.plain_text import shown, shown_path
+from mcage.traces.emulation.code_object import KernelObject, read_code_object
+from mcage.traces.emulation.compilers import (
+    Compiled,
+    arguments_from_text,
+    call,
+    compile_opencl,
+    compile_triton,
+    load_module,
+    read_compiled,
+    read_source,
+)
+from mcage.traces.emulation.emulate import (
+    GEOMETRIES,
+    MOST_INSTRUCTIONS,
+    Emulated,
+    Launch,
+    emulate,
+    geometry_of,
+)
+from mcage.traces.importing.run import build_traces, facts_of
+from mcage.traces.model import Trace
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is compiled, run and recorded.
+
+    Attributes
+    ----------
+    source : Path
+        OpenCL C (``.cl``), Triton (``.py``), or a code object of any other name.
+    arch : str
+        Processor: gfx90a, gfx942, gfx1030, gfx1100, gfx900.
+    arguments : str, Path or mapping
+        A text such as ``x=f32[4096]~normal n=4096``; a Python file with a function
+        ``arguments(random)``; or the arguments themselves. None: the Python file of the kernel.
+    grid, block : tuple of int or None
+        Work-groups, and work-items of one; None: ``GRID`` and ``BLOCK`` of the Python file.
+    check : Path or None
+        A Python file whose function ``expected(**arguments)`` says what outputs hold; None: that of
+        the arguments, if it has one.
+    tolerance : float or None
+        Largest error of an output relative to its largest value; None: ``TOLERANCE`` of the file.
+    kernel : str or None
+        Which kernel, if there are several.
+    flags : sequence of str
+        Further options of clang.
+    seed : int
+        Of the inputs.
+    compute_units, latency, most_instructions
+        As of `mcage.traces.emulation.emulate.Launch`.
+    """
+
+    source: Path
+    arch: str
+    arguments: str | Path | Mapping[str, Any] | None = None
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    check: Path | None = None
+    tolerance: float | None = None
+    kernel: str | None = None
+    flags: Sequence[str] = ()
+    seed: int = 0
+    compute_units: int = 1
+    latency: float = 1.0
+    most_instructions: int = MOST_INSTRUCTIONS
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A trace, and what is known of the run.
+
+    Attributes
+    ----------
+    trace : Trace
+        Registers of one SIMD unit.
+    outputs : dict of str to array
+        What each buffer holds afterwards.
+    errors : dict of str to float
+        Of each output that was checked: its largest error relative to its largest value.
+    tolerance : float
+        What the errors may be.
+    """
+
+    trace: Trace
+    outputs: dict[str, NDArray[Any]]
+    errors: dict[str, float] = field(default_factory=dict)
+    tolerance: float = 0.0
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What the trace says of where it comes from."""
+        return self.trace.source
+
+
+def record_kernel(request: Request) -> Recorded:
+    """Compile a kernel, run it on an emulated processor, and record one SIMD unit.
+
+    Parameters
+    ----------
+    request : Request
+        What is run.
+
+    Raises
+    ------
+    UserError
+        A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
+        differ from what they should be.
+    """
+    geometry = geometry_of(request.arch)
+    random = np.random.default_rng(request.seed)
+    modules = _Modules(request)
+    arguments = modules.arguments(random)
+    compiled = _compiled(request, modules, arguments, geometry.components)
+    place = shown_path(request.source)
+    code = read_code_object(compiled.content, place)
+    if code.arch != request.arch:
+        raise UserError(f"{place}: is for {shown(code.arch)}, not for {request.arch}")
+    kernel = _kernel(request, compiled, code.kernels)
+    grid, block = _three("--grid", modules.grid), _three("--block", modules.block)
+    if isinstance(modules.kernel, ModuleType):
+        warps = int(getattr(modules.kernel, "OPTIONS", {}).get("num_warps", 4))
+        block = block or (64 * warps, 1, 1)
+    if grid is None or block is None:
+        missing = "--grid" if grid is None else "--block"
+        raise UserError(f"{missing} is missing: X or X,Y or X,Y,Z")
+    taken = {a.name for a in kernel.arguments if not a.kind.startswith("hidden_")}
+    launch = Launch(
+        grid,
+        block,
+        {name: value for name, value in arguments.items() if name in taken or not compiled.names},
+        request.compute_units,
+        request.latency,
+        request.most_instructions,
+    )
+    emulated = emulate(code, kernel, launch)
+    errors, tolerance = modules.check(arguments, emulated.outputs)
+    source = _facts(request, compiled, launch, kernel, emulated, modules)
+    if errors:
+        source["largest_errors"] = {
+            name: f"{error:.2g} of the largest value" for name, error in errors.items()
+        }
+    name = f"{kernel.name} {request.arch}"
+    emulated.recording.tools |= {
+        "mcage": __version__,
+        "compiler": compiled.facts.get("compiler", ""),
+    }
+    made = list(build_traces(emulated.recording, name, source | facts_of(emulated.recording)))
+    if not made:
+        raise UserError(f"{place}: the recorded waves write no register")
+    trace = made[0].trace
+    return Recorded(trace, emulated.outputs, errors, tolerance)
+
+
+class _Modules:
+    """The Python files of a request, and what they say."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.kernel: ModuleType | None = None
+        if request.source.suffix == ".py":
+            self.kernel = load_module(request.source)
+        self.inputs, self.inputs_path = self.kernel, request.source
+        if isinstance(request.arguments, Path):
+            self.inputs, self.inputs_path = load_module(request.arguments), request.arguments
+        self.checks, self.checks_path = self.inputs, self.inputs_path
+        if request.check is not None:
+            self.checks, self.checks_path = load_module(request.check), request.check
+
+    def arguments(self, random: np.random.Generator) -> dict[str, Any]:
+        given = self.request.arguments
+        if isinstance(given, str):
+            return arguments_from_text(given, random)
+        if isinstance(given, Mapping):
+            return dict(given)
+        if self.inputs is None or not hasattr(self.inputs, "arguments"):
+            if self.inputs is None:
+                raise UserError("--args is missing: NAME=VALUE ..., or a Python file")
+            raise UserError(f"{shown_path(self.inputs_path)}: has no function arguments(random)")
+        made = call(self.inputs, "arguments", self.inputs_path, random)
+        if not isinstance(made, dict):
+            raise UserError(f"{shown_path(self.inputs_path)}: arguments returns no dict")
+        return made
+
+    @property
+    def grid(self) -> Any:
+        return self.request.grid or getattr(self.inputs, "GRID", None)
+
+    @property
+    def block(self) -> Any:
+        return self.request.block or getattr(self.inputs, "BLOCK", None)
+
+    @property
+    def title(self) -> str:
+        return str(getattr(self.inputs, "TITLE", ""))
+
+    def inputs_said(self, arguments: Mapping[str, Any]) -> dict[str, str]:
+        """What each argument is, for the facts of the trace."""
+        text = {}
+        for name, value in arguments.items():
+            if isinstance(value, np.ndarray):
+                text[name] = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+            else:
+                text[name] = shown(value)
+        about = (getattr(self.inputs, "__doc__", "") or "").strip().replace("\n", " ")
+        if isinstance(self.request.arguments, str):
+            about = self.request.arguments
+        return text | ({"what they are": about} if about else {})
+
+    def check(
+        self, arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]]
+    ) -> tuple[dict[str, float], float]:
+        """Largest error of each output; refused where it is too large."""
+        if self.checks is None or not hasattr(self.checks, "expected"):
+            if self.request.check is not None:
+                raise UserError(
+                    f"{shown_path(self.checks_path)}: has no function expected(**arguments)"
+                )
+            return {}, 0.0
+        copies = {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in arguments.items()
+        }
+        expected = call(self.checks, "expected", self.checks_path, **copies)
+        place = shown_path(self.checks_path)
+        if not isinstance(expected, dict) or not all(name in outputs for name in expected):
+            raise UserError(f"{place}: expected must return a dict of buffers by their names")
+        wanted = self.request.tolerance
+        tolerance = float(getattr(self.checks, "TOLERANCE", 0.0) if wanted is None else wanted)
+        errors = {name: relative_error(outputs[name], value) for name, value in expected.items()}
+        for name, error in errors.items():
+            if not error <= tolerance:
+                raise UserError(
+                    f"output {name} differs from {place}: by {error:.3g} of its largest value, "
+                    f"at most {tolerance:.3g} is allowed"
+                )
+        return errors, tolerance
+
+
+def relative_error(found: NDArray[Any], expected: Any) -> float:
+    """Largest difference of two arrays, relative to the largest value expected."""
+    wanted = np.asarray(expected, np.float64).reshape(-1)
+    values = found.reshape(-1).astype(np.float64)
+    if wanted.shape != values.shape:
+        raise UserError(f"an output has {values.size} elements, {wanted.size} are expected")
+    scale = float(np.abs(wanted).max(initial=0.0))
+    return float(np.abs(values - wanted).max(initial=0.0)) / (scale or 1.0)
+
+
+def _compiled(
+    request: Request, modules: _Modules, arguments: Mapping[str, Any], lanes: int
+) -> Compiled:
+    if modules.kernel is not None:
+        return compile_triton(modules.kernel, request.source, arguments, request.arch, lanes)
+    if request.source.suffix == ".cl":
+        return compile_opencl(request.source, request.arch, list(request.flags))
+    return read_compiled(request.source)
+
+
+def _kernel(
+    request: Request, compiled: Compiled, kernels: Mapping[str, KernelObject]
+) -> KernelObject:
+    wanted = request.kernel or compiled.kernel
+    if wanted is None and len(kernels) > 1:
+        raise UserError(
+            f"{shown_path(request.source)}: has {len(kernels)} kernels; choose one with --kernel: "
+            f"{', '.join(kernels)}"
+        )
+    name = wanted or next(iter(kernels))
+    if name not in kernels:
+        raise UserError(
+            f"{shown_path(request.source)}: has no kernel {shown(name)}; there are "
+            f"{', '.join(kernels)}"
+        )
+    kernel = kernels[name]
+    if not compiled.names and not compiled.lds_bytes:
+        return kernel
+    from dataclasses import replace
+
+    # Triton names no argument, and adds two pointers to scratch memory, which are null.
+    names = compiled.names or []
+    arguments = tuple(
+        replace(argument, name=names[number])
+        if number < len(names)
+        else replace(argument, kind="hidden_none")
+        for number, argument in enumerate(kernel.arguments)
+    )
+    return replace(kernel, arguments=arguments, lds_bytes=kernel.lds_bytes + compiled.lds_bytes)
+
+
+def _three(option: str, numbers: Any) -> tuple[int, int, int] | None:
+    if numbers is None:
+        return None
+    try:
+        given = [int(number) for number in numbers]
+    except (TypeError, ValueError):
+        given = []
+    if not 1 <= len(given) <= 3 or min(given) < 1:
+        raise UserError(f"{option} {shown(numbers)}: must be one to three numbers, 1 or more each")
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z
+
+
+def _facts(
+    request: Request,
+    compiled: Compiled,
+    launch: Launch,
+    kernel: KernelObject,
+    emulated: Emulated,
+    modules: _Modules,
+) -> dict[str, Any]:
+    """What the trace keeps of where it comes from; the recording is told what is exact."""
+    recording = emulated.recording
+    recording.in_file |= {
+        "values": "after the write, as the instruction set says",
+        "lanes": "EXEC",
+        "registers": "VGPRs"
+        + (f", then {kernel.accumulators} AGPRs" if kernel.accumulators else ""),
+        "windows": f"{kernel.registers} registers, rounded up to what the processor allocates",
+    }
+    recording.inferred |= {
+        "place": f"SIMD unit 0 of the first of {launch.compute_units} compute units, which take "
+        "work-groups in turn",
+        "entries": "the lowest free slot",
+    }
+    recording.approximate["time"] = (
+        "a simple model: 4 cycles a vector instruction for 64 lanes, 1 for 32; latencies of 500 "
+        f"cycles (loads), 64 (LDS) and 100 (scalar loads), times {launch.latency:g}"
+    )
+    total = sum(emulated.by_name.values())
+    if emulated.approximate:
+        names = ", ".join(
+            f"{name} ({count / total:.1%})" for name, count in emulated.approximate.items()
+        )
+        recording.approximate["contents"] = (
+            f"last bits of {names} of the instructions, which hardware rounds in a way of its own"
+        )
+    source = {
+        "emulated": f"{request.arch} ({GEOMETRIES[request.arch]}), from AMD's public ISA documents",
+        "kernel": kernel.name,
+        "what it is": modules.title,
+        "file": f"{request.source.name}, blake2b {read_source(request.source)}",
+        "grid": list(launch.grid),
+        "block": list(launch.block),
+        "inputs": modules.inputs_said(launch.arguments),
+        "seed": request.seed,
+        "wave_instructions": emulated.instructions,
+        **compiled.facts,
+    }
+    return {key: value for key, value in source.items() if value not in ("", None)}
