@@ -6,8 +6,10 @@ multiply-adds are rounded once, to the nearest even number, and keep denormals. 
 in `APPROXIMATE` are rounded correctly here, and within one unit in the last place on hardware.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -106,7 +108,7 @@ def fma16(a: Array, b: Array, c: Array) -> Array:
 
 def fma64(a: Array, b: Array, c: Array) -> Array:
     """Return a * b + c in float64, rounded once (Boldo and Melquiond, IEEE TC 57(4), 2008)."""
-    a, b, c = np.broadcast_arrays(a, b, c)
+    a, b, c = (np.array(x) for x in np.broadcast_arrays(a, b, c))
     product = a * b
 
     def halves(x: Array) -> tuple[Array, Array]:
@@ -118,8 +120,25 @@ def fma64(a: Array, b: Array, c: Array) -> Array:
     rest = ((a1 * b1 - product) + a1 * b0 + a0 * b1) + a0 * b0
     high, low = _two_sum(c, rest)
     total, error = _two_sum(product, high)
-    exact = total + _to_odd(*_two_sum(low, error))
-    return np.where(np.isfinite(exact), exact, product + c)
+    fused = total + _to_odd(*_two_sum(low, error))
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    inner = [(np.abs(x) > 1e-140) & (np.abs(x) < 1e140) | (x == 0) for x in (a, b, c)]
+    far = finite & ~(inner[0] & inner[1] & inner[2])
+    for place in zip(*np.nonzero(far), strict=True):
+        fused[place] = _exact_fma(a[place], b[place], c[place])
+    plain = ~finite | (~far & ((fused == 0) | ~np.isfinite(fused)))
+    return np.where(plain, product + c, fused)
+
+
+def _exact_fma(a: float, b: float, c: float) -> float:
+    """One fused multiply-add, by fractions: for numbers that are very large or very small."""
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        return float(a * b + c) if a == 0 or b == 0 or c == 0 else 0.0
+    try:
+        return float(exact)  # correctly rounded
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _rounded(function: Callable[[Array], Array], dtype: Any) -> Callable[[Array], Array]:
@@ -141,12 +160,37 @@ def _zeros_in_order(chosen: Array, a: Array, b: Array, least: bool) -> Array:
     return np.where(both, bits.view(chosen.dtype), chosen)
 
 
+def _quieted(chosen: Array, *operands: Array) -> Array:
+    """With a signalling NaN among the operands, the result is that NaN, quiet (IEEE mode)."""
+    if chosen.dtype.kind != "f":
+        return chosen
+    for x in reversed(operands):
+        nan = np.isnan(x)
+        if nan.any():
+            bits, quiet = _quiet_bit(x.dtype)
+            raw = np.ascontiguousarray(x).view(bits)
+            signals = nan & (raw & quiet == 0)
+            chosen = np.where(signals, (raw | quiet).view(x.dtype), chosen)
+    return chosen
+
+
+def _quiet_bit(dtype: Any) -> tuple[Any, Any]:
+    """Unsigned type of a float, and the bit that makes a NaN quiet."""
+    bits: Any = {2: _U16, 4: _U32, 8: _U64}[dtype.itemsize]
+    return bits, bits(1) << bits(np.finfo(dtype).nmant - 1)
+
+
+def to_unit(x: Array) -> Array:
+    """The modifier ``clamp``: from 0 to 1; a NaN becomes 0 (DX10_CLAMP is on), -0 becomes 0."""
+    return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+
+
 def _least(a: Array, b: Array) -> Array:
-    return _zeros_in_order(np.fmin(a, b), a, b, least=True)
+    return _quieted(_zeros_in_order(np.fmin(a, b), a, b, least=True), a, b)
 
 
 def _most(a: Array, b: Array) -> Array:
-    return _zeros_in_order(np.fmax(a, b), a, b, least=False)
+    return _quieted(_zeros_in_order(np.fmax(a, b), a, b, least=False), a, b)
 
 
 def _middle(a: Array, b: Array, c: Array) -> Array:
@@ -155,6 +199,18 @@ def _middle(a: Array, b: Array, c: Array) -> Array:
         return middle
     any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
     return np.where(any_nan, _least(_least(a, b), c), middle)
+
+
+def _of_turns(function: Any, x: Array, before: int) -> Array:
+    """Sine or cosine of turns: reduced exactly, exact at quarters, that of 0 beyond 256 turns."""
+    part = x - np.rint(x)
+    part = np.where(np.abs(x) > 256, 0.0, part)
+    quarter = part * 4
+    exact = np.array([0.0, 1.0, 0.0, -1.0])[(np.nan_to_num(quarter).astype(_I64) + before) % 4]
+    value = np.where(quarter == np.rint(quarter), exact, function(2 * np.pi * part))
+    if not before:
+        value = np.where(x == 0, x, value)
+    return np.where(np.isfinite(x), value, np.nan)
 
 
 # Families with a type each.
@@ -188,15 +244,15 @@ for _kind, _wide in (("f16", _F64), ("f32", _F64)):
     _dtype = _DTYPES[_kind]
     for _name, _function in (
         *(("exp", np.exp2), ("log", np.log2)),
-        *(("sin", lambda x: np.sin(2 * np.pi * np.fmod(x, 1.0))),),
-        *(("cos", lambda x: np.cos(2 * np.pi * np.fmod(x, 1.0))),),
+        ("sin", lambda x: _of_turns(np.sin, x, 0)),
+        ("cos", lambda x: _of_turns(np.cos, x, 1)),
     ):
         _define(f"{_name}_{_kind}", f"{_kind} {_kind}", _rounded(_function, _dtype))
 
 
 def _fraction(x: Array) -> Array:
     below_one = np.nextafter(x.dtype.type(1), x.dtype.type(0))
-    return np.fmin(x - np.floor(x), below_one)
+    return np.minimum(x - np.floor(x), below_one)
 
 
 for _kind in ("f16", "f32", "f64"):
@@ -231,9 +287,17 @@ _define(
 _define("rcp_iflag_f32", "f32 f32", lambda x: (1.0 / x.astype(_F64)).astype(_F32))
 _define("mad_f32 madak_f32 madmk_f32", "f32 f32 f32 f32", lambda a, b, c: a * b + c)
 _define("mad_f16 madak_f16 madmk_f16", "f16 f16 f16 f16", lambda a, b, c: a * b + c)
-_define(
-    "mad_legacy_f32", "f32 f32 f32 f32", lambda a, b, c: np.where((a == 0) | (b == 0), c, a * b + c)
-)
+
+
+def _zero_times(fused: Any) -> Callable[..., Array]:
+    """A multiply-add in which zero times anything is zero."""
+    return lambda a, b, c: np.where((a == 0) | (b == 0), c, fused(a, b, c))
+
+
+_define("mad_legacy_f32", "f32 f32 f32 f32", _zero_times(lambda a, b, c: a * b + c))
+_define("fma_legacy_f32 fma_dx9_zero_f32", "f32 f32 f32 f32", _zero_times(fma32))
+_define("mad_legacy_f16", "f16 f16 f16 f16", lambda a, b, c: a * b + c)
+_define("fma_legacy_f16", "f16 f16 f16 f16", fma16)
 
 
 def _ldexp(dtype: Any) -> Callable[[Array, Array], Array]:
@@ -404,14 +468,34 @@ _define(
     "i32 i32 i32",
     lambda a, b: (_24(a, True).astype(_I64) * _24(b, True) >> 32).astype(_I32),
 )
-_define("mad_u32_u24", "u32 u32 u32 u32", lambda a, b, c: _24(a, False) * _24(b, False) + c)
-_define("mad_i32_i24", "i32 i32 i32 i32", lambda a, b, c: _24(a, True) * _24(b, True) + c)
+_define(
+    "mad_u32_u24",
+    "u32 u32 u32 u32",
+    lambda a, b, c: _24(a, False) * _24(b, False) + c,
+    lambda a, b, c: _bounded(_U32, lambda x, y, z: x * y + z)(_24(a, False), _24(b, False), c),
+)
+_define(
+    "mad_i32_i24",
+    "i32 i32 i32 i32",
+    lambda a, b, c: _24(a, True) * _24(b, True) + c,
+    lambda a, b, c: _bounded(_I32, lambda x, y, z: x * y + z)(_24(a, True), _24(b, True), c),
+)
 _define("mul_lo_u32 mul_lo_i32", "u32 u32 u32", lambda a, b: a * b)
 _define("mul_hi_u32", "u32 u32 u32", lambda a, b: (a.astype(_U64) * b >> _U64(32)).astype(_U32))
 _define("mul_hi_i32", "i32 i32 i32", lambda a, b: (a.astype(_I64) * b >> 32).astype(_I32))
 _define("mul_lo_u16", "u16 u16 u16", lambda a, b: a * b)
-_define("mad_u16 mad_legacy_u16", "u16 u16 u16 u16", lambda a, b, c: a * b + c)
-_define("mad_i16 mad_legacy_i16", "i16 i16 i16 i16", lambda a, b, c: a * b + c)
+_define(
+    "mad_u16 mad_legacy_u16",
+    "u16 u16 u16 u16",
+    lambda a, b, c: a * b + c,
+    _bounded(_U16, lambda a, b, c: a * b + c),
+)
+_define(
+    "mad_i16 mad_legacy_i16",
+    "i16 i16 i16 i16",
+    lambda a, b, c: a * b + c,
+    _bounded(_I16, lambda a, b, c: a * b + c),
+)
 _define("mad_u32_u16", "u32 u16 u16 u32", lambda a, b, c: a.astype(_U32) * b + c)
 _define("mad_i32_i16", "i32 i16 i16 i32", lambda a, b, c: a.astype(_I32) * b + c)
 _define("bcnt_u32_b32", "u32 u32 u32", lambda a, b: _ones(a) + b)
@@ -545,7 +629,7 @@ _define(
     "u32 i32 i32",
     lambda a, b: _pair(np.clip(a, -32768, 32767), np.clip(b, -32768, 32767)),
 )
-_define("pack_b32_f16", "u32 b16 b16", _pair)
+_define("pack_b32_f16", "u32 f16 f16", lambda a, b: _pair(a.view(_U16), b.view(_U16)))
 for _kind, _least_value, _scale in (("i16", -1.0, 32767), ("u16", 0.0, 65535)):
     for _from in ("f32", "f16"):
 
@@ -558,13 +642,24 @@ for _kind, _least_value, _scale in (("i16", -1.0, 32767), ("u16", 0.0, 65535)):
         _define(f"cvt_norm_{_kind}_{_from}", f"{_kind} {_from}", _normed)
 
 
+def _byte_of(x: Array) -> Array:
+    return np.clip(x.astype(_U16).view(_I16), 0, 255).astype(_U16)
+
+
 def _packed_byte(x: Array, byte: Array, word: Array) -> Array:
     shift = (byte & 3) * _U32(8)
-    wide = np.clip(np.nan_to_num(np.rint(x.astype(_F64)), nan=0.0), 0, 255).astype(_U32)
+    wide = to_integer(x, np.uint8).astype(_U32)
     return (word & ~(_U32(0xFF) << shift)) | wide << shift
 
 
 _define("cvt_pk_u8_f32", "u32 f32 u32 u32", _packed_byte)
+_define(
+    "cvt_pk_i16_f32", "u32 f32 f32", lambda a, b: _pair(to_integer(a, _I16), to_integer(b, _I16))
+)
+_define(
+    "cvt_pk_u16_f32", "u32 f32 f32", lambda a, b: _pair(to_integer(a, _U16), to_integer(b, _U16))
+)
+_define("sat_pk_u8_i16", "u16 u32", lambda x: _byte_of(x) | _byte_of(x >> _U32(16)) << _U16(8))
 
 
 def small_float(x: Array, exponent_bits: int, mantissa_bits: int, bias: int) -> Array:
@@ -600,77 +695,116 @@ def _two_floats(kind: str, x: Array) -> Array:
 # Division: the three steps that a compiler makes of it (RDNA 2 ISA, V_DIV_FIXUP_F32 and others).
 
 
+def _exponent(x: Array) -> Array:
+    """Exponent field of a float."""
+    digits = np.finfo(x.dtype).nmant
+    bits, _ = _quiet_bit(x.dtype)
+    raw = np.ascontiguousarray(x).view(bits)
+    return (raw >> bits(digits)).astype(_I64) & ((1 << x.dtype.itemsize * 8 - digits - 1) - 1)
+
+
 def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
-    with_sign = np.copysign(
-        np.abs(quotient), np.copysign(1, numerator) * np.copysign(1, denominator)
-    )
-    zero, infinite = with_sign.dtype.type(0), with_sign.dtype.type(np.inf)
-    sign = np.copysign(with_sign.dtype.type(1), with_sign)
-    result = with_sign
+    quotient, denominator, numerator = np.broadcast_arrays(quotient, denominator, numerator)
+    one = quotient.dtype.type(1)
+    sign = np.copysign(one, numerator) * np.copysign(one, denominator)
     top, bottom = np.abs(numerator), np.abs(denominator)
-    result = np.where((bottom == 0) | (top == np.inf), sign * infinite, result)
-    result = np.where((bottom == np.inf) | (top == 0), sign * zero, result)
+    result = np.copysign(quotient, sign)
+    if quotient.dtype != _F16:
+        lowest = -150 if quotient.dtype == _F32 else -1075
+        result = np.where(np.isnan(quotient), np.copysign(one * np.inf, sign), result)
+        underflow = _exponent(numerator) - _exponent(denominator) < lowest
+        result = np.where(underflow, np.copysign(one * 0, sign), result)
+    result = np.where((bottom == np.inf) | (top == 0), np.copysign(one * 0, sign), result)
+    result = np.where((bottom == 0) | (top == np.inf), np.copysign(one * np.inf, sign), result)
     neither = ((top == 0) & (bottom == 0)) | ((top == np.inf) & (bottom == np.inf))
-    result = np.where(neither, with_sign.dtype.type(np.nan), result)
+    result = np.where(neither, one * np.nan, result)
     result = np.where(np.isnan(denominator), denominator, result)
     return np.where(np.isnan(numerator), numerator, result)
 
 
 for _kind in ("f16", "f32", "f64"):
     _define(f"div_fixup_{_kind}", f"{_kind} {_kind} {_kind} {_kind}", _div_fixup)
+_define("div_fixup_legacy_f16", "f16 f16 f16 f16", _div_fixup)
 
 
 def div_scale(first: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """Operand of a division, scaled if the quotient would leave the normal range; and whether.
 
+    As the RDNA 3 ISA guide has it, but for a huge denominator, which is scaled down: scaled up,
+    the division of a compiler would not be exact.
+
     Parameters
     ----------
     first, denominator, numerator : float32 or float64 arrays
         ``first`` is bit for bit one of the two others.
+
+    Returns
+    -------
+    result, flag : arrays
+        The operand, and whether `div_fmas` has to undo what was done.
     """
-    digits = 23 if first.dtype == _F32 else 52
-    bias = 127 if first.dtype == _F32 else 1023
-    by = {_F32: 64, _F64: 128}[first.dtype.type]
-
-    def exponent(x: Array) -> Array:
-        bits = x.view(_U32 if digits == 23 else _U64)
-        return (bits >> bits.dtype.type(digits)).astype(_I64) & (2 * bias + 1)
-
-    def scaled(x: Array, power: int) -> Array:
-        return np.ldexp(x, power)
-
     first, denominator, numerator = (
         np.ascontiguousarray(x) for x in np.broadcast_arrays(first, denominator, numerator)
     )
-    tiny = first.dtype.type(np.finfo(first.dtype).tiny)
-    of_denominator = first == denominator
-    invalid = (numerator == 0) | (denominator == 0)
-    far = exponent(numerator) - exponent(denominator) >= (96 if digits == 23 else 768)
-    denormal = (np.abs(denominator) < tiny) & ~invalid
-    inverse = np.abs(1.0 / denominator.astype(_F64))
-    quotient = np.abs(numerator.astype(_F64) / denominator)
-    small_inverse, small_quotient = inverse < tiny, quotient < tiny
-    low = exponent(numerator) <= (23 if digits == 23 else 53)
-    up, down = scaled(first, by), scaled(first, -by)
-    result = first.copy()
-    flag = np.zeros(first.shape, np.bool_)
-    done = invalid.copy()
-    result[invalid] = np.nan
+    by, near, low = (64, 96, 23) if first.dtype == _F32 else (128, 768, 53)
+    tiny = np.finfo(first.dtype).tiny
 
-    def case(where: Array, value: Array, raised: Array) -> None:
+    def denormal(x: Array) -> Array:
+        return (np.abs(x) < tiny) & (x != 0)
+
+    finite = np.isfinite(denominator) & np.isfinite(numerator)
+    with np.errstate(all="ignore"):
+        tiny_inverse = denormal(first.dtype.type(1) / denominator)
+        quotient = numerator / denominator
+    # A quotient that rounds to zero is denormal too, as an exact one would be.
+    vanishes = (quotient == 0) & (numerator != 0)
+    tiny_quotient = finite & (denormal(quotient) & ~vanishes)
+    same_denominator = first.view(f"u{first.itemsize}") == denominator.view(f"u{first.itemsize}")
+    same_numerator = first.view(f"u{first.itemsize}") == numerator.view(f"u{first.itemsize}")
+    up, down = np.ldexp(first, by), np.ldexp(first, -by)
+    yes, no = np.ones(first.shape, np.bool_), np.zeros(first.shape, np.bool_)
+    cases = (
+        ((denominator == 0) | (numerator == 0), np.full_like(first, np.nan), no),
+        (
+            _exponent(numerator) - _exponent(denominator) >= near,
+            np.where(same_denominator, up, first),
+            yes,
+        ),
+        (denormal(denominator), up, no),
+        (tiny_inverse & tiny_quotient, np.where(same_denominator, down, first), yes),
+        (tiny_inverse, down, no),
+        (tiny_quotient, np.where(same_numerator, up, first), yes),
+        (_exponent(numerator) <= low, up, no),
+    )
+    result, flag, done = first.copy(), no.copy(), no.copy()
+    for where, value, raised in cases:
         here = where & ~done
-        result[here] = value[here]
-        flag[here] = raised[here]
-        done[here] = True
-
-    no, yes = np.zeros_like(flag), np.ones_like(flag)
-    case(far, np.where(of_denominator, up, first), yes)
-    case(denormal, up, no)
-    case(small_inverse & small_quotient, np.where(of_denominator, up, first), yes)
-    case(small_inverse, down, no)
-    case(small_quotient, np.where(first == numerator, up, first), yes)
-    case(low, up, no)
+        result[here], flag[here] = value[here], raised[here]
+        done |= where
     return result, flag
+
+
+def div_fmas(a: Array, b: Array, c: Array, undo: Array) -> Array:
+    """Fused multiply-add that undoes what `div_scale` did, where ``undo`` is set; rounded once.
+
+    Up by 2^64 (2^128 of float64) if the estimate c is 2 or more, when the denominator was scaled;
+    else down. The guides have one factor of 2^32, with which compilers' divisions would be wrong.
+    """
+    a, b, c, undo = np.broadcast_arrays(a, b, c, undo)
+    step, half = (64, 127) if a.dtype == _F32 else (128, 1023)
+    fused = fma32 if a.dtype == _F32 else fma64
+    power = np.where(_exponent(c) > half, step, -step)
+    plain = fused(a, b, c)
+    if not undo.any():
+        return plain
+    if a.dtype == _F32:
+        total, error = _two_sum(a.astype(_F64) * b, c.astype(_F64))
+        scaled = np.ldexp(_to_odd(total, error), power).astype(_F32)
+    else:
+        # Scaled before the sum where that is exact; a denormal result is rounded twice.
+        scaled = np.ldexp(plain, power)
+    usual = np.isfinite(c) & np.isfinite(a) & np.isfinite(b) & (plain != 0)
+    return np.where(undo & usual, scaled, plain)
 
 
 # Comparisons.

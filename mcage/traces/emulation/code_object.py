@@ -339,8 +339,51 @@ def _size(number: Any) -> int:
 _LINE = re.compile(r"\t(.*?)\s*// ([0-9A-F]{12}):((?: [0-9A-F]{8})+)")
 
 
+_UNKNOWN = re.compile(r"\.long 0x([0-9a-f]{8})$")
+_WORD_WITH_SOURCES = (0b110101, 0b110011)
+_UNUSED_SOURCES = (18, 9)
+_MOST_PASSES = 64
+
+
 def _listing(content: bytes, arch: str, place: str) -> dict[int, tuple[str, int]]:
-    """Text and length of each instruction, by its address."""
+    """Text and length of each instruction, by its address.
+
+    Compilers newer than the disassembler write 128, the inline constant 0, as third or second
+    source of instructions (VOP3) that have fewer. Where one is not known, that field is cleared.
+    """
+    patched = bytearray(content)
+    for _ in range(_MOST_PASSES):
+        listing = _disassembled(bytes(patched), arch, place)
+        if not _clear_unused_sources(patched, listing, place):
+            break
+    if not listing:
+        raise UserError(f"{place}: has no code for {arch or 'an AMD GPU'}")
+    return listing
+
+
+def _clear_unused_sources(
+    content: bytearray, listing: dict[int, tuple[str, int]], place: str
+) -> bool:
+    changed = False
+    segments = [row for row in _Elf(bytes(content), place).segments if row[0] == _LOAD]
+    for address, (text, _) in listing.items():
+        found = _UNKNOWN.match(text)
+        if not found or int(found[1], 16) >> 26 not in _WORD_WITH_SOURCES:
+            continue
+        for segment in segments:
+            offset = address - segment[3] + segment[2] + 4
+            if segment[3] <= address < segment[3] + segment[5] - 4 and offset + 4 <= len(content):
+                word = int.from_bytes(content[offset : offset + 4], "little")
+                for shift in _UNUSED_SOURCES:
+                    if word >> shift & 0x1FF == 128:
+                        word &= ~(0x1FF << shift)
+                        content[offset : offset + 4] = word.to_bytes(4, "little")
+                        changed = True
+                        break
+    return changed
+
+
+def _disassembled(content: bytes, arch: str, place: str) -> dict[int, tuple[str, int]]:
     with tempfile.NamedTemporaryFile(suffix=".co") as file:
         file.write(content)
         file.flush()
@@ -352,6 +395,4 @@ def _listing(content: bytes, arch: str, place: str) -> dict[int, tuple[str, int]
     for line in text.splitlines():
         if found := _LINE.match(line):
             listing[int(found[2], 16)] = (found[1], 4 * found[3].count(" "))
-    if not listing:
-        raise UserError(f"{place}: has no code for {arch or 'an AMD GPU'}")
     return listing

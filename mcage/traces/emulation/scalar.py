@@ -141,6 +141,7 @@ def _leading(a: Array) -> Array:
 
 
 _define("flbit_i32 cls_i32", "i32 u32", lambda a: sign_bits(a))
+_define("flbit_i32_i64 cls_i32_i64", "i32 i64", lambda a: _leading((a ^ a >> 63).view(_U64)))
 _define("movk_i32", "i32 k", lambda k: k)
 _define("sext_i32_i8", "i32 u32", lambda a: (a << _U32(24)).view(_I32) >> 24)
 _define("sext_i32_i16", "i32 u32", lambda a: (a << _U32(16)).view(_I32) >> 16)
@@ -149,9 +150,9 @@ _define(
 )
 _define("absdiff_i32", "u32 i32 i32", lambda a, b: np.abs(a - b).view(_U32), _NonZero)
 _define("min_i32", "i32 i32 i32", np.minimum, lambda a, b, r: a < b)
-_define("max_i32", "i32 i32 i32", np.maximum, lambda a, b, r: a > b)
+_define("max_i32", "i32 i32 i32", np.maximum, lambda a, b, r: a >= b)
 _define("min_u32", "u32 u32 u32", np.minimum, lambda a, b, r: a < b)
-_define("max_u32", "u32 u32 u32", np.maximum, lambda a, b, r: a > b)
+_define("max_u32", "u32 u32 u32", np.maximum, lambda a, b, r: a >= b)
 _define(
     "add_i32 add_co_i32", "i32 i32 i32", lambda a, b: a + b, lambda a, b, r: _add_overflow(a, b, r)
 )

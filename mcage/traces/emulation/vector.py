@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,12 @@ from mcage.traces.emulation.arithmetic import (
     OPERATIONS,
     Array,
     Operation,
+    div_fmas,
     div_scale,
+    fma16,
     fma32,
     of_class,
+    to_unit,
 )
 from mcage.traces.emulation.instruction import EXEC, VCC, Instruction, Operand
 from mcage.traces.emulation.machine import (
@@ -34,7 +36,10 @@ from mcage.traces.emulation.machine import (
 
 Build = Callable[[Instruction, Machine], Execute]
 
-_PRESERVE_UPPER = re.compile(r"v_(mad|fma|div_fixup)_[fiu]16$|v_(mad|fma)_mixlo_f16$")
+_PRESERVE_UPPER = re.compile(
+    r"v_(mad|fma|div_fixup|min3|max3|med3)_[fiu]16$|v_(madmk|madak|mac|fmac)_f16$"
+    r"|v_(add|sub)_i16$"
+)
 """Instructions of generation 9 that keep the other half of a register; the others clear it.
 
 From generation 10 on, all keep it (LLVM, ``GCNSubtarget::zeroesHigh16BitsOfDest``).
@@ -186,7 +191,7 @@ def destination(
             if factor != 1:
                 value = value * value.dtype.type(factor)
             if clamp:
-                value = np.clip(np.nan_to_num(value, nan=0.0), 0, 1).astype(value.dtype)
+                value = to_unit(value)
         words = words_from(value, kind)
         if kind.endswith("16") and inst.encoding != "sdwa":
             words[0] = _into_half(m, first, words[0], half, bool(keeps))
@@ -273,11 +278,9 @@ def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> E
 
 def _accumulating(inst: Instruction, machine: Machine) -> Execute:
     """``v_fmac`` and others: the destination is the last source too."""
-    kind = inst.name.rpartition("_")[2]
     if inst.name.startswith("v_pk"):
         return _packed(_with_operands(inst, (*inst.operands, inst.operands[0])), machine)
-    name = "v_fma" if "fmac" in inst.name else "v_mad"
-    operation = OPERATIONS[f"{name}_{kind}"]
+    operation = OPERATIONS[inst.name.replace("mac", "ma" if "fmac" in inst.name else "mad")]
     plain = Operand(inst.operands[0].kind, inst.operands[0].number, inst.operands[0].count)
     return _elementwise(_with_operands(inst, (*inst.operands, plain)), machine, operation)
 
@@ -314,7 +317,7 @@ def _carry(inst: Instruction, machine: Machine) -> Execute:
         total = a - b - more if subtract else a + b + more
         lanes = written(m) if written else None
         carried = (total < 0) | (total > 0xFFFFFFFF)
-        carried = np.broadcast_to(carried, m.lanes_on.shape) & m.lanes_on
+        carried = carried & (m.lanes_on if lanes is None else lanes)
         write(m, (total & 0xFFFFFFFF).astype(np.uint32), lanes)
         m.put_mask(carry_out, carried)
 
@@ -335,7 +338,9 @@ def _wide_multiply_add(inst: Instruction, machine: Machine) -> Execute:
         addend = c(m)
         total = product + addend
         if is_signed:
-            carried = ((product >= 0) == (addend >= 0)) & ((total >= 0) != (product >= 0))
+            # The sign of the exact sum, which has 65 bits.
+            overflow = ((product >= 0) == (addend >= 0)) & ((total >= 0) != (product >= 0))
+            carried = (total < 0) ^ overflow
         else:
             carried = total < product
         write(m, total.view(np.uint64), None)
@@ -353,10 +358,9 @@ def _comparison(inst: Instruction, machine: Machine) -> Execute:
     alone = into_exec and machine.generation >= 10
     offset = 0 if alone else 1
     if relation == "class":
-        a = source(inst, machine, offset, 0, kind)[0]
+        a, written = source(inst, machine, offset, 0, kind)
         classes = source(inst, machine, offset + 1, 1, "u32")[0]
         compare: Callable[[Machine], Array] = lambda m: of_class(a(m), classes(m))  # noqa: E731
-        written = None
     else:
         if relation not in COMPARISONS:
             raise UnsupportedError("comparison")
@@ -421,12 +425,10 @@ def _divide_fmas(inst: Instruction, machine: Machine) -> Execute:
     kind = inst.name[-3:]
     sources = [source(inst, machine, 1 + number, number, kind)[0] for number in range(3)]
     write = destination(inst, machine, kind, 3)
-    fused, power = OPERATIONS[f"v_fma_{kind}"].compute, 32 if kind == "f32" else 64
 
     def execute(m: Machine) -> None:
-        value = fused(*(each(m) for each in sources))
-        # Scaled up or down, by whether the third source was scaled (RDNA 2 ISA, V_DIV_FMAS).
-        write(m, np.where(m.mask(VCC), np.ldexp(value, power), value), None)
+        a, b, c = (each(m) for each in sources)
+        write(m, div_fmas(a, b, c, m.mask(VCC)), None)
 
     return execute
 
@@ -468,7 +470,7 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
             exact = fma32(*(each(m) for each in sources))
             bits = exact.astype(np.float16)
             if "clamp" in inst.modifiers:
-                bits = np.clip(np.nan_to_num(bits, nan=0.0), 0, 1).astype(np.float16)
+                bits = to_unit(bits)
             word = bits.view(np.uint16).astype(np.uint32)
             m.put(number, _into_half(m, number, word, int(upper), True))
 
@@ -517,7 +519,7 @@ def _packed(inst: Instruction, machine: Machine) -> Execute:
         for sources in parts:
             value = compute(*(each(m) for each in sources))
             if clamp and kind.startswith("f"):
-                value = np.clip(np.nan_to_num(value, nan=0.0), 0, 1).astype(value.dtype)
+                value = to_unit(value)
             halves.append(np.ascontiguousarray(value, WORD[kind]).view(np.uint16).astype(np.uint32))
         m.put(number, halves[0] | halves[1] << np.uint32(16))
 
@@ -554,7 +556,7 @@ def _packed_words(inst: Instruction, machine: Machine, name: str) -> Execute:
         values = [compute(*(each(m) for each in chosen)) for chosen in moves]
         for part, value in enumerate(values):
             if clamp:
-                value = np.clip(np.nan_to_num(value, nan=0.0), 0, 1).astype(np.float32)
+                value = to_unit(value)
             m.put(first + part, np.ascontiguousarray(value).view(np.uint32))
 
     return execute
@@ -572,15 +574,20 @@ def _packed_word(operand: Operand, machine: Machine, which: int, kind: str) -> S
 
 
 def _dot(inst: Instruction, machine: Machine) -> Execute:
-    found = re.match(r"v_dot(2|4|8)(c?)_(\w+?)_(\w+)$", inst.name)
+    found = re.match(r"v_dot(2|4|8)(c|acc)?_(\w+?)_(\w+)$", inst.name)
     if not found:
         raise UnsupportedError("dot product")
     count, kind, parts = int(found[1]), found[3], found[4]
-    operands = [raw_source(operand, machine, "b32") for operand in inst.operands[1:3]]
-    third = inst.operands[0] if found[2] else inst.operands[3]
-    addend = typed([raw_source(third, machine, kind)], kind)
+    if kind not in WORD:
+        raise UnsupportedError("dot product")
+    pairs = [source(inst, machine, 1 + number, number, "b32") for number in range(2)]
+    operands, written = [pair[0] for pair in pairs], pairs[0][1]
+    last = inst.operands[0] if found[2] else inst.operands[3]
+    half = inst.bits("op_sel", 2) if kind.endswith("16") else 0
+    addend = typed([raw_source(last, machine, kind)], kind, half)
+    addend = signed(addend, kind, last.absolute, last.negated)
     bits = 32 // count
-    number = register_number(inst.operands[0], machine)
+    write = destination(inst, machine, kind, 3)
     saturated = "clamp" in inst.modifiers
     with_sign = [
         parts[0] == "i" if "iu" not in parts else bool(inst.bits("neg_lo", n)) for n in range(2)
@@ -589,9 +596,9 @@ def _dot(inst: Instruction, machine: Machine) -> Execute:
     def element(word: Array, place: int, which: int) -> Array:
         part = word >> np.uint32(bits * place) & np.uint32((1 << bits) - 1)
         if parts == "f16":
-            return part.astype(np.uint16).view(np.float16).astype(np.float64)
+            return part.astype(np.uint16).view(np.float16).astype(WORD[kind])
         if parts == "bf16":
-            return (part << np.uint32(16)).view(np.float32).astype(np.float64)
+            return (part << np.uint32(16)).view(np.float32)
         if with_sign[which]:
             sign = 1 << (bits - 1)
             return (part.astype(np.int64) ^ sign) - sign
@@ -599,16 +606,19 @@ def _dot(inst: Instruction, machine: Machine) -> Execute:
 
     def execute(m: Machine) -> None:
         a, b = (operand(m) for operand in operands)
-        total: Any = sum(element(a, p, 0) * element(b, p, 1) for p in range(count))
-        total = total + addend(m)
-        if kind == "f32":
-            word = total.astype(np.float32).view(np.uint32)
+        total = addend(m)
+        if kind.startswith("f"):
+            fused = fma32 if kind == "f32" else fma16
+            for place in range(count):
+                total = fused(element(a, place, 0), element(b, place, 1), total)
         else:
+            products = (element(a, p, 0) * element(b, p, 1) for p in range(count))
+            wide = sum(products, total.astype(np.int64))
             if saturated:
                 info = np.iinfo(WORD[kind])
-                total = np.clip(total, info.min, info.max)
-            word = (total & 0xFFFFFFFF).astype(np.uint32)
-        m.put(number, word)
+                wide = np.clip(wide, info.min, info.max)
+            total = wide.astype(WORD[kind])
+        write(m, total, written and written(m))
 
     return execute
 
@@ -696,6 +706,8 @@ def _permute_halves(inst: Instruction, machine: Machine) -> Execute:
     """``v_permlane64``: the halves of a wave of 64 lanes change places."""
     value = raw_source(inst.operands[1], machine)
     number = register_number(inst.operands[0], machine)
+    if machine.lanes == 32:
+        return lambda m: None
     index = (np.arange(machine.lanes) + 32) % machine.lanes
     return lambda m: m.put(number, np.broadcast_to(value(m), m.lanes_on.shape)[:, index])
 
@@ -713,7 +725,7 @@ def _swap(inst: Instruction, machine: Machine) -> Execute:
 
 _FAMILIES: tuple[tuple[str, Build], ...] = (
     (r"v_cmpx?_", _comparison),
-    (r"v_(fmac|mac)_(f16|f32|f64)$|v_pk_fmac_f16$", _accumulating),
+    (r"v_(fmac|mac)_(dx9_zero_|legacy_)?(f16|f32|f64)$|v_pk_fmac_f16$", _accumulating),
     (
         r"v_(add|sub|subrev)_co_u32$|v_(addc|subb|subbrev)_co_u32$|v_(add|sub|subrev)_co_ci_u32$",
         _carry,
