@@ -402,6 +402,7 @@ class Run:
                     backwards = code.target < address
                     address = code.target
                     if backwards and not alone:
+                        self.steps[numbers] += 1
                         break
                 elif taken.any():
                     m.pc[numbers] = np.where(taken, code.target, address)
