@@ -321,7 +321,7 @@ def mask_exec(wave: Wave, ins: Instruction, what: tuple[str, int, bool]) -> bool
     output, operand = ins.operands
     old = read_scalar(wave, EXEC[wave.lanes if bits == 64 else 32], bits)
     result = LOGIC[name](read_scalar(wave, operand, bits), old) & (1 << bits) - 1
-    write_scalar(wave, EXEC[bits], bits, result)
+    write_scalar(wave, EXEC[wave.lanes], wave.lanes, result)
     write_scalar(wave, output, bits, result if new else old)
     wave.scc = int(result != 0)
     return True

@@ -98,8 +98,28 @@ def dpp_lane(wave: Wave, ins: Instruction, lane: int) -> int | str:
     return "zero" if "bound_ctrl" in m or "dpp8" in m else "skip"
 
 
+VOP3P_DOTS = ("v_dot2_f32_f16", "v_dot2_f32_bf16", "v_dot2_i32_i16", "v_dot2_u32_u16")
 SDWA_FIELDS = {f"BYTE_{i}": (8 * i, 8) for i in range(4)}
 SDWA_FIELDS |= {"WORD_0": (0, 16), "WORD_1": (16, 16), "DWORD": (0, 32)}
+
+
+def dot_halves(ins: Instruction, bits: int, position: int) -> int:
+    """Both halves of a factor of V_DOT2 (VOP3P): by op_sel and op_sel_hi, with their signs.
+
+    A mnemonic with one type only, V_DOT2_F16_F16 and its like, is VOP3 and has no such modifiers.
+    """
+    if position == 2 and ins.bits("neg_lo", 3)[2]:
+        return bits ^ 1 << 31
+    if position > 1:
+        return bits
+    out = 0
+    for half, (select, negate, default) in enumerate(
+        (("op_sel", "neg_lo", 0), ("op_sel_hi", "neg_hi", 1))
+    ):
+        part = bits >> 16 * ins.bits(select, 3, default)[position] & 0xFFFF
+        part ^= ins.bits(negate, 3)[position] << 15
+        out |= part << 16 * half
+    return out
 
 
 class Reader:
@@ -236,7 +256,10 @@ def arguments(
         if t == "mask":
             values.append(mask_bit(reader.wave, operands[position], lane))
         else:
-            values.append(reader.value(operands[position], t, lane, position))
+            bits = reader.value(operands[position], t, lane, position)
+            if reader.ins.base in VOP3P_DOTS:
+                bits = dot_halves(reader.ins, bits, position)
+            values.append(bits)
         position += 1
     if op.accumulate:
         t = op.dst[0]
