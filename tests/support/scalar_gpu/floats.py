@@ -378,27 +378,28 @@ def clamp(bits: int, f: Format) -> int:
 
 
 def divide_scale(s0: int, s1: int, s2: int, f: Format) -> tuple[int, int]:
-    """V_DIV_SCALE: one of denominator (s1) and numerator (s2), scaled, and what FMAS must undo."""
+    """V_DIV_SCALE: one of denominator (s1) and numerator (s2), scaled, and what FMAS must undo.
+
+    As RDNA3 ISA writes it, but for two places, where LLVM's division would else not be exact: the
+    reciprocal is looked at in the format itself, and a huge denominator is scaled down, not up.
+    """
     step, near, tiny = (64, 96, 23) if f is F32 else (128, 768, 53)
     if is_zero(s1, f) or is_zero(s2, f):
         return f.nan, 0
     distance = exponent_field(s2, f) - exponent_field(s1, f)
-    same_1, same_2 = s0 == s1, s0 == s2
     finite = not any(is_nan(x, f) or is_inf(x, f) for x in (s1, s2))
-    # The reciprocal is looked at in binary64 for f32 too, where it is denormal for f64 alone.
-    inverse = reciprocal(convert(s1, f, F64), F64)
-    tiny_inverse = is_denormal(inverse, F64)
+    tiny_inverse = is_denormal(reciprocal(s1, f), f)
     tiny_quotient = finite and is_denormal(encode(value(s2, f) / value(s1, f), f), f)
     if distance >= near:
-        return (scale(s0, step, f) if same_1 else s0), 1
+        return (scale(s0, step, f) if s0 == s1 else s0), 1
     if is_denormal(s1, f):
         return scale(s0, step, f), 0
     if tiny_inverse and tiny_quotient:
-        return (scale(s0, step, f) if same_1 else s0), 1
+        return (scale(s0, -step, f) if s0 == s1 else s0), 1
     if tiny_inverse:
         return scale(s0, -step, f), 0
     if tiny_quotient:
-        return (scale(s0, step, f) if same_2 else s0), 1
+        return (scale(s0, step, f) if s0 == s2 else s0), 1
     return (scale(s0, step, f) if exponent_field(s2, f) <= tiny else s0), 0
 
 
@@ -417,9 +418,24 @@ def divide_fixup(s0: int, s1: int, s2: int, f: Format) -> int:
         lowest = {F32: -150, F64: -1075}[f]
         if exponent_field(s2, f) - exponent_field(s1, f) < lowest:
             return sign  # underflow, to nearest even
+        if is_nan(s0, f):  # the refined quotient of an overflow: infinity minus infinity
+            return sign | f.inf
     return sign | s0 & ~f.sign
 
 
 def divide_fmas(a: int, b: int, c: int, undo: int, f: Format) -> int:
+    """V_DIV_FMAS: a fused multiply-add that undoes what V_DIV_SCALE did, rounded once.
+
+    Up by 2^64 (2^128 for f64) if the estimate c is 2 or more, when the denominator was scaled;
+    else down, when the numerator was. The documents' pseudocode has one factor of 2^32 for f32,
+    with which LLVM's division would be wrong; with these it is the quotient of IEEE 754.
+    """
     result = fma(a, b, c, f)
-    return scale(result, 32 if f is F32 else 64, f) if undo else result
+    if not undo or is_nan(result, f) or is_inf(c, f):
+        return result
+    step = 64 if f is F32 else 128
+    shift = step if exponent_field(c, f) > f.bias else -step
+    if is_inf(a, f) or is_inf(b, f) or is_zero(result, f):
+        return result
+    exact = value(a, f) * value(b, f) + value(c, f)
+    return encode(exact * power(shift), f, negative(result, f))
