@@ -4,11 +4,34 @@ It is held against the emulator, and shares nothing with it. Written from AMD's 
 set documents (CDNA2 "Instinct MI200", CDNA3 "Instinct MI300", RDNA2, RDNA3, RDNA4) and LLVM's
 "User Guide for AMDGPU Backend"; modules name the sections.
 
-Choices: round to nearest even, denormals of all formats kept, also by transcendental instructions
-and matrix instructions; IEEE mode and DX10_CLAMP on, as compilers set them.
+Choices: round to nearest even; denormals of all formats are kept, also by transcendental and matrix
+instructions, whose hardware flushes some; IEEE mode and DX10_CLAMP on, as compilers set them; mul
+and div of the output apply whatever the denormal mode; waits, barriers and cache control do
+nothing.
 """
 
+from .forms import FORMS_OF
+from .generator import random_instruction, special_values
 from .interpreter import run
 from .machine import Memory, Unknown, Wave
+from .memory_generator import (
+    prepare_memory,
+    random_matrix_instruction,
+    random_memory_instruction,
+)
+from .scalar import IGNORED
 
-__all__ = ["Memory", "Unknown", "Wave", "run"]
+FORMS: list[str] = sorted({*FORMS_OF, *IGNORED})
+
+__all__ = [
+    "FORMS",
+    "Memory",
+    "Unknown",
+    "Wave",
+    "prepare_memory",
+    "random_instruction",
+    "random_matrix_instruction",
+    "random_memory_instruction",
+    "run",
+    "special_values",
+]

@@ -363,6 +363,13 @@ def special_instruction(m: Maker, base: str) -> str:
         return f"{base} {v(32)}, {v(32)}, {v(32)}"
     if base == "v_permlane64_b32":
         return f"{base} {v(32)}, {v(32)}"
+    if base.startswith("v_cvt_pk_f32"):
+        return f"{base}_e32 {v(64)}, {v(32)}"
+    if base.startswith("v_cvt_f32"):
+        return f"{base}_e32 {v(32)}, {v(32)}"
+    if base.startswith("v_cvt_pk_"):
+        sources = ", ".join(m.signs(v(32), "f32") for _ in range(2))
+        return f"{base} {v(32)}, {sources}" + rng.choice(("", " op_sel:[0,0,1]"))
     if "_mix" in base:
         sources = [m.signs(v(32), "f32") for _ in range(3)]
         text = f"{base} {v(32)}, " + ", ".join(sources)

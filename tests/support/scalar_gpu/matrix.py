@@ -26,7 +26,7 @@ class Shape(NamedTuple):
 
     @property
     def bits(self) -> int:
-        return {"f16": 16, "bf16": 16, "f32": 32, "xf32": 32, "f64": 64, "i8": 8}[self.kind]
+        return {"f16": 16, "bf16": 16, "f32": 32, "xf32": 32, "f64": 64}.get(self.kind, 8)
 
 
 def shape(base: str) -> Shape | None:
@@ -36,7 +36,7 @@ def shape(base: str) -> Shape | None:
     16 bits four; i8 has four, from gfx942 on with eight times 16 or 32 rows eight.
     """
     match = re.fullmatch(
-        r"v_mfma_(f32|i32|f64)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?(f16|bf16|xf32|f32|f64|i8)(_1k)?",
+        r"v_mfma_(f32|i32|f64)_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?(f16|bf16|xf32|f32|f64|i8|[fb][pf]8_[fb][pf]8)(_1k)?",
         base,
     )
     if not match:
@@ -47,7 +47,7 @@ def shape(base: str) -> Shape | None:
     blocks = int(match[5] or 0)
     old_bf16 = kind == "bf16" and not match[7] and "_bf16" not in base
     sizes = {"f16": 4, "bf16": 2 if old_bf16 else 4, "f32": 1, "xf32": 2, "f64": 1, "i8": 4}
-    per_lane = sizes[kind]
+    per_lane = sizes.get(kind, 8)
     if kind == "i8" and (m, k) in ((32, 16), (16, 32)):
         per_lane = 8
     groups = 64 // m
@@ -123,6 +123,8 @@ def widen(kind: str) -> Callable[[int], int]:
         return lambda bits: bits & ~0x1FFF
     if kind == "i8":
         return lambda bits: signed(bits, 8)
+    if kind in ("fp8", "bf8"):  # gfx942 only, with its formats
+        return lambda bits: floats.from_small(bits, kind, True)
     return lambda bits: bits
 
 
@@ -138,7 +140,7 @@ def mfma(wave: Wave, ins: Instruction) -> bool:
     b = read_factor(wave, s, b_operand, lane_pattern(blgp))
     cbsz, abid = (int(str(ins.modifiers.get(key, 0))) for key in ("cbsz", "abid"))
     element_bits = 64 if s.kind == "f64" else 32
-    convert = widen(s.kind)
+    wide_a, wide_b = (widen(kind) for kind in (s.kind.split("_") * 2)[:2])
     negate = ins.bits("neg", 3)
     results = []
     for block, row, column, element, lane in c_places(s):
@@ -157,7 +159,7 @@ def mfma(wave: Wave, ins: Instruction) -> bool:
         if negate[2]:
             total ^= F64.sign
         for k in range(s.k):
-            x, y = convert(a[a_block, row, k]), convert(b[block, column, k])
+            x, y = wide_a(a[a_block, row, k]), wide_b(b[block, column, k])
             x, y = (z ^ F64.sign if n else z for z, n in zip((x, y), negate[:2], strict=True))
             if s.kind == "i8":
                 total += x * y

@@ -432,6 +432,35 @@ def dot_of_either_sign(wave: Wave, ins: Instruction) -> list[Write]:
     return writes
 
 
+def convert_small(wave: Wave, ins: Instruction) -> list[Write]:
+    """V_CVT between f32 and 8-bit floats: of a byte or word by SDWA, op_sel or byte_sel."""
+    if ins.dpp:
+        raise ins.unknown()
+    output, *sources = ins.operands
+    kind, fnuz = ("bf8" if "bf8" in ins.base else "fp8"), ins.gfx9
+    select = ins.bits("op_sel", 4)
+    field = SDWA_FIELDS[str(ins.modifiers.get("src0_sel", "DWORD"))][0]
+    writes: list[Write] = []
+    for lane in wave.active():
+        bits = read_lane(wave, sources[0], 32, lane)
+        if ins.base.startswith("v_cvt_pk_f32"):
+            bits >>= 16 * select[0] or field
+            low, high = (floats.from_small(bits >> i & 0xFF, kind, fnuz) for i in (0, 8))
+            result, width = low | high << 32, 64
+        elif ins.base.startswith("v_cvt_f32"):
+            place = int(str(ins.modifiers.get("byte_sel", 0))) or 2 * select[0] + select[1]
+            bits >>= 8 * place or field
+            result, width = finish(ins, floats.from_small(bits & 0xFF, kind, fnuz), "f32"), 32
+        else:
+            pair = [apply_signs(read_lane(wave, s, 32, lane, "f"), 32, s) for s in sources]
+            low, high = (floats.to_small(x, kind, fnuz) for x in pair)
+            shift, width = 16 * select[dst_position(ins)], 32
+            result = read_lane(wave, output, 32, lane) & ~(0xFFFF << shift)
+            result |= (low | high << 8) << shift
+        writes.append(lambda x=lane, b=result, w=width: write_lane(wave, output, w, x, b))
+    return writes
+
+
 # Across lanes.
 def lane_counts(wave: Wave, ins: Instruction) -> list[Write]:
     """V_MBCNT: bits of the mask that belong to lanes below, plus the second source."""
@@ -542,6 +571,8 @@ SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_pk_mov_b32": move_pair,
     "v_dot4_i32_iu8": dot_of_either_sign,
     "v_dot8_i32_iu4": dot_of_either_sign,
+    **{f"v_cvt_{x}": convert_small for x in ("f32_fp8", "f32_bf8", "pk_f32_fp8", "pk_f32_bf8")},
+    **{f"v_cvt_pk_{x}_f32": convert_small for x in ("fp8", "bf8")},
     "v_mbcnt_lo_u32_b32": lane_counts,
     "v_mbcnt_hi_u32_b32": lane_counts,
     "v_readfirstlane_b32": read_first_lane,

@@ -194,6 +194,8 @@ for _name in ("v_fma_legacy_f32", "v_fma_dx9_zero_f32"):
 for _name in ("v_fmac_legacy_f32", "v_fmac_dx9_zero_f32"):
     op(_name, "f32", "f32 f32", legacy(floats.fma), accumulate=True)
 
+op("v_trig_preop_f64", "f64", "f64 b32", floats.trig_segment)
+
 
 # Integers.
 def _integers() -> None:
