@@ -46,7 +46,7 @@ DS_ATOMICS = (
     *("pk_add_f16", "pk_add_bf16"),
 )
 DS_RETURNING = (
-    *(name.replace("_", "_rtn_", 1) for name in DS_ATOMICS if not name[3:6] == "num"),
+    *(name.replace("_", "_rtn_", 1) for name in DS_ATOMICS if name[3:6] != "num"),
     *(f"{name}_rtn_f32" for name in ("min_num", "max_num")),
     *("pk_add_rtn_f16", "pk_add_rtn_bf16"),
     *(f"{name}_rtn_b{bits}" for name in ("wrxchg", "storexchg") for bits in (32, 64)),
