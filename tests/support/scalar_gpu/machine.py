@@ -148,7 +148,7 @@ def split_operands(text: str) -> list[str]:
 def parse_operand(text: str) -> Operand:
     neg = absolute = sext = False
     while True:
-        if text.startswith("-") and not re.fullmatch(r"-[\d.]+(e[-+]?\d+)?", text):
+        if text.startswith("-") and not re.fullmatch(r"-(0x\w+|[\d.]+(e[-+]?\d+)?)", text):
             neg, text = True, text[1:]
         elif text.startswith(("neg(", "abs(", "sext(")) and text.endswith(")"):
             neg, absolute = neg or text[0] == "n", absolute or text[0] == "a"
@@ -181,7 +181,8 @@ def parse_modifier(text: str) -> tuple[str, object]:
 
 @cache
 def parse(text: str, address: int, arch: str) -> Instruction:
-    mnemonic, _, rest = text.partition("//")[0].strip().partition(" ")
+    text = re.sub(r"/\*.*?\*/", "", text.partition("//")[0]).strip()
+    mnemonic, _, rest = text.partition(" ")
     base = SUFFIX.sub("", mnemonic)
     operands, modifiers = [], {}
     parts = split_operands(rest.strip()) if rest.strip() else []

@@ -372,6 +372,9 @@ def ds(wave: Wave, ins: Instruction) -> bool:
     if match:
         return two_addresses(wave, ins, space, *match.groups())
     offset = offset_of(ins)
+    match = re.fullmatch(r"(?:wrxchg2|storexchg_2addr)(_stride64|st64)?_rtn_(b32|b64)", name)
+    if match:
+        return exchange_two(wave, ins, space, *match.groups())
     if "addtid" in name:
         data = operands[0]
         return transfer(
@@ -415,6 +418,24 @@ def two_addresses(
         start = read_lane(wave, address, 32, lane)
         for operand, offset in zip(sources, offsets, strict=True):
             space.store(start + offset, read_words(wave, operand, size, lane))
+    return True
+
+
+def exchange_two(wave: Wave, ins: Instruction, space: Space, stride: str | None, t: str) -> bool:
+    """DS_WRXCHG2: two swaps, the old values of both places."""
+    size = int(t[1:]) // 8
+    step = size * (64 if stride else 1)
+    offsets = [int(str(ins.modifiers.get(key, 0))) * step for key in ("offset0", "offset1")]
+    output, address, *sources = ins.operands
+    found = {}
+    for lane in wave.active():
+        start = read_lane(wave, address, 32, lane)
+        old = [space.load(start + offset, size) for offset in offsets]
+        for operand, offset in zip(sources, offsets, strict=True):
+            space.store(start + offset, read_words(wave, operand, size, lane))
+        found[lane] = b"".join(old)
+    for lane, content in found.items():
+        write_lane(wave, output, 16 * size, lane, int.from_bytes(content, "little"))
     return True
 
 

@@ -122,6 +122,20 @@ def dot_halves(ins: Instruction, bits: int, position: int) -> int:
     return out
 
 
+def true_half(ins: Instruction, operand: Operand, t: str) -> Operand:
+    """Register v128 + k of a 16-bit operand in a short encoding of gfx11 and gfx12: vk.h.
+
+    RDNA3 ISA, 3.6.1.2: VOP1, VOP2 and VOPC have seven bits for the register and one for the half;
+    LLVM 19 prints the eight as a number (and a comment, in a destination).
+    """
+    short = ins.mnemonic.endswith(("_e32", "_dpp")) and not ins.mnemonic.endswith("_e64_dpp")
+    if ins.arch[:5] not in ("gfx11", "gfx12") or not short or width_of(t) != 16:
+        return operand
+    if operand.kind != "v" or operand.index < 128:
+        return operand
+    return operand._replace(index=operand.index - 128, half=1)
+
+
 class Reader:
     """Sources of one instruction."""
 
@@ -131,6 +145,7 @@ class Reader:
 
     def raw(self, operand: Operand, t: str, lane: int, position: int) -> int:
         """Bits of a source before its signs; sources of 16 bits from the half that is meant."""
+        operand = true_half(self.ins, operand, t)
         if self.ins.dpp and position == 0 and operand.kind in "va":
             source = dpp_lane(self.wave, self.ins, lane)
             if source == "skip":
@@ -218,6 +233,9 @@ def evaluate(wave: Wave, ins: Instruction) -> list[Write]:
         return compare(wave, ins, op)
     operands = list(ins.operands)
     outputs = [operands.pop(0) for _ in op.dst]
+    outputs = [
+        true_half(ins, o, t) if t != "mask" else o for o, t in zip(outputs, op.dst, strict=True)
+    ]
     if ins.base.startswith("v_cndmask") and len(operands) == 2:
         operands.append(VCC[wave.lanes])
     if op.dst == ("sf32",) or op.dst == ("sf16",):
@@ -345,7 +363,8 @@ def packed(wave: Wave, ins: Instruction) -> list[Write]:
 def packed_source(reader: Reader, operand: Operand, t: str, lane: int, position: int) -> int:
     """All bits of a packed source.
 
-    Inline constants stand in the lower half, sign-extended if they are integers; an f32 constant
+    Inline constants stand in the lower half, sign-extended if they are integers; a float among
+    integers has the bits of f32 (LLVM, getInlineEncodingV2I16); an f32 constant
     or a 32-bit literal fills the lower register only (CDNA3 ISA, 6.2, "packed math").
     """
     if operand.kind == "k":
@@ -353,8 +372,8 @@ def packed_source(reader: Reader, operand: Operand, t: str, lane: int, position:
             return read_scalar(reader.wave, operand, 32, "f")
         if operand.name.startswith("0x"):
             return int(operand.name, 16)
-        floating = "." in operand.name
-        return read_scalar(reader.wave, operand, 16 if floating else 32, "f" if floating else "i")
+        half = "." in operand.name and t == "f16"
+        return read_scalar(reader.wave, operand, 16 if half else 32, "f" if half else "i")
     width = 2 * width_of(t)
     if reader.ins.dpp and position == 0:
         source = dpp_lane(reader.wave, reader.ins, lane)

@@ -194,6 +194,16 @@ for _name in ("v_fma_legacy_f32", "v_fma_dx9_zero_f32"):
 for _name in ("v_fmac_legacy_f32", "v_fmac_dx9_zero_f32"):
     op(_name, "f32", "f32 f32", legacy(floats.fma), accumulate=True)
 
+
+def lit(a: int, b: int, c: int) -> int:
+    """V_MULLIT: a product, -largest where the exponent b or the base c do not allow one."""
+    bad = (F32.sign | F32.largest, F32.sign | F32.inf)
+    if b in bad or floats.is_nan(b, F32) or floats.is_nan(c, F32) or floats.order(c, F32) <= 0:
+        return F32.sign | F32.largest
+    return legacy(floats.multiply)(a, b)
+
+
+op("v_mullit_f32", "f32", "f32 f32 f32", lit)
 op("v_trig_preop_f64", "f64", "f64 b32", floats.trig_segment)
 
 
