@@ -6,8 +6,8 @@ set documents (CDNA2 "Instinct MI200", CDNA3 "Instinct MI300", RDNA2, RDNA3, RDN
 
 Choices: round to nearest even; denormals of all formats are kept, also by transcendental and matrix
 instructions, whose hardware flushes some; IEEE mode and DX10_CLAMP on, as compilers set them; mul
-and div of the output apply whatever the denormal mode; waits, barriers and cache control do
-nothing.
+and div of the output apply, as compilers only write them where they do; waits, barriers and cache
+control do nothing. Random instructions mean 64 lanes on gfx90a and gfx942, 32 elsewhere.
 """
 
 from .forms import FORMS_OF
@@ -21,7 +21,11 @@ from .memory_generator import (
 )
 from .scalar import IGNORED
 
-FORMS: list[str] = sorted({*FORMS_OF, *IGNORED})
+FLOW = (
+    *("s_endpgm", "s_branch", "s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"),
+    *(f"s_cbranch_{x}" for x in ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")),
+)
+FORMS: list[str] = sorted({*FORMS_OF, *IGNORED, *FLOW})
 
 __all__ = [
     "FORMS",

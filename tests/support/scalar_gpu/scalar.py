@@ -281,6 +281,8 @@ def execute(wave: Wave, ins: Instruction) -> bool:
         return mask_exec(wave, ins, saveexec)
     if ins.base.startswith("s_movrel"):
         return move_relative(wave, ins)
+    if ins.base in ("s_denorm_mode", "s_round_mode", "s_setreg_imm32_b32"):
+        return keeps_mode(ins)
     if ins.base not in SCALAR:
         return False
     s = SCALAR[ins.base]
@@ -325,6 +327,23 @@ def mask_exec(wave: Wave, ins: Instruction, what: tuple[str, int, bool]) -> bool
     write_scalar(wave, output, bits, result if new else old)
     wave.scc = int(result != 0)
     return True
+
+
+def keeps_mode(ins: Instruction) -> bool:
+    """Whether a change of MODE is one that the model need not follow.
+
+    It keeps denormals whatever MODE says (bits 4 to 7 of it), and only rounds to nearest even.
+    """
+    if ins.base == "s_denorm_mode":
+        return True
+    if ins.base == "s_round_mode":
+        return int(ins.operands[0].name, 0) == 0
+    where, value = ins.operands
+    name, *place = where.name.removeprefix("hwreg(").removesuffix(")").split(",")
+    first, bits = (int(x) for x in place) if place else (0, 32)
+    denormal = first >= 4 and first + bits <= 8
+    rounding = first + bits <= 4 and int(value.name, 0) == 0
+    return name == "HW_REG_MODE" and (denormal or rounding)
 
 
 def move_relative(wave: Wave, ins: Instruction) -> bool:
