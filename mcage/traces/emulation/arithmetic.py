@@ -185,20 +185,22 @@ def to_unit(x: Array) -> Array:
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
 
 
-def _least(a: Array, b: Array) -> Array:
+def least(a: Array, b: Array) -> Array:
+    """Smaller of two floats, as V_MIN has it."""
     return _quieted(_zeros_in_order(np.fmin(a, b), a, b, least=True), a, b)
 
 
-def _most(a: Array, b: Array) -> Array:
+def most(a: Array, b: Array) -> Array:
+    """Larger of two floats, as V_MAX has it."""
     return _quieted(_zeros_in_order(np.fmax(a, b), a, b, least=False), a, b)
 
 
 def _middle(a: Array, b: Array, c: Array) -> Array:
-    middle = _most(_least(a, b), _least(_most(a, b), c))
+    middle = most(least(a, b), least(most(a, b), c))
     if a.dtype.kind != "f":
         return middle
     any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
-    return np.where(any_nan, _least(_least(a, b), c), middle)
+    return np.where(any_nan, least(least(a, b), c), middle)
 
 
 def _of_turns(function: Any, x: Array, before: int) -> Array:
@@ -223,8 +225,8 @@ for _kind in ("f16", "f32", "f64"):
     _dtype = _DTYPES[_kind]
     _fma = {"f16": fma16, "f32": fma32, "f64": fma64}[_kind]
     _define(f"fma_{_kind} fmaak_{_kind} fmamk_{_kind}", f"{_kind} {_kind} {_kind} {_kind}", _fma)
-    _define(f"min_{_kind} min_num_{_kind}", f"{_kind} {_kind} {_kind}", _least)
-    _define(f"max_{_kind} max_num_{_kind}", f"{_kind} {_kind} {_kind}", _most)
+    _define(f"min_{_kind} min_num_{_kind}", f"{_kind} {_kind} {_kind}", least)
+    _define(f"max_{_kind} max_num_{_kind}", f"{_kind} {_kind} {_kind}", most)
     for _name, _function in (
         *(("trunc", np.trunc), ("ceil", np.ceil), ("floor", np.floor), ("rndne", np.rint)),
         *(("rcp", lambda x: 1.0 / x), ("rsq", lambda x: 1.0 / np.sqrt(x)), ("sqrt", np.sqrt)),
@@ -259,7 +261,7 @@ for _kind in ("f16", "f32", "f64"):
     _define(f"fract_{_kind}", f"{_kind} {_kind}", _fraction)
 for _kind in ("f16", "f32", "i16", "u16", "i32", "u32"):
     _three = f"{_kind} {_kind} {_kind} {_kind}"
-    _lo, _hi = (_least, _most) if _kind[0] == "f" else (np.minimum, np.maximum)
+    _lo, _hi = (least, most) if _kind[0] == "f" else (np.minimum, np.maximum)
 
     def _of_three(first: Any, second: Any) -> Callable[..., Array]:
         return lambda a, b, c: second(first(a, b), c)

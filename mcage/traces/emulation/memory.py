@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcage.traces.emulation.arithmetic import Array
+from mcage.traces.emulation.arithmetic import Array, least, most
 from mcage.traces.emulation.instruction import Instruction, Operand
 from mcage.traces.emulation.machine import (
     WORD,
@@ -48,6 +48,7 @@ class Memory:
     def __init__(self) -> None:
         self._parts: list[tuple[int, Array]] = []
         self._size = 0
+        self.base = BASE
         self.bytes: Array = np.zeros(0, np.uint8)
 
     def add(self, content: Array) -> int:
@@ -58,7 +59,7 @@ class Memory:
         self._size = -(-(offset + len(content) + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
         if self._size > MOST_BYTES:
             raise UnsupportedError(f"buffers of more than {MOST_BYTES:,} bytes")
-        return BASE + offset
+        return self.base + offset
 
     def seal(self) -> None:
         """Make the memory of the buffers that were added."""
@@ -71,15 +72,15 @@ class Memory:
 
     def content(self, address: int, like: Array) -> Array:
         """What a buffer holds, in the shape of an array."""
-        first = address - BASE
+        first = address - self.base
         return self.bytes[first : first + like.nbytes].view(like.dtype).reshape(like.shape).copy()
 
     def offsets(self, addresses: Array, size: int) -> Array:
         """Offsets of addresses, int64; all their bytes must be valid."""
-        offset = addresses.astype(np.int64) - BASE
+        offset = addresses.astype(np.int64) - self.base
         if not len(offset):
             return offset
-        inside = (offset >= 0) & (offset <= self._size - size)
+        inside = (offset >= 0) & (offset <= len(self.bytes) - size)
         safe = np.where(inside, offset, 0)
         inside &= self.valid[safe >> 2]
         if size > 1:
@@ -200,6 +201,7 @@ def _active(m: Machine, value: Array) -> Array:
 
 
 Space = Callable[[Machine], tuple[Array, Array]]
+SpaceOf = Callable[[Machine, int], tuple[Array, Array, Any]]
 """Gives the bytes of an address space and the offsets of the active lanes, which are checked."""
 
 
@@ -316,7 +318,10 @@ def _without(inst: Instruction, position: int) -> Instruction:
 def _buffer_space(
     inst: Instruction, machine: Machine, position: int, size: int
 ) -> Callable[[Machine], Any]:
-    """Content, offsets of the active lanes, and which of these are in range."""
+    """Content, addresses of the active lanes, and how many bytes from each on are in range.
+
+    None in place of these: private memory, of which offsets are given.
+    """
     resource, scalar = inst.operands[position + 1], inst.operands[position + 2]
     words = [scalar_source(Operand("s", resource.number + word), "u32") for word in range(4)]
     soffset = scalar_source(scalar, "u32")
@@ -328,7 +333,7 @@ def _buffer_space(
     index = raw_source(vector, machine) if indexed else None
     voffset = raw_source(vector, machine, word=int(indexed)) if offset_too else None
 
-    def space(m: Machine) -> tuple[Array, Array, Array]:
+    def space(m: Machine) -> tuple[Array, Array, Any]:
         base = (
             words[0](m).astype(np.int64) | (words[1](m) & np.uint32(0xFFFF)).astype(np.int64) << 32
         )
@@ -343,19 +348,24 @@ def _buffer_space(
         if (base >> 40 == SCRATCH_BASE >> 40).all():
             total = inside + soffset(m).astype(np.int64)[:, None] + (base - SCRATCH_BASE)[:, None]
             content, offset = _scratch_of(m, _active(m, total), size)
-            return content, offset, np.ones(len(offset), np.bool_)
+            return content, offset, None
+        shift = soffset(m).astype(np.int64)
         raw = stride == 0
-        good = np.where(raw[:, None], inside + size <= records[:, None], number < records[:, None])
-        total = (
-            base[:, None] + soffset(m).astype(np.int64)[:, None] + inside + number * stride[:, None]
-        )
-        in_range = good[m.lanes_on]
-        addresses = total[m.lanes_on]
-        offset = np.zeros(len(addresses), np.int64)
-        offset[in_range] = m.memory.offsets(addresses[in_range], size)
-        return m.memory.bytes, offset, in_range
+        left = records[:, None] - shift[:, None] - inside
+        # Bytes of each lane that are in range: all or none of a structured buffer.
+        bytes_left = np.where(raw[:, None], left, np.where(number < records[:, None], size, 0))
+        total = (base + shift)[:, None] + inside + number * stride[:, None]
+        return m.memory.bytes, total[m.lanes_on], bytes_left[m.lanes_on]
 
     return space
+
+
+def _in_range(m: Machine, place: Array, left: Any, end: int) -> tuple[Array, Array]:
+    """Offsets of the lanes whose bytes up to `end` are in range, and which lanes these are."""
+    if left is None:
+        return place, np.ones(len(place), np.bool_)
+    good = left >= end
+    return m.memory.offsets(place[good], end), good
 
 
 def _buffer_load(inst: Instruction, machine: Machine, text: str) -> Execute:
@@ -364,11 +374,12 @@ def _buffer_load(inst: Instruction, machine: Machine, text: str) -> Execute:
     space = _buffer_space(inst, machine, 1, moved.bytes)
 
     def execute(m: Machine) -> None:
-        content, offset, good = space(m)
+        content, place, left = space(m)
         values = []
         for word in range(moved.words):
-            value = np.zeros(len(offset), np.uint32)
-            value[good] = _loaded(content, offset[good] + 4 * word, moved.size)
+            offset, good = _in_range(m, place, left, 4 * word + moved.size)
+            value = np.zeros(len(place), np.uint32)
+            value[good] = _loaded(content, offset + 4 * word, moved.size)
             values.append(_full(m, value))
         _put_loaded(m, first, moved, values, None)
 
@@ -381,12 +392,13 @@ def _buffer_store(inst: Instruction, machine: Machine, text: str) -> Execute:
     space = _buffer_space(inst, machine, 1, moved.bytes)
 
     def execute(m: Machine) -> None:
-        content, offset, good = space(m)
+        content, place, left = space(m)
         for word, source in enumerate(sources):
+            offset, good = _in_range(m, place, left, 4 * word + moved.size)
             value = _active(m, source(m))[good]
             if moved.half:
                 value = value >> np.uint32(16)
-            _store_aligned(content, offset[good] + 4 * word, value, moved.size)
+            _store_aligned(content, offset + 4 * word, value, moved.size)
 
     return execute
 
@@ -549,8 +561,8 @@ _ATOMICS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda old, new: old + new,
     "sub": lambda old, new: old - new,
     "rsub": lambda old, new: new - old,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": lambda old, new: least(old, new) if old.dtype.kind == "f" else np.minimum(old, new),
+    "max": lambda old, new: most(old, new) if old.dtype.kind == "f" else np.maximum(old, new),
     "smin": np.minimum,
     "smax": np.maximum,
     "umin": np.minimum,
@@ -563,17 +575,19 @@ _ATOMICS: dict[str, Callable[[Any, Any], Any]] = {
     "storexchg": lambda old, new: new,
     "inc": lambda old, new: np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1)),
     "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - old.dtype.type(1)),
-    "pk_add": lambda old, new: old + new,
+    "pk_add": lambda old, new: (old.view(np.float16) + new.view(np.float16)).view(np.uint32),
 }
 
 
-def _atomic_kind(name: str, operation: str, text: str) -> str:
+def _atomic_kind(operation: str, text: str) -> str:
     """Type of an atomic: of its name, or of what it does where the name gives only a size."""
+    if operation == "pk_add":
+        return "u32"
     if text in ("u32", "i32", "f32", "u64", "i64", "f64", "f16"):
         return text
-    wide = "64" if text in ("x2", "b64", "rtn_b64") else "32"
-    if "_f" in name or text.startswith("f"):
-        return "f" + (text.strip("f_rtn") or "32")
+    wide = "64" if text in ("x2", "b64") else "32"
+    if operation in ("fmin", "fmax"):
+        return f"f{wide}"
     return ("i" if operation in ("smin", "smax") else "u") + wide
 
 
@@ -594,7 +608,9 @@ def _apply(
         place = index[now]
         old = view[place]
         before[now] = old
-        if operation == "cmpswap":
+        if operation == "mskor":
+            view[place] = (old & ~operands[0][now]) | operands[1][now]
+        elif operation == "cmpswap":
             view[place] = np.where(old == operands[1][now], operands[0][now], old)
         else:
             view[place] = _ATOMICS[operation](old, operands[0][now])
@@ -610,26 +626,25 @@ def _atomic(
     machine: Machine,
     operation: str,
     kind: str,
-    space: Callable[[Machine, int], tuple[Array, Array]],
+    space: SpaceOf,
     data: list[Operand],
     returns: bool,
 ) -> Execute:
-    if operation not in _ATOMICS and operation != "cmpswap":
+    operation = {"fmin": "min", "fmax": "max"}.get(operation, operation)
+    if operation not in _ATOMICS and operation not in ("cmpswap", "mskor"):
         raise UnsupportedError("atomic")
-    words = np.dtype(WORD[kind]).itemsize // 4
+    words = np.dtype(WORD[kind]).itemsize // 4 or 1
     first = register_number(inst.operands[0], machine) if returns else 0
     sources = [[raw_source(operand, machine, word=w) for w in range(words)] for operand in data]
 
     def execute(m: Machine) -> None:
+        content, offset, good = space(m, 4 * words)
         operands = []
         for parts in sources:
             bits = [_active(m, part(m)) for part in parts]
             if words == 2:
-                wide = bits[0] | bits[1].astype(np.uint64) << np.uint64(32)
-                operands.append(wide.view(WORD[kind]))
-            else:
-                operands.append(bits[0].view(WORD[kind]))
-        content, offset = space(m, 4 * words)
+                bits = [bits[0] | bits[1].astype(np.uint64) << np.uint64(32)]
+            operands.append(bits[0].view(WORD[kind])[good])
         whole_words = not (offset & (4 * words - 1)).any()
         if not returns and operation in _PLAIN_UFUNCS and kind.startswith("u") and whole_words:
             view = content[: len(content) // (4 * words) * (4 * words)].view(WORD[kind])
@@ -637,26 +652,47 @@ def _atomic(
             return
         before = _apply(m, content, offset, operands, kind, operation)
         if returns:
-            bits32 = np.ascontiguousarray(before).view(np.uint32).reshape(-1, words)
+            old = np.zeros((int(m.lanes_on.sum()), words), np.uint32)
+            old[good] = np.ascontiguousarray(before).view(np.uint32).reshape(-1, words)
             for word in range(words):
-                m.put(first + word, _full(m, bits32[:, word]))
+                m.put(first + word, _full(m, old[:, word]))
 
     return execute
 
 
+_EVERY = slice(None)
+
+
+def _returns(inst: Instruction) -> bool:
+    return "glc" in inst.modifiers or "sc0" in inst.modifiers
+
+
 def _global_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
-    kind = _atomic_kind(inst.name, operation, text)
-    returns = inst.operands[0].kind in "va" and (
-        "glc" in inst.modifiers or "sc0" in inst.modifiers or "th:TH_ATOMIC_RETURN" in inst.text
-    )
+    kind = _atomic_kind(operation, text)
+    returns = _returns(inst)
     position = int(returns)
     addresses = _global_addresses(inst, machine, position, position + 2)
     data = _atomic_data(inst.operands[position + 1], operation, kind)
 
-    def space(m: Machine, size: int) -> tuple[Array, Array]:
-        return m.memory.bytes, m.memory.offsets(addresses(m), size)
+    def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
+        return m.memory.bytes, m.memory.offsets(addresses(m), size), _EVERY
 
     return _atomic(inst, machine, operation, kind, space, data, returns)
+
+
+def _buffer_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
+    """The data are where the result goes, if it is asked for."""
+    kind = _atomic_kind(operation, text)
+    size_of = np.dtype(WORD[kind]).itemsize
+    found = _buffer_space(inst, machine, 1, size_of)
+    data = _atomic_data(inst.operands[0], operation, kind)
+
+    def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
+        content, place, left = found(m)
+        offset, good = _in_range(m, place, left, size)
+        return content, offset, good
+
+    return _atomic(inst, machine, operation, kind, space, data, _returns(inst))
 
 
 def _atomic_data(operand: Operand, operation: str, kind: str) -> list[Operand]:
@@ -669,8 +705,7 @@ def _atomic_data(operand: Operand, operation: str, kind: str) -> list[Operand]:
 
 def _lds_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
     returns = "rtn" in inst.name
-    operation, text = operation.removesuffix("_rtn"), text
-    kind = _atomic_kind(inst.name, operation, text)
+    kind = _atomic_kind(operation, text)
     position = int(returns)
     address = raw_source(inst.operands[position], machine)
     place = np.uint32(_offset(inst))
@@ -680,8 +715,8 @@ def _lds_atomic(inst: Instruction, machine: Machine, operation: str, text: str) 
         # LDS before generation 11: expected, new (ISA guides, DS_CMPST_B32).
         data = data[::-1] if "cmpst_" in inst.name else data
 
-    def space(m: Machine, size: int) -> tuple[Array, Array]:
-        return _lds_space(m, address(m) + place, size)
+    def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
+        return (*_lds_space(m, address(m) + place, size), _EVERY)
 
     return _atomic(inst, machine, operation, kind, space, data, returns)
 
@@ -729,12 +764,12 @@ def _scalar_load(inst: Instruction, machine: Machine, text: str) -> Execute:
 
 
 _ATOMIC_LDS = (
-    r"ds_(add|sub|rsub|min|max|and|or|xor|inc|dec|wrxchg|storexchg|cmpst|cmpstore)(_rtn)?"
-    r"_([uifb](?:32|64))$"
+    r"ds_(add|sub|rsub|min|max|and|or|xor|inc|dec|wrxchg|storexchg|cmpst|cmpstore|mskor)(_rtn)?"
+    r"_([uifb](?:32|64))$|ds_(pk_add)(_rtn)?_(f16)$"
 )
-_ATOMIC_GLOBAL = (
-    r"(?:global|flat)_atomic_(add|sub|smin|umin|smax|umax|min|max|and|or|xor|swap|cmpswap|inc|dec)"
-    r"(?:_(x2|u32|i32|f32|b32|u64|i64|f64|b64))?$"
+_ATOMIC = (
+    r"(global|flat|buffer)_atomic_(add|sub|smin|umin|smax|umax|fmin|fmax|min|max|and|or|xor|swap"
+    r"|cmpswap|inc|dec)(?:_(x2|[uifb](?:32|64)))?$|(global|flat|buffer)_atomic_(pk_add)_(f16)$"
 )
 
 
@@ -762,9 +797,11 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
     if name == "ds_swizzle_b32":
         return _swizzle(inst, machine)
     if found := re.match(_ATOMIC_LDS, name):
-        return _lds_atomic(inst, machine, found[1], found[3])
-    if found := re.match(_ATOMIC_GLOBAL, name):
-        return _global_atomic(inst, machine, found[1], found[2] or "")
+        return _lds_atomic(inst, machine, found[1] or found[4], found[3] or found[6])
+    if found := re.match(_ATOMIC, name):
+        space, operation, text = found.groups()[:3] if found[1] else found.groups()[3:]
+        build = _buffer_atomic if space == "buffer" else _global_atomic
+        return build(inst, machine, operation, text or "")
     if found := re.match(r"ds_(?:read|load)_?(\w+)$", name):
         return _lds_load(inst, machine, found[1])
     if found := re.match(r"ds_(?:write|store)_?(\w+)$", name):

@@ -535,7 +535,7 @@ def _packed_words(inst: Instruction, machine: Machine, name: str) -> Execute:
         ]
         # Result 0 comes from source 0, result 1 from source 1 (CDNA 2 ISA, V_PK_MOV_B32).
         moves = [[sources[0]], [sources[1]]]
-        compute: Callable[..., Array] = lambda a: a  # noqa: E731
+        compute: Callable[..., Array] = np.copy
     else:
         operation = OPERATIONS[f"v_{name}"]
         compute = operation.compute

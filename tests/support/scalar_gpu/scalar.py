@@ -152,7 +152,7 @@ def _bits() -> None:
         op(f"s_lshr_{b}", b, f"{b} u32", nonzero(lambda a, n, m=bits - 1: a >> (n & m), bits))
         op(f"s_ashr_{i}", i, f"{i} u32", nonzero(lambda a, n, m=bits - 1: a >> (n & m), bits))
         op(f"s_bfe_{u}", u, f"{u} u32", nonzero(lambda a, c, n=bits: field(a, c, n, False), bits))
-        op(f"s_bfe_{i}", i, f"{u} u32", nonzero(lambda a, c, n=bits: field(a, c, n, True), bits))
+        op(f"s_bfe_{i}", i, f"{i} u32", nonzero(lambda a, c, n=bits: field(a, c, n, True), bits))
         op(f"s_bfm_{b}", b, "u32 u32", lambda a, c, m=bits - 1: (1 << (a & m)) - 1 << (c & m))
         op(f"s_mov_{b}", b, b, lambda a: a)
         op(f"s_cmov_{b}", b, f"dst {b} scc", lambda old, a, scc: a if scc else old)

@@ -1,0 +1,151 @@
+"""Does the emulator compute what a scalar model of the instruction sets computes?"""
+
+import random
+import re
+from contextlib import suppress
+
+import pytest
+from emulated import (
+    GENERATIONS,
+    compare_access,
+    compare_instruction,
+    depends_on_nan_bits,
+    differences,
+    emulate,
+    matrix_wave,
+    model,
+    random_program,
+    random_wave,
+)
+from scalar_gpu import (
+    random_instruction,
+    random_matrix_instruction,
+    random_memory_instruction,
+)
+from scalar_gpu.generator import Maker, available, text_of
+
+from mcage.errors import UserError
+
+REFUSED = (
+    *("v_cube", "v_qsad", "v_mqsad", "v_msad", "v_sad_hi", "v_lerp", "s_bitreplicate"),
+    *("v_trig_preop", "v_cvt_pk_fp8", "v_cvt_pk_bf8", "v_dot2_bf16", "v_cvt_sr"),
+)
+"""Instructions of video, of textures and of the newest types, which no kernel has needed."""
+
+
+def supported(text):
+    """Whether the emulator has an instruction; one that it has not is refused by name."""
+    if text.startswith(REFUSED):
+        return False
+    return not ("v_sad_" in text and "clamp" in text)
+
+
+def every_form(arch):
+    """An instruction of each mnemonic and encoding."""
+    rng = random.Random(arch)
+    maker = Maker(rng, arch)
+    for kind in ("vector", "scalar"):
+        for choice in available(arch, kind):
+            yield text_of(maker, choice)
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_every_form(arch):
+    rng = random.Random(1)
+    found, compared = [], 0
+    for text in every_form(arch):
+        if not supported(text) or depends_on_nan_bits(text):
+            continue
+        found += compare_instruction(text, arch, rng)
+        compared += 1
+    assert not found, "\n".join(found[:5])
+    assert compared > 400
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_all_lanes(arch):
+    rng = random.Random(2)
+    texts = (random_instruction(rng, arch) for _ in range(40))
+    found = [
+        what
+        for text in texts
+        if supported(text) and not depends_on_nan_bits(text)
+        for what in compare_instruction(text, arch, rng, few=False)
+    ]
+    assert not found, "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_programs_with_branches(arch):
+    rng = random.Random(3)
+    for _ in range(25):
+        texts = random_program(rng, arch, 12, supported)
+        waves = [random_wave(rng, arch) for _ in range(3)]
+        m = emulate(waves, texts, arch)
+        for wave in waves:
+            model(wave, texts, arch)
+        assert not differences(m, waves), texts
+
+
+def accepted(text):
+    """Whether the emulator has an access to memory; what it refuses it refuses by name."""
+    return not ("bf16" in text or "csub" in text)
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_accesses_to_memory(arch):
+    rng = random.Random(4)
+    found = []
+    for number in range(250):
+        collide = number % 2 == 1
+        text = random_memory_instruction(rng, arch)
+        two_places = "write2" in text or "store_2addr" in text
+        if not accepted(text) or two_places:
+            continue  # which of two places is written first is nowhere laid down
+        try:
+            found += compare_access(text, arch, rng, collide)
+        except UserError as error:
+            if "not aligned" not in str(error):
+                raise
+    assert not found, "\n".join(found[:5])
+
+
+MATRIX_TYPES = {
+    **{"bf16": "bf16", "f16": "f16", "f32": "f32", "i8": "i8", "iu8": "i8"},
+}
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx1100"])
+def test_matrix_instructions(arch):
+    rng = random.Random(5)
+    compared = set()
+    for _ in range(12):
+        text = random_matrix_instruction(rng, arch)
+        name = text.split()[0]
+        found = re.search(r"(bf16|f16|f32|iu8|i8)(_1k)?$", name)
+        if not found or name in compared:
+            continue
+        waves = [matrix_wave(rng, arch, MATRIX_TYPES[found[1]])]
+        m = None
+        with suppress(UserError):
+            m = emulate(waves, [text], arch)
+        if m is None:
+            continue
+        for wave in waves:
+            model(wave, [text], arch)
+        assert not differences(m, waves), text
+        compared.add(name)
+    assert len(compared) >= {"gfx90a": 5, "gfx942": 4, "gfx1100": 2}[arch], compared
+
+
+def test_what_is_not_supported_is_refused_by_name_and_address():
+    rng = random.Random(6)
+    wave = random_wave(rng, "gfx90a")
+    with pytest.raises(UserError, match=r"s_bitreplicate_b64_b32 at 0x8 .*not supported"):
+        emulate([wave], ["s_nop 0", "s_bitreplicate_b64_b32 s[4:5], s6"], "gfx90a")
+
+
+def test_a_code_object_may_jump_where_no_instruction_lies():
+    wave = random_wave(random.Random(7), "gfx90a")
+    with pytest.raises(UserError, match="0x400, where no instruction lies"):
+        emulate([wave], ["s_cbranch_scc0 255", "s_cbranch_scc1 254"], "gfx90a")
