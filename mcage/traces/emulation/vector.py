@@ -15,6 +15,7 @@ from mcage.traces.emulation.arithmetic import (
     fma16,
     fma32,
     of_class,
+    to_half,
     to_unit,
     with_nans,
 )
