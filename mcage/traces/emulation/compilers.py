@@ -2,10 +2,12 @@
 
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -221,7 +223,8 @@ def compile_triton(
     options["num_warps"] = int(options.get("num_warps", 4)) * 64 // lanes
     try:
         source = ASTSource(function, signature, constexprs=constants, attrs=attributes)
-        made = triton.compile(source, target=GPUTarget("hip", arch, lanes), options=options)
+        with _quiet():
+            made = triton.compile(source, target=GPUTarget("hip", arch, lanes), options=options)
         content, lds_bytes = made.asm["hsaco"], int(made.metadata.shared)
     except Exception as error:  # Triton raises errors of many kinds
         raise UserError(
@@ -229,6 +232,21 @@ def compile_triton(
         ) from error
     facts = {"compiler": f"Triton {triton.__version__}", "options": shown(options)}
     return Compiled(content, made.metadata.name, taken, lds_bytes, facts)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let nothing be printed to standard error, where Triton's compiler prints whole programs."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 def _scalar_type(value: Any) -> str:
