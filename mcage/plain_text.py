@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 LONGEST_MESSAGE = 600
 """Characters of an error that are shown."""
@@ -94,6 +95,21 @@ def csv_text(text: str) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
+    """What nested values say, whatever their shape: a line for each text, number or list."""
+    lines: list[tuple[str, str]] = []
+    for key, value in part.items():
+        items = value if isinstance(value, list) else [value]
+        if value is items and any(isinstance(item, dict | list) for item in items):
+            value = {str(number): item for number, item in enumerate(items, 1)}
+        if isinstance(value, dict) and levels:
+            lines += lines_of(value, f"{before}{key}: ", levels - 1)
+        elif value != "":
+            texts = (f"{item:.4g}" if isinstance(item, float) else str(item) for item in items)
+            lines.append((f"{before}{key}", ", ".join(texts)))
+    return lines
 
 
 def one_line(text: str) -> str:

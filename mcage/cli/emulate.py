@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcage.errors import UserError
-from mcage.plain_text import shortened
+from mcage.plain_text import lines_of, shortened
 
 if TYPE_CHECKING:
     from mcage.traces.emulation.record import Recorded, Request
@@ -128,7 +128,6 @@ def _facts(recorded: "Recorded", out: Path) -> dict[str, Any]:
 
 
 def _print(recorded: "Recorded", out: Path) -> None:
-    from mcage.cli.trace import lines_of
     from mcage.report.tables import console, plain_table
 
     trace = recorded.trace

@@ -12,7 +12,7 @@ import typer
 from mcage.cli.commands import add_command
 from mcage.cli.emulate import emulate_command
 from mcage.errors import UserError
-from mcage.plain_text import shortened
+from mcage.plain_text import lines_of, shortened
 
 if TYPE_CHECKING:
     from mcage.traces.importing.run import Import
@@ -244,21 +244,6 @@ def _print_profile(profile: "Profile") -> None:
         for key, value in lines_of(part):
             table.add_row(key.replace("_", " "), value)
         terminal.print(table, "")
-
-
-def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
-    """What nested values say, whatever their shape: a line for each text, number or list."""
-    lines: list[tuple[str, str]] = []
-    for key, value in part.items():
-        items = value if isinstance(value, list) else [value]
-        if value is items and any(isinstance(item, dict | list) for item in items):
-            value = {str(number): item for number, item in enumerate(items, 1)}
-        if isinstance(value, dict) and levels:
-            lines += lines_of(value, f"{before}{key}: ", levels - 1)
-        elif value != "":
-            texts = (f"{item:.4g}" if isinstance(item, float) else str(item) for item in items)
-            lines.append((f"{before}{key}", ", ".join(texts)))
-    return lines
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]

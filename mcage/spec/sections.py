@@ -162,8 +162,7 @@ class Workload(Section):
             "workload.kernels names the kernels itself; leave it out",
         ),
     ] = "sdk-2011"
-    """Bundled kernels to draw from, where none are named: sdk-2011, the ten of the papers; modern,
-    today's; or all that were recorded on the slice."""
+    """Bundled kernels: sdk-2011 (of the papers), modern (today's) or all of the slice."""
     schedule: Annotated[
         Literal["interleaved", "sequential"], Option("--schedule SCHEDULE", seldom=True)
     ] = "interleaved"
@@ -186,7 +185,7 @@ class Workload(Section):
     periods: Annotated[
         int,
         Field(ge=1, le=MOST_PERIODS),
-        Option("--periods N", default="1; sequential: 5"),
+        Option("--periods N", default="1; sequential: 5", seldom=True),
     ] = 1
     """Number of equal periods of a life, each with its own kernels."""
     period_years: Annotated[

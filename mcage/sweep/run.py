@@ -103,6 +103,8 @@ def sweep_study(
     header = study.header
     assert isinstance(header, SweepHeader)
     progress.say(f"engine {header.engine} ({header.engine_reason}); {len(header.cases)} cases")
+    if not spec.workload.kernels:
+        progress.say(f"kernels of suite {spec.workload.suite}: {len(header.kernels)}")
     for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
         progress.say(f"note: operating_points.{name} is given, but this sweep does not name it")
     with _compiling(header.engine if here else "", progress):

@@ -46,6 +46,8 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
         raise UserError("attribute spec: is not the spec of a sweep") from error
     life, aging, faults = spec.life, spec.aging, spec.faults
     kernels = ", ".join(header.kernels)
+    if not spec.workload.kernels:
+        kernels = f"of suite {spec.workload.suite}: {kernels}"
     limit = _limits(spec)
     pbti = (
         "PBTI is left out"

@@ -735,19 +735,19 @@ def _exponent(x: Array) -> Array:
 
 def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     quotient, denominator, numerator = np.broadcast_arrays(quotient, denominator, numerator)
-    one = quotient.dtype.type(1)
-    sign = np.copysign(one, numerator) * np.copysign(one, denominator)
+    unit = quotient.dtype.type(1)
+    sign = np.copysign(unit, numerator) * np.copysign(unit, denominator)
     top, bottom = np.abs(numerator), np.abs(denominator)
     result = np.copysign(quotient, sign)
     if quotient.dtype != _F16:
         lowest = -150 if quotient.dtype == _F32 else -1075
-        result = np.where(np.isnan(quotient), np.copysign(one * np.inf, sign), result)
+        result = np.where(np.isnan(quotient), np.copysign(unit * np.inf, sign), result)
         underflow = _exponent(numerator) - _exponent(denominator) < lowest
-        result = np.where(underflow, np.copysign(one * 0, sign), result)
-    result = np.where((bottom == np.inf) | (top == 0), np.copysign(one * 0, sign), result)
-    result = np.where((bottom == 0) | (top == np.inf), np.copysign(one * np.inf, sign), result)
+        result = np.where(underflow, np.copysign(unit * 0, sign), result)
+    result = np.where((bottom == np.inf) | (top == 0), np.copysign(unit * 0, sign), result)
+    result = np.where((bottom == 0) | (top == np.inf), np.copysign(unit * np.inf, sign), result)
     neither = ((top == 0) & (bottom == 0)) | ((top == np.inf) & (bottom == np.inf))
-    result = np.where(neither, np.copysign(one * np.nan, -one), result)
+    result = np.where(neither, np.copysign(unit * np.nan, -unit), result)
     result = np.where(np.isnan(denominator), denominator, result)
     return np.where(np.isnan(numerator), numerator, result)
 

@@ -367,8 +367,8 @@ def _clear_unused_sources(
     changed = False
     segments = [row for row in _Elf(bytes(content), place).segments if row[0] == _LOAD]
     for address, (text, _) in listing.items():
-        found = _UNKNOWN.match(text)
-        if not found or int(found[1], 16) >> 26 not in _WORD_WITH_SOURCES:
+        match = _UNKNOWN.match(text)
+        if not match or int(match[1], 16) >> 26 not in _WORD_WITH_SOURCES:
             continue
         for segment in segments:
             offset = address - segment[3] + segment[2] + 4
@@ -393,11 +393,11 @@ def _disassembled(content: bytes, arch: str, place: str) -> dict[int, tuple[str,
         raise UserError(f"{place}: llvm-objdump refuses it: {why}")
     listing = {}
     for line in text.splitlines():
-        if found := _LINE.match(line):
-            instruction, first = found[1], int(found[3][1:9], 16)
+        if match := _LINE.match(line):
+            instruction, first = match[1], int(match[3][1:9], 16)
             if arch.startswith("gfx11") and _loses_half(instruction, first):
                 instruction = f"{instruction} needs_newer_llvm-objdump"
-            listing[int(found[2], 16)] = (instruction, 4 * found[3].count(" "))
+            listing[int(match[2], 16)] = (instruction, 4 * match[3].count(" "))
     return listing
 
 

@@ -281,10 +281,10 @@ def arguments_from_text(text: str, random: np.random.Generator) -> dict[str, Any
     """
     arguments: dict[str, Any] = {}
     for part in text.split():
-        found = _ARGUMENT.match(part)
-        if not found:
+        match = _ARGUMENT.match(part)
+        if not match:
             raise UserError(f"--args {shortened(part)}: must be NAME=VALUE")
-        name, value = found[1], found[2]
+        name, value = match[1], match[2]
         if name in arguments:
             raise UserError(f"--args {name}: is there twice")
         arguments[name] = _argument(name, value, random)
@@ -302,16 +302,16 @@ def _argument(name: str, text: str, random: np.random.Generator) -> Any:
         return float(text)
     except ValueError:
         pass
-    found = _ARRAY.match(text)
-    if not found or found[1] not in _DTYPES:
+    match = _ARRAY.match(text)
+    if not match or match[1] not in _DTYPES:
         raise UserError(
             f"--args {name}: {shortened(text)} must be a number, @FILE.npy, or TYPE[N]~HOW, as "
             f"f32[4096]~normal; HOW is {_DRAWN}"
         )
-    shape = tuple(int(part) for part in re.split("[,x]", found[2]) if part)
+    shape = tuple(int(part) for part in re.split("[,x]", match[2]) if part)
     if not shape or not 0 < int(np.prod(shape, dtype=object)) <= MOST_ELEMENTS:
         raise UserError(f"--args {name}: must have 1 ... {MOST_ELEMENTS:,} elements")
-    return _drawn(name, found[1], shape, found[3] or "zeros", found[4], random)
+    return _drawn(name, match[1], shape, match[3] or "zeros", match[4], random)
 
 
 def _drawn(

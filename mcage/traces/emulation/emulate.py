@@ -284,7 +284,7 @@ class _Emulation:
         )
         contents, budget = Contents(), Budget(launch.most_instructions, launch.most_instructions)
         program: Program | None = None
-        found: list[Wave] = []
+        ran: list[Wave] = []
         units_before = 0
         for first in range(0, groups, together):
             count = min(together, groups - first)
@@ -302,11 +302,11 @@ class _Emulation:
             lanes = np.array(
                 [self._lanes_of(wave) for wave in range(self.waves_of_group)], np.uint64
             )
-            ran = run.waves(first, in_group, np.tile(lanes, count))
-            self._note_first(machine, ran)
-            found += [wave for wave, kept in zip(ran, mine, strict=True) if kept]
+            these = run.waves(first, in_group, np.tile(lanes, count))
+            self._note_first(machine, these)
+            ran += [wave for wave, kept in zip(these, mine, strict=True) if kept]
         assert program
-        return self._recorded(found, program.codes, contents, budget)
+        return self._recorded(ran, program.codes, contents, budget)
 
     def _machine(self, first: int, count: int) -> Machine:
         kernel, waves = self.kernel, count * self.waves_of_group
@@ -376,13 +376,13 @@ class _Emulation:
         left = min(max(prod(self.launch.block) - wave * self.kernel.lanes, 0), self.kernel.lanes)
         return (1 << left) - 1
 
-    def _note_first(self, machine: Machine, ran: list[Wave]) -> None:
+    def _note_first(self, machine: Machine, these: list[Wave]) -> None:
         block, items = self.launch.block, self.waves_of_group * machine.lanes
         fresh = Machine(self.waves_of_group, machine.lanes, self.window, self.generation)
         fresh.memory = self.memory
         self._set_vectors(fresh)
         del block, items
-        for wave in ran:
+        for wave in these:
             wave.first = [
                 (number, fresh.vector[number, wave.number].tobytes())
                 for number in range(self._first_registers)
@@ -391,25 +391,25 @@ class _Emulation:
     # Recording.
 
     def _recorded(
-        self, found: list[Wave], codes: list[Code], contents: Contents, budget: Budget
+        self, ran: list[Wave], codes: list[Code], contents: Contents, budget: Budget
     ) -> Emulated:
         launch, kernel = self.launch, self.kernel
         lds = -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
-        room = _LDS_BYTES // lds if lds else len(found) + 1
+        room = _LDS_BYTES // lds if lds else len(ran) + 1
         clock = Clock.of(self.generation, launch.latency)
-        timed = time_waves(found, codes, clock, _UNITS, self.windows, room, self.generation)
+        timed = time_waves(ran, codes, clock, _UNITS, self.windows, room, self.generation)
         recording = Recording()
         recording.has_lanes(kernel.lanes)
         recording.geometry = self.geometry
         rows = [content for content in contents.numbers]
-        _record(recording, found, timed, codes, rows, self.window, kernel.name)
+        _record(recording, ran, timed, codes, rows, self.window, kernel.name)
         outputs = {
             name: self.memory.content(self.buffers[name], value)
             for name, value in launch.arguments.items()
             if isinstance(value, np.ndarray)
         }
         counts = np.bincount(
-            np.concatenate([wave.codes for wave in found]) >> 1, minlength=len(codes)
+            np.concatenate([wave.codes for wave in ran]) >> 1, minlength=len(codes)
         )
         by_name: dict[str, int] = {}
         approximate: dict[str, int] = {}
@@ -451,7 +451,7 @@ def _number_bytes(value: Any, argument: Argument, name: str) -> bytes:
 
 def _record(
     recording: Recording,
-    found: list[Wave],
+    ran: list[Wave],
     timed: Timed,
     codes: list[Code],
     rows: list[bytes],
@@ -461,7 +461,7 @@ def _record(
     """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
     begins: list[tuple[int, int, Callable[[], None]]] = []
     every: list[tuple[Array, ...]] = []
-    for number, wave in enumerate(found):
+    for number, wave in enumerate(ran):
         if number % _UNITS:
             continue
         issued, ready = timed.issued[number], timed.ready[number]
@@ -522,7 +522,7 @@ def _record(
     for row in order.tolist():
         number, reg = int(wave_of[row]), int(register[row])
         when = int(time[row])
-        wave = found[number]
+        wave = ran[number]
         if reg == -2:
             origin = Origin(kernel, 0, wave.work_group, wave.work_group * 64 + wave.number)
             opened = recording.open_window(

@@ -124,10 +124,10 @@ def _parse(text: str, address: int, size: int) -> Instruction:
         for word in words[1:]:
             if number + 1 < len(parts):
                 raise ValueError(f"{word!r} between operands in {text!r}")
-            found = _MODIFIER.match(word)
-            if not found:
+            match = _MODIFIER.match(word)
+            if not match:
                 raise ValueError(f"{word!r} in {text!r}")
-            modifiers[found[1]] = found[2]
+            modifiers[match[1]] = match[2]
     return Instruction(address, size, name, encoding, tuple(operands), modifiers, text)
 
 
@@ -157,21 +157,21 @@ def _operand(text: str) -> Operand:
         text, negated = text[1:], True
     if len(text) > 2 and text[0] == text[-1] == "|":
         text, absolute = text[1:-1], True
-    if found := _REGISTER.match(text):
-        first = int(found[2] or found[3])
-        count = int(found[4] or first) - first + 1
+    if match := _REGISTER.match(text):
+        first = int(match[2] or match[3])
+        count = int(match[4] or first) - first + 1
         if not 1 <= count <= 32 or first > 1023:
             raise ValueError(f"registers {text!r}")
-        kind = found[1]
+        kind = match[1]
         if kind == "ttmp":
             kind, first = "s", TTMP + first
-        half = int(found[5] == ".h")
+        half = int(match[5] == ".h")
         return Operand(kind, first, count, text, negated, absolute, extended, half)
     if text in SCALARS:
         count = 2 if text in ("vcc", "exec", "flat_scratch", "xnack_mask") else 1
         return Operand("s", SCALARS[text], count, text, negated, absolute, extended)
-    if found := _INTEGER.match(text):
-        number = int(found[1] + found[2], 0)
+    if match := _INTEGER.match(text):
+        number = int(match[1] + match[2], 0)
         return Operand("int", number, 1, text, negated, absolute, extended)
     if _FLOAT.match(text):
         return Operand("float", 0, 1, text, negated, absolute, extended)

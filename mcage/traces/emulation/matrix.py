@@ -75,11 +75,11 @@ def _elements(words: Array, kind: str) -> Array:
 
 
 def _build_mfma(inst: Instruction, machine: Machine) -> Execute:
-    found = _MFMA.match(inst.name)
-    if not found or machine.lanes != 64:
+    match = _MFMA.match(inst.name)
+    if not match or machine.lanes != 64:
         raise UnsupportedError("matrix instruction")
-    result, rows, columns, depth = found[1], int(found[2]), int(found[3]), int(found[4])
-    kind = found[6]
+    result, rows, columns, depth = match[1], int(match[2]), int(match[3]), int(match[4])
+    kind = match[6]
     if rows != columns or kind not in _ELEMENT_BITS or rows not in (4, 16, 32):
         raise UnsupportedError("matrix instruction")
     if any(inst.modifier(name) for name in ("cbsz", "abid", "blgp")) or "neg" in inst.modifiers:
@@ -158,10 +158,10 @@ def _places(rows: int, blocks: int, elements: int, result: str) -> tuple[Array, 
 
 
 def _build_wmma(inst: Instruction, machine: Machine) -> Execute:
-    found = _WMMA.match(inst.name)
-    if not found or machine.lanes != 32:
+    match = _WMMA.match(inst.name)
+    if not match or machine.lanes != 32:
         raise UnsupportedError("matrix instruction")
-    result, kind = found[1], found[2]
+    result, kind = match[1], match[2]
     if result in ("f16", "bf16") or "op_sel" in inst.modifiers:
         raise UnsupportedError("matrix instruction with 16-bit results")
     signs = [kind, kind]

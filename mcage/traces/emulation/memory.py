@@ -449,10 +449,10 @@ def _lds_load(inst: Instruction, machine: Machine, text: str) -> Execute:
 
 def _two(text: str) -> tuple[bool, int, str]:
     """Whether an access has two places, how many elements their offsets count in, and its size."""
-    found = re.match(r"(?:2|2addr_)(st64_|stride64_|_)?(b32|b64)$", text)
-    if not found:
+    match = re.match(r"(?:2|2addr_)(st64_|stride64_|_)?(b32|b64)$", text)
+    if not match:
         return False, 1, text
-    return True, 64 if found[1] and "64" in found[1] else 1, found[2]
+    return True, 64 if match[1] and "64" in match[1] else 1, match[2]
 
 
 def _two_offsets(inst: Instruction, moved: Moved, stride: int) -> list[np.uint32]:
@@ -684,11 +684,11 @@ def _buffer_atomic(inst: Instruction, machine: Machine, operation: str, text: st
     """The data are where the result goes, if it is asked for."""
     kind = _atomic_kind(operation, text)
     size_of = np.dtype(WORD[kind]).itemsize
-    found = _buffer_space(inst, machine, 1, size_of)
+    match = _buffer_space(inst, machine, 1, size_of)
     data = _atomic_data(inst.operands[0], operation, kind)
 
     def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
-        content, place, left = found(m)
+        content, place, left = match(m)
         offset, good = _in_range(m, place, left, size)
         return content, offset, good
 
@@ -782,28 +782,28 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
         A form of it that is not emulated.
     """
     name = inst.name
-    if found := re.match(r"s_(?:buffer_)?load_(dword\w*|b\d+)$", name):
-        return _scalar_load(inst, machine, found[1])
-    if found := re.match(r"(global|flat|scratch)_load_(\w+)$", name):
-        return _flat_load(inst, machine, found[1], found[2])
-    if found := re.match(r"(global|flat|scratch)_store_(\w+)$", name):
-        return _flat_store(inst, machine, found[1], found[2])
-    if found := re.match(r"buffer_load_(\w+)$", name):
-        return _buffer_load(inst, machine, found[1])
-    if found := re.match(r"buffer_store_(\w+)$", name):
-        return _buffer_store(inst, machine, found[1])
+    if match := re.match(r"s_(?:buffer_)?load_(dword\w*|b\d+)$", name):
+        return _scalar_load(inst, machine, match[1])
+    if match := re.match(r"(global|flat|scratch)_load_(\w+)$", name):
+        return _flat_load(inst, machine, match[1], match[2])
+    if match := re.match(r"(global|flat|scratch)_store_(\w+)$", name):
+        return _flat_store(inst, machine, match[1], match[2])
+    if match := re.match(r"buffer_load_(\w+)$", name):
+        return _buffer_load(inst, machine, match[1])
+    if match := re.match(r"buffer_store_(\w+)$", name):
+        return _buffer_store(inst, machine, match[1])
     if name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _lane_permutation(inst, machine)
     if name == "ds_swizzle_b32":
         return _swizzle(inst, machine)
-    if found := re.match(_ATOMIC_LDS, name):
-        return _lds_atomic(inst, machine, found[1] or found[4], found[3] or found[6])
-    if found := re.match(_ATOMIC, name):
-        space, operation, text = found.groups()[:3] if found[1] else found.groups()[3:]
+    if match := re.match(_ATOMIC_LDS, name):
+        return _lds_atomic(inst, machine, match[1] or match[4], match[3] or match[6])
+    if match := re.match(_ATOMIC, name):
+        space, operation, text = match.groups()[:3] if match[1] else match.groups()[3:]
         build = _buffer_atomic if space == "buffer" else _global_atomic
         return build(inst, machine, operation, text or "")
-    if found := re.match(r"ds_(?:read|load)_?(\w+)$", name):
-        return _lds_load(inst, machine, found[1])
-    if found := re.match(r"ds_(?:write|store)_?(\w+)$", name):
-        return _lds_store(inst, machine, found[1])
+    if match := re.match(r"ds_(?:read|load)_?(\w+)$", name):
+        return _lds_load(inst, machine, match[1])
+    if match := re.match(r"ds_(?:write|store)_?(\w+)$", name):
+        return _lds_store(inst, machine, match[1])
     return None

@@ -251,10 +251,10 @@ class _Modules:
         return errors, tolerance
 
 
-def relative_error(found: NDArray[Any], expected: Any) -> float:
+def relative_error(outcome: NDArray[Any], expected: Any) -> float:
     """Largest difference of two arrays, relative to the largest value expected."""
     wanted = np.asarray(expected, np.float64).reshape(-1)
-    values = found.reshape(-1).astype(np.float64)
+    values = outcome.reshape(-1).astype(np.float64)
     if wanted.shape != values.shape:
         raise UserError(f"an output has {values.size} elements, {wanted.size} are expected")
     scale = float(np.abs(wanted).max(initial=0.0))

@@ -192,15 +192,17 @@ def _field(a: Array, s: Array) -> Array:
     offset = (s & (bits - 1)).astype(a.dtype)
     width = np.minimum(s >> _U32(16) & _U32(127), bits)
     unsigned = a.view(_U32 if bits == 32 else _U64)
-    one = unsigned.dtype.type(1)
+    unit = unsigned.dtype.type(1)
     full = width >= bits
     mask = np.where(
-        full, ~(one - one), (one << np.where(full, 0, width).astype(unsigned.dtype)) - one
+        full, ~(unit - unit), (unit << np.where(full, 0, width).astype(unsigned.dtype)) - unit
     )
     shifted = (a >> offset).view(unsigned.dtype) & mask
     if a.dtype.kind == "u":
         return shifted
-    sign = np.where(width > 0, one << (np.maximum(width, 1) - 1).astype(unsigned.dtype), one - one)
+    sign = np.where(
+        width > 0, unit << (np.maximum(width, 1) - 1).astype(unsigned.dtype), unit - unit
+    )
     return ((shifted ^ sign) - sign).view(a.dtype)
 
 
@@ -269,7 +271,7 @@ def _with_carry(inst: Instruction, machine: Machine) -> Execute:
 
 
 def _compare(inst: Instruction, machine: Machine) -> Execute:
-    found = re.match(r"s_cmp(k?)_(\w+)_([iufb]\d+)$", inst.name)
+    match = re.match(r"s_cmp(k?)_(\w+)_([iufb]\d+)$", inst.name)
     bit = re.match(r"s_bitcmp([01])_b(\d+)$", inst.name)
     if bit:
         value = scalar_source(inst.operands[0], f"b{bit[2]}")
@@ -278,22 +280,22 @@ def _compare(inst: Instruction, machine: Machine) -> Execute:
 
         def test(m: Machine) -> None:
             number = value(m)
-            one = number.dtype.type(1)
+            unit = number.dtype.type(1)
             m.scc[m.group] = (
-                number >> (place(m) & (bits - 1)).astype(number.dtype) & one
+                number >> (place(m) & (bits - 1)).astype(number.dtype) & unit
             ) == wanted
 
         return test
-    if not found or found[2] not in _COMPARE or found[3][0] == "f":
+    if not match or match[2] not in _COMPARE or match[3][0] == "f":
         raise UnsupportedError("comparison")
-    kind = found[3].replace("b", "u")
+    kind = match[3].replace("b", "u")
     a = scalar_source(inst.operands[0], kind)
-    if found[1]:
+    if match[1]:
         constant = WORD[kind](_constant(inst, 1, unsigned=kind[0] == "u"))
         b: Callable[[Machine], Array] = lambda m: np.full(m.running, constant)  # noqa: E731
     else:
         b = scalar_source(inst.operands[1], kind)
-    function = _COMPARE[found[2]]
+    function = _COMPARE[match[2]]
 
     def execute(m: Machine) -> None:
         m.scc[m.group] = function(a(m), b(m))
@@ -340,12 +342,12 @@ _EXEC_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 
 def _save_exec(inst: Instruction, machine: Machine) -> Execute:
     """``s_and_saveexec`` keeps what EXEC was, ``s_andn1_wrexec`` what it becomes."""
-    found = re.match(r"s_(\w+?)_(saveexec|wrexec)_b(32|64)$", inst.name)
-    if not found or found[1] not in _EXEC_OPERATIONS:
+    match = re.match(r"s_(\w+?)_(saveexec|wrexec)_b(32|64)$", inst.name)
+    if not match or match[1] not in _EXEC_OPERATIONS:
         raise UnsupportedError("EXEC")
-    function, kind = _EXEC_OPERATIONS[found[1]], f"b{found[3]}"
+    function, kind = _EXEC_OPERATIONS[match[1]], f"b{match[3]}"
     source = scalar_source(inst.operands[1], kind)
-    target, saves = inst.operands[0], found[2] == "saveexec"
+    target, saves = inst.operands[0], match[2] == "saveexec"
     wide = kind == "b64"
 
     def execute(m: Machine) -> None:

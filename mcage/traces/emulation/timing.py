@@ -120,7 +120,7 @@ class Timed:
 
 
 def time_waves(
-    found: list[Wave],
+    ran: list[Wave],
     codes: list[Code],
     clock: Clock,
     units: int,
@@ -132,7 +132,7 @@ def time_waves(
 
     Parameters
     ----------
-    found : list of Wave
+    ran : list of Wave
         Waves in the order of their work-groups; wave n runs on SIMD unit n modulo `units`.
     codes : list of Code
         Instructions by number.
@@ -145,20 +145,20 @@ def time_waves(
     generation : int
         Of the instruction set; in generation 9 stores count as loads do.
     """
-    lengths = np.array([len(wave.codes) for wave in found], np.int64)
+    lengths = np.array([len(wave.codes) for wave in ran], np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    trail = np.concatenate([wave.codes for wave in found]).astype(np.int32)
+    trail = np.concatenate([wave.codes for wave in ran]).astype(np.int32)
     kind = np.array([code.kind for code in codes], np.int64)
     counter = np.full(KINDS, -1, np.int64)
     counter[waves.LOAD], counter[waves.LDS] = _VM, _LGKM
     counter[waves.SCALAR_LOAD] = _LGKM
     counter[waves.STORE] = _VM if generation == 9 else _VS
     wait = np.array([waits_for(code.inst.text) for code in codes], np.int64).reshape(-1, _COUNTERS)
-    group = np.unique(np.array([wave.work_group for wave in found]), return_inverse=True)[1].astype(
+    group = np.unique(np.array([wave.work_group for wave in ran]), return_inverse=True)[1].astype(
         np.int64
     )
     size = np.bincount(group).astype(np.int64)
-    n, most = len(found), max(1, units * windows)
+    n, most = len(ran), max(1, units * windows)
     issued, ready = np.zeros(len(trail), np.int64), np.zeros(len(trail), np.int64)
     begin, end, slot = (np.full(n, -1, np.int64) for _ in range(3))
     status = np.zeros(1, np.int64)
@@ -196,7 +196,7 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
     most = len(resident)
     next_wave = ended = in_flight = 0
     room_at = 0
-    enter_at = -1  # -1: to be found anew
+    enter_at = -1  # -1: to be ran anew
     while ended < n:
         if enter_at < 0:
             enter_at = _NEVER

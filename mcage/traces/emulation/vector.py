@@ -98,10 +98,10 @@ def lanes_read(modifiers: dict[str, str], lanes: int) -> tuple[Array, Array] | N
 
 def _over_lanes(source: Source, inst: Instruction, machine: Machine) -> tuple[Source, Source]:
     """The first source under DPP, and the lanes that are written."""
-    found = lanes_read(inst.modifiers, machine.lanes)
-    if found is None:
+    match = lanes_read(inst.modifiers, machine.lanes)
+    if match is None:
         raise UnsupportedError("a pattern of DPP that is not known")
-    index, valid = found
+    index, valid = match
     lane = np.arange(machine.lanes)
     rows, banks = inst.modifier("row_mask", 15), inst.modifier("bank_mask", 15)
     enabled = (rows >> lane // 16 & 1).astype(np.bool_) & (banks >> lane % 16 // 4 & 1).astype(
@@ -323,10 +323,10 @@ def _carry(inst: Instruction, machine: Machine) -> Execute:
     write = destination(inst, machine, "u32", 2)
     carry_out = inst.operands[1].number
     carry_in = inst.operands[4].number if takes else 0
-    one = np.int64(1)
+    unit = np.int64(1)
 
     def execute(m: Machine) -> None:
-        more = m.mask(carry_in).astype(np.int64) if takes else 0 * one
+        more = m.mask(carry_in).astype(np.int64) if takes else 0 * unit
         a, b = first(m).astype(np.int64), second(m).astype(np.int64)
         total = a - b - more if subtract else a + b + more
         lanes = written(m) if written else None
@@ -365,10 +365,10 @@ def _wide_multiply_add(inst: Instruction, machine: Machine) -> Execute:
 
 def _comparison(inst: Instruction, machine: Machine) -> Execute:
     """``v_cmp``: into a mask; ``v_cmpx``: into EXEC as well, from generation 10 on only there."""
-    found = re.match(r"v_cmp(x?)_(\w+)_([fiub]\d+)$", inst.name)
-    if not found:
+    match = re.match(r"v_cmp(x?)_(\w+)_([fiub]\d+)$", inst.name)
+    if not match:
         raise UnsupportedError("comparison")
-    into_exec, relation, kind = bool(found[1]), found[2], found[3]
+    into_exec, relation, kind = bool(match[1]), match[2], match[3]
     alone = into_exec and machine.generation >= 10
     offset = 0 if alone else 1
     if relation == "class":
@@ -592,15 +592,15 @@ def _packed_word(operand: Operand, machine: Machine, which: int, kind: str) -> S
 
 
 def _dot(inst: Instruction, machine: Machine) -> Execute:
-    found = re.match(r"v_dot(2|4|8)(c|acc)?_(\w+?)_(\w+)$", inst.name)
-    if not found:
+    match = re.match(r"v_dot(2|4|8)(c|acc)?_(\w+?)_(\w+)$", inst.name)
+    if not match:
         raise UnsupportedError("dot product")
-    count, kind, parts = int(found[1]), found[3], found[4]
+    count, kind, parts = int(match[1]), match[3], match[4]
     if kind not in WORD:
         raise UnsupportedError("dot product")
     pairs = [source(inst, machine, 1 + number, number, "b32") for number in range(2)]
     operands, written = [pair[0] for pair in pairs], pairs[0][1]
-    last = inst.operands[0] if found[2] else inst.operands[3]
+    last = inst.operands[0] if match[2] else inst.operands[3]
     half = inst.bits("op_sel", 2) if kind.endswith("16") else 0
     addend = typed([raw_source(last, machine, kind)], kind, half)
     addend = signed(addend, kind, last.absolute, last.negated)

@@ -469,7 +469,7 @@ class Run:
         order = np.argsort(wave, kind="stable")
         ends = np.cumsum(np.bincount(wave, minlength=self.machine.waves))
         parts = np.split(code[order], ends[:-1])
-        found = [
+        ran = [
             Wave(
                 first_group + int(self.group_of_wave[n]),
                 int(wave_in_group[n]),
@@ -478,10 +478,10 @@ class Run:
             )
             for n in range(self.machine.waves)
         ]
-        self._give_writes(found)
-        return found
+        self._give_writes(ran)
+        return ran
 
-    def _give_writes(self, found: list[Wave]) -> None:
+    def _give_writes(self, ran: list[Wave]) -> None:
         if not self.writes:
             return
         wave = np.concatenate([kept for kept, *_ in self.writes])
@@ -493,9 +493,9 @@ class Run:
         for byte in range(packed.shape[1]):
             mask |= packed[:, byte].astype(np.uint64) << np.uint64(8 * byte)
         order = np.argsort(wave, kind="stable")
-        ends = np.cumsum(np.bincount(wave, minlength=len(found)))
+        ends = np.cumsum(np.bincount(wave, minlength=len(ran)))
         for number, rows in enumerate(np.split(order, ends[:-1])):
-            of_wave = found[number]
+            of_wave = ran[number]
             of_wave.step, of_wave.register = step[rows], register[rows]
             of_wave.content, of_wave.mask = content[rows], mask[rows]
 
