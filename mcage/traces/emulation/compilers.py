@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import as_file, files
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -81,9 +82,13 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     linked = library if Path(_LIBRARY).exists() else []
     with tempfile.TemporaryDirectory() as folder:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
-        status, _, errors = run_tool(
-            [clang, *options, *flags, *linked, "-c", str(path), "-o", compiled]
-        )
+        with as_file(files("mcage") / "data" / "opencl" / "work_items.h") as header:
+            status, _, errors = run_tool(
+                [
+                    *(clang, *options, "-include", str(header), *flags, *linked),
+                    *("-c", str(path), "-o", compiled),
+                ]
+            )
         if status:
             raise UserError(f"{shown_path(path)}: clang refuses it: {_first_error(errors, path)}")
         status, _, errors = run_tool([linker, "-shared", "--no-undefined", compiled, "-o", code])

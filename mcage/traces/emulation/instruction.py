@@ -151,6 +151,8 @@ def _operand(text: str) -> Operand:
     negated = absolute = extended = False
     if text.startswith("sext(") and text.endswith(")"):
         text, extended = text[5:-1], True
+    if text.startswith("lit(") and text.endswith(")"):  # as LLVM 20 and later print literals
+        text = text[4:-1]
     if text.startswith("neg(") and text.endswith(")"):
         text, negated = text[4:-1], True
     if text.startswith("-") and not (_INTEGER.match(text) or _FLOAT.match(text)):
