@@ -3,9 +3,10 @@
 //
 // One warp is one slice in one pass. The free blocks of 256 entries x 4 blocks are 32 bits in each
 // of 32 lanes: lane l has entries 8 l ... 8 l + 7; of other slices, too, each lane has a 32nd of the
-// entries, and 32 blocks at most. A priority encoder is then a ballot (which lane
-// is the first to have a candidate), a find-first-set and a shuffle. Homes of rows lie in shared
-// memory. Slices of a launch may run different kernels.
+// entries, and as many words as it has blocks for. A priority encoder is then a ballot (which lane
+// is the first to have a candidate), a find-first-set and a shuffle; it goes round all entries, from
+// the start of the scan to the last and on from the first. Homes of rows lie in shared memory. Slices
+// of a launch may run different kernels.
 //
 // A register moves only when its compression state changes, unless it is spilled: it is enough to
 // look at the first write of each residency, and if anything spills, once more at every write.
@@ -20,7 +21,7 @@
 // prefers the entry of its number.
 //
 // Constants: ENTRIES, BLOCKS   of a slice, and of an entry
-//            ROW_BITS  bits of a row in the word of an operation: 8 or 10
+//            ROW_BITS  bits of a row in the word of an operation: 8 or 11
 //            TABLE     compressed values live in the compression table, not in a block
 //            ROTATING  the scan starts one entry further with every window
 //            WAKES     count the writes that wake an entry up
@@ -29,14 +30,109 @@
 constexpr int LANES = 32;
 constexpr int ENTRIES_OF_LANE = ENTRIES / LANES;
 constexpr int BLOCKS_OF_LANE = ENTRIES_OF_LANE * BLOCKS;
-constexpr int WARPS = 4;  // of a block
+constexpr int WARPS = 4;  // of a thread block
+constexpr int WORD_BITS = 32;
+constexpr int WORDS = (BLOCKS_OF_LANE + WORD_BITS - 1) / WORD_BITS;  // of a lane's blocks
+constexpr int BLOCKS_OF_MULTIPROCESSOR = WORDS == 1 ? 6 : 4;         // as registers allow
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
 constexpr unsigned EVERY_BLOCK = (1u << BLOCKS) - 1;
-// Block 0 of each of the lane's entries; of fewer than 32 blocks, those beyond are never free.
+// Block 0 of each entry of a word; those beyond a lane's blocks are never free. No entry lies in two.
 constexpr unsigned FIRST_BLOCKS = 0xFFFFFFFFu / EVERY_BLOCK;
 
+// Those blocks of a word that belong to entries all of whose blocks are in it.
+__device__ __forceinline__ unsigned whole_entries(unsigned word) {
+    if (BLOCKS > 1) word &= word >> 1;
+    if (BLOCKS > 2) word &= word >> 2;
+    return (word & FIRST_BLOCKS) * EVERY_BLOCK;
+}
+
+// A set of a lane's blocks: a word, or several, with the same operations.
+#if ENTRIES * BLOCKS <= 1024
+typedef unsigned Blocks;
+__device__ __forceinline__ bool any(Blocks blocks) { return blocks != 0; }
+__device__ __forceinline__ Blocks some_from(unsigned some, int first) { return some << first; }
+__device__ __forceinline__ Blocks all_from(int first) { return ~0u << first; }
+__device__ __forceinline__ int lowest(Blocks blocks) { return __ffs(blocks) - 1; }
+__device__ __forceinline__ Blocks empty_entries(Blocks free) { return whole_entries(free); }
+__device__ __forceinline__ Blocks of_lane(Blocks blocks, int lane) {
+    return __shfl_sync(EVERY_LANE, blocks, lane);
+}
+__device__ __forceinline__ void include(Blocks &shared, Blocks blocks) { atomicOr(&shared, blocks); }
+#else
+struct Blocks {
+    unsigned words[WORDS];
+};
+
+template <typename OfWord>
+__device__ __forceinline__ Blocks made_of(OfWord of_word) {
+    Blocks blocks;
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) blocks.words[w] = of_word(w);
+    return blocks;
+}
+
+__device__ __forceinline__ Blocks operator&(const Blocks &one, const Blocks &other) {
+    return made_of([&](int w) { return one.words[w] & other.words[w]; });
+}
+
+__device__ __forceinline__ Blocks operator~(const Blocks &blocks) {
+    return made_of([&](int w) { return ~blocks.words[w]; });
+}
+
+__device__ __forceinline__ void operator|=(Blocks &blocks, const Blocks &others) {
+    blocks = made_of([&](int w) { return blocks.words[w] | others.words[w]; });
+}
+
+__device__ __forceinline__ void operator&=(Blocks &blocks, const Blocks &others) {
+    blocks = blocks & others;
+}
+
+__device__ __forceinline__ bool any(const Blocks &blocks) {
+    unsigned some = 0;
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) some |= blocks.words[w];
+    return some != 0;
+}
+
+// Blocks of one entry, of which `some` counts from number `first` on.
+__device__ __forceinline__ Blocks some_from(unsigned some, int first) {
+    return made_of([&](int w) { return first / WORD_BITS == w ? some << first % WORD_BITS : 0u; });
+}
+
+__device__ __forceinline__ Blocks all_from(int first) {
+    return made_of([&](int w) {
+        const unsigned in_word = first / WORD_BITS == w ? ~0u << first % WORD_BITS : 0u;
+        return first / WORD_BITS < w ? ~0u : in_word;
+    });
+}
+
+__device__ __forceinline__ int lowest(const Blocks &blocks) {
+    int number = -1;
+#pragma unroll
+    for (int w = WORDS - 1; w >= 0; w--) {
+        if (blocks.words[w]) number = WORD_BITS * w + __ffs(blocks.words[w]) - 1;
+    }
+    return number;
+}
+
+__device__ __forceinline__ Blocks empty_entries(const Blocks &free) {
+    return made_of([&](int w) { return whole_entries(free.words[w]); });
+}
+
+__device__ __forceinline__ Blocks of_lane(const Blocks &blocks, int lane) {
+    return made_of([&](int w) { return __shfl_sync(EVERY_LANE, blocks.words[w], lane); });
+}
+
+__device__ __forceinline__ void include(Blocks &shared, const Blocks &blocks) {
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+        if (blocks.words[w]) atomicOr(&shared.words[w], blocks.words[w]);
+    }
+}
+#endif
+
 // A home is 2 x block for a compressed value, 2 x block + 1 for the entry that begins with the block;
-// the blocks of the slice are numbered through, 1,024 at most. What follows is no place.
+// the blocks of the slice are numbered through. What follows is no place.
 //
 // An operation's word, from its lowest bit on: 2 bits for the kind; 3 for the flags of a write; the
 // row, the first of a release; the last row of a release, or under ROTATING the windows before a
@@ -48,8 +144,9 @@ constexpr unsigned NOWHERE = 3, IN_LDS = 5, IN_TABLE = 7, IN_MEMORY = 11;
 __device__ __forceinline__ bool is_place(unsigned home) { return !(home & 1 && home & 6); }
 #else
 typedef unsigned long long Word;
-constexpr unsigned NOWHERE = 2049, IN_LDS = 2051, IN_TABLE = 2053, IN_MEMORY = 2055;
-__device__ __forceinline__ bool is_place(unsigned home) { return home < 2048; }
+constexpr unsigned NOWHERE = 2 * ENTRIES * BLOCKS;
+constexpr unsigned IN_LDS = NOWHERE + 1, IN_TABLE = NOWHERE + 2, IN_MEMORY = NOWHERE + 3;
+__device__ __forceinline__ bool is_place(unsigned home) { return home < NOWHERE; }
 #endif
 constexpr unsigned WHOLE = 1;
 constexpr unsigned KIND = 3, RELEASE = 1, DEATH = 2;  // otherwise a write
@@ -95,16 +192,16 @@ struct Events {
 constexpr int EVENTS = 9;
 
 struct Slice {
-    unsigned free;    // blocks that are free and sound
-    unsigned faulty;  // all blocks of faulty entries
+    Blocks free;    // blocks that are free and sound
+    Blocks faulty;  // all blocks of faulty entries
     int lane;
 };
 
 // What a warp has in shared memory.
 struct Rows {
     unsigned short homes[ENTRIES];
-    int arrived[ENTRIES];      // registers that have lived in each entry
-    unsigned released[LANES];  // blocks that a release frees
+    int arrived[ENTRIES];    // registers that have lived in each entry
+    Blocks released[LANES];  // blocks that a release frees
 };
 
 __device__ __forceinline__ int entry_of(unsigned home) { return home / 2 / BLOCKS; }
@@ -112,22 +209,23 @@ __device__ __forceinline__ int entry_of(unsigned home) { return home / 2 / BLOCK
 __device__ __forceinline__ int lane_of(unsigned home) { return home / 2 / BLOCKS_OF_LANE; }
 
 // Blocks of a home, as bits of the lane that has its entry.
-__device__ __forceinline__ unsigned blocks_of(unsigned home) {
-    return (home & WHOLE ? EVERY_BLOCK : 1u) << (home / 2 % BLOCKS_OF_LANE);
+__device__ __forceinline__ Blocks blocks_of(unsigned home) {
+    return some_from(home & WHOLE ? EVERY_BLOCK : 1u, home / 2 % BLOCKS_OF_LANE);
 }
 
 // Candidates of all lanes, without those before the start of the scan unless there are no others.
 struct Candidates {
-    unsigned blocks, lanes;
+    Blocks blocks;
+    unsigned lanes;
 };
 
-__device__ __forceinline__ Candidates candidates_of(int lane, unsigned blocks, int scan_start) {
-    Candidates result = {blocks, __ballot_sync(EVERY_LANE, blocks != 0)};
+__device__ __forceinline__ Candidates candidates_of(int lane, Blocks blocks, int scan_start) {
+    Candidates result = {blocks, __ballot_sync(EVERY_LANE, any(blocks))};
     if (ROTATING) {
         const int start_lane = scan_start / ENTRIES_OF_LANE;
-        unsigned ahead = lane < start_lane ? 0u : blocks;
-        if (lane == start_lane) ahead &= ~0u << BLOCKS * (scan_start % ENTRIES_OF_LANE);
-        const unsigned lanes = __ballot_sync(EVERY_LANE, ahead != 0);
+        Blocks ahead = lane < start_lane ? Blocks{} : blocks;
+        if (lane == start_lane) ahead &= all_from(BLOCKS * (scan_start % ENTRIES_OF_LANE));
+        const unsigned lanes = __ballot_sync(EVERY_LANE, any(ahead));
         if (lanes) result = {ahead, lanes};
     }
     return result;
@@ -136,16 +234,15 @@ __device__ __forceinline__ Candidates candidates_of(int lane, unsigned blocks, i
 // Best free place for a register, or NOWHERE. The place is taken.
 __device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compressed, int scan_start,
                                            bool &in_faulty) {
-    unsigned empty = slice.free;
-    if (BLOCKS > 1) empty &= empty >> 1;
-    if (BLOCKS > 2) empty &= empty >> 2;
-    empty = (empty & FIRST_BLOCKS) * EVERY_BLOCK;  // of reliable entries only
+    const Blocks empty = empty_entries(slice.free);  // of reliable entries only
     Candidates best = candidates_of(slice.lane, empty, scan_start);
     in_faulty = false;
     if (BORROWS) {
-        const unsigned around = __shfl_sync(EVERY_LANE, empty, row / ENTRIES_OF_LANE);
-        const unsigned first = 1u << BLOCKS * (row % ENTRIES_OF_LANE);
-        if (around & first) best = {around & first * EVERY_BLOCK, 1u << row / ENTRIES_OF_LANE};
+        const Blocks around = of_lane(empty, row / ENTRIES_OF_LANE);
+        const int first = BLOCKS * (row % ENTRIES_OF_LANE);
+        if (any(around & some_from(1u, first))) {
+            best = {around & some_from(EVERY_BLOCK, first), 1u << row / ENTRIES_OF_LANE};
+        }
     }
     if (compressed) {
         // All three votes are under way at the same time.
@@ -162,8 +259,8 @@ __device__ __forceinline__ unsigned choose(Slice &slice, int row, bool compresse
     }
     if (!best.lanes) return NOWHERE;
     const int owner = __ffs(best.lanes) - 1;
-    const unsigned block = __shfl_sync(EVERY_LANE, __ffs(best.blocks) - 1, owner);
-    if (slice.lane == owner) slice.free &= ~((compressed ? 1u : EVERY_BLOCK) << block);
+    const unsigned block = __shfl_sync(EVERY_LANE, lowest(best.blocks), owner);
+    if (slice.lane == owner) slice.free &= ~some_from(compressed ? 1u : EVERY_BLOCK, block);
     return 2 * (BLOCKS_OF_LANE * owner + block) + (compressed ? 0 : WHOLE);
 }
 
@@ -184,14 +281,14 @@ __device__ __forceinline__ void release(Slice &slice, Rows &rows, int first, int
     for (int start = first; start <= last; start += LANES) {
         const int row = start + slice.lane;
         const unsigned home = row <= last ? rows.homes[row] : NOWHERE;
-        if (is_place(home)) atomicOr(&rows.released[lane_of(home)], blocks_of(home));
+        if (is_place(home)) include(rows.released[lane_of(home)], blocks_of(home));
         if (row <= last) rows.homes[row] = NOWHERE;
         spilled.rows -= __popc(__ballot_sync(EVERY_LANE, is_spilled(home)));
         spilled.in_lds -= __popc(__ballot_sync(EVERY_LANE, home == IN_LDS));
     }
     __syncwarp();
     slice.free |= rows.released[slice.lane];
-    rows.released[slice.lane] = 0;
+    rows.released[slice.lane] = {};
 }
 
 // Add the operation of a lane, which gave its row a home, to the events.
@@ -338,7 +435,7 @@ __device__ __forceinline__ Number sum_of_lanes(Number value) {
 // arrivals[]                  result: where `runs` says, if `wanted`
 // arrived[slice][pass][entry] result: arrivals in each entry, if `wanted`
 // events[slice][pass][9]      result: as `Events`
-extern "C" __global__ void __launch_bounds__(LANES *WARPS, 6)
+extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS_OF_MULTIPROCESSOR)
 place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
       const unsigned char *__restrict__ fault_maps, int slices, int passes, int wanted,
       Arrival *arrivals, int *arrived, long long *events) {
@@ -359,12 +456,12 @@ place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
                         static_cast<long long>(pass) * of_slice.capacity;
     }
 
-    Slice sound = {0, 0, lane};
+    Slice sound = {{}, {}, lane};
     const unsigned char *map = fault_maps + slice_number * ENTRIES + lane * ENTRIES_OF_LANE;
     for (int k = 0; k < ENTRIES_OF_LANE; k++) {
         const unsigned unusable = map[k] & EVERY_BLOCK;
-        sound.free |= (~unusable & EVERY_BLOCK) << BLOCKS * k;
-        if (unusable) sound.faulty |= EVERY_BLOCK << BLOCKS * k;
+        sound.free |= some_from(~unusable & EVERY_BLOCK, BLOCKS * k);
+        if (unusable) sound.faulty |= some_from(EVERY_BLOCK, BLOCKS * k);
     }
     Events total;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -374,7 +471,7 @@ place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
             rows.homes[entry] = NOWHERE;
             rows.arrived[entry] = 0;
         }
-        rows.released[lane] = 0;
+        rows.released[lane] = {};
         __syncwarp();
         total = {};
         if (attempt == 0 ? run<true>(slice, rows, kernel, scan_start, arrivals_here, total)

@@ -362,8 +362,8 @@ def faults(
                 "every map. Default: varius.",
                 "faults.spread_blocks": "Let n >= 2 faulty bits cost n blocks, or all that there "
                 "are.",
-                "registers.geometry": "Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of "
-                "32. Default: gcn.",
+                "registers.geometry": "Slice: gcn, nvidia or another of mcage docs geometry. "
+                "Default: gcn.",
             },
         ),
     ],

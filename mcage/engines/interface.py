@@ -26,7 +26,8 @@ from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStres
 from mcage.errors import UserError
 from mcage.geometry import (
     GCN,
-    MOST_BLOCKS_OF_SLICE,
+    MOST_BLOCKS,
+    MOST_ENTRIES,
     Booleans,
     Bytes,
     Integers,
@@ -455,7 +456,7 @@ def fault_free_maps(instances: int = 1, geometry: SliceGeometry = GCN) -> Bytes:
 COUNTERS = 10
 """Columns of counted events: the arrays of `Counters` in their order."""
 
-_MANY = MOST_BLOCKS_OF_SLICE + 1
+_MANY = MOST_BLOCKS * MOST_ENTRIES + 1
 _EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b101, 0b11))
 """Bytes of a word, each an entry whose blocks, at most four, are bits."""
 _ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)

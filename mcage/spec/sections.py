@@ -22,7 +22,7 @@ from pydantic import (
 
 from mcage.distributions import FORMS, Distribution
 from mcage.errors import UserError
-from mcage.geometry import PRESETS, SliceGeometry
+from mcage.geometry import PRESETS, PresetName, SliceGeometry
 from mcage.plain_text import one_line, shortened
 from mcage.spec.cost_constants import (
     Penalties,
@@ -451,10 +451,11 @@ class Faults(Section):
 class Geometry(Section):
     """The slice, where it is not as the traces say; what is left out is as in the preset."""
 
-    preset: Literal["gcn", "nvidia"] | None = None
-    """Slice that the other keys change: gcn 256 x 64, nvidia 512 x 32; None: that of the traces."""
+    preset: PresetName | None = None
+    """Slice that the other keys change, by a name as for registers.geometry; None: that of the
+    traces."""
     entries: int | None = None
-    """Number of registers of the slice: 64, 128, 256, 512 or 1024."""
+    """Number of registers of the slice: a multiple of 64 up to 1536."""
     components: int | None = None
     """Number of components of 32 bit of a register, a lane each: a multiple of 8 from 16 to 64."""
     block_components: int | None = None
@@ -483,7 +484,7 @@ class Registers(Section):
     geometry: Annotated[
         Geometry | None, Option("--geometry NAME", default="that of the traces")
     ] = None
-    """Slice: gcn, 256 registers of 64 lanes, or nvidia, 512 of 32."""
+    """Slice: gcn, nvidia or another of mcage docs geometry."""
     delta_limit: Annotated[
         int | str,
         Option("--delta-limit N"),

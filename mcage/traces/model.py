@@ -22,6 +22,7 @@ ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 class Column:
     """One column of a trace: where it is stored and as what.
 
+    Numbers that do not fit into ``stored`` are stored as ``wide``, where a column has that.
     Shuffling the bytes of an element before compression pays for numbers that grow slowly, not
     for lane masks, whose bytes are mostly equal to one another.
     """
@@ -31,13 +32,19 @@ class Column:
     stored: str
     held: str
     shuffled: bool = True
+    wide: str | None = None
+
+    def stored_type(self, array: npt.NDArray[Any]) -> str:
+        """Type as which an array of this column is stored: the narrow one if all of it fits."""
+        narrow = self.wide is None or array.max(initial=0) <= np.iinfo(self.stored).max
+        return self.stored if narrow else str(self.wide)
 
 
 EVENT_COLUMNS = (
     Column("cycle", "event/cycle", "<u8", "int64"),
     Column("kind", "event/kind", "|u1", "uint8", shuffled=False),
     Column("slot", "event/slot", "<u2", "uint16"),
-    Column("reg", "event/reg", "|u1", "uint8", shuffled=False),
+    Column("reg", "event/reg", "|u1", "uint16", shuffled=False, wide="<u2"),
     Column("exec_mask", "event/exec", "<u8", "uint64", shuffled=False),
     Column("value", "event/value", "<i4", "int32"),
 )
@@ -82,8 +89,9 @@ class Trace:
         ``ALLOC``, ``RELEASE``, ``WRITE`` or ``READ``.
     slot : uint16[events]
         Slot of the window; slot s with N registers covers entries s*N ... s*N + N - 1.
-    reg : uint8[events]
-        Logical register in the window, 0 ... N-1; N for an allocation, 0 for a release.
+    reg : uint16[events]
+        Logical register in the window, 0 ... N-1; N for an allocation, 0 for a release. An array
+        of uint8 is taken, too.
     exec_mask : uint64[events]
         Writes: bit i set = lane i was written. Otherwise 0.
     value : int32[events]
@@ -108,7 +116,7 @@ class Trace:
     cycle: npt.NDArray[np.int64]
     kind: npt.NDArray[np.uint8]
     slot: npt.NDArray[np.uint16]
-    reg: npt.NDArray[np.uint8]
+    reg: npt.NDArray[np.uint16]
     exec_mask: npt.NDArray[np.uint64]
     value: npt.NDArray[np.int32]
     values: npt.NDArray[np.uint32]
@@ -118,6 +126,10 @@ class Trace:
     alloc_work_group: npt.NDArray[np.uint32]
     alloc_wavefront: npt.NDArray[np.uint32]
     geometry: SliceGeometry = GCN
+
+    def __post_init__(self) -> None:
+        if isinstance(self.reg, np.ndarray) and self.reg.dtype == np.uint8:
+            object.__setattr__(self, "reg", self.reg.astype(np.uint16))
 
     @property
     def writes(self) -> int:
@@ -194,7 +206,8 @@ class Trace:
         other = [] if self.geometry.shape == GCN.shape else [self.geometry.shape]
         content.update(json.dumps([kernels, self.cycles, *other]).encode())
         for column in COLUMNS:
-            array = np.ascontiguousarray(getattr(self, column.attribute), dtype=column.stored)
+            held = getattr(self, column.attribute)
+            array = np.ascontiguousarray(held, dtype=column.stored_type(held))
             content.update(f"{column.dataset}{array.shape}".encode())
             content.update(array.reshape(-1).view(np.uint8).data)
         return content.hexdigest()
@@ -205,6 +218,9 @@ class Trace:
 # Past ``validate_trace`` nothing is checked again, and an engine that walks the events may index
 # without looking. Rules are tried from the coarse to the fine, since the fine ones rely on the
 # coarse; the first violation is reported with dataset and row.
+
+MOST_REGISTERS = 512
+"""Registers of the largest window: CDNA gives a wave 256 VGPRs and 256 AGPRs."""
 
 MOST_CYCLES = 2**31 - 1
 """Longest trace: engines count the cycles of one pass in 32 bits."""
@@ -318,7 +334,7 @@ class _Check:
         if not self.trace.kernels:
             self.fail("kernels", "is empty; a trace has at least one kernel")
         for kernel in self.trace.kernels:
-            most = min(self.trace.geometry.entries, 255)
+            most = min(self.trace.geometry.entries, MOST_REGISTERS)
             if not 1 <= kernel.window_size <= most:
                 self.fail(
                     "kernels",

@@ -16,7 +16,7 @@ from mcage.errors import UserError
 from mcage.files.atomic import TRACE, make_ready, whole_file
 from mcage.files.hdf5 import ForeignFile, PlainFile
 from mcage.files.inputs import MIB
-from mcage.geometry import GCN, NVIDIA, SliceGeometry
+from mcage.geometry import SliceGeometry, usual_slice
 from mcage.plain_text import shown
 from mcage.traces.model import COLUMNS, MOST_CYCLES, Kernel, Trace, validate_shapes, validate_trace
 
@@ -126,43 +126,57 @@ def _read(
     wanted = {"": (*_ATTRIBUTES, *_OPTIONAL, *_GEOMETRY), "alloc": ("kernel_names",)}
     described = file.describe([column.dataset for column in COLUMNS], wanted)
     attributes = described["attributes"][""]
-    shapes = _shapes(place, described["datasets"], attributes)
+    types = _types(place, described["datasets"])
+    shapes = _shapes(place, described["datasets"], attributes, types)
     attributes[_KERNEL_NAMES] = described["attributes"]["alloc"].get("kernel_names")
     return attributes, {
-        column.attribute: file.read(column.dataset, column.stored, shapes[column.dataset])
+        column.attribute: file.read(column.dataset, types[column.dataset], shapes[column.dataset])
         for column in COLUMNS
     }
 
 
-def _shapes(
-    place: str, datasets: dict[str, Any], attributes: dict[str, Any]
-) -> dict[str, tuple[int, ...]]:
-    """Shapes of the datasets, checked to have types, lengths and sizes that a trace may have."""
+def _types(place: str, datasets: dict[str, Any]) -> dict[str, np.dtype[Any]]:
+    """Types of the datasets, which are all there; each has one of those that its column may have.
+
+    How a column is stored does not matter, as long as all its numbers fit.
+    """
+    types: dict[str, np.dtype[Any]] = {}
     for column in COLUMNS:
-        dataset, expected = datasets[column.dataset], np.dtype(column.stored)
+        dataset = datasets[column.dataset]
         if dataset is None:
             raise UserError(
                 f"{place}: {column.dataset}: missing; not a trace file, or an incomplete one"
             )
-        if np.dtype(dataset["dtype"]) != expected:
+        stored = types[column.dataset] = np.dtype(dataset["dtype"])
+        expected = [np.dtype(name) for name in (column.stored, column.wide) if name]
+        if stored not in expected:
             raise UserError(
-                f"{place}: {column.dataset}: has type {np.dtype(dataset['dtype'])}, "
-                f"must be {expected.name}"
+                f"{place}: {column.dataset}: has type {stored}, "
+                f"must be {' or '.join(kind.name for kind in expected)}"
             )
+    return types
+
+
+def _shapes(
+    place: str,
+    datasets: dict[str, Any],
+    attributes: dict[str, Any],
+    types: dict[str, np.dtype[Any]],
+) -> dict[str, tuple[int, ...]]:
+    """Shapes of the datasets, checked to have lengths and sizes that a trace may have."""
     shapes = {name: tuple(dataset["shape"]) for name, dataset in datasets.items()}
     for attribute in _ATTRIBUTES:
         if attribute not in attributes:
             raise UserError(f"{place}: attribute {attribute}: missing; not a trace file")
     validate_shapes(shapes, _geometry(place, attributes), place)
-    _require_size(place, shapes)
+    _require_size(place, shapes, types)
     return shapes
 
 
-def _require_size(place: str, shapes: dict[str, tuple[int, ...]]) -> None:
-    sizes = {
-        column.dataset: np.dtype(column.stored).itemsize * math.prod(shapes[column.dataset])
-        for column in COLUMNS
-    }
+def _require_size(
+    place: str, shapes: dict[str, tuple[int, ...]], types: dict[str, np.dtype[Any]]
+) -> None:
+    sizes = {name: types[name].itemsize * math.prod(shape) for name, shape in shapes.items()}
     total, largest = sum(sizes.values()), max(sizes, key=lambda name: sizes[name])
     if total > MOST_BYTES:
         raise UserError(
@@ -200,13 +214,13 @@ def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDAr
 
 
 def _geometry(place: str, attributes: dict[str, Any]) -> SliceGeometry:
-    """The slice; what a file does not say of it is as in the preset of as many lanes or more."""
+    """The slice; what a file does not say of it is as in `usual_slice`."""
     stated = {
         key: _integer(place, attributes, attribute)
         for attribute, key in _GEOMETRY.items()
         if attribute in attributes
     }
-    usual = NVIDIA if stated["components"] <= NVIDIA.components else GCN
+    usual = usual_slice(stated["components"], stated["entries"])
     try:
         return replace(usual, **stated)
     except UserError as error:
@@ -284,7 +298,8 @@ def _hdf5(trace: Trace, source: str, effort: int) -> bytes:
         file.attrs["cycles"] = trace.cycles
         file.attrs["digest"] = _text(trace.digest())
         for column in COLUMNS:
-            array = getattr(trace, column.attribute).astype(column.stored)
+            held = getattr(trace, column.attribute)
+            array = held.astype(column.stored_type(held))
             file.create_dataset(
                 column.dataset,
                 data=array,

@@ -58,7 +58,7 @@ from trace_strategies import (
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
-from mcage.geometry import GCN, NVIDIA
+from mcage.geometry import CDNA2, GCN, NVIDIA, RDNA3
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.studies.single_replay import replay
@@ -360,14 +360,42 @@ ONE_PHASE = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10), "phas
 SEED = 7
 HEEDING = possible_fault_heeding_techniques()
 
+RDNA3_OF_16 = dataclasses.replace(RDNA3, block_components=16)
+
 ON_DEVICES = [
     ("redirect/block/unused/False", NVIDIA),
     ("redirect/table/empty/True", NVIDIA),
     ("redirect/plain/empty/True", DRAWN[2]),
     ("redirect/block/unused/True", DRAWN[3]),
     ("direct/inline/empty/False", NVIDIA),
+    ("redirect/block/unused/True", RDNA3_OF_16),
 ]
 """Techniques and slices of which each program has something else to do."""
+
+WITH_SEVERAL_WORDS = [
+    ("redirect/block/unused/False", CDNA2),
+    ("redirect/block/unused/True", DRAWN[-1]),
+    ("redirect/table/empty/True", RDNA3),
+    ("guard/plain/unused/False", RDNA3_OF_16),
+]
+"""Those of which a lane of the selectors has two, six, two and three words of blocks."""
+
+LARGE = {
+    "window_sizes": (400, 512),
+    "slots": (3, 3),
+    "generations": (1, 1),
+    "accesses": (550, 600),
+    "phases": (1, 1),
+    "events": 2000,
+}
+"""Shape of traces with registers that need more than a byte, in nearly all entries of any slice."""
+
+
+def only_the_last(count, geometry):
+    """A fault map of which only so many of the last entries are usable."""
+    fault_map = np.full(geometry.entries, geometry.all_blocks, np.uint8)
+    fault_map[-count:] = 0
+    return fault_map
 
 
 def shape_for(technique, geometry):
@@ -407,6 +435,30 @@ def test_kernels_agree(name, geometry):
         if name in HEEDING:
             duties = duties_of(random_replays(HEEDING[name], seed=SEED))
             assert_same_lives([engine], duties, 3)
+
+
+@pytest.mark.parametrize(("name", "geometry"), WITH_SEVERAL_WORDS)
+def test_kernels_agree_where_lanes_have_several_words(name, geometry):
+    rng = random.Random(name)
+    with on(geometry):
+        trace = random_trace(rng, **SPILLING)
+        replay = prepare(trace, possible_techniques()[name], lds_rows=LITTLE_ROOM)
+        assert_same([cuda_engine()], replay, seeded_fault_maps(rng.getrandbits(32)))
+
+
+@pytest.mark.parametrize("name", ["baseline", "rc", "disable", "gr-guard", "rrcd"])
+def test_windows_of_more_than_255_registers(name):
+    """On the largest slice, with few usable entries far behind, where faults are heeded."""
+    rng, technique = random.Random(name), TECHNIQUES[name]
+    geometry = RDNA3 if technique.redirects else CDNA2
+    with on(geometry):
+        trace = random_trace(rng, **LARGE)
+        assert trace.reg.max() > 255
+        fault_map = only_the_last(200, geometry) if technique.redirects else random_fault_map(rng)
+        assert_replays_as_the_oracle(trace, technique, 64, fault_map)
+        if name == "rrcd":
+            maps = np.stack([fault_map * 0, fault_map, random_fault_map(rng)])
+            assert_same([cuda_engine()], prepare(trace, technique), maps)
 
 
 @pytest.mark.parametrize(("name", "geometry"), [*zip(HEEDING, cycle(DRAWN), strict=False)])

@@ -18,7 +18,7 @@ from kernel_resources import (
 )
 
 from mcage.engines.cuda_engine.programs import compilations
-from mcage.geometry import NVIDIA
+from mcage.geometry import MOST_BLOCKS, MOST_ENTRIES, NVIDIA, SliceGeometry
 from mcage.version import KERNELS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
@@ -87,17 +87,24 @@ def test_every_source_is_compiled_for_every_generation_and_some_for_every_archit
     assert everywhere == set(architectures())
 
 
-def of_another_slice():
-    """A program of each source that knows the slice, for that of NVIDIA's GPUs."""
+LARGEST = SliceGeometry(entries=MOST_ENTRIES, components=64, block_components=64 // MOST_BLOCKS)
+
+
+def of_other_slices():
+    """A program of each source that knows the slice, for that of NVIDIA's GPUs.
+
+    Of the largest slice, of those that number its blocks.
+    """
     programs = {}
-    for source, constants in compilations(NVIDIA):
-        if "ENTRIES" in constants:
-            programs[source] = source, constants
+    for geometry, constant in ((NVIDIA, "ENTRIES"), (LARGEST, "BLOCKS")):
+        for source, constants in compilations(geometry):
+            if constant in constants:
+                programs[source, geometry] = source, constants
     return list(programs.values())
 
 
-@pytest.mark.parametrize("program", of_another_slice(), ids=name_of)
-def test_sources_compile_for_another_slice(program):
+@pytest.mark.parametrize("program", of_other_slices(), ids=name_of)
+def test_sources_compile_for_other_slices(program):
     assert_compiles_without_spills(program, [90])
 
 

@@ -1,12 +1,13 @@
 """Slices of other geometry: drawn, and put in place of that of the papers in the other supports."""
 
 import contextlib
+from dataclasses import replace
 from unittest import mock
 
 import oracle
 import trace_strategies
 
-from mcage.geometry import ENTRY_COUNTS, NVIDIA, SliceGeometry
+from mcage.geometry import CDNA2, ENTRY_COUNTS, NVIDIA, RDNA2, RDNA3, SliceGeometry
 
 DRAWN = (
     NVIDIA,
@@ -14,14 +15,24 @@ DRAWN = (
     SliceGeometry(entries=1024, components=16),
     SliceGeometry(entries=64, components=48, block_components=24),
     SliceGeometry(entries=128, components=64, block_components=64),
+    CDNA2,
+    RDNA2,
+    replace(RDNA2, block_components=16),
+    RDNA3,
+    replace(RDNA3, block_components=16),
+    SliceGeometry(entries=1536, components=48, block_components=12),
 )
-"""The preset, and slices at the borders of what there may be."""
+"""Presets, and slices at the borders of what there may be.
+
+Of the selectors on a device, a lane has one word of blocks in the first six, then two and three of
+1, 2 and 4 blocks an entry, of which a part of the last may be none; and six, which is the most.
+"""
 
 
 def random_geometry(rng):
     """A geometry drawn from ``rng`` (``random.Random``)."""
     blocks = rng.choice([1, 2, 4])
-    entries = rng.choice([count for count in ENTRY_COUNTS if count * blocks <= 1024])
+    entries = rng.choice(ENTRY_COUNTS)
     components = rng.choice([n for n in range(16, 65, 8) if n % blocks == 0 and n >= 8 * blocks])
     return SliceGeometry(entries, components, components // blocks)
 

@@ -86,7 +86,7 @@ def trace_of(events, cycles=None, name="by hand"):
         cycle=np.array([event.cycle for event in events], dtype=np.int64),
         kind=np.array([event.kind for event in events], dtype=np.uint8),
         slot=np.array([event.slot for event in events], dtype=np.uint16),
-        reg=np.array([event.reg for event in events], dtype=np.uint8),
+        reg=np.array([event.reg for event in events], dtype=np.uint16),
         exec_mask=np.array([event.lanes for event in events], dtype=np.uint64),
         value=np.array(values, dtype=np.int32),
         values=np.frombuffer(b"".join(rows), dtype=np.uint32).reshape(-1, COMPONENTS),

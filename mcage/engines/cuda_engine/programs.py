@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.devices import Device, Module
-from mcage.geometry import GCN, MOST_BLOCKS, Integers, SliceGeometry
+from mcage.geometry import GCN, MOST_BLOCKS, MOST_ENTRIES, Integers, SliceGeometry
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
@@ -56,7 +56,8 @@ def select_program(technique: Technique, geometry: SliceGeometry) -> Program:
 
 def row_bits(geometry: SliceGeometry) -> int:
     """Bits that a row takes in the word of an operation: with 8, the word has 32 bits, not 64."""
-    return 8 if geometry.entries <= 256 and geometry.blocks == MOST_BLOCKS else 10
+    small = geometry.entries <= 256 and geometry.blocks == MOST_BLOCKS
+    return 8 if small else (MOST_ENTRIES - 1).bit_length()
 
 
 def walk_program(replays: Sequence[PreparedReplay]) -> Program:

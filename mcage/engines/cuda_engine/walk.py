@@ -182,6 +182,8 @@ EVENTS = 9
 """Event counts of `kernels/select.cu`."""
 
 _WARPS = 4
+_MOST_THREADS = 1024
+"""Threads of a block of `kernels/occupants.cu`; of more entries, a thread has several."""
 _ARRIVAL_AND_OCCUPANT_BYTES = 32
 _RUN_WORDS = 4
 
@@ -306,7 +308,7 @@ class Placement:
                 cuda_programs.occupants_program(replays[0].geometry),
                 "sort_occupants",
                 replicas,
-                entries,
+                entries // -(-entries // _MOST_THREADS),
                 runs,
                 np.int32(passes),
                 arrivals,

@@ -15,7 +15,7 @@ from mcage.engines.numba_engine.residencies import (
     RECORD,
     Residencies,
 )
-from mcage.geometry import ENTRY_COUNTS, MOST_BLOCKS, Bytes, Integers, Words
+from mcage.geometry import ENTRIES_OF_WORD, MOST_BLOCKS, MOST_ENTRIES, Bytes, Integers, Words
 
 # An occupant of an entry as a number of 32 bits: who lives there, from which write on, and where.
 #
@@ -100,7 +100,7 @@ _SETS = 3
 _SOUND_BLOCKS, _PART_FILLED, EMPTY_RELIABLE = range(_SETS)
 """Sets of entries: faulty ones with a sound block that is free; reliable ones of which some block
 is free and some is not; reliable ones that are free."""
-_WORDS = ENTRY_COUNTS[-1] // 64
+_WORDS = MOST_ENTRIES // ENTRIES_OF_WORD
 """Words for a set of entries, of which a slice may need fewer."""
 _ALL_64 = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _RELIABLE = 0b10000
@@ -156,7 +156,7 @@ class Homes(NamedTuple):
         Home of each residency in each pass; negative if it never found one.
     arrivals, tally : Arrivals, Tally
         Who found a home, and what happened.
-    sets : uint64[passes * 3 * 16]
+    sets : uint64[passes * 3 * 24]
         Sets of entries.
     free : uint8[passes * entries]
         Free sound blocks of each entry, and whether the entry is reliable.
@@ -238,11 +238,11 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                     leave(tally, pass_, old, ends[residency])
                     spilled_anywhere -= 1
         elif kind == ADVANCE:
-            rotations += 1
+            rotations = next_place(rotations, entries)
         else:
             write = index(write_starts[residency])
             for pass_ in range(passes):
-                start = (starts[pass_] + rotations) & (entries - 1)
+                start = on_from(starts[pass_], rotations, entries)
                 new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
                 if new >= 0:
                     move_in(arrivals, pass_, packed(residency, new & 7), new)
@@ -262,7 +262,7 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                     old = home[in_kernel, pass_]
                     if old >= 0:
                         continue
-                    start = (starts[pass_] + rotations) & (entries - 1)
+                    start = on_from(starts[pass_], rotations, entries)
                     new = _choose(homes, pass_, start, in_block)
                     if new >= 0:
                         home[in_kernel, pass_] = new
@@ -292,6 +292,19 @@ def hand_in(tally: Any, counters: Any) -> None:
     for counter in range(COUNTERS):
         counters[counter] += events[counter]
     counters[_PEAK] = highest
+
+
+@inlined
+def next_place(place: int, places: int) -> Any:
+    """The next of so many places in a circle."""
+    return place + 1 if place + 1 < places else 0
+
+
+@inlined
+def on_from(place: int, steps: int, places: int) -> Any:
+    """The place so many steps on from another; both are less than the places in the circle."""
+    further = place + steps
+    return further if further < places else further - places
 
 
 @inlined
@@ -365,7 +378,7 @@ def first_member(homes: Any, which: int, start: int) -> Any:
     if members:
         return (word << 6) + lowest_bit(members)
     for _ in range(words):
-        word = (word + 1) & (words - 1)
+        word = next_place(word, words)
         members = sets[index(which * _WORDS + word)]
         if members:
             return (word << 6) + lowest_bit(members)
@@ -408,7 +421,7 @@ def _choose(homes: Any, pass_: int, start: int, in_block: bool) -> Any:
 def _give_back(homes: Any, pass_: int, home: int) -> None:
     """Give back a home."""
     sets, free, empty = homes.sets, homes.free, _empty(homes)
-    entry, block = (home >> 3) & (homes.entries - 1), home & 7
+    entry, block = home >> 3, home & 7
     place = index(pass_ * homes.entries + entry)
     if block == WHOLE_ENTRY:
         free[place] = empty

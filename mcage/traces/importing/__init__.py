@@ -10,6 +10,7 @@ A new format is a module in ``formats/`` with a value ``FORMAT``, and its name i
 
     def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
         recording.has_lanes(32)                        # 64: a GCN slice; 32: an NVIDIA partition
+        recording.geometry = preset("hopper")          # or another slice of as many lanes
         recording.granularity = 8                      # for windows whose size nobody says
         recording.in_file["time"] = "cycles"           # what the file says, and how
         recording.inferred["place"] = "SM by ..."      # what was concluded, and how

@@ -17,7 +17,8 @@ from mcage.geometry import NVIDIA
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.sass import ZERO, Instruction, instruction_of
 from mcage.traces.importing.sources import Enough, Source
-from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+from mcage.traces.importing.windows import Origin, Place, Window
+from mcage.traces.model import MOST_REGISTERS
 
 # Which SM a CTA was on, where a tool names the warps' slots (``%warpid``) and no SM.
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.files.inputs import MIB
+from mcage.geometry import SliceGeometry, usual_slice
 from mcage.traces.importing.sources import Enough, Limits, Options, Source
-from mcage.traces.importing.windows import MOST_REGISTERS, Gaps, Origin, Place, Window
-from mcage.traces.model import READ, WRITE
+from mcage.traces.importing.windows import Gaps, Origin, Place, Window
+from mcage.traces.model import MOST_REGISTERS, READ, WRITE
 from mcage.traces.storage import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     Values = Buffer | npt.NDArray[Any]
     from mcage.traces.importing.sources import Source
 
-_packed_event = struct.Struct("<qIBBQi").pack
+_packed_event = struct.Struct("<qIBHQi").pack
 _EVENT = np.dtype(
     [
         *(("time", "<i8"), ("window", "<u4"), ("kind", "u1")),
-        *(("reg", "u1"), ("exec_mask", "<u8"), ("value", "<i4")),
+        *(("reg", "<u2"), ("exec_mask", "<u8"), ("value", "<i4")),
     ]
 )
 _NEVER = -(1 << 62)
@@ -39,7 +40,7 @@ MOST_WINDOWS = 1 << 18
 
 
 class Recording:
-    """Takes what an importer reads, event by event, and keeps it in 26 bytes and its contents.
+    """Takes what an importer reads, event by event, and keeps it in 27 bytes and its contents.
 
     Times are integers of any unit and origin, such as ticks; `period` of them are a cycle. An event
     earlier than what its window has seen already is counted and taken to happen at that moment.
@@ -53,6 +54,8 @@ class Recording:
     ----------
     lanes : int
         64 or 32; set by `has_lanes`.
+    geometry : SliceGeometry or None
+        The slices, of as many components as there are lanes; None: `usual_slice` of so many.
     period : int
         Time that a cycle takes.
     granularity : int
@@ -73,6 +76,7 @@ class Recording:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.lanes = self._every_lane = 0
+        self.geometry: SliceGeometry | None = None
         self.period = 1
         self.granularity = 1
         self.windows: list[Window] = []
@@ -96,6 +100,15 @@ class Recording:
         if lanes not in (32, 64) or self.lanes not in (0, lanes):
             raise ValueError(f"{lanes} lanes after {self.lanes}")
         self.lanes, self._every_lane = lanes, (1 << lanes) - 1
+
+    @property
+    def slice(self) -> SliceGeometry:
+        """The slices: `geometry`, or the usual one of so many lanes."""
+        if self.geometry is None:
+            return usual_slice(self.lanes)
+        if self.geometry.components != self.lanes:
+            raise ValueError(f"a slice of {self.geometry.components} lanes for {self.lanes}")
+        return self.geometry
 
     def open_window(
         self,
@@ -280,7 +293,7 @@ class Recording:
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Accesses in the order in which they were recorded: one array for each column.
 
-        ``time`` int64, ``window`` uint32, ``kind`` uint8, ``reg`` uint8, ``exec_mask`` uint64 and
+        ``time`` int64, ``window`` uint32, ``kind`` uint8, ``reg`` uint16, ``exec_mask`` uint64 and
         ``value`` int32, the row of `values`.
         """
         events = np.frombuffer(self._events, _EVENT)

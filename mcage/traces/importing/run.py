@@ -14,13 +14,22 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.files.atomic import TRACE, make_ready, place_of, ready_folder, whole_file
-from mcage.geometry import GCN, NVIDIA
+from mcage.geometry import SliceGeometry
 from mcage.plain_text import shown, shown_path, visible
 from mcage.traces.importing.formats.catalogue import FORMATS
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sources import Enough, Options, Source, Told
-from mcage.traces.importing.windows import MOST_REGISTERS, Placed, Span, Window, place_windows
-from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
+from mcage.traces.importing.windows import Placed, Span, Window, place_windows
+from mcage.traces.model import (
+    ALLOC,
+    MOST_CYCLES,
+    MOST_REGISTERS,
+    READ,
+    RELEASE,
+    WRITE,
+    Kernel,
+    Trace,
+)
 from mcage.traces.storage import trace_bytes
 
 # Native traces of what has been recorded.
@@ -68,7 +77,7 @@ def build_traces(
     UserError
         Windows do not fit a slice, a pass is too long, or kernels are too many.
     """
-    geometry = GCN if recording.lanes == GCN.components else NVIDIA
+    geometry = recording.slice
     origin = min((window.begin for window in recording.windows), default=0)
     spans = [_span(recording, window, origin) for window in recording.windows]
     columns = recording.columns()
@@ -81,7 +90,7 @@ def build_traces(
         if not any(span.window.counted.writes for span in placed.spans):
             recording.skipped.setdefault("slices whose windows have no write", [0, "", 0])[0] += 1
             continue
-        trace = _trace(placed, columns, values, f"{name} {of_slice}", source)
+        trace = _trace(placed, columns, values, f"{name} {of_slice}", source, geometry)
         yield ImportedSlice(of_slice, placed, trace)
 
 
@@ -101,11 +110,12 @@ def _trace(
     values: npt.NDArray[np.uint32],
     name: str,
     source: dict[str, Any],
+    geometry: SliceGeometry,
 ) -> Trace:
     spans, slots = placed.spans, np.array(placed.slots, np.uint16)
     begins = np.array([span.begin for span in spans], np.int64)
     ends = np.array([span.end for span in spans], np.int64)
-    sizes = np.array([span.size for span in spans], np.uint8)
+    sizes = np.array([span.size for span in spans], np.uint16)
     row_of_window = np.full(int(columns["window"].max(initial=0)) + 1, -1)
     numbers = np.array([span.window.number for span in spans])
     row_of_window = np.full(max(len(row_of_window), int(numbers.max()) + 1), -1)
@@ -145,7 +155,7 @@ def _trace(
         alloc_launch=np.array([span.window.origin.launch for span in spans], np.uint32),
         alloc_work_group=_numbered([span.window.origin.work_group for span in spans]),
         alloc_wavefront=_numbered([span.window.origin.wavefront for span in spans]),
-        geometry=GCN if values.shape[1] == GCN.components else NVIDIA,
+        geometry=geometry,
     )
 
 

@@ -1,6 +1,5 @@
 """Register windows of an import: where they come from, and which slice and slot holds them."""
 
-import struct
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -14,10 +13,8 @@ from mcage.geometry import SliceGeometry
 
 # What an import knows of a window, and what is counted of it.
 
-MOST_REGISTERS = 255
-"""Registers of a window in the trace format."""
-
-_HEAD_OF_WRITE = struct.Struct("<BQ")
+_MOST_NARROW = 255
+"""Registers up to this one are a byte in digests, all others two."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,8 @@ class Counted:
 
     def write(self, register: int, lanes: int, packed: bytes, content: bytes, exact: bool) -> None:
         """Count a write: the values of its lanes, and what the whole register holds after it."""
-        written = _HEAD_OF_WRITE.pack(register, lanes) + packed
+        number = register.to_bytes(1 if register <= _MOST_NARROW else 2, "little")
+        written = number + lanes.to_bytes(8, "little") + packed
         self.writes += 1
         self.exact_writes += exact
         self.lane_writes += len(packed) // 4
@@ -90,8 +88,8 @@ class Counted:
         elif self._exact is None and not exact:
             self._exact = self._all.copy()
         self._all.update(written)
-        self._states.update(written[:1] + content)
-        self._registers.append(register)
+        self._states.update(number + content)
+        self._registers += number
 
     def facts(self) -> dict[str, Any]:
         """Numbers and digests by name."""

@@ -17,6 +17,7 @@ from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import COMPONENT_BITS, SliceGeometry
 from mcage.plain_text import shown, shown_path
+from mcage.traces.model import MOST_REGISTERS
 
 FORMAT: Literal["mcage profile 2"] = "mcage profile 2"
 MOST_BYTES = 64 * MIB
@@ -163,7 +164,7 @@ class KernelProfile(Part):
     """A kernel's windows."""
 
     name: str
-    window_size: Annotated[int, Field(ge=1, le=255)]
+    window_size: Annotated[int, Field(ge=1, le=MOST_REGISTERS)]
     wavefronts: Numbers
     """Windows of a work-group: levels."""
     open_windows: Annotated[int, Field(ge=1, le=1024)]

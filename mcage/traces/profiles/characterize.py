@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from mcage.geometry import SliceGeometry
 from mcage.traces import profiles
-from mcage.traces.model import READ, WRITE, Trace
+from mcage.traces.model import MOST_REGISTERS, READ, WRITE, Trace
 from mcage.traces.patterns import PATTERN_NAMES, Patterns, TraceSummary, classify, summarize_trace
 from mcage.traces.profiles import measures
 from mcage.traces.transforms import last_accesses
 
 # Lives of values: what a register of a window holds, from a write to the next.
-
-_REGISTERS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +65,9 @@ def values_of(trace: Trace) -> Values:
     sizes = trace.reg[trace.alloc_event].astype(np.int64)
     windows = np.repeat(np.arange(trace.windows), sizes)
     first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    opening = windows * _REGISTERS + np.arange(len(windows)) - np.repeat(first, sizes)
+    opening = windows * MOST_REGISTERS + np.arange(len(windows)) - np.repeat(first, sizes)
     accesses = np.flatnonzero(trace.kind >= WRITE)
-    of_accesses = trace.window_of_event()[accesses] * _REGISTERS + trace.reg[accesses]
+    of_accesses = trace.window_of_event()[accesses] * MOST_REGISTERS + trace.reg[accesses]
     order = np.argsort(np.concatenate((opening, of_accesses)), kind="stable")
     place = np.concatenate((opening, of_accesses))[order]
     allocated = trace.cycle[trace.alloc_event].astype(np.int64)
@@ -84,14 +82,14 @@ def values_of(trace: Trace) -> Values:
     of_register = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(event)))
     number = np.arange(len(event)) - starts[of_register]
     writes = np.diff(starts, append=len(event))[of_register] - 1
-    window = place // _REGISTERS
+    window = place // MOST_REGISTERS
     final = number == writes
     end = np.where(final, last_accesses(trace)[window], np.append(begin[1:], 0))
     last_read = np.full(len(event), -1)
     np.maximum.at(last_read, value_of[is_read], cycle[is_read])
     return Values(
         window=window,
-        register=place % _REGISTERS,
+        register=place % MOST_REGISTERS,
         number=number,
         writes=writes,
         begin=begin,

@@ -554,7 +554,7 @@ def _trace(
         cycle=cycle[order].astype(np.int64),
         kind=kind,
         slot=placed.slot[window[order].astype(np.int64)].astype(np.uint16),
-        reg=reg[order].astype(np.uint8),
+        reg=reg[order].astype(np.uint16),
         exec_mask=mask[order],
         value=value[order],
         values=rows,

@@ -10,6 +10,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+from geometries import on
 from hypothesis import given, settings
 from places import ROOT
 from small_traces import small_trace
@@ -17,8 +18,9 @@ from tables import each
 from trace_strategies import alloc, pattern, read, release, trace_of, traces, write
 
 from mcage.errors import UserError
+from mcage.geometry import CDNA2, GCN, NVIDIA, PRESETS, RDNA2, RDNA3
 from mcage.traces import first_generations
-from mcage.traces.library import bundled_trace
+from mcage.traces.library import KERNELS, bundled_trace, path_of_bundled
 from mcage.traces.model import (
     ALLOC,
     COLUMNS,
@@ -30,6 +32,20 @@ from mcage.traces.model import (
     validate_trace,
 )
 from mcage.traces.storage import load_trace, save_trace
+
+DIGESTS = {
+    "BlackScholes": "3914549e7b4f962f98832a07c9e4c3b9",
+    "DCT": "f83051adf70c105f46087db2bce196a5",
+    "Histogram": "af85bdbdb5101afc42540d6b0f8bf32b",
+    "MatrixMultiplication": "debede0be3e8a56453d791cfff936d22",
+    "MatrixTranspose": "c1405c32b1b713a9b0c3ef7b86e143e4",
+    "QuasiRandomSequence": "2134b511b91dfce43424edf443d50a1f",
+    "RadixSort": "b0c275dfc57253b62ee5577b4ffbba9d",
+    "Reduction": "959f5eb6cab9484d56f5c955ecce3946",
+    "ScanLargeArrays": "31cd77cb481e9089b2464d6ebc068012",
+    "SimpleConvolution": "33ebb2f17a7015038e925825ed1420d9",
+}
+"""Digests of the bundled traces."""
 
 
 @pytest.fixture
@@ -120,6 +136,104 @@ def test_file_says_what_the_format_asks_for(saved):
         {"name": "kernel2", "N": 2},
         {"name": "kernel3", "N": 3},
     ]
+
+
+# ---- registers of more than a byte -----------------------------------------------------------
+
+
+def large_trace(registers):
+    """A window of so many registers, of which the first, the last but one and the last are used."""
+    with on(CDNA2):
+        events = [alloc(0, 0, registers), write(1, 0, 0, 7), write(2, 0, registers - 2, 8)]
+        return trace_of([*events, write(3, 0, registers - 1, pattern(9, 1)), release(4, 0)])
+
+
+@pytest.mark.parametrize(("registers", "stored"), [(255, "|u1"), (256, "<u2"), (512, "<u2")])
+def test_registers_are_stored_in_a_byte_where_all_fit(registers, stored, tmp_path):
+    trace, path = large_trace(registers), tmp_path / "t.h5"
+    save_trace(trace, path)
+    with h5py.File(path) as file:
+        assert file["event/reg"].dtype.str == stored
+        assert file["event/reg"][:].tolist() == [registers, 0, registers - 2, registers - 1, 0]
+    assert_same(load_trace(path), trace)
+    assert load_trace(path).geometry == CDNA2
+
+
+def stored_as(path, type_):
+    """Let a file store its registers as another type."""
+    with h5py.File(path, "r+") as file:
+        registers = file["event/reg"][:]
+        del file["event/reg"]
+        file["event/reg"] = registers.astype(type_)
+
+
+def test_how_registers_are_stored_makes_no_difference(saved):
+    stored_as(saved, "<u2")
+    assert_same(load_trace(saved), small_trace())
+
+
+@pytest.mark.parametrize("type_", ["<u4", "<i2", ">u2", "<f4"])
+def test_no_other_type_of_registers_is_read(type_, saved):
+    stored_as(saved, type_)
+    with pytest.raises(UserError) as caught:
+        load_trace(saved)
+    assert "event/reg: has type" in str(caught.value)
+    assert str(caught.value).endswith("must be uint8 or uint16")
+
+
+@pytest.mark.parametrize(
+    ("row", "register", "message"),
+    [
+        (3, 512, "event/reg row 3: register 512 is outside the window of slot 0"),
+        (0, 511, "event/reg row 0: the window has 511 registers, but its kernel"),
+        (4, 256, "event/reg row 4: is 256, must be 0 for a release"),
+    ],
+)
+def test_damaged_registers_of_more_than_a_byte(row, register, message, tmp_path):
+    save_trace(large_trace(512), tmp_path / "t.h5")
+    with h5py.File(tmp_path / "t.h5", "r+") as file:
+        file["event/reg"][row] = register
+    with pytest.raises(UserError, match=message):
+        load_trace(tmp_path / "t.h5")
+
+
+def test_cut_to_a_byte_the_content_is_another(tmp_path):
+    save_trace(large_trace(512), tmp_path / "t.h5")
+    stored_as(tmp_path / "t.h5", "u1")
+    with pytest.raises(UserError, match="event/reg row 0: the window has 0 registers"):
+        load_trace(tmp_path / "t.h5")
+
+
+def test_traces_made_by_hand_may_have_registers_in_bytes():
+    trace = dataclasses.replace(small_trace(), reg=small_trace().reg.astype(np.uint8))
+    validate_trace(trace)
+    assert_same(trace, small_trace())
+
+
+def test_bundled_traces_are_what_they_were():
+    """Their digests, before registers of more than a byte."""
+    digests = {name: bundled_trace(name).digest() for name in KERNELS}
+    assert digests == DIGESTS
+    with path_of_bundled("Histogram") as path, h5py.File(path) as file:
+        assert file["event/reg"].dtype == np.uint8
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_file_that_says_only_entries_and_lanes_is_of_the_first_such_preset(name, tmp_path):
+    with on(PRESETS[name]):
+        save_trace(trace_of([alloc(0, 0, 1), write(1, 0, 0, 7), release(2, 0)]), tmp_path / "t.h5")
+    assert load_trace(tmp_path / "t.h5").geometry == PRESETS[name]
+    with h5py.File(tmp_path / "t.h5", "r+") as file:
+        for attribute in ("block_lanes", "granularity", "max_windows_hw", "digest"):
+            del file.attrs[attribute]
+    alike = {
+        (512, 64): CDNA2,
+        (1024, 32): RDNA2,
+        (1536, 32): RDNA3,
+        (512, 32): NVIDIA,
+        (256, 64): GCN,
+    }
+    assert load_trace(tmp_path / "t.h5").geometry == alike[PRESETS[name].shape[:2]]
 
 
 # ---- saving is all or nothing ----------------------------------------------------------------
@@ -304,7 +418,7 @@ def test_missing_attribute(saved, attribute):
             '[{"name": "kernel2", "N": 2}, {"name": "kernel3", "N": 4}]',
             "event/reg row 7: the window has 3 registers, but its kernel 'kernel3'",
         ),
-        ("registers", 300, "geometry: entries is 300, must be 64, 128, 256, 512 or 1024"),
+        ("registers", 300, "geometry: entries is 300, must be 64, 128, 192, ... 1536"),
         ("registers", "many", "attribute registers: is many, must be an integer"),
         ("lanes", 32, "values: has shape (2, 64), must be (rows, 32)"),
         ("lanes", 80, "geometry: components is 80, must be a multiple of 8 from 16 to 64"),
@@ -596,10 +710,15 @@ def test_no_kernels():
     assert_invalid(dataclasses.replace(good_trace(), kernels=()), "kernels: is empty")
 
 
-@pytest.mark.parametrize("size", [0, -1, 256])
-def test_size_of_a_kernel(size):
-    changed = dataclasses.replace(good_trace(), kernels=(Kernel("k", 2), Kernel("l", size)))
-    assert_invalid(changed, f"kernels: 'l' has {size} registers per window, must be 1 ... 255")
+@pytest.mark.parametrize(
+    ("size", "geometry", "most"),
+    [(0, GCN, 256), (-1, GCN, 256), (257, GCN, 256), (513, CDNA2, 512), (513, RDNA3, 512)],
+)
+def test_size_of_a_kernel(size, geometry, most):
+    kernels = (Kernel("k", 2), Kernel("l", size))
+    with on(geometry):
+        changed = dataclasses.replace(good_trace(), kernels=kernels)
+    assert_invalid(changed, f"kernels: 'l' has {size} registers per window, must be 1 ... {most}")
 
 
 def test_missing_row_of_alloc():

@@ -13,9 +13,10 @@ from functools import cached_property
 from math import gcd
 
 from mcage.errors import UserError
+from mcage.geometry import GCN
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sources import Options, Source
-from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+from mcage.traces.importing.windows import Origin, Place, Window
 
 _LANES = 64
 _ALLOCATED = 4
@@ -189,9 +190,9 @@ class _Log:
                 self.close(window, time)
             return
         first, size = int(match[5]), int(match[6])
-        if not 1 <= size <= MOST_REGISTERS or len(simd.regions) >= _MOST_REGIONS:
+        if not 1 <= size <= GCN.entries or len(simd.regions) >= _MOST_REGIONS:
             self.source.fail(
-                number, f"a region of {size} registers; a window has 1 ... {MOST_REGISTERS}"
+                number, f"a region of {size} registers; a window has 1 ... {GCN.entries}"
             )
         for other, window in list(simd.regions.items()):
             if other < first + size and first < other + (window.size or 0):
@@ -309,7 +310,7 @@ class _Log:
                 "first registers": "the lowest that a wave accesses, down to a multiple of four",
             }
         first = window.facts["first_register"]
-        return (window, first) if physical < first + MOST_REGISTERS else (None, 0)
+        return (window, first) if physical < first + GCN.entries else (None, 0)
 
     @cached_property
     def bases(self) -> dict[tuple[bytes, ...], int]:

@@ -23,9 +23,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from mcage.geometry import GCN
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sources import Options, Source
-from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+from mcage.traces.importing.windows import Origin, Place, Window
 
 LANES = 64
 SIMDS = 4
@@ -211,11 +212,11 @@ class _Unit:
         origin = Origin("kernel", self.launch, group, self.waves & 0xFFFF_FFFF)
         place = Place(self.unit, self.waves % SIMDS)
         self.waves += 1
-        size = min(len(rows), MOST_REGISTERS)
+        size = min(len(rows), GCN.entries)
         window = self.recording.open_window(
             self.time, size, origin, place, lanes=lanes, facts=facts
         )
-        for register, row in enumerate(rows[:MOST_REGISTERS]):
+        for register, row in enumerate(rows[: GCN.entries]):
             contents = _contents(row)
             assert contents is not None
             if register not in instruction.written and any(contents):

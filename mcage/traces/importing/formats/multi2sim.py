@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from mcage.geometry import GCN
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sources import Enough, Options, Source
-from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
+from mcage.traces.importing.windows import Origin, Place, Window
 
 # The file that Multi2Sim's ``--trace`` writes: cycles and places of instructions.
 #
@@ -409,7 +410,7 @@ class _Text:
             why = "reads by instructions that print no operands"
             self.recording.skip(why, self.source, number)
         for register in header.read:
-            if register < MOST_REGISTERS:
+            if register < GCN.entries:
                 self.recording.read(window, read, register)
         for register, lanes, values, exact in writes:
             self.recording.write(window, written, register, lanes, values, exact)
@@ -506,7 +507,7 @@ class _Text:
             lanes, _, first, second = zip(*of_register, strict=True)
             values, exact = _numbers(second if load else first)
             mask = _mask(list(map(int, lanes)), first_item)
-            if values is None or not mask or int(register) >= MOST_REGISTERS:
+            if values is None or not mask or int(register) >= GCN.entries:
                 return None
             writes.append((int(register), mask, values, exact))
         return writes

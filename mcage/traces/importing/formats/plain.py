@@ -16,8 +16,8 @@ from mcage.files.inputs import MIB, open_regular
 from mcage.plain_text import said_by, shown
 from mcage.traces.importing.recording import Format, Recording
 from mcage.traces.importing.sources import Options, Source
-from mcage.traces.importing.windows import MOST_REGISTERS, Origin, Place, Window
-from mcage.traces.model import ALLOC, READ, RELEASE
+from mcage.traces.importing.windows import Origin, Place, Window
+from mcage.traces.model import ALLOC, MOST_REGISTERS, READ, RELEASE
 from mcage.traces.storage import MOST_BYTES, MOST_FILE_BYTES
 
 # Events that a user has written down: every rule that they break is an error.

@@ -13,10 +13,13 @@ from import_samples import NAMES, expected, files_of, imported
 from mutated_imports import FORMAT_NAMES, complaint
 
 from mcage.errors import UserError
-from mcage.geometry import GCN
+from mcage.geometry import CDNA2, GCN, HOPPER, NVIDIA, RDNA3
 from mcage.traces import READ, WRITE, load_trace
+from mcage.traces.importing.recording import Recording
+from mcage.traces.importing.run import build_traces
 from mcage.traces.importing.sources import BLOCK_BYTES, LONGEST_LINE, Source
 from mcage.traces.importing.windows import Origin, Place, Span, Window, place_windows
+from mcage.traces.model import validate_trace
 
 TWO_SLICES = """# lanes: 32
 cycle,event,window,register,values,size,unit
@@ -187,6 +190,41 @@ def span(begin, end, size=16, *, place=None, entry=None, group=None, last=None):
     place = place or Place(0, 0)
     window = Window(0, size, begin, Origin(work_group=group), place, entry, 64, {})
     return Span(window, size, begin, end if last is None else last, end)
+
+
+def recording_of(lanes, geometry, registers):
+    """A window of so many registers, in which the last two are written, on a slice."""
+    recording = Recording()
+    recording.has_lanes(lanes)
+    recording.geometry = geometry
+    window = recording.open_window(0, registers, Origin(), Place(0, 0))
+    for register in (registers - 2, registers - 1):
+        recording.write(window, 1, register, 1, np.array([5], np.uint32))
+    recording.close_window(window, 2)
+    return recording
+
+
+@pytest.mark.parametrize(
+    ("lanes", "geometry"), [(64, CDNA2), (32, RDNA3), (32, HOPPER), (64, None), (32, None)]
+)
+def test_an_importer_says_of_which_slice_it_reads(lanes, geometry):
+    expected = geometry or (GCN if lanes == 64 else NVIDIA)
+    registers = min(expected.entries, 512)
+    (made,) = build_traces(recording_of(lanes, geometry, registers), "run", {})
+    validate_trace(made.trace)
+    assert made.trace.geometry == expected
+    assert made.trace.reg.tolist() == [registers, registers - 2, registers - 1, 0]
+
+
+def test_the_slice_of_an_importer_has_as_many_lanes_as_its_registers():
+    with pytest.raises(ValueError, match="a slice of 32 lanes for 64"):
+        list(build_traces(recording_of(64, RDNA3, 4), "run", {}))
+
+
+def test_digests_tell_registers_of_more_than_a_byte_apart():
+    facts = [recording_of(32, RDNA3, size).windows[0].counted.facts() for size in (2, 258)]
+    for name in ("digest", "state_digest", "registers_written"):
+        assert facts[0][name] != facts[1][name]
 
 
 def test_windows_stay_where_the_file_says():

@@ -1,0 +1,102 @@
+"""Slices: which there may be, what they are called, and those of the GPUs that there are."""
+
+import re
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from places import ROOT
+
+from mcage.errors import UserError
+from mcage.geometry import (
+    GCN,
+    NVIDIA,
+    PRESETS,
+    SPILL_BYTES,
+    PresetName,
+    SliceGeometry,
+    preset,
+    usual_slice,
+)
+
+
+def test_every_preset_has_a_name_that_specs_take():
+    assert get_args(PresetName) == tuple(PRESETS)
+    assert [preset(name) for name in PRESETS] == list(PRESETS.values())
+
+
+def test_an_unknown_preset_is_refused_with_all_names():
+    with pytest.raises(UserError, match=f"choose one of {', '.join(PRESETS)}"):
+        preset("pascal")
+
+
+def test_old_presets_are_what_they_were():
+    assert GCN == SliceGeometry(256, 64, 16, 16, 4, 32) == SliceGeometry()
+    assert SliceGeometry(512, 32, 16, 16, 8, 64) == NVIDIA
+    assert (GCN.name, NVIDIA.name) == ("gcn", "nvidia")
+
+
+def test_all_presets_keep_as_many_bytes_for_spilled_registers():
+    assert {known.lds_rows * known.entry_bytes for known in PRESETS.values()} == {SPILL_BYTES}
+
+
+@pytest.mark.parametrize(
+    ("geometry", "name"),
+    [
+        (PRESETS["volta"], "nvidia"),
+        (PRESETS["turing"], "turing"),
+        (PRESETS["cdna3"], "cdna2"),
+        (PRESETS["hopper"], "hopper"),
+        (PRESETS["ada"], "ga10x"),
+        (replace(PRESETS["hopper"], lds_rows=3), "ga10x"),
+        (replace(GCN, max_windows=10), "gcn"),
+        (replace(PRESETS["hopper"], block_components=16), "nvidia"),
+        (replace(PRESETS["rdna3"], block_components=16), "1536 x 32"),
+    ],
+)
+def test_a_slice_is_called_as_the_first_preset_that_it_equals_or_is_shaped_like(geometry, name):
+    assert geometry.name == name
+
+
+def test_a_slice_of_which_little_is_known_is_the_first_preset_like_it():
+    assert [usual_slice(lanes).name for lanes in (64, 48, 32, 16)] == [
+        "gcn",
+        "gcn",
+        *2 * ["nvidia"],
+    ]
+    assert usual_slice(32, 1536) == PRESETS["rdna3"]
+    assert usual_slice(32, 1536 - 64) == NVIDIA
+
+
+@pytest.mark.parametrize("entries", [0, 32, 100, 1536 + 64, 2048])
+def test_entries_come_in_words_of_64(entries):
+    with pytest.raises(
+        UserError, match=rf"entries is {entries}, must be 64, 128, 192, \.\.\. 1536"
+    ):
+        SliceGeometry(entries)
+
+
+@pytest.mark.parametrize("block_components", [0, 4, 20, 21, 32, 128])
+def test_one_two_or_four_blocks_make_an_entry(block_components):
+    components = 40 if block_components == 20 else 64
+    if block_components in (20, 32):
+        assert SliceGeometry(1536, components, block_components).blocks == 2
+        return
+    with pytest.raises(UserError, match="make 1, 2 or 4 blocks of 64 components"):
+        SliceGeometry(1536, components, block_components)
+
+
+def test_the_documentation_has_the_numbers_of_all_presets():
+    text = (ROOT / "docs" / "geometry.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (`\w+`[^|]*)\|[^|]+\| ([\d,]+) x (\d+) \|" + 4 * r" (\d+) \|", text, re.M
+    )
+    told = {}
+    for names, entries, *others in rows:
+        components, lanes, blocks, windows, granule = map(int, others)
+        shape = (int(entries.replace(",", "")), components, lanes)
+        told |= {name: (*shape, blocks, windows, granule) for name in re.findall(r"`(\w+)`", names)}
+    assert told == {
+        name: (*known.shape, known.blocks, known.max_windows, known.granularity)
+        for name, known in PRESETS.items()
+    }
