@@ -1,5 +1,6 @@
 """From a kernel and its arguments to a register trace: dispatch, execution, time, recording."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -9,7 +10,7 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry, preset
-from mcage.plain_text import shown
+from mcage.plain_text import shortened, shown
 from mcage.traces.emulation.arithmetic import Array
 from mcage.traces.emulation.code_object import Argument, CodeObject, KernelObject
 from mcage.traces.emulation.instruction import TTMP
@@ -35,6 +36,7 @@ _LDS_BYTES = 65536
 _MOST_SCRATCH = 1 << 30
 _LDS_GRAIN = 512
 _UNITS = 4
+_LONGEST_LIST = 160
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class _Emulation:
                 f"{self.geometry.components} are recorded"
             )
         self.waves_of_group = -(-prod(launch.block) // kernel.lanes)
+        self.lds_bytes = kernel.lds_bytes
         self._require_fit()
         self.memory = Memory()
         self.image = self.memory.add(np.frombuffer(bytes(code.image), np.uint8))
@@ -145,13 +148,13 @@ class _Emulation:
             for name, value in launch.arguments.items()
             if isinstance(value, np.ndarray)
         }
-        self.packet = self.memory.add(self._packet())
         self.arguments = self.memory.add(self._argument_segment())
+        self.packet = self.memory.add(self._packet())
         self.memory.seal()
         for offset, addend in code.relative:
             place = self.image + offset
             self.memory.bytes[place - self.image : place - self.image + 8] = np.frombuffer(
-                (self.image + addend).to_bytes(8, "little"), np.uint8
+                (self.image + addend & (1 << 64) - 1).to_bytes(8, "little"), np.uint8
             )
 
     @property
@@ -200,7 +203,7 @@ class _Emulation:
         packet = np.zeros(64, np.uint8)
         packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
         packet[12:24] = np.array(items, np.uint32).view(np.uint8)
-        sizes = np.array([self.kernel.scratch_bytes, self.kernel.lds_bytes], np.uint32)
+        sizes = np.array([self.kernel.scratch_bytes, self.lds_bytes], np.uint32)
         packet[24:32] = sizes.view(np.uint8)
         return packet
 
@@ -222,14 +225,14 @@ class _Emulation:
             )
         if unused:
             raise UserError(
-                f"{self.kernel.name}: has no argument {next(iter(unused))}; it takes "
+                f"{self.kernel.name}: has no argument {shown(next(iter(unused)))}; it takes "
                 f"{self._taken()}"
             )
         return segment
 
     def _taken(self) -> str:
         own = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
-        return ", ".join(f"{a.name} ({_described(a)})" for a in own) or "none"
+        return shown(", ".join(f"{a.name} ({_described(a)})" for a in own) or "none", _LONGEST_LIST)
 
     def _bytes_of(self, argument: Argument, value: Any) -> bytes:
         name = f"{self.kernel.name}: argument {argument.name}"
@@ -237,6 +240,8 @@ class _Emulation:
             if argument.name not in self.buffers:
                 raise UserError(f"{name} is a buffer, must be an array")
             return self.buffers[argument.name].to_bytes(8, "little")
+        if argument.kind == "dynamic_shared_pointer":
+            return self._local_buffer(argument, value, name).to_bytes(4, "little")
         if argument.kind != "by_value":
             raise UserError(f"{name} is {argument.kind}, which is not supported")
         if isinstance(value, np.ndarray):
@@ -245,15 +250,27 @@ class _Emulation:
             raise UserError(f"{name} is a number ({_described(argument)}), must be no array")
         return _number_bytes(value, argument, name)
 
+    def _local_buffer(self, argument: Argument, value: Any, name: str) -> int:
+        """Place a buffer in LDS behind what is there; return its address."""
+        if type(value) is not int or not 0 <= value <= _LDS_BYTES:
+            raise UserError(
+                f"{name} is a local buffer, must be its size in bytes, 0 ... {_LDS_BYTES:,}"
+            )
+        start = -(-self.lds_bytes // argument.alignment) * argument.alignment
+        self.lds_bytes = start + value
+        if self.lds_bytes > _LDS_BYTES:
+            raise UserError(f"{name} needs LDS up to byte {self.lds_bytes:,} of {_LDS_BYTES:,}")
+        return start
+
     def _hidden(self, argument: Argument) -> bytes:
         launch = self.launch
         kind = argument.kind.removeprefix("hidden_")
         axes = {"x": 0, "y": 1, "z": 2}
         stem, _, axis = kind.rpartition("_")
         if stem == "block_count" and axis in axes:
-            return launch.grid[axes[axis]].to_bytes(argument.size, "little")
+            return _fitting(launch.grid[axes[axis]], argument)
         if stem == "group_size" and axis in axes:
-            return launch.block[axes[axis]].to_bytes(argument.size, "little")
+            return _fitting(launch.block[axes[axis]], argument)
         if kind == "grid_dims":
             dims = (
                 3
@@ -262,7 +279,9 @@ class _Emulation:
                 if launch.grid[1] * launch.block[1] > 1
                 else 1
             )
-            return dims.to_bytes(argument.size, "little")
+            return _fitting(dims, argument)
+        if kind == "dynamic_lds_size":
+            return _fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
         return bytes(argument.size)
 
     # Execution.
@@ -309,7 +328,7 @@ class _Emulation:
             )
         m = Machine(waves, kernel.lanes, self.window, self.generation, self.accumulators_from)
         m.memory = self.memory
-        m.lds = np.zeros((count, -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN or 4), np.uint8)
+        m.lds = np.zeros((count, -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN or 4), np.uint8)
         m.lds_of_wave = np.repeat(np.arange(count), self.waves_of_group)
         m.scratch = np.zeros((waves, kernel.lanes, kernel.scratch_bytes), np.uint8)
         m.pc[:] = self.image + kernel.entry
@@ -387,7 +406,7 @@ class _Emulation:
         self, found: list[Wave], codes: list[Code], contents: Contents, budget: Budget
     ) -> Emulated:
         launch, kernel = self.launch, self.kernel
-        lds = -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
+        lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(found) + 1
         clock = Clock.of(self.generation, launch.latency)
         timed = time_waves(found, codes, clock, _UNITS, self.windows, room, self.generation)
@@ -414,6 +433,11 @@ class _Emulation:
         return Emulated(recording, outputs, executed, by_name, approximate)
 
 
+def _fitting(number: int, argument: Argument) -> bytes:
+    """A number in the bytes of an argument; those that are too high are left out."""
+    return (number & (1 << 8 * argument.size) - 1).to_bytes(argument.size, "little")
+
+
 def _two_words(address: int) -> tuple[int, int]:
     return address & 0xFFFFFFFF, address >> 32
 
@@ -423,23 +447,41 @@ def _described(argument: Argument) -> str:
     return argument.type_name or kind
 
 
+_FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
+_FLOAT_NAMES = {"half": 2, "float": 4, "double": 8}
+_INTEGER_NAMES = {
+    *("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "size_t"),
+    *("unsigned char", "unsigned short", "unsigned int", "unsigned long"),
+}
+_SEVERAL = re.compile(
+    r"(struct|union) |(char|uchar|short|ushort|int|uint|long|ulong|half|float|double)\d+$"
+)
+
+
 def _number_bytes(value: Any, argument: Argument, name: str) -> bytes:
     """A number as the argument's type; integers go into floats, but not the other way round."""
-    kind = argument.type_name
-    size = argument.size
-    if kind in ("float", "double", "half") or (not kind and isinstance(value, float)):
-        dtype = {2: np.float16, 4: np.float32, 8: np.float64}.get(size)
-        if dtype is None:
-            raise UserError(f"{name} has {size} bytes, must be a float of 2, 4 or 8")
-        return np.array(value, dtype).tobytes()
-    if isinstance(value, np.generic) and value.dtype.itemsize == size:
-        return value.tobytes()
-    if not isinstance(value, int | np.integer) or (isinstance(value, bool) and size > 4):
-        raise UserError(f"{name} ({_described(argument)}) is {shown(value)}, must be an integer")
-    number = int(value)
-    if not -(1 << 8 * size - 1) <= number < 1 << 8 * size:
-        raise UserError(f"{name} is {number}, which does not fit into {size} bytes")
-    return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
+    kind, size = argument.type_name, argument.size
+    if size not in (1, 2, 4, 8) or _SEVERAL.match(kind):
+        raise UserError(f"{name} ({_described(argument)}) is no number, which is not supported")
+    if isinstance(value, np.generic):
+        value = value.item()
+    is_float = kind in _FLOAT_NAMES or (isinstance(value, float) and kind not in _INTEGER_NAMES)
+    if not isinstance(value, int | float) or (isinstance(value, float) and not is_float):
+        wanted = "a number" if is_float else "an integer"
+        raise UserError(f"{name} ({_described(argument)}) is {shortened(value)}, must be {wanted}")
+    if is_float:
+        if size != _FLOAT_NAMES.get(kind, size) or size not in _FLOATS:
+            raise UserError(f"{name} ({_described(argument)}) has {size} bytes")
+        try:
+            with np.errstate(over="raise"):
+                return np.array(value, _FLOATS[size]).tobytes()
+        except (OverflowError, FloatingPointError) as error:
+            raise UserError(
+                f"{name} is {shortened(value)}, which does not fit into {size} bytes"
+            ) from error
+    if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+        raise UserError(f"{name} is {shortened(value)}, which does not fit into {size} bytes")
+    return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
 def _record(
