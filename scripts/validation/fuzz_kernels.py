@@ -4,8 +4,8 @@
 
 The inputs are those of `tests/system/test_emulate.py`, which tries some dozens: two thirds of them
 damaged code objects, a fifth damaged sources, which are compiled with clang, and the rest arguments
-and Python files. A complaint names the kind and the number of the input: `--kind NAME --first NUMBER
---inputs 1` gives that input again. Exit code 1: complaints.
+and Python files. A complaint names the kind and the number of the input: `--kind NAME --first
+NUMBER --inputs 1` gives that input again. Exit code 1: complaints.
 """
 
 import argparse

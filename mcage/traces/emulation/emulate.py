@@ -239,6 +239,7 @@ class _Emulation:
         if argument.kind == "global_buffer":
             if argument.name not in self.buffers:
                 raise UserError(f"{name} is a buffer, must be an array")
+            _require_elements(argument, self.launch.arguments[argument.name].dtype, name)
             return self.buffers[argument.name].to_bytes(8, "little")
         if argument.kind == "dynamic_shared_pointer":
             return self._local_buffer(argument, value, name).to_bytes(4, "little")
@@ -445,6 +446,21 @@ def _two_words(address: int) -> tuple[int, int]:
 def _described(argument: Argument) -> str:
     kind = "buffer" if argument.kind == "global_buffer" else f"{argument.size} bytes"
     return argument.type_name or kind
+
+
+_ELEMENTS = {
+    **{"half": "f2", "float": "f4", "double": "f8", "char": "i1", "uchar": "i1", "bool": "i1"},
+    **{"short": "i2", "ushort": "i2", "int": "i4", "uint": "i4", "long": "i8", "ulong": "i8"},
+}
+"""Kind and bytes of the elements of buffers, of whatever sign."""
+
+
+def _require_elements(argument: Argument, dtype: Any, name: str) -> None:
+    """Refuse an array of another type than the buffer's, as far as its name says that."""
+    wanted = _ELEMENTS.get(re.sub(r"(\d+)?\*$", "", argument.type_name))
+    kind = "f" if dtype.kind == "f" else "i"
+    if wanted is not None and dtype.kind in "fiub" and wanted != f"{kind}{dtype.itemsize}":
+        raise UserError(f"{name} ({argument.type_name}) is an array of {dtype}")
 
 
 _FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}

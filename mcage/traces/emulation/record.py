@@ -38,6 +38,7 @@ from mcage.traces.importing.run import build_traces, facts_of
 from mcage.traces.model import Trace
 
 _LONGEST_TITLE = 200
+_MOST_TOLERANCE = 1e9
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class _Modules:
         tolerance = self.request.tolerance
         if tolerance is None:
             tolerance = getattr(self.checks, "TOLERANCE", 0.0)
-        if not isinstance(tolerance, int | float) or not 0 <= tolerance < np.inf:
+        if not isinstance(tolerance, int | float) or not 0 <= tolerance < _MOST_TOLERANCE:
             raise UserError(f"{place}: TOLERANCE is {shortened(tolerance)}, must be 0 or more")
         errors = {}
         for name, value in expected.items():
