@@ -264,18 +264,30 @@ def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tu
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
-def list_traces(as_json: AsJson = False) -> None:
-    """List the bundled traces."""
+def list_traces(
+    suite: Annotated[
+        str, typer.Option(metavar="SUITE", help="sdk-2011, modern or all.")
+    ] = "sdk-2011",
+    geometry: Annotated[
+        str, typer.Option(metavar="NAME", help="Slice on which they were recorded.")
+    ] = "gcn",
+    as_json: AsJson = False,
+) -> None:
+    """List the bundled traces of a suite and a slice."""
+    from mcage.geometry import preset
     from mcage.report.tables import console, plain_table
-    from mcage.traces.library import KERNELS, PROFILES, SHORT_NAMES, bundled_trace
+    from mcage.traces.library import SHORT_NAMES, SUITES, bundled_trace, kernels_of_suite
 
+    if suite not in SUITES:
+        raise UserError(f"--suite {shortened(suite)}: must be one of {', '.join(SUITES)}")
+    wanted = preset(geometry)
     entries: list[dict[str, Any]] = []
-    for name in KERNELS:
+    for name in kernels_of_suite(suite, wanted.entries, wanted.components):
         trace = bundled_trace(name)
         entries.append(
             {
                 "name": name,
-                "short_name": SHORT_NAMES[name],
+                "short_name": SHORT_NAMES.get(name, ""),
                 "window_sizes": list(trace.window_sizes),
                 "concurrent_windows": trace.concurrent_windows,
                 "windows": trace.windows,
@@ -291,7 +303,8 @@ def list_traces(as_json: AsJson = False) -> None:
     table = plain_table(
         padding=0,
         caption="N: registers per window; gen.: windows of the least used slot\n"
-        f"With 32 lanes, drawn from profiles and not recorded: {PROFILES[0]} and so on",
+        "Suite sdk-2011: the ten of the papers, on gcn, and drawn from profiles on nvidia;\n"
+        "modern: today's, on gcn, cdna2 and rdna3; all: both. See --suite and --geometry.",
     )
     table.add_column("name")
     table.add_column("in papers")

@@ -152,10 +152,18 @@ class Workload(Section):
 
     panel: ClassVar = "Workload"
 
-    kernels: Annotated[
-        tuple[Name, ...], Option("--kernel NAME", default="all bundled kernels")
-    ] = ()
+    kernels: Annotated[tuple[Name, ...], Option("--kernel NAME", default="those of --suite")] = ()
     """Bundled kernel, as `mcage trace list` lists them, or a trace file."""
+    suite: Annotated[
+        Literal["sdk-2011", "modern", "all"],
+        Option("--suite SUITE"),
+        UsedIf(
+            lambda spec, _: not spec.workload.kernels,
+            "workload.kernels names the kernels itself; leave it out",
+        ),
+    ] = "sdk-2011"
+    """Bundled kernels to draw from, where none are named: sdk-2011, the ten of the papers; modern,
+    today's; or all that were recorded on the slice."""
     schedule: Annotated[
         Literal["interleaved", "sequential"], Option("--schedule SCHEDULE", seldom=True)
     ] = "interleaved"

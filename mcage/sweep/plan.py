@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from threading import Lock
@@ -24,7 +25,7 @@ from mcage.engines.interface import Engine
 from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
-from mcage.geometry import GCN, NVIDIA, SliceGeometry
+from mcage.geometry import GCN, SliceGeometry
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.feasibility import FaultFreeReplays, Limits, Timing, fault_free_replays
 from mcage.lifetime.outcomes import Meter
@@ -37,7 +38,7 @@ from mcage.spec.workload_mix import draw_kernels, draw_mixes
 from mcage.sweep.header import MIX, WORKLOAD, CaseName
 from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
-from mcage.traces.library import KERNELS, PROFILES, RecordedTrace, recorded_trace
+from mcage.traces.library import RecordedTrace, kernels_of_suite, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.scenarios import Scenario, scenario
@@ -48,21 +49,25 @@ from mcage.version import code_digest
 
 
 def kernels_of(spec: SweepSpec) -> tuple[str, ...]:
-    """Names of the kernels of a sweep: those that it names, or all bundled ones of its slice.
+    """Names of the kernels of a sweep: those that it names, or those of its suite and slice.
 
     Parameters
     ----------
     spec : SweepSpec
         The sweep.
+
+    Raises
+    ------
+    UserError
+        The suite has no kernel for the slice.
     """
-    given = spec.registers.geometry
-    if spec.workload.kernels or given is None:
-        return spec.workload.kernels or KERNELS
-    try:
-        narrow = given.of(GCN).shape[:2] == NVIDIA.shape[:2]
-    except UserError:  # refused with its reason where the traces are looked at
-        narrow = False
-    return PROFILES if narrow else KERNELS
+    given, wanted = spec.registers.geometry, GCN
+    if spec.workload.kernels:
+        return spec.workload.kernels
+    if given is not None:
+        with suppress(UserError):  # refused with its reason where the traces are looked at
+            wanted = given.of(GCN)
+    return kernels_of_suite(spec.workload.suite, wanted.entries, wanted.components)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,8 @@
-"""The traces that ship with mcage: one slice of each of the ten kernels of the papers, recorded.
+"""The traces that ship with mcage, in suites.
 
-Beside them there are profiles for slices with 32 lanes, from which traces are drawn.
+``sdk-2011``: one slice of each of the ten kernels of the papers, recorded in a cycle-level model of
+a GPU; beside them there are profiles for slices with 32 lanes, from which traces are drawn.
+``modern``: today's kernels, recorded by mcage's emulator on slices of three GPUs.
 """
 
 import hashlib
@@ -9,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from mcage.concurrency import Lazy
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
-from mcage.geometry import GCN, SliceGeometry
+from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.traces.model import WRITE, Trace
 from mcage.traces.storage import load_own_trace, load_trace
 from mcage.version import code_digest
@@ -50,7 +53,62 @@ PROFILES = tuple(f"{kernel}-32" for kernel in KERNELS)
 They are derived from the bundled traces: each wavefront is split into two warps of 32 lanes.
 """
 
-_NAMES = f"{', '.join(KERNELS)}, and with 32 lanes {PROFILES[0]} and so on"
+_OPENCL = (
+    *("attention", "convolution", "gemm", "gemv_int4", "lds_histogram", "random_numbers"),
+    *("rmsnorm", "rope", "saxpy", "scan", "softmax", "spmv", "stencil", "swiglu", "tree_reduction"),
+)
+_OF_MATRIX_CORES = (
+    *("gemm_mfma", "triton_attention", "triton_gemm", "triton_gemv", "triton_softmax"),
+)
+MODERN = {
+    "gcn": tuple(f"{kernel}.gcn" for kernel in _OPENCL),
+    "cdna2": tuple(f"{kernel}.cdna2" for kernel in (*_OPENCL, *_OF_MATRIX_CORES)),
+    "rdna3": tuple(f"{kernel}.rdna3" for kernel in (*_OPENCL, *_OF_MATRIX_CORES)),
+}
+"""Names of today's kernels by the slice on which they were recorded: gfx900, gfx90a and gfx1100.
+
+GCN has no matrix cores, and Triton does not compile for it.
+"""
+
+SUITES: dict[str, dict[str, tuple[str, ...]]] = {
+    "sdk-2011": {"gcn": KERNELS, "nvidia": PROFILES},
+    "modern": MODERN,
+    "all": {"gcn": (*KERNELS, *MODERN["gcn"]), "nvidia": PROFILES}
+    | {name: MODERN[name] for name in ("cdna2", "rdna3")},
+}
+"""Kernels of each suite by the slice that they were recorded on."""
+
+_NAMES = (
+    f"{', '.join(KERNELS)}, with 32 lanes {PROFILES[0]} and so on, and of today's kernels "
+    f"{MODERN['gcn'][0]}, {MODERN['cdna2'][0]}, {MODERN['rdna3'][0]} and so on"
+)
+
+
+def kernels_of_suite(suite: str, entries: int, components: int) -> tuple[str, ...]:
+    """Names of the kernels of a suite that were recorded on a slice.
+
+    Parameters
+    ----------
+    suite : str
+        A name in `SUITES`.
+    entries, components : int
+        Of the slice.
+
+    Raises
+    ------
+    UserError
+        The suite has no kernel for such a slice.
+    """
+    of_slice = SUITES[suite]
+    for name, kernels in of_slice.items():
+        slice_of = preset(name)
+        if (slice_of.entries, slice_of.components) == (entries, components):
+            return kernels
+    raise UserError(
+        f"suite {suite} has no kernel for a slice of {entries} x {components}; it has some for "
+        f"{', '.join(of_slice)}: name one with --geometry, or traces of yours with --kernel"
+    )
+
 
 HALF = GCN.components // 2
 """Lanes of the narrower warps that a padded trace comes from."""
@@ -70,7 +128,7 @@ def bundled_trace(name: str) -> Trace:
     Parameters
     ----------
     name : str
-        One of ``KERNELS`` or ``PROFILES``, or with its short name in the papers, in any case.
+        One of ``KERNELS``, ``PROFILES`` or ``MODERN``, or a short name in the papers, in any case.
 
     Raises
     ------
@@ -149,7 +207,10 @@ def open_profile(name_or_path: str) -> "Profile":
 
 
 def bundled_name(name: str) -> str | None:
-    """Name in ``KERNELS`` or ``PROFILES`` that a long or short name in any case stands for."""
+    """Name of a bundled trace or profile that a long or short name in any case stands for."""
+    for modern in chain.from_iterable(MODERN.values()):
+        if name.casefold() == modern:
+            return modern
     for (kernel, short), profile in zip(SHORT_NAMES.items(), PROFILES, strict=True):
         for bundled, suffix in ((kernel, ""), (profile, "-32")):
             if name.casefold() in (bundled.casefold(), f"{short}{suffix}".casefold()):

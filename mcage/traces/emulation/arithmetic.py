@@ -180,6 +180,19 @@ def _quiet_bit(dtype: Any) -> tuple[Any, Any]:
     return bits, bits(1) << bits(np.finfo(dtype).nmant - 1)
 
 
+def with_nans(result: Array, *operands: Array) -> Array:
+    """Give NaNs of a result their bits: those of the first NaN operand, quiet, else positive."""
+    nan = np.isnan(result)
+    if not nan.any():
+        return result
+    bits, quiet = _quiet_bit(result.dtype)
+    raw = np.full(result.shape, quiet | bits(np.array(np.inf, result.dtype).view(bits)))
+    for x in reversed(operands):
+        if x.dtype == result.dtype:
+            raw = np.where(np.isnan(x), np.ascontiguousarray(x).view(bits) | quiet, raw)
+    return np.where(nan, raw.view(result.dtype), result)
+
+
 def to_unit(x: Array) -> Array:
     """The modifier ``clamp``: from 0 to 1; a NaN becomes 0 (DX10_CLAMP is on), -0 becomes 0."""
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
@@ -579,7 +592,22 @@ _define("cvt_f64_u32", "f64 u32", lambda x: x.astype(_F64))
 _define("cvt_f16_i16", "f16 i16", lambda x: x.astype(_F64).astype(_F16))
 _define("cvt_f16_u16", "f16 u16", lambda x: x.astype(_F64).astype(_F16))
 _define("cvt_f32_f16", "f32 f16", lambda x: x.astype(_F32))
-_define("cvt_f16_f32", "f16 f32", lambda x: x.astype(_F16))
+
+
+def to_half(x: Array) -> Array:
+    """A float32 as float16; a NaN becomes quiet and keeps its upper digits."""
+    narrow = x.astype(_F16)
+    nan = np.isnan(x)
+    if not nan.any():
+        return narrow
+    bits = np.ascontiguousarray(x).view(_U32)
+    quiet = (
+        bits >> _U32(16) & _U32(0x8000) | _U32(0x7E00) | bits >> _U32(13) & _U32(0x1FF)
+    ).astype(_U16)
+    return np.where(nan, quiet.view(_F16), narrow)
+
+
+_define("cvt_f16_f32", "f16 f32", to_half)
 _define("cvt_f32_f64", "f32 f64", lambda x: x.astype(_F32))
 _define("cvt_f64_f32", "f64 f32", lambda x: x.astype(_F64))
 for _kind in ("f16", "f32", "f64"):
@@ -719,7 +747,7 @@ def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     result = np.where((bottom == np.inf) | (top == 0), np.copysign(one * 0, sign), result)
     result = np.where((bottom == 0) | (top == np.inf), np.copysign(one * np.inf, sign), result)
     neither = ((top == 0) & (bottom == 0)) | ((top == np.inf) & (bottom == np.inf))
-    result = np.where(neither, one * np.nan, result)
+    result = np.where(neither, np.copysign(one * np.nan, -one), result)
     result = np.where(np.isnan(denominator), denominator, result)
     return np.where(np.isnan(numerator), numerator, result)
 

@@ -2,11 +2,12 @@
 
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import prod
@@ -237,12 +238,28 @@ def compile_triton(
     options["num_warps"] = warps_of(module, place) * 64 // lanes
     try:
         source = ASTSource(function, signature, constexprs=constants, attrs=attributes)
-        made = triton.compile(source, target=GPUTarget("hip", arch, lanes), options=options)
+        with _quiet():
+            made = triton.compile(source, target=GPUTarget("hip", arch, lanes), options=options)
         content, lds_bytes = made.asm["hsaco"], int(made.metadata.shared)
     except Exception as error:  # Triton raises errors of many kinds
         raise UserError(f"{place}: Triton refuses it for {arch}: {_said_by(error)}") from error
     facts = {"compiler": f"Triton {triton.__version__}", "options": shown(options)}
     return Compiled(content, made.metadata.name, taken, lds_bytes, facts)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let nothing be printed to standard error, where Triton's compiler prints whole programs."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 def _table_of(module: ModuleType, name: str, place: str) -> Mapping[str, Any]:

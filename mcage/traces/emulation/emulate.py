@@ -27,6 +27,12 @@ GEOMETRIES = {
 }
 """Processors that are emulated, and the slice of each."""
 
+_WAVES = {"gfx900": 10, "gfx906": 10}
+"""Waves of a SIMD unit where the processor keeps fewer than the slice's machine of 2011.
+
+LLVM, AMDGPUBaseInfo, ``getMaxWavesPerEU``.
+"""
+
 MOST_INSTRUCTIONS = 20_000_000
 """Wave instructions of a run, unless another number is asked for."""
 
@@ -192,7 +198,8 @@ class _Emulation:
     @property
     def windows(self) -> int:
         """Windows of a SIMD unit that may be open at once."""
-        return min(self.geometry.max_windows, self.geometry.entries // self.window)
+        most = _WAVES.get(self.code.arch, self.geometry.max_windows)
+        return min(most, self.geometry.entries // self.window)
 
     # Arguments.
 

@@ -15,7 +15,9 @@ from mcage.traces.emulation.arithmetic import (
     fma16,
     fma32,
     of_class,
+    to_half,
     to_unit,
+    with_nans,
 )
 from mcage.traces.emulation.instruction import EXEC, VCC, Instruction, Operand
 from mcage.traces.emulation.machine import (
@@ -45,7 +47,7 @@ _PRESERVE_UPPER = re.compile(
 From generation 10 on, all keep it (LLVM, ``GCNSubtarget::zeroesHigh16BitsOfDest``).
 """
 
-_REVERSED_CARRY = {"v_subrev_co_u32", "v_subbrev_co_u32", "v_subrev_co_ci_u32"}
+_CHOOSE_NANS = re.compile(r"min|max|med3|div_fixup|legacy|dx9_zero")
 
 
 # Sources: DPP and SDWA change the first or both before they are read as a type.
@@ -254,6 +256,8 @@ def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> E
         if operation.saturated is None:
             raise UnsupportedError("clamp")
         compute = operation.saturated
+    if _makes_nans(inst.name, operation):
+        compute = _with_nans(compute)
     write = destination(inst, machine, operation.result, len(sources))
     if len(sources) == 1:
         only = sources[0]
@@ -274,6 +278,16 @@ def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> E
         write(m, compute(*(each(m) for each in sources)), written and written(m))
 
     return execute
+
+
+def _makes_nans(name: str, operation: Operation) -> bool:
+    """Whether NaNs of a result have bits of their own; selections and quotients choose theirs."""
+    alike = all(kind == operation.result for kind in operation.sources)
+    return operation.result.startswith("f") and alike and not _CHOOSE_NANS.search(name)
+
+
+def _with_nans(compute: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda *operands: with_nans(compute(*operands), *operands)
 
 
 def _accumulating(inst: Instruction, machine: Machine) -> Execute:
@@ -452,7 +466,7 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
         absolute = operand.absolute or bool(inst.bits("neg_hi", number))
         negated = operand.negated or bool(inst.bits("neg_lo", number))
         sources.append(signed(value, "f32", absolute, negated))
-    to_half = inst.name.endswith("f16")
+    narrows = inst.name.endswith("f16")
     plain = Instruction(
         inst.address,
         inst.size,
@@ -462,13 +476,13 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
         {key: text for key, text in inst.modifiers.items() if key == "clamp"},
         inst.text,
     )
-    if to_half:
+    if narrows:
         upper = "mixhi" in inst.name
         number = register_number(inst.operands[0], machine)
 
         def execute_half(m: Machine) -> None:
-            exact = fma32(*(each(m) for each in sources))
-            bits = exact.astype(np.float16)
+            exact = _with_nans(fma32)(*(each(m) for each in sources))
+            bits = to_half(exact)
             if "clamp" in inst.modifiers:
                 bits = to_unit(bits)
             word = bits.view(np.uint16).astype(np.uint32)
@@ -476,7 +490,8 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
 
         return execute_half
     write = destination(plain, machine, "f32", 3)
-    return lambda m: write(m, fma32(*(each(m) for each in sources)), None)
+    fused = _with_nans(fma32)
+    return lambda m: write(m, fused(*(each(m) for each in sources)), None)
 
 
 # Packed instructions: two results in a register, or in a pair of registers.
@@ -509,6 +524,8 @@ def _packed(inst: Instruction, machine: Machine) -> Execute:
     number = register_number(inst.operands[0], machine)
     clamp = "clamp" in inst.modifiers
     compute = operation.compute
+    if _makes_nans(key, operation):
+        compute = _with_nans(compute)
     if clamp and not kind.startswith("f"):
         if operation.saturated is None:
             raise UnsupportedError("clamp")
@@ -549,6 +566,7 @@ def _packed_words(inst: Instruction, machine: Machine, name: str) -> Execute:
                 sign = bool(inst.bits("neg_hi" if part else "neg_lo", number))
                 chosen.append(signed(value, "f32", False, sign))
             moves.append(chosen)
+        compute = _with_nans(compute)
     first = register_number(inst.operands[0], machine)
     clamp = "clamp" in inst.modifiers
 
@@ -608,7 +626,7 @@ def _dot(inst: Instruction, machine: Machine) -> Execute:
         a, b = (operand(m) for operand in operands)
         total = addend(m)
         if kind.startswith("f"):
-            fused = fma32 if kind == "f32" else fma16
+            fused = _with_nans(fma32 if kind == "f32" else fma16)
             for place in range(count):
                 total = fused(element(a, place, 0), element(b, place, 1), total)
         else:

@@ -40,9 +40,9 @@ def supported(text):
     return not ("v_sad_" in text and "clamp" in text)
 
 
-def every_form(arch):
+def every_form(arch, seed=0):
     """An instruction of each mnemonic and encoding."""
-    rng = random.Random(arch)
+    rng = random.Random(f"{arch} {seed}")
     maker = Maker(rng, arch)
     for kind in ("vector", "scalar"):
         for choice in available(arch, kind):
