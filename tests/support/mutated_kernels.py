@@ -203,9 +203,13 @@ def compiled(name, arch):
     return kept.read_bytes()
 
 
+_NOT_POSSIBLE = (struct.error, ArithmeticError, LookupError, ValueError, TypeError, StopIteration)
+"""What a mutation raises of a file that an earlier one has damaged too much."""
+
+
 def _mutated(rng, content):
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        with contextlib.suppress(struct.error, IndexError, ValueError, TypeError, KeyError):
+        with contextlib.suppress(*_NOT_POSSIBLE):
             content = rng.choice(MUTATIONS)(rng, content)
     return bytes(content)
 

@@ -208,10 +208,12 @@ class _Emulation:
         launch = self.launch
         items = [groups * size for groups, size in zip(launch.grid, launch.block, strict=True)]
         packet = np.zeros(64, np.uint8)
+        packet[2] = self._dimensions
         packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
         packet[12:24] = np.array(items, np.uint32).view(np.uint8)
         sizes = np.array([self.kernel.scratch_bytes, self.lds_bytes], np.uint32)
         packet[24:32] = sizes.view(np.uint8)
+        packet[40:48] = np.array([self.arguments], np.uint64).view(np.uint8)
         return packet
 
     def _argument_segment(self) -> Array:
@@ -270,6 +272,14 @@ class _Emulation:
             raise UserError(f"{name} needs LDS up to byte {self.lds_bytes:,} of {_LDS_BYTES:,}")
         return start
 
+    @property
+    def _dimensions(self) -> int:
+        """Directions in which the grid has more than one work-item, and those before them."""
+        items = [
+            groups * size for groups, size in zip(self.launch.grid, self.launch.block, strict=True)
+        ]
+        return max([axis + 1 for axis in range(3) if items[axis] > 1], default=1)
+
     def _hidden(self, argument: Argument) -> bytes:
         launch = self.launch
         kind = argument.kind.removeprefix("hidden_")
@@ -280,14 +290,7 @@ class _Emulation:
         if stem == "group_size" and axis in axes:
             return _fitting(launch.block[axes[axis]], argument)
         if kind == "grid_dims":
-            dims = (
-                3
-                if launch.grid[2] * launch.block[2] > 1
-                else 2
-                if launch.grid[1] * launch.block[1] > 1
-                else 1
-            )
-            return _fitting(dims, argument)
+            return _fitting(self._dimensions, argument)
         if kind == "dynamic_lds_size":
             return _fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
         return bytes(argument.size)

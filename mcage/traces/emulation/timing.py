@@ -24,7 +24,7 @@ KINDS = 11
 _COUNTERS = 3
 _RING = 64
 _VM, _LGKM, _VS = range(_COUNTERS)
-_NO_WAIT = 1 << 20
+_NO_WAIT = 1 << 40
 
 
 @dataclass(frozen=True)
