@@ -35,6 +35,17 @@ _LIBRARY = "/usr/lib/clc/amdgcn--amdhsa.bc"
 """OpenCL's own functions for AMD GPUs, as Debian's libclc-19 installs them."""
 
 
+_IDS = """
+static inline __attribute__((always_inline)) size_t mcage_global_id(uint axis) {
+    return get_group_id(axis) * get_local_size(axis) + get_local_id(axis);
+}
+#define get_global_id(axis) mcage_global_id(axis)
+#define get_global_offset(axis) ((void)(axis), (size_t)0)
+#define get_work_dim() ((uint)((__constant ushort *)__builtin_amdgcn_dispatch_ptr())[1])
+"""
+"""What libclc reads from hidden arguments whose places are those of older code objects."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A code object that was made or read.
@@ -88,6 +99,9 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     linked = library if Path(_LIBRARY).exists() else []
     with tempfile.TemporaryDirectory() as folder:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
+        if linked:
+            Path(f"{folder}/ids.h").write_text(_IDS)
+            linked = [*linked, "-include", f"{folder}/ids.h"]
         status, _, errors = run_tool(
             [clang, *options, *flags, *linked, "-c", str(path), "-o", compiled], place
         )
@@ -406,7 +420,7 @@ def _drawn(
         elif how == "index" and not numbers:
             drawn = np.arange(int(np.prod(shape))).reshape(shape)
         elif how in ("ones", "zeros") and not numbers:
-            drawn = np.full(shape, int(how == "ones"))
+            return np.full(shape, how == "ones", dtype)
         else:
             raise ValueError(f"{how} is not known")
         return _converted(np.asarray(drawn), dtype)

@@ -283,6 +283,7 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
             end[wave] = last
             ended += 1
             groups[of_group, 1] += 1
+            groups[of_group, 2] = max(groups[of_group, 2], best_time + 1)
             groups[of_group, 3] = max(groups[of_group, 3], last + 1)
             for place in range(most):
                 if resident[place] == wave:
