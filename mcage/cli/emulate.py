@@ -1,6 +1,7 @@
 """``mcage trace emulate``: a kernel's trace from its source, without a GPU."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +67,7 @@ class Asked:
             self.check,
             self.tolerance,
             self.kernel,
-            self.flags.split(),
+            _flags(self.flags),
             self.seed,
             self.compute_units,
             self.latency,
@@ -81,6 +82,13 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise UserError(f"{option} {shortened(text)}: must be X or X,Y or X,Y,Z")
     return tuple(int(part) for part in parts)
+
+
+def _flags(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"--flags {shortened(text)}: {error}") from error
 
 
 def emulate_command(

@@ -23,3 +23,4 @@ WORK_ITEM_FUNCTION(global_size, __builtin_amdgcn_grid_size_x(), __builtin_amdgcn
 #define get_global_offset(axis) ((size_t)0)
 #define get_num_groups(axis) (mcage_global_size(axis) / mcage_local_size(axis))
 #define get_global_id(axis) (mcage_group_id(axis) * mcage_local_size(axis) + mcage_local_id(axis))
+#define get_work_dim() ((uint)((__constant ushort *)__builtin_amdgcn_dispatch_ptr())[1])

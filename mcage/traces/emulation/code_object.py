@@ -5,24 +5,33 @@ later: ELF notes, kernel descriptor). Instructions are disassembled by ``llvm-ob
 """
 
 import re
+import resource
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 from mcage.errors import UserError, pip_install
 from mcage.files.inputs import MIB
-from mcage.plain_text import one_line, shortened, shown
+from mcage.plain_text import one_line, said_by, shortened, shown
 
 MOST_BYTES = 64 * MIB
 """Largest code object, on disk and as it is loaded."""
 
 _TOOL_VERSIONS = range(25, 16, -1)
 _TOOL_SECONDS = 60
-_MOST_TEXT = 256 * MIB
+_MOST_TEXT = 64 * MIB
+_MOST_TOOL_MEMORY = 4 << 30
+_MOST_METADATA = 4 * MIB
+_MOST_ROWS = 1 << 20
+_MOST_LETTERS = 4096
+_MOST_REASON = 200
 
 
 def tool(name: str) -> str:
@@ -51,26 +60,54 @@ def _is_recent(path: str) -> bool:
     return version is not None and int(version[1]) >= min(_TOOL_VERSIONS)
 
 
-def run_tool(command: Sequence[str]) -> tuple[int, str, str]:
-    """Exit status, output and errors of a program, which has a minute of time.
+def run_tool(command: Sequence[str], place: str = "") -> tuple[int, str, str]:
+    """Exit status, output and errors of a program, whose time, memory and files are bounded.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Its path and arguments.
+    place : str
+        How errors begin.
 
     Raises
     ------
     UserError
-        It cannot be started, or takes too long.
+        It cannot be started, takes too long, or writes too much.
     """
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=_TOOL_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UserError(f"{command[0]}: takes more than {_TOOL_SECONDS} s") from error
-    except OSError as error:
-        raise UserError(f"{command[0]}: {error.strerror}") from error
-    output, errors = (
-        text[:_MOST_TEXT].decode(errors="replace") for text in (done.stdout, done.stderr)
-    )
-    return done.returncode, output, errors
+    name = f"{place}: {Path(command[0]).name}" if place else command[0]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            with subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+            ) as started:
+                _bound(started.pid)
+                try:
+                    status = started.wait(_TOOL_SECONDS)
+                except BaseException:
+                    started.kill()
+                    raise
+        except subprocess.TimeoutExpired as error:
+            raise UserError(f"{name} takes more than {_TOOL_SECONDS} s") from error
+        except OSError as error:
+            raise UserError(f"{command[0]}: {error.strerror}") from error
+        if status == -signal.SIGXFSZ:
+            raise UserError(f"{name} writes more than {_MOST_TEXT // MIB} MiB")
+        texts = []
+        for file in (output, errors):
+            file.seek(0)
+            texts.append(file.read(_MOST_TEXT).decode(errors="replace"))
+    return status, texts[0], texts[1]
+
+
+def _bound(process: int) -> None:
+    """Bound the memory of a process, and what it writes into a file."""
+    limits = ((resource.RLIMIT_AS, _MOST_TOOL_MEMORY), (resource.RLIMIT_FSIZE, _MOST_TEXT))
+    for kind, most in limits:
+        with suppress(ProcessLookupError, PermissionError, ValueError):
+            hard = resource.prlimit(process, kind)[1]
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.prlimit(process, kind, (most, hard))
 
 
 # What the file holds.
@@ -81,7 +118,8 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _NOTE = struct.Struct("<III")
-_AMDGPU, _LOAD, _SYMBOLS, _NOTES, _RELOCATIONS = 224, 1, 2, 7, 4
+_AMDGPU, _LOAD, _NOTES, _RELOCATIONS = 224, 1, 7, 4
+_SYMBOLS = (2, 11)  # all, and those that remain in a file that was stripped
 _METADATA, _ABSOLUTE, _RELATIVE = 32, 3, 13
 
 
@@ -89,7 +127,8 @@ _METADATA, _ABSOLUTE, _RELATIVE = 32, 3, 13
 class Argument:
     """An argument of a kernel: where it lies in the segment of arguments, and what it is.
 
-    ``kind`` is ``by_value``, ``global_buffer``, or one of those that a runtime fills in.
+    ``kind`` is ``by_value``, ``global_buffer``, ``dynamic_shared_pointer``, or one of those that a
+    runtime fills in. ``alignment`` is that of the LDS to which a pointer points.
     """
 
     name: str
@@ -97,6 +136,7 @@ class Argument:
     offset: int
     size: int
     type_name: str = ""
+    alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -170,6 +210,7 @@ class _Elf:
 
     def __init__(self, content: bytes, place: str) -> None:
         self.content, self.place = content, place
+        self.rows_left = _MOST_ROWS
         if len(content) > MOST_BYTES:
             self.fail(f"has more than {MOST_BYTES // MIB} MiB")
         if content[:6] != b"\x7fELF\x02\x01" or len(content) < _HEADER.size:
@@ -180,7 +221,7 @@ class _Elf:
         self.segments = self.table(_SEGMENT, header[5], header[10])
         self.sections = self.table(_SECTION, header[6], header[12])
 
-    def fail(self, why: str) -> Any:
+    def fail(self, why: str) -> NoReturn:
         raise UserError(f"{self.place}: {why}")
 
     def bytes_at(self, offset: int, size: int) -> bytes:
@@ -189,10 +230,13 @@ class _Elf:
         return self.content[offset : offset + size]
 
     def table(self, row: struct.Struct, offset: int, rows: int) -> list[tuple[int, ...]]:
+        self.rows_left -= rows
+        if self.rows_left < 0:
+            self.fail(f"has tables of more than {_MOST_ROWS:,} rows")
         return list(row.iter_unpack(self.bytes_at(offset, rows * row.size)))
 
-    def sections_of(self, kind: int) -> list[tuple[int, ...]]:
-        return [section for section in self.sections if section[1] == kind]
+    def sections_of(self, *kinds: int) -> list[tuple[int, ...]]:
+        return [section for section in self.sections if section[1] in kinds]
 
     def rows_of(self, section: tuple[int, ...], row: struct.Struct) -> list[tuple[int, ...]]:
         return self.table(row, section[4], section[5] // row.size)
@@ -200,14 +244,15 @@ class _Elf:
     def text(self, section: int, offset: int) -> str:
         if section >= len(self.sections):
             self.fail("is damaged: a table of names is missing")
-        names = self.bytes_at(*self.sections[section][4:6])
-        return names[offset : names.find(b"\0", offset)].decode(errors="replace")
+        start = self.sections[section][4] + offset
+        end = self.content.find(b"\0", start, start + _MOST_LETTERS)
+        return self.content[start:end].decode(errors="replace") if end >= 0 else ""
 
-    def symbols(self) -> dict[str, tuple[int, int]]:
-        """Value and size of each symbol."""
+    def symbols(self) -> dict[str, int]:
+        """Value of each symbol."""
         return {
-            self.text(section[6], symbol[0]): (symbol[4], symbol[5])
-            for section in self.sections_of(_SYMBOLS)
+            self.text(section[6], symbol[0]): symbol[4]
+            for section in self.sections_of(*_SYMBOLS)
             for symbol in self.rows_of(section, _SYMBOL)
         }
 
@@ -215,7 +260,9 @@ class _Elf:
         loaded = [segment for segment in self.segments if segment[0] == _LOAD]
         end = max((segment[3] + segment[6] for segment in loaded), default=0)
         if not 0 < end <= MOST_BYTES:
-            self.fail(f"loads {end:,} bytes, must be 1 ... {MOST_BYTES:,}")
+            self.fail(f"loads {shortened(end)} bytes, must be 1 ... {MOST_BYTES:,}")
+        if sum(segment[5] for segment in loaded) > len(self.content):
+            self.fail("is damaged: it loads parts of the file twice")
         image = bytearray(end)
         for segment in loaded:
             size = min(segment[5], segment[6])
@@ -230,19 +277,24 @@ class _Elf:
                 "msgpack, which reads code objects, is not installed", pip_install("emulate")
             ) from error
         for section in self.sections_of(_NOTES):
-            note = self.bytes_at(*section[4:6])
-            if len(note) < _NOTE.size:
+            if section[5] < _NOTE.size:
                 continue
-            name, size, kind = _NOTE.unpack_from(note)
+            name, size, kind = _NOTE.unpack(self.bytes_at(section[4], _NOTE.size))
             start = _NOTE.size + -(-name // 4) * 4
-            if kind == _METADATA and start + size <= len(note):
+            if kind == _METADATA and start + size <= section[5]:
+                if size > _MOST_METADATA:
+                    self.fail(f"has more than {_MOST_METADATA // MIB} MiB of metadata")
+                text = self.bytes_at(section[4] + start, size)
                 try:
-                    metadata = msgpack.unpackb(note[start : start + size])
+                    metadata = msgpack.unpackb(text)
                 except Exception as error:  # whatever a library raises of a damaged text
                     raise UserError(f"{self.place}: its metadata is damaged") from error
                 if isinstance(metadata, dict):
                     return metadata
-        return self.fail("has no metadata of AMD's code objects, version 3 or later")  # type: ignore[no-any-return]
+        self.fail("has no metadata of AMD's code objects, version 3 or later")
+
+
+_PROCESSOR = re.compile(r"gfx[0-9a-f]{3,4}")
 
 
 def read_code_object(content: bytes, place: str) -> CodeObject:
@@ -264,6 +316,8 @@ def read_code_object(content: bytes, place: str) -> CodeObject:
     metadata = elf.metadata()
     target = str(metadata.get("amdhsa.target", ""))
     arch = target.rpartition("--")[2].partition(":")[0]
+    if not _PROCESSOR.fullmatch(arch):
+        elf.fail(f"is for {shown(target) or 'no processor'}, must be for one such as gfx90a")
     image, symbols = elf.image(), elf.symbols()
     kernels: dict[str, KernelObject] = {}
     listed = metadata.get("amdhsa.kernels")
@@ -273,7 +327,7 @@ def read_code_object(content: bytes, place: str) -> CodeObject:
             kernels[kernel.name] = kernel
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"{place}: its metadata is damaged: {shortened(one_line(str(error)))}"
+            f"{place}: its metadata is damaged: {shown(said_by(error), _MOST_REASON)}"
         ) from error
     if not kernels:
         elf.fail("has no kernel")
@@ -288,30 +342,22 @@ def read_code_object(content: bytes, place: str) -> CodeObject:
     return CodeObject(arch, kernels, image, relative, _listing(content, arch, place))
 
 
-def _kernel(
-    facts: dict[str, Any], image: bytearray, symbols: dict[str, tuple[int, int]]
-) -> KernelObject:
-    name, symbol = str(facts[".name"]), str(facts[".symbol"])
+def _kernel(facts: dict[str, Any], image: bytearray, symbols: dict[str, int]) -> KernelObject:
+    name, symbol = _name(facts[".name"]), _name(facts[".symbol"])
     if symbol not in symbols:
         raise ValueError(f"kernel {name} has no symbol {symbol}")
-    start = symbols[symbol][0]
+    start = symbols[symbol]
     descriptor = bytes(image[start : start + 64])
     if len(descriptor) != 64:
         raise ValueError(f"the descriptor of {name} lies outside of its memory")
-    arguments = tuple(
-        Argument(
-            str(argument.get(".name", f"arg{number}")),
-            str(argument[".value_kind"]),
-            _size(argument[".offset"]),
-            _size(argument[".size"]),
-            str(argument.get(".type_name", "")),
-        )
-        for number, argument in enumerate(facts.get(".args", []))
-    )
 
     def size(key: str) -> int:
         return _size(facts.get(key, 0))
 
+    arguments = tuple(
+        _argument(argument, number, size(".kernarg_segment_size"))
+        for number, argument in enumerate(facts.get(".args", []))
+    )
     lanes = _size(facts[".wavefront_size"])
     if lanes not in (32, 64):
         raise ValueError(f"{name} has waves of {lanes} lanes")
@@ -330,9 +376,33 @@ def _kernel(
     )
 
 
+def _argument(facts: dict[str, Any], number: int, segment: int) -> Argument:
+    name = _name(facts.get(".name", f"arg{number}"))
+    offset, size = _size(facts[".offset"]), _size(facts[".size"])
+    if offset + size > segment:
+        raise ValueError(f"argument {name} lies outside of the {segment} bytes of all arguments")
+    kind = _name(facts[".value_kind"])
+    if kind in _POINTERS and size != _POINTERS[kind]:
+        raise ValueError(f"argument {name}, a {kind}, has {size} bytes")
+    alignment = _size(facts.get(".pointee_align", 1))
+    if alignment.bit_count() != 1:
+        raise ValueError(f"argument {name} has an alignment of {alignment} bytes")
+    return Argument(name, kind, offset, size, _name(facts.get(".type_name", "")), alignment)
+
+
+_POINTERS = {"global_buffer": 8, "dynamic_shared_pointer": 4}
+"""Sizes of the pointers that are arguments."""
+
+
+def _name(text: Any) -> str:
+    if not isinstance(text, str) or len(text) > _MOST_LETTERS or not text.isprintable():
+        raise ValueError(f"{shortened(text)} is not a name")
+    return text
+
+
 def _size(number: Any) -> int:
-    if not isinstance(number, int) or not 0 <= number <= MOST_BYTES:
-        raise ValueError(f"{shown(number)} is not a size")
+    if type(number) is not int or not 0 <= number <= MOST_BYTES:
+        raise ValueError(f"{shortened(number)} is not a size")
     return number
 
 
@@ -387,10 +457,11 @@ def _disassembled(content: bytes, arch: str, place: str) -> dict[int, tuple[str,
     with tempfile.NamedTemporaryFile(suffix=".co") as file:
         file.write(content)
         file.flush()
-        status, text, errors = run_tool([tool("llvm-objdump"), "-d", f"--mcpu={arch}", file.name])
+        command = [tool("llvm-objdump"), "-d", f"--mcpu={arch}", file.name]
+        status, text, errors = run_tool(command, place)
     if status:
-        why = shortened(one_line(errors.replace(file.name, "").strip() or f"exit status {status}"))
-        raise UserError(f"{place}: llvm-objdump refuses it: {why}")
+        why = shown(one_line(errors.replace(file.name, "")), _MOST_REASON)
+        raise UserError(f"{place}: llvm-objdump refuses it: {why or f'exit status {status}'}")
     listing = {}
     for line in text.splitlines():
         if match := _LINE.match(line):

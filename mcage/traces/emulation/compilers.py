@@ -7,9 +7,11 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
+from io import BytesIO
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,10 +23,14 @@ from mcage.errors import UserError, pip_install
 from mcage.files.inputs import MIB, read_regular
 from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
 from mcage.traces.emulation.code_object import MOST_BYTES, run_tool, tool
+from mcage.traces.emulation.memory import MOST_BYTES as MOST_MEMORY
 
 MOST_SOURCE_BYTES = 4 * MIB
-MOST_ELEMENTS = 1 << 28
-"""Elements of an argument."""
+MOST_ELEMENTS = 1 << 26
+"""Elements of all arguments that a text describes."""
+
+_LONGEST_ERROR = 200
+"""Characters that are shown of what a compiler or a user's file says."""
 
 _LIBRARY = "/usr/lib/clc/amdgcn--amdhsa.bc"
 """OpenCL's own functions for AMD GPUs, as Debian's libclc-19 installs them."""
@@ -74,6 +80,7 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     """
     clang, linker = tool("clang"), tool("ld.lld")
     read_regular(path, MOST_SOURCE_BYTES)
+    path, place = path.absolute(), shown_path(path)  # no name that is taken for an option
     options = [
         *("-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", "-x", "cl"),
         *("-cl-std=CL2.0", "-O3", "-ffast-math", "-cl-kernel-arg-info"),
@@ -87,20 +94,23 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
                 [
                     *(clang, *options, "-include", str(header), *flags, *linked),
                     *("-c", str(path), "-o", compiled),
-                ]
+                ],
+                place,
             )
         if status:
-            raise UserError(f"{shown_path(path)}: clang refuses it: {_first_error(errors, path)}")
-        status, _, errors = run_tool([linker, "-shared", "--no-undefined", compiled, "-o", code])
+            raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}")
+        status, _, errors = run_tool(
+            [linker, "-shared", "--no-undefined", compiled, "-o", code], place
+        )
         if missing := re.search(r"undefined.*symbol: (\S+)", errors):
             remedy = "" if linked else "; it is a function of OpenCL's library"
             raise UserError(
-                f"{shown_path(path)}: calls {missing[1]}, which is not there{remedy}",
+                f"{place}: calls {shown(missing[1])}, which is not there{remedy}",
                 "" if linked else "apt install libclc-19",
             )
         if status:
-            raise UserError(f"{shown_path(path)}: ld.lld refuses it: {_first_error(errors, path)}")
-        content = Path(code).read_bytes()
+            raise UserError(f"{place}: ld.lld refuses it: {_first_error(errors, path)}")
+        content = read_regular(code, MOST_BYTES)
     version = run_tool([clang, "--version"])[1].splitlines()[0]
     facts = {"compiler": version, "options": " ".join([*options, *flags])}
     if linked:
@@ -111,12 +121,12 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
 def _first_error(errors: str, path: Path) -> str:
     """The first line with an error, without the folder of the source."""
     lines = [line for line in errors.splitlines() if "error" in line] or errors.splitlines() or [""]
-    return shortened(one_line(lines[0].replace(f"{path.parent}/", "")))
+    return shown(one_line(lines[0].replace(f"{path.parent}/", "")), _LONGEST_ERROR)
 
 
 def read_source(path: Path) -> str:
     """Digest of a source, for the facts of a trace."""
-    return hashlib.blake2b(read_regular(path, MOST_SOURCE_BYTES), digest_size=8).hexdigest()
+    return hashlib.blake2b(read_regular(path, MOST_BYTES), digest_size=8).hexdigest()
 
 
 def read_compiled(path: Path) -> Compiled:
@@ -145,15 +155,16 @@ def load_module(path: Path) -> ModuleType:
     before = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         if error.name == "triton":
             raise UserError(
                 f"{shown_path(path)}: needs Triton, which is not installed", pip_install("triton")
             ) from error
-        raise UserError(f"{shown_path(path)}: {said_by(error)}") from error
+        raise UserError(f"{shown_path(path)}: {_said_by(error)}") from error
     except (Exception, SystemExit) as error:
-        raise UserError(f"{shown_path(path)}: {shortened(said_by(error))}") from error
+        raise UserError(f"{shown_path(path)}: {_said_by(error)}") from error
     finally:
         sys.dont_write_bytecode = before
     return module
@@ -162,9 +173,14 @@ def load_module(path: Path) -> ModuleType:
 def call(module: ModuleType, name: str, path: Path, *given: Any, **named: Any) -> Any:
     """Call a function of a user's file; whatever it raises is the user's to mend."""
     try:
-        return getattr(module, name)(*given, **named)
+        with redirect_stdout(sys.stderr):  # standard output is what mcage itself says
+            return getattr(module, name)(*given, **named)
     except (Exception, SystemExit) as error:
-        raise UserError(f"{shown_path(path)}: {name}: {shortened(said_by(error))}") from error
+        raise UserError(f"{shown_path(path)}: {name}: {_said_by(error)}") from error
+
+
+def _said_by(error: BaseException) -> str:
+    return shown(said_by(error), _LONGEST_ERROR)
 
 
 _TRITON_TYPES = {
@@ -202,7 +218,7 @@ def compile_triton(
         raise UserError(
             f'{place}: has no @triton.jit function {path.stem}; KERNEL = "name" names another'
         )
-    named, options = getattr(module, "TYPES", {}), dict(getattr(module, "OPTIONS", {}))
+    named, options = _table_of(module, "TYPES", place), dict(_table_of(module, "OPTIONS", place))
     signature, constants, attributes, taken = {}, {}, {}, []
     for index, parameter in enumerate(function.params):
         name = parameter.name
@@ -220,21 +236,19 @@ def compile_triton(
             if value.nbytes <= _REACH_OF_BUFFERS:
                 known.append(["tt.pointer_range", 32])
         else:
-            signature[name] = named.get(name) or _scalar_type(value)
+            signature[name] = named.get(name) or _scalar_type(value, f"{place}: argument {name}")
             if type(value) is int and value % 16 == 0:
                 known.append(["tt.divisibility", 16])
         if known:
             attributes[(index,)] = known
-    options["num_warps"] = int(options.get("num_warps", 4)) * 64 // lanes
+    options["num_warps"] = warps_of(module, place) * 64 // lanes
     try:
         source = ASTSource(function, signature, constexprs=constants, attrs=attributes)
         with _quiet():
             made = triton.compile(source, target=GPUTarget("hip", arch, lanes), options=options)
         content, lds_bytes = made.asm["hsaco"], int(made.metadata.shared)
     except Exception as error:  # Triton raises errors of many kinds
-        raise UserError(
-            f"{place}: Triton refuses it for {arch}: {shortened(said_by(error))}"
-        ) from error
+        raise UserError(f"{place}: Triton refuses it for {arch}: {_said_by(error)}") from error
     facts = {"compiler": f"Triton {triton.__version__}", "options": shown(options)}
     return Compiled(content, made.metadata.name, taken, lds_bytes, facts)
 
@@ -254,12 +268,62 @@ def _quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _scalar_type(value: Any) -> str:
-    if isinstance(value, bool):
+def _table_of(module: ModuleType, name: str, place: str) -> Mapping[str, Any]:
+    table = getattr(module, name, {})
+    if not isinstance(table, dict):
+        raise UserError(f"{place}: {name} is {shortened(table)}, must be a dict")
+    return table
+
+
+def warps_of(module: ModuleType, place: str) -> int:
+    """Waves of 64 lanes of a work-group of a Triton kernel, as its ``OPTIONS`` say."""
+    warps = _table_of(module, "OPTIONS", place).get("num_warps", 4)
+    if type(warps) is not int or not 1 <= warps <= 16:
+        raise UserError(f"{place}: num_warps is {shortened(warps)}, must be 1 ... 16")
+    return warps
+
+
+def _scalar_type(value: Any, name: str) -> str:
+    if isinstance(value, bool | np.bool_):
         return "u1"
-    if isinstance(value, float):
+    if isinstance(value, float | np.floating):
         return "fp32"
+    if not isinstance(value, int | np.integer):
+        raise UserError(f"{name} is {shortened(value)}, must be an array or a number")
     return "i32" if -(2**31) <= value < 2**31 else "i64"
+
+
+def checked_arguments(arguments: Mapping[Any, Any], place: str) -> dict[str, Any]:
+    """Arguments whose arrays lie in memory as kernels read them.
+
+    Parameters
+    ----------
+    arguments : mapping
+        Arrays and other values by name.
+    place : str
+        How errors begin.
+
+    Raises
+    ------
+    UserError
+        A name is no text, or an array holds no numbers or too many.
+    """
+    checked: dict[str, Any] = {}
+    left = MOST_MEMORY
+    for name, value in arguments.items():
+        if not isinstance(name, str):
+            raise UserError(f"{place}: argument {shortened(name)}: its name must be text")
+        if isinstance(value, np.ndarray):
+            left -= value.nbytes
+            if value.dtype.kind not in "fiubcV" or value.dtype.hasobject:
+                raise UserError(
+                    f"{place}: argument {shown(name)} holds {shown(value.dtype)}, must hold numbers"
+                )
+            if left < 0:
+                raise UserError(f"{place}: arrays of more than {MOST_MEMORY // MIB:,} MiB together")
+            value = np.asarray(value, value.dtype.newbyteorder("="), order="C")
+        checked[name] = value
+    return checked
 
 
 # Arguments as text: x=f32[4096]~normal n=4096 a=2.5
@@ -285,18 +349,20 @@ def arguments_from_text(text: str, random: np.random.Generator) -> dict[str, Any
         The text is not of this form; the message names the argument.
     """
     arguments: dict[str, Any] = {}
+    left = MOST_ELEMENTS
     for part in text.split():
         match = _ARGUMENT.match(part)
         if not match:
             raise UserError(f"--args {shortened(part)}: must be NAME=VALUE")
         name, value = match[1], match[2]
         if name in arguments:
-            raise UserError(f"--args {name}: is there twice")
-        arguments[name] = _argument(name, value, random)
+            raise UserError(f"--args {shown(name)}: is there twice")
+        arguments[name] = _argument(shown(name), value, random, left)
+        left -= np.size(arguments[name])
     return arguments
 
 
-def _argument(name: str, text: str, random: np.random.Generator) -> Any:
+def _argument(name: str, text: str, random: np.random.Generator, most: int) -> Any:
     if text.startswith("@"):
         return _array_of_file(name, Path(text[1:]))
     try:
@@ -313,9 +379,13 @@ def _argument(name: str, text: str, random: np.random.Generator) -> Any:
             f"--args {name}: {shortened(text)} must be a number, @FILE.npy, or TYPE[N]~HOW, as "
             f"f32[4096]~normal; HOW is {_DRAWN}"
         )
-    shape = tuple(int(part) for part in re.split("[,x]", match[2]) if part)
-    if not shape or not 0 < int(np.prod(shape, dtype=object)) <= MOST_ELEMENTS:
-        raise UserError(f"--args {name}: must have 1 ... {MOST_ELEMENTS:,} elements")
+    parts = [part for part in re.split("[,x]", match[2]) if part]
+    shape = tuple(int(part[:12]) for part in parts)
+    if not 1 <= len(shape) <= 32 or not 0 < prod(shape) <= most:
+        raise UserError(
+            f"--args {name}: must have 1 ... 32 dimensions; all arrays together have 1 ... "
+            f"{MOST_ELEMENTS:,} elements"
+        )
     return _drawn(name, match[1], shape, match[3] or "zeros", match[4], random)
 
 
@@ -342,21 +412,47 @@ def _drawn(
         elif how == "index" and not numbers:
             drawn = np.arange(int(np.prod(shape))).reshape(shape)
         elif how in ("ones", "zeros") and not numbers:
-            drawn = np.full(shape, int(how == "ones"))
+            return np.full(shape, how == "ones", dtype)
         else:
             raise ValueError(f"{how} is not known")
-    except (TypeError, ValueError) as error:
-        raise UserError(f"--args {name}: {shortened(said_by(error))}; HOW is {_DRAWN}") from error
-    return np.asarray(drawn).astype(dtype)
+        return _converted(np.asarray(drawn), dtype)
+    except (TypeError, ValueError, OverflowError, FloatingPointError) as error:
+        raise UserError(f"--args {name}: {_said_by(error)}; HOW is {_DRAWN}") from error
+
+
+def _converted(drawn: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Numbers as another type, whose fractions are cut off where it has none."""
+    if np.dtype(dtype).kind == "f":
+        with np.errstate(over="raise"):
+            return drawn.astype(dtype)
+    info = np.iinfo(dtype)
+    least, most = drawn.min(), drawn.max()
+    if not (least >= info.min and most <= info.max):
+        raise ValueError(f"{least:.6g} ... {most:.6g} do not fit into {np.dtype(dtype)}")
+    return drawn.astype(dtype)
 
 
 def _array_of_file(name: str, path: Path) -> NDArray[Any]:
+    """Array of a NumPy file; its type and shape are checked before memory is taken for it."""
+    place = f"--args {name}: {shown_path(path)}"
+    content = read_regular(path, MOST_MEMORY)
+    stream = BytesIO(content)
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(
-            f"--args {name}: cannot read {shown_path(path)}: {said_by(error)}"
-        ) from error
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-        raise UserError(f"--args {name}: {shown_path(path)} holds no array of numbers")
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
+        raise UserError(f"{place} is no NumPy file (.npy)") from error
+    if dtype.kind not in "fiub":
+        raise UserError(f"{place} holds no array of numbers")
+    if len(content) - stream.tell() != prod(shape) * dtype.itemsize:
+        raise UserError(f"{place}: its data is not as long as its header says")
+    try:
+        array: NDArray[Any] = np.load(BytesIO(content), allow_pickle=False)
+    except (ValueError, OverflowError) as error:  # a shape that no array has
+        raise UserError(f"{place}: {_said_by(error)}") from error
     return array
+
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}

@@ -1,5 +1,6 @@
 """From a kernel and its arguments to a register trace: dispatch, execution, time, recording."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -9,7 +10,7 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry, preset
-from mcage.plain_text import shown
+from mcage.plain_text import shortened, shown
 from mcage.traces.emulation.arithmetic import Array
 from mcage.traces.emulation.code_object import Argument, CodeObject, KernelObject
 from mcage.traces.emulation.instruction import TTMP
@@ -41,6 +42,7 @@ _LDS_BYTES = 65536
 _MOST_SCRATCH = 1 << 30
 _LDS_GRAIN = 512
 _UNITS = 4
+_LONGEST_LIST = 160
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class _Emulation:
                 f"{self.geometry.components} are recorded"
             )
         self.waves_of_group = -(-prod(launch.block) // kernel.lanes)
+        self.lds_bytes = kernel.lds_bytes
         self._require_fit()
         self.memory = Memory()
         self.image = self.memory.add(np.frombuffer(bytes(code.image), np.uint8))
@@ -151,13 +154,13 @@ class _Emulation:
             for name, value in launch.arguments.items()
             if isinstance(value, np.ndarray)
         }
-        self.packet = self.memory.add(self._packet())
         self.arguments = self.memory.add(self._argument_segment())
+        self.packet = self.memory.add(self._packet())
         self.memory.seal()
         for offset, addend in code.relative:
             place = self.image + offset
             self.memory.bytes[place - self.image : place - self.image + 8] = np.frombuffer(
-                (self.image + addend).to_bytes(8, "little"), np.uint8
+                (self.image + addend & (1 << 64) - 1).to_bytes(8, "little"), np.uint8
             )
 
     @property
@@ -205,10 +208,12 @@ class _Emulation:
         launch = self.launch
         items = [groups * size for groups, size in zip(launch.grid, launch.block, strict=True)]
         packet = np.zeros(64, np.uint8)
+        packet[2] = self._dimensions
         packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
         packet[12:24] = np.array(items, np.uint32).view(np.uint8)
-        sizes = np.array([self.kernel.scratch_bytes, self.kernel.lds_bytes], np.uint32)
+        sizes = np.array([self.kernel.scratch_bytes, self.lds_bytes], np.uint32)
         packet[24:32] = sizes.view(np.uint8)
+        packet[40:48] = np.array([self.arguments], np.uint64).view(np.uint8)
         return packet
 
     def _argument_segment(self) -> Array:
@@ -229,21 +234,26 @@ class _Emulation:
             )
         if unused:
             raise UserError(
-                f"{self.kernel.name}: has no argument {next(iter(unused))}; it takes "
+                f"{self.kernel.name}: has no argument {shown(next(iter(unused)))}; it takes "
                 f"{self._taken()}"
             )
         return segment
 
     def _taken(self) -> str:
-        own = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
-        return ", ".join(f"{a.name} ({_described(a)})" for a in own) or "none"
+        given = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
+        return shown(
+            ", ".join(f"{a.name} ({_described(a)})" for a in given) or "none", _LONGEST_LIST
+        )
 
     def _bytes_of(self, argument: Argument, value: Any) -> bytes:
         name = f"{self.kernel.name}: argument {argument.name}"
         if argument.kind == "global_buffer":
             if argument.name not in self.buffers:
                 raise UserError(f"{name} is a buffer, must be an array")
+            _require_elements(argument, self.launch.arguments[argument.name].dtype, name)
             return self.buffers[argument.name].to_bytes(8, "little")
+        if argument.kind == "dynamic_shared_pointer":
+            return self._local_buffer(argument, value, name).to_bytes(4, "little")
         if argument.kind != "by_value":
             raise UserError(f"{name} is {argument.kind}, which is not supported")
         if isinstance(value, np.ndarray):
@@ -252,24 +262,39 @@ class _Emulation:
             raise UserError(f"{name} is a number ({_described(argument)}), must be no array")
         return _number_bytes(value, argument, name)
 
+    def _local_buffer(self, argument: Argument, value: Any, name: str) -> int:
+        """Place a buffer in LDS behind what is there; return its address."""
+        if type(value) is not int or not 0 <= value <= _LDS_BYTES:
+            raise UserError(
+                f"{name} is a local buffer, must be its size in bytes, 0 ... {_LDS_BYTES:,}"
+            )
+        start = -(-self.lds_bytes // argument.alignment) * argument.alignment
+        self.lds_bytes = start + value
+        if self.lds_bytes > _LDS_BYTES:
+            raise UserError(f"{name} needs LDS up to byte {self.lds_bytes:,} of {_LDS_BYTES:,}")
+        return start
+
+    @property
+    def _dimensions(self) -> int:
+        """Directions in which the grid has more than one work-item, and those before them."""
+        items = [
+            groups * size for groups, size in zip(self.launch.grid, self.launch.block, strict=True)
+        ]
+        return max([axis + 1 for axis in range(3) if items[axis] > 1], default=1)
+
     def _hidden(self, argument: Argument) -> bytes:
         launch = self.launch
         kind = argument.kind.removeprefix("hidden_")
         axes = {"x": 0, "y": 1, "z": 2}
         stem, _, axis = kind.rpartition("_")
         if stem == "block_count" and axis in axes:
-            return launch.grid[axes[axis]].to_bytes(argument.size, "little")
+            return _fitting(launch.grid[axes[axis]], argument)
         if stem == "group_size" and axis in axes:
-            return launch.block[axes[axis]].to_bytes(argument.size, "little")
+            return _fitting(launch.block[axes[axis]], argument)
         if kind == "grid_dims":
-            dims = (
-                3
-                if launch.grid[2] * launch.block[2] > 1
-                else 2
-                if launch.grid[1] * launch.block[1] > 1
-                else 1
-            )
-            return dims.to_bytes(argument.size, "little")
+            return _fitting(self._dimensions, argument)
+        if kind == "dynamic_lds_size":
+            return _fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
         return bytes(argument.size)
 
     # Execution.
@@ -292,10 +317,10 @@ class _Emulation:
             if program is None:
                 program = Program(self.code, self.image, machine)
             here = np.repeat(np.arange(count), self.waves_of_group)
-            mine = (first + here) % launch.compute_units == 0
-            order = units_before + np.cumsum(mine) - 1
-            recorded = mine & (order % _UNITS == 0)
-            units_before += int(mine.sum())
+            on_unit = (first + here) % launch.compute_units == 0
+            order = units_before + np.cumsum(on_unit) - 1
+            recorded = on_unit & (order % _UNITS == 0)
+            units_before += int(on_unit.sum())
             run = Run(machine, program, here, recorded, contents, budget)
             run.finish()
             in_group = np.tile(np.arange(self.waves_of_group), count)
@@ -304,7 +329,7 @@ class _Emulation:
             )
             these = run.waves(first, in_group, np.tile(lanes, count))
             self._note_first(machine, these)
-            ran += [wave for wave, kept in zip(these, mine, strict=True) if kept]
+            ran += [wave for wave, kept in zip(these, on_unit, strict=True) if kept]
         assert program
         return self._recorded(ran, program.codes, contents, budget)
 
@@ -316,7 +341,7 @@ class _Emulation:
             )
         m = Machine(waves, kernel.lanes, self.window, self.generation, self.accumulators_from)
         m.memory = self.memory
-        m.lds = np.zeros((count, -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN or 4), np.uint8)
+        m.lds = np.zeros((count, -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN or 4), np.uint8)
         m.lds_of_wave = np.repeat(np.arange(count), self.waves_of_group)
         m.scratch = np.zeros((waves, kernel.lanes, kernel.scratch_bytes), np.uint8)
         m.pc[:] = self.image + kernel.entry
@@ -394,7 +419,7 @@ class _Emulation:
         self, ran: list[Wave], codes: list[Code], contents: Contents, budget: Budget
     ) -> Emulated:
         launch, kernel = self.launch, self.kernel
-        lds = -(-kernel.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
+        lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
         clock = Clock.of(self.generation, launch.latency)
         timed = time_waves(ran, codes, clock, _UNITS, self.windows, room, self.generation)
@@ -421,6 +446,11 @@ class _Emulation:
         return Emulated(recording, outputs, executed, by_name, approximate)
 
 
+def _fitting(number: int, argument: Argument) -> bytes:
+    """A number in the bytes of an argument; those that are too high are left out."""
+    return (number & (1 << 8 * argument.size) - 1).to_bytes(argument.size, "little")
+
+
 def _two_words(address: int) -> tuple[int, int]:
     return address & 0xFFFFFFFF, address >> 32
 
@@ -430,23 +460,56 @@ def _described(argument: Argument) -> str:
     return argument.type_name or kind
 
 
+_ELEMENTS = {
+    **{"half": "f2", "float": "f4", "double": "f8", "char": "i1", "uchar": "i1", "bool": "i1"},
+    **{"short": "i2", "ushort": "i2", "int": "i4", "uint": "i4", "long": "i8", "ulong": "i8"},
+}
+"""Kind and bytes of the elements of buffers, of whatever sign."""
+
+
+def _require_elements(argument: Argument, dtype: Any, name: str) -> None:
+    """Refuse an array of another type than the buffer's, as far as its name says that."""
+    wanted = _ELEMENTS.get(re.sub(r"(\d+)?\*$", "", argument.type_name))
+    kind = "f" if dtype.kind == "f" else "i"
+    if wanted is not None and dtype.kind in "fiub" and wanted != f"{kind}{dtype.itemsize}":
+        raise UserError(f"{name} ({argument.type_name}) is an array of {dtype}")
+
+
+_FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
+_FLOAT_NAMES = {"half": 2, "float": 4, "double": 8}
+_INTEGER_NAMES = {
+    *("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "size_t"),
+    *("unsigned char", "unsigned short", "unsigned int", "unsigned long"),
+}
+_SEVERAL = re.compile(
+    r"(struct|union) |(char|uchar|short|ushort|int|uint|long|ulong|half|float|double)\d+$"
+)
+
+
 def _number_bytes(value: Any, argument: Argument, name: str) -> bytes:
     """A number as the argument's type; integers go into floats, but not the other way round."""
-    kind = argument.type_name
-    size = argument.size
-    if kind in ("float", "double", "half") or (not kind and isinstance(value, float)):
-        dtype = {2: np.float16, 4: np.float32, 8: np.float64}.get(size)
-        if dtype is None:
-            raise UserError(f"{name} has {size} bytes, must be a float of 2, 4 or 8")
-        return np.array(value, dtype).tobytes()
-    if isinstance(value, np.generic) and value.dtype.itemsize == size:
-        return value.tobytes()
-    if not isinstance(value, int | np.integer) or (isinstance(value, bool) and size > 4):
-        raise UserError(f"{name} ({_described(argument)}) is {shown(value)}, must be an integer")
-    number = int(value)
-    if not -(1 << 8 * size - 1) <= number < 1 << 8 * size:
-        raise UserError(f"{name} is {number}, which does not fit into {size} bytes")
-    return (number & (1 << 8 * size) - 1).to_bytes(size, "little")
+    kind, size = argument.type_name, argument.size
+    if size not in (1, 2, 4, 8) or _SEVERAL.match(kind):
+        raise UserError(f"{name} ({_described(argument)}) is no number, which is not supported")
+    if isinstance(value, np.generic):
+        value = value.item()
+    is_float = kind in _FLOAT_NAMES or (isinstance(value, float) and kind not in _INTEGER_NAMES)
+    if not isinstance(value, int | float) or (isinstance(value, float) and not is_float):
+        wanted = "a number" if is_float else "an integer"
+        raise UserError(f"{name} ({_described(argument)}) is {shortened(value)}, must be {wanted}")
+    if is_float:
+        if size != _FLOAT_NAMES.get(kind, size) or size not in _FLOATS:
+            raise UserError(f"{name} ({_described(argument)}) has {size} bytes")
+        try:
+            with np.errstate(over="raise"):
+                return np.array(value, _FLOATS[size]).tobytes()
+        except (OverflowError, FloatingPointError) as error:
+            raise UserError(
+                f"{name} is {shortened(value)}, which does not fit into {size} bytes"
+            ) from error
+    if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+        raise UserError(f"{name} is {shortened(value)}, which does not fit into {size} bytes")
+    return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
 def _record(
@@ -460,7 +523,7 @@ def _record(
 ) -> None:
     """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
     begins: list[tuple[int, int, Callable[[], None]]] = []
-    every: list[tuple[Array, ...]] = []
+    accesses: list[tuple[Array, ...]] = []
     for number, wave in enumerate(ran):
         if number % _UNITS:
             continue
@@ -470,7 +533,7 @@ def _record(
         of_step = np.repeat(steps, [len(read) for read in reads])
         registers = np.array([register for read in reads for register in read], np.int32)
         none = np.full(len(of_step), -1, np.int32)
-        every.append(
+        accesses.append(
             (
                 issued[of_step],
                 np.full(len(of_step), number),
@@ -480,17 +543,17 @@ def _record(
             )
         )
         if wave.step is not None:
-            some = wave.mask != 0
-            every.append(
+            with_lanes = wave.mask != 0
+            accesses.append(
                 (
-                    ready[wave.step[some]],
-                    np.full(int(some.sum()), number),
-                    wave.register[some],
-                    wave.content[some],
-                    wave.mask[some],
+                    ready[wave.step[with_lanes]],
+                    np.full(int(with_lanes.sum()), number),
+                    wave.register[with_lanes],
+                    wave.content[with_lanes],
+                    wave.mask[with_lanes],
                 )
             )
-        every.append(
+        accesses.append(
             (
                 timed.end[number : number + 1],
                 np.array([number]),
@@ -499,7 +562,7 @@ def _record(
                 np.array([0], np.uint64),
             )
         )
-        every.append(
+        accesses.append(
             (
                 timed.begin[number : number + 1],
                 np.array([number]),
@@ -510,7 +573,7 @@ def _record(
         )
     del begins
     time, wave_of, register, content, mask = (
-        np.concatenate([part[column] for part in every]) for column in range(5)
+        np.concatenate([part[column] for part in accesses]) for column in range(5)
     )
     # Inside a cycle: allocations, writes, reads, releases.
     rank = np.where(register == -2, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3)))

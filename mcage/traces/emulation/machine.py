@@ -28,6 +28,8 @@ WORD: dict[str, Any] = {
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 1 << 49
 """Addresses at which LDS and private memory would appear; flat accesses to them are refused."""
 
+SCALAR_REGISTERS = 128
+
 _ALL = slice(None)
 _INLINE = range(-16, 65)
 
@@ -68,7 +70,7 @@ class Machine:
         self.registers, self.generation = registers, generation
         self.accumulators_from = accumulators_from
         self.vector = np.zeros((registers, waves, lanes), np.uint32)
-        self.scalar = np.zeros((128, waves), np.uint32)
+        self.scalar = np.zeros((SCALAR_REGISTERS, waves), np.uint32)
         self.active = np.ones((waves, lanes), np.bool_)
         self.scc = np.zeros(waves, np.bool_)
         self.pc = np.zeros(waves, np.int64)
@@ -237,8 +239,19 @@ def raw_source(operand: Operand, machine: Machine, kind: str = "b32", word: int 
 
 
 def register_number(operand: Operand, machine: Machine) -> int:
-    """Number of a vector register; accumulators follow the others."""
-    return operand.number + (machine.accumulators_from if operand.kind == "a" else 0)
+    """Number of a vector register; accumulators follow the others.
+
+    Raises
+    ------
+    UnsupportedError
+        The operand is something else, or a wave has no such register.
+    """
+    if operand.kind not in ("v", "a"):
+        raise UnsupportedError(f"operand {operand.text}")
+    number = operand.number + (machine.accumulators_from if operand.kind == "a" else 0)
+    if number + operand.count > machine.registers:
+        raise UnsupportedError(f"{operand.text}; a wave has {machine.registers} registers")
+    return number
 
 
 def scalar_word(operand: Operand, kind: str = "b32", word: int = 0) -> Source:
@@ -248,6 +261,8 @@ def scalar_word(operand: Operand, kind: str = "b32", word: int = 0) -> Source:
         if number == NULL:
             return lambda m: m.word(NULL)
         number += word
+        if number >= SCALAR_REGISTERS:
+            raise UnsupportedError(f"operand {operand.text}")
         return lambda m: m.scalar[number, m.group]
     if operand.kind in ("int", "float"):
         bits = np.uint32(constant_bits(operand, kind) >> 32 * word & 0xFFFFFFFF)
@@ -312,12 +327,14 @@ def signed(source: Source, kind: str, absolute: bool, negated: bool) -> Source:
 
 def scalar_source(operand: Operand, kind: str) -> Source:
     """A scalar operand of a type, [running]."""
-    return typed([scalar_word(operand, kind, word) for word in range(2)], kind)
+    words = 2 if kind.endswith("64") else 1
+    return typed([scalar_word(operand, kind, word) for word in range(words)], kind)
 
 
 def put_scalar(m: Machine, operand: Operand, kind: str, value: Array) -> None:
     """Write a scalar operand."""
-    if operand.kind != "s":
+    words = 2 if kind.endswith("64") else 1
+    if operand.kind != "s" or operand.number + words > SCALAR_REGISTERS:
         raise UnsupportedError(f"destination {operand.text}")
     if kind.endswith("64"):
         m.put_pair(operand.number, value.astype(WORD[kind], copy=False).view(np.uint64))

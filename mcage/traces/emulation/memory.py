@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mcage.errors import UserError
 from mcage.traces.emulation.arithmetic import Array, least, most
 from mcage.traces.emulation.instruction import Instruction, Operand
 from mcage.traces.emulation.machine import (
@@ -58,7 +59,7 @@ class Memory:
         self._parts.append((offset, content))
         self._size = -(-(offset + len(content) + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
         if self._size > MOST_BYTES:
-            raise UnsupportedError(f"buffers of more than {MOST_BYTES:,} bytes")
+            raise UserError(f"arguments of more than {MOST_BYTES:,} bytes together")
         return self.base + offset
 
     def seal(self) -> None:

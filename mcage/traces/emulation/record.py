@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,17 +12,19 @@ from numpy.typing import NDArray
 
 from mcage import __version__
 from mcage.errors import UserError
-from mcage.plain_text import shown, shown_path
+from mcage.plain_text import one_line, shortened, shown, shown_path
 from mcage.traces.emulation.code_object import KernelObject, read_code_object
 from mcage.traces.emulation.compilers import (
     Compiled,
     arguments_from_text,
     call,
+    checked_arguments,
     compile_opencl,
     compile_triton,
     load_module,
     read_compiled,
     read_source,
+    warps_of,
 )
 from mcage.traces.emulation.emulate import (
     GEOMETRIES,
@@ -33,6 +36,9 @@ from mcage.traces.emulation.emulate import (
 )
 from mcage.traces.importing.run import build_traces, facts_of
 from mcage.traces.model import Trace
+
+_LONGEST_TITLE = 200
+_MOST_TOLERANCE = 1e9
 
 
 @dataclass(frozen=True)
@@ -124,17 +130,16 @@ def record_kernel(request: Request) -> Recorded:
     geometry = geometry_of(request.arch)
     random = np.random.default_rng(request.seed)
     modules = _Modules(request)
-    arguments = modules.arguments(random)
+    arguments = checked_arguments(modules.arguments(random), modules.place_of_inputs)
     compiled = _compiled(request, modules, arguments, geometry.components)
     place = shown_path(request.source)
     code = read_code_object(compiled.content, place)
     if code.arch != request.arch:
         raise UserError(f"{place}: is for {shown(code.arch)}, not for {request.arch}")
     kernel = _kernel(request, compiled, code.kernels)
-    grid, block = _three("--grid", modules.grid), _three("--block", modules.block)
-    if isinstance(modules.kernel, ModuleType):
-        warps = int(getattr(modules.kernel, "OPTIONS", {}).get("num_warps", 4))
-        block = block or (64 * warps, 1, 1)
+    grid, block = _three(*modules.extent("grid")), _three(*modules.extent("block"))
+    if modules.kernel is not None:
+        block = block or (64 * warps_of(modules.kernel, place), 1, 1)
     if grid is None or block is None:
         missing = "--grid" if grid is None else "--block"
         raise UserError(f"{missing} is missing: X or X,Y or X,Y,Z")
@@ -147,7 +152,10 @@ def record_kernel(request: Request) -> Recorded:
         request.latency,
         request.most_instructions,
     )
-    emulated = emulate(code, kernel, launch)
+    try:
+        emulated = emulate(code, kernel, launch)
+    except UserError as error:
+        raise UserError(f"{place}: {error}", error.command) from error
     errors, tolerance = modules.check(arguments, emulated.outputs)
     source = _facts(request, compiled, launch, kernel, emulated, modules)
     if errors:
@@ -197,16 +205,23 @@ class _Modules:
         return made
 
     @property
-    def grid(self) -> Any:
-        return self.request.grid or getattr(self.inputs, "GRID", None)
+    def place_of_inputs(self) -> str:
+        """How errors about arguments begin."""
+        by_file = self.inputs is not None and not isinstance(self.request.arguments, str)
+        return shown_path(self.inputs_path) if by_file else "--args"
 
-    @property
-    def block(self) -> Any:
-        return self.request.block or getattr(self.inputs, "BLOCK", None)
+    def extent(self, name: str) -> tuple[str, Any]:
+        """Grid or block, and where it is from."""
+        asked = getattr(self.request, name)
+        if asked is not None or self.inputs is None:
+            return f"--{name}", asked
+        place = f"{shown_path(self.inputs_path)}: {name.upper()}"
+        return place, getattr(self.inputs, name.upper(), None)
 
     @property
     def title(self) -> str:
-        return str(getattr(self.inputs, "TITLE", ""))
+        title = getattr(self.inputs, "TITLE", "")
+        return shown(title, _LONGEST_TITLE) if isinstance(title, str) else ""
 
     def inputs_said(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         """What each argument is, for the facts of the trace."""
@@ -215,8 +230,8 @@ class _Modules:
             if isinstance(value, np.ndarray):
                 text[name] = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
             else:
-                text[name] = shown(value)
-        about = (getattr(self.inputs, "__doc__", "") or "").strip().replace("\n", " ")
+                text[name] = shortened(value)
+        about = one_line(getattr(self.inputs, "__doc__", None) or "")
         if isinstance(self.request.arguments, str):
             about = self.request.arguments
         return text | ({"what they are": about} if about else {})
@@ -239,26 +254,48 @@ class _Modules:
         place = shown_path(self.checks_path)
         if not isinstance(expected, dict) or not all(name in outputs for name in expected):
             raise UserError(f"{place}: expected must return a dict of buffers by their names")
-        wanted = self.request.tolerance
-        tolerance = float(getattr(self.checks, "TOLERANCE", 0.0) if wanted is None else wanted)
-        errors = {name: relative_error(outputs[name], value) for name, value in expected.items()}
-        for name, error in errors.items():
-            if not error <= tolerance:
+        tolerance = self.request.tolerance
+        if tolerance is None:
+            tolerance = getattr(self.checks, "TOLERANCE", 0.0)
+        if not isinstance(tolerance, int | float) or not 0 <= tolerance < _MOST_TOLERANCE:
+            raise UserError(f"{place}: TOLERANCE is {shortened(tolerance)}, must be 0 or more")
+        errors = {}
+        for name, value in expected.items():
+            try:
+                errors[name] = relative_error(outputs[name], value)
+            except (TypeError, ValueError) as error:
+                reason = shown(one_line(str(error)), _LONGEST_TITLE)
+                raise UserError(f"{place}: expected: {name}: {reason}") from error
+            if not errors[name] <= tolerance:
                 raise UserError(
-                    f"output {name} differs from {place}: by {error:.3g} of its largest value, "
-                    f"at most {tolerance:.3g} is allowed"
+                    f"output {name} differs from {place}: by {errors[name]:.3g} of its largest "
+                    f"value, at most {tolerance:.3g} is allowed"
                 )
-        return errors, tolerance
+        return errors, float(tolerance)
 
 
 def relative_error(outcome: NDArray[Any], expected: Any) -> float:
-    """Largest difference of two arrays, relative to the largest value expected."""
-    wanted = np.asarray(expected, np.float64).reshape(-1)
-    values = outcome.reshape(-1).astype(np.float64)
-    if wanted.shape != values.shape:
-        raise UserError(f"an output has {values.size} elements, {wanted.size} are expected")
-    scale = float(np.abs(wanted).max(initial=0.0))
-    return float(np.abs(values - wanted).max(initial=0.0)) / (scale or 1.0)
+    """Largest difference of two arrays, relative to the largest finite value expected.
+
+    Infinite values must be equal, and so must NaNs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What is expected is no array of real numbers, or has another number of elements.
+    """
+    wanted = np.asarray(expected).reshape(-1)
+    if wanted.dtype.kind not in "fiub":
+        raise TypeError(f"must be an array of numbers, not of {wanted.dtype}")
+    if outcome.size != wanted.size:
+        raise ValueError(f"has {wanted.size:,} elements, the buffer has {outcome.size:,}")
+    # 64-bit integers are exact in no shorter type.
+    values, wanted = outcome.reshape(-1).astype(np.longdouble), wanted.astype(np.longdouble)
+    alike = (values == wanted) | np.isnan(values) & np.isnan(wanted)
+    with np.errstate(invalid="ignore"):
+        largest = np.abs(np.where(alike, 0, values - wanted)).max(initial=0)
+    scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    return float(largest / (scale or 1))
 
 
 def _compiled(
@@ -275,16 +312,16 @@ def _kernel(
     request: Request, compiled: Compiled, kernels: Mapping[str, KernelObject]
 ) -> KernelObject:
     wanted = request.kernel or compiled.kernel
+    there = shown(", ".join(kernels), _LONGEST_TITLE)
     if wanted is None and len(kernels) > 1:
         raise UserError(
             f"{shown_path(request.source)}: has {len(kernels)} kernels; choose one with --kernel: "
-            f"{', '.join(kernels)}"
+            f"{there}"
         )
     name = wanted or next(iter(kernels))
     if name not in kernels:
         raise UserError(
-            f"{shown_path(request.source)}: has no kernel {shown(name)}; there are "
-            f"{', '.join(kernels)}"
+            f"{shown_path(request.source)}: has no kernel {shown(name)}; there are {there}"
         )
     kernel = kernels[name]
     if not compiled.names and not compiled.lds_bytes:
@@ -302,15 +339,17 @@ def _kernel(
     return replace(kernel, arguments=arguments, lds_bytes=kernel.lds_bytes + compiled.lds_bytes)
 
 
-def _three(option: str, numbers: Any) -> tuple[int, int, int] | None:
+def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
     if numbers is None:
         return None
     try:
-        given = [int(number) for number in numbers]
-    except (TypeError, ValueError):
+        given = [index(number) for number in numbers[:4]]
+    except (TypeError, IndexError):
         given = []
-    if not 1 <= len(given) <= 3 or min(given) < 1:
-        raise UserError(f"{option} {shown(numbers)}: must be one to three numbers, 1 or more each")
+    if not 1 <= len(given) <= 3 or not 1 <= min(given) <= max(given) < 1 << 32:
+        raise UserError(
+            f"{place} {shortened(numbers)}: must be one to three integers, 1 or more each"
+        )
     x, y, z = (*given, 1, 1)[:3]
     return x, y, z
 

@@ -24,7 +24,7 @@ KINDS = 11
 _COUNTERS = 3
 _RING = 64
 _VM, _LGKM, _VS = range(_COUNTERS)
-_NO_WAIT = 1 << 20
+_NO_WAIT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -283,6 +283,7 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
             end[wave] = last
             ended += 1
             groups[of_group, 1] += 1
+            groups[of_group, 2] = max(groups[of_group, 2], best_time + 1)
             groups[of_group, 3] = max(groups[of_group, 3], last + 1)
             for place in range(most):
                 if resident[place] == wave:

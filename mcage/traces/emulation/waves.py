@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mcage.errors import UserError
+from mcage.files.inputs import MIB
 from mcage.traces.emulation.arithmetic import APPROXIMATE, Array
 from mcage.traces.emulation.code_object import CodeObject
 from mcage.traces.emulation.instruction import EXEC, Instruction, parse
@@ -25,6 +26,7 @@ from mcage.traces.emulation.matrix import build_matrix
 from mcage.traces.emulation.memory import OutsideError, build_memory
 from mcage.traces.emulation.scalar import NOTHING, branch_condition, build_scalar
 from mcage.traces.emulation.vector import build_dual, build_vector
+from mcage.traces.storage import MOST_BYTES
 
 PLAIN, BRANCH, JUMP, BARRIER, END = range(5)
 """What an instruction does to the way of a wave."""
@@ -33,6 +35,7 @@ VECTOR, SLOW, MATRIX, SCALAR, LOAD, STORE, LDS, SCALAR_LOAD, WAIT, MEET, LAST = 
 """What an instruction occupies: the vector ALU, its slow part, matrix cores, and so on."""
 
 _TURNS_BEFORE_OTHERS = 512
+_STEPS_BETWEEN_COMPACTIONS = 1 << 15
 _READS_DESTINATION = ("fmac", "v_mac_", "dot2c", "dot4c", "dot8c", "v_movreld")
 
 
@@ -265,6 +268,11 @@ class Wave:
     mask: Any = None
 
 
+def _columns(parts: list[tuple[Array, ...]]) -> list[Array]:
+    """Columns of tables that follow one another."""
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
 class Contents:
     """Distinct contents of registers, numbered."""
 
@@ -321,6 +329,8 @@ class Run:
         self.last_turn = np.zeros(machine.waves, np.int64)
         self.trail: list[tuple[int, Any]] = []
         self.writes: list[tuple[Array, Array, int, list[int], Array]] = []
+        self._trails: list[tuple[Array, ...]] = []
+        self._written: list[tuple[Array, ...]] = []
         self._kept: Array = np.zeros(0, np.int64)
         self._kept_places: Array = self._kept
 
@@ -391,6 +401,8 @@ class Run:
                     "allow more: --most-instructions"
                 )
             self._log(code, group, numbers, trail)
+            if len(trail) >= _STEPS_BETWEEN_COMPACTIONS:
+                self._compact()
             address = code.after
             if code.way == PLAIN:
                 if code.execute is not None:
@@ -461,11 +473,8 @@ class Run:
 
     def waves(self, first_group: int, wave_in_group: Array, lanes: Array) -> list[Wave]:
         """What each wave has done, in their order."""
-        every = np.arange(self.machine.waves)
-        numbers = [code for code, _ in self.trail]
-        of = [every if group is None else group for _, group in self.trail]
-        wave = np.concatenate(of) if of else every[:0]
-        code = np.repeat(np.array(numbers, np.int32), [len(group) for group in of])
+        self._compact()
+        wave, code = _columns(self._trails)
         order = np.argsort(wave, kind="stable")
         ends = np.cumsum(np.bincount(wave, minlength=self.machine.waves))
         parts = np.split(code[order], ends[:-1])
@@ -481,10 +490,18 @@ class Run:
         self._give_writes(ran)
         return ran
 
-    def _give_writes(self, ran: list[Wave]) -> None:
+    def _compact(self) -> None:
+        """Put what waves have done into arrays, which take a tenth of the memory."""
+        if self.trail:
+            all_waves = np.arange(self.machine.waves)
+            of = [all_waves if group is None else group for _, group in self.trail]
+            numbers = np.array([code for code, _ in self.trail], np.int32)
+            wave = np.concatenate(of).astype(np.int32)
+            self._trails.append((wave, np.repeat(numbers, [len(group) for group in of])))
+            self.trail.clear()
         if not self.writes:
             return
-        wave = np.concatenate([kept for kept, *_ in self.writes])
+        wave = np.concatenate([kept for kept, *_ in self.writes]).astype(np.int32)
         step = np.concatenate([steps for _, steps, *_ in self.writes])
         register = np.concatenate([np.full(len(w[0]), w[2], np.int32) for w in self.writes])
         content = np.concatenate([np.array(w[3], np.int32) for w in self.writes])
@@ -492,6 +509,19 @@ class Run:
         mask = np.zeros(len(wave), np.uint64)
         for byte in range(packed.shape[1]):
             mask |= packed[:, byte].astype(np.uint64) << np.uint64(8 * byte)
+        self._written.append((wave, step, register, content, mask))
+        self.writes.clear()
+        size = len(self.contents.numbers) * 4 * self.machine.lanes
+        if size > MOST_BYTES:
+            raise UserError(
+                f"the recorded waves write more than {MOST_BYTES // MIB} MiB of different "
+                "contents; ask for a smaller grid, or for more compute units: --compute-units"
+            )
+
+    def _give_writes(self, ran: list[Wave]) -> None:
+        if not self._written:
+            return
+        wave, step, register, content, mask = _columns(self._written)
         order = np.argsort(wave, kind="stable")
         ends = np.cumsum(np.bincount(wave, minlength=len(ran)))
         for number, rows in enumerate(np.split(order, ends[:-1])):

@@ -1,0 +1,278 @@
+"""``mcage trace emulate``: kernels become traces, and whatever is wrong ends in a line or two."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mutated_kernels import SAMPLES, complaint
+from tables import each
+
+from mcage.traces import WRITE, load_trace
+
+SEED = 20_261_126
+INPUTS = {"code objects": 36, "sources": 3, "arguments": 14, "inputs": 12}
+"""How many damaged inputs are tried; `scripts/validation/fuzz_kernels.py` tries many more."""
+
+needs_clang = pytest.mark.skipif(
+    not all(map(shutil.which, ("clang-19", "ld.lld-19", "llvm-objdump-19"))),
+    reason="compiling kernels needs clang-19, lld-19 and llvm-19",
+)
+needs_objdump = pytest.mark.skipif(
+    not any(map(shutil.which, ("llvm-objdump", "llvm-objdump-19", "llvm-objdump-22"))),
+    reason="reading code objects needs llvm-objdump, of Debian's llvm-19",
+)
+needs_library = pytest.mark.skipif(
+    not Path("/usr/lib/clc/amdgcn--amdhsa.bc").exists(),
+    reason="OpenCL's own functions need libclc-19",
+)
+
+SAXPY = """__kernel void saxpy(__global const float *x, __global float *y, float a, int n) {
+    int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+"""
+CHECK = """TOLERANCE = 1e-6
+def expected(x, y, a, n):
+    return {"y": a * x.astype(float) + y}
+"""
+CALL = ("--arch", "gfx900", "--grid", "4", "--block", "64")
+GIVEN = "x=f32[256]~normal y=f32[256]~ones a=2.5 n=256"
+
+
+def of_sample(arch="gfx90a", kernel="saxpy"):
+    """Arguments that emulate a kernel of the samples."""
+    inputs = SAMPLES / f"{kernel}.py"
+    return [
+        *("trace", "emulate", SAMPLES / f"{arch}.co", "--arch", arch),
+        *("--kernel", kernel, "--args", inputs, "--out", "t.h5"),
+    ]
+
+
+def changed(arguments, **options):
+    """The same with other options; None leaves one out."""
+    arguments = list(arguments)
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if option in arguments:
+            place = arguments.index(option)
+            del arguments[place : place + 2]
+        if value is not None:
+            arguments += [option, value]
+    return arguments
+
+
+@needs_clang
+def test_a_kernel_is_compiled_run_checked_and_recorded(command, tmp_path):
+    (tmp_path / "k.cl").write_text(SAXPY)
+    (tmp_path / "check.py").write_text(CHECK)
+    run = ("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    code, out, said = command(*run, "--check", "check.py", "--json")
+    assert (code, said) == (0, "")
+    facts = json.loads(out)
+    assert facts["errors"]["y"] <= 1e-6
+    trace = load_trace(tmp_path / "t.h5")
+    assert facts["digest"] == trace.digest()
+    assert (facts["windows"], facts["writes"]) == (trace.windows, trace.writes)
+    assert trace.windows == 1  # four waves on four SIMD units
+    assert facts["source"]["compiler"].startswith("Debian clang") or "clang" in out
+    assert facts["source"]["inputs"]["x"] == "float32[256]"
+    assert command("trace", "validate", "t.h5")[0] == 0
+    again = command(*run)
+    assert again[0] == 0
+    assert "saxpy gfx900" in again[1]
+    assert load_trace(tmp_path / "t.h5").digest() == facts["digest"]
+
+
+@needs_clang
+@needs_library
+def test_functions_of_opencl(command, tmp_path):
+    (tmp_path / "k.cl").write_text(
+        """__kernel void f(__global float *x, __local float *y) {
+            int i = get_global_id(0), j = get_local_id(0), n = get_local_size(0);
+            y[j] = exp(x[i]) + get_group_id(0) + 100 * get_work_dim();
+            barrier(CLK_LOCAL_MEM_FENCE);
+            x[i] = y[n - 1 - j] + get_global_size(0) * get_num_groups(0);
+        }"""
+    )
+    (tmp_path / "c.py").write_text(
+        "import numpy as np\nTOLERANCE = 1e-6\ndef expected(x, y):\n"
+        "    z = (np.exp(x.astype(float)) + 100).reshape(3, 100) + np.arange(3)[:, None]\n"
+        "    return {'x': z[:, ::-1] + 900}\n"
+    )
+    code, _, said = command(
+        *("trace", "emulate", "k.cl", "--arch", "gfx1100", "--grid", "3", "--block", "100"),
+        *("--args", "x=f32[300]~uniform y=400", "--check", "c.py", "--out", "t.h5"),
+    )
+    assert (code, said) == (0, "")
+
+
+@needs_clang
+@pytest.mark.parametrize("arch", ["gfx900", "gfx942"])
+def test_three_dimensions(command, tmp_path, arch):
+    """Ids of work-items come in three registers, or packed into one; and a kernel has no argument.
+
+    Two kernels of a file have descriptors of their own.
+    """
+    (tmp_path / "k.cl").write_text(
+        """#define AT(of, a) ((int)__builtin_amdgcn_work##of##_id_##a())
+        __kernel void none(void) {}
+        __kernel void place(__global int *x) {
+            int group = (AT(group, z) * 3 + AT(group, y)) * 2 + AT(group, x);
+            int item = (AT(item, z) * 4 + AT(item, y)) * 5 + AT(item, x);
+            x[group * 120 + item] = 10000 * group + item;
+        }"""
+    )
+    (tmp_path / "c.py").write_text(
+        "import numpy as np\ndef expected(x):\n"
+        "    return {'x': np.arange(24)[:, None] * 10000 + np.arange(120)}\n"
+    )
+    run = ("trace", "emulate", "k.cl", "--arch", arch, "--grid", "2,3,4", "--block", "5,4,6")
+    code, _, said = command(
+        *(*run, "--kernel", "place", "--args", "x=i32[2880]", "--check", "c.py", "--out", "t.h5")
+    )
+    assert (code, said) == (0, "")
+    code, _, said = command(*run, "--kernel", "none", "--args", "", "--out", "u.h5")
+    assert (code, said) == (2, "error: k.cl: the recorded waves write no register\n")
+
+
+@needs_clang
+@each(
+    ("source", "words"),
+    [
+        (SAXPY.replace("a * x", "a * z"), "k.cl: clang refuses it: k.cl:3:27: error: use of"),
+        (SAXPY.replace("if (i", "printf(\"\"); if (i"), "k.cl: calls __printf_alloc, which is not"),
+        (SAXPY.replace("float a", "float4 a").replace("a *", "a.x *"), "argument a (float4)"),
+        ("struct s { int b[3]; };\n" + SAXPY.replace("float a", "struct s a")
+         .replace("a *", "a.b[1] *"), "argument a (struct s) is no number"),
+    ],
+)  # fmt: skip
+def test_sources_that_are_refused(refusal, tmp_path, source, words):
+    (tmp_path / "k.cl").write_text(source)
+    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    assert words in said
+    assert said.count("\n") <= 2
+    assert not (tmp_path / "t.h5").exists()
+
+
+@needs_objdump
+@pytest.mark.parametrize("arch", ["gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100"])
+def test_code_objects_of_every_processor(command, tmp_path, arch):
+    """Two-dimensional work-groups, whose ids come packed or not; LDS, a local buffer, atomics."""
+    for kernel in ("saxpy", "mixed"):
+        code, out, said = command(*of_sample(arch, kernel), "--json")
+        assert (code, said) == (0, ""), said
+        assert json.loads(out)["errors"].keys() == {"y" if kernel == "saxpy" else "counts"}
+        assert command("trace", "validate", "t.h5")[0] == 0
+
+
+@needs_objdump
+@each(
+    ("options", "words"),
+    [
+        ({"kernel": None}, "gfx90a.co: has 2 kernels; choose one with --kernel: saxpy, mixed"),
+        ({"kernel": "gemm"}, "gfx90a.co: has no kernel gemm; there are saxpy, mixed"),
+        ({"arch": "gfx1201"}, "processor gfx1201 is not emulated; choose one of gfx900"),
+        ({"arch": "gfx900"}, "gfx90a.co: is for gfx90a, not for gfx900"),
+        ({"grid": "0"}, "--grid (0,): must be"),
+        ({"grid": "2,x"}, "--grid '2,x': must be X or X,Y or X,Y,Z"),
+        ({"grid": "4194304,2"}, "a grid at most 4,194,304 work-groups"),
+        ({"block": "1025"}, "a block has at most 1,024 work-items"),
+        ({"args": None}, "--args is missing"),
+        ({"args": GIVEN}, "saxpy: argument width (int) is missing; the kernel takes x (float*)"),
+        ({"args": f"{GIVEN} width=32 m=1"}, "saxpy: has no argument m; it takes x"),
+        ({"args": f"{GIVEN} width=0.5"}, "argument width (int) is 0.5, must be an integer"),
+        ({"args": f"{GIVEN} width=99999999999"}, "width is 99999999999, which does not fit"),
+        ({"args": "x=3 y=f32[9] a=1 n=1 width=1", "grid": "1", "block": "1"}, "x is a buffer"),
+        ({"args": "x=f64[9] y=f32[9] a=1 n=1 width=1", "grid": "1", "block": "1"},
+         "argument x (float*) is an array of float64"),
+        ({"most_instructions": "50"}, "more than 50 wave instructions"),
+        ({"tolerance": "0"}, "output y differs from"),
+        ({"flags": "-D'"}, "--flags \"-D'\": No closing quotation"),
+    ],
+)  # fmt: skip
+def test_requests_that_are_refused(refusal, tmp_path, options, words):
+    (tmp_path / "t.h5").write_bytes(b"")
+    if "grid" not in options and options.get("args"):
+        options |= {"grid": "2,5", "block": "16,4"}
+    said = refusal(*changed(of_sample(), **options))
+    assert words in said
+    assert said.count("\n") <= 2
+    assert (tmp_path / "t.h5").read_bytes() == b""
+
+
+@needs_objdump
+def test_a_trace_that_is_there_stays_when_a_run_fails(command, refusal, tmp_path):
+    assert command(*of_sample())[0] == 0
+    before = (tmp_path / "t.h5").read_bytes()
+    refusal(*changed(of_sample(), most_instructions="50"))
+    assert (tmp_path / "t.h5").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["t.h5"]
+
+
+@needs_objdump
+def test_accesses_outside_of_buffers_name_instruction_and_address(refusal):
+    said = refusal(*changed(of_sample(), args="x=f32[9] y=f32[640] a=1 n=640 width=32",
+                            grid="2,5", block="16,4"))  # fmt: skip
+    assert "gfx90a.co: instruction global_load_dword" in said
+    assert "(4 bytes) lies outside of every buffer" in said
+
+
+def test_missing_tools_are_named(refusal, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "")
+    (tmp_path / "k.cl").write_text(SAXPY)
+    for source in ("k.cl", SAMPLES / "gfx900.co"):
+        said = refusal("trace", "emulate", source, *CALL, "--args", GIVEN, "--out", "t.h5")
+        assert "is not installed; Debian has it in" in said
+        assert "apt install clang-19 lld-19 llvm-19" in said
+
+
+@needs_objdump
+def test_a_file_of_inputs_prints_beside_the_results(command, tmp_path):
+    """What a user's file prints goes to standard error: JSON stays JSON."""
+    text = (SAMPLES / "saxpy.py").read_text()
+    (tmp_path / "in.py").write_text(text.replace("    return {\n", "    print(5)\n    return {\n"))
+    code, out, said = command(*changed(of_sample(), args="in.py"), "--json")
+    assert (code, said) == (0, "5\n")
+    assert json.loads(out)["windows"] == 3
+
+
+@needs_objdump
+def test_arrays_of_any_layout(command, tmp_path):
+    """Big-endian, transposed and strided arrays hold the numbers that they hold."""
+    digests = set()
+    numbers = np.arange(640, dtype=np.float32)
+    for array in (
+        *(numbers, numbers.astype(">f4"), np.asfortranarray(numbers.reshape(20, 32))),
+        np.repeat(numbers, 2)[::2],
+    ):
+        np.save(tmp_path / "x.npy", array)
+        arguments = "x=@x.npy y=f32[640]~ones a=2 n=640 width=32"
+        run = changed(of_sample(), args=arguments, grid="2,5", block="16,4")
+        digests.add(json.loads(command(*run, "--json")[1])["digest"])
+    assert len(digests) == 1
+
+
+@needs_objdump
+def test_lanes_without_a_work_item_write_nothing(command, tmp_path):
+    """300 work-items are four waves of 64 lanes, and one of 44."""
+    arguments = "x=f32[1200] y=f32[1200] a=2 n=1200 width=1"
+    run = changed(of_sample(), args=arguments, grid="1", block="300")
+    assert command(*run)[0] == 0
+    trace = load_trace(tmp_path / "t.h5")
+    masks = {int(mask) for mask in trace.exec_mask[trace.kind == WRITE]}
+    assert masks == {2**64 - 1, 2**44 - 1}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_damaged_inputs_do_no_harm(kind, tmp_path):
+    if not shutil.which("clang-19" if kind == "sources" else "llvm-objdump-19"):
+        pytest.skip("needs clang-19, lld-19 and llvm-19")
+    complaints = []
+    for number in range(INPUTS[kind]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        if wrong := complaint(kind, number, SEED, folder):
+            complaints.append(f"{number}: {wrong}")
+    assert not complaints, "\n".join(complaints)

@@ -1,0 +1,166 @@
+"""Code objects: what they hold, and damage that is refused by name."""
+
+import struct
+
+import msgpack
+import numpy as np
+import pytest
+from mutated_kernels import PROCESSORS, SAMPLES, sample
+
+from mcage.errors import UserError
+from mcage.traces.emulation import code_object, waves
+from mcage.traces.emulation.code_object import read_code_object
+from mcage.traces.emulation.record import Request, record_kernel
+
+MIXED = {"values": np.ones(384, np.float16), "counts": np.zeros(32, np.int32), "n": 192}
+
+
+def with_metadata(change, arch="gfx90a"):
+    """A code object whose metadata a function has changed."""
+    content = bytearray(sample(arch))
+    start, count = struct.unpack_from("<Q", content, 40)[0], content[60]
+    header = next(
+        place
+        for place in range(start, start + 64 * count, 64)
+        if content[place + 4 : place + 8] == b"\7\0\0\0"
+    )
+    offset, size = struct.unpack_from("<QQ", content, header + 24)
+    metadata = msgpack.unpackb(bytes(content[offset + 20 : offset + size].rstrip(b"\0")))
+    change(metadata)
+    made = msgpack.packb(metadata)
+    struct.pack_into("<QQ", content, header + 24, len(content), 20 + len(made))
+    return bytes(content) + struct.pack("<III8s", 7, len(made), 32, b"AMDGPU\0") + made
+
+
+def refused(content):
+    with pytest.raises(UserError) as error:
+        read_code_object(content, "k.co")
+    message = str(error.value)
+    assert message.startswith("k.co: ")
+    assert len(message) < 400
+    return message
+
+
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_kernels_of_a_code_object(arch):
+    code = read_code_object(sample(arch), "k.co")
+    assert code.arch == arch
+    assert list(code.kernels) == ["saxpy", "mixed"]
+    saxpy, mixed = code.kernels.values()
+    assert [argument.name for argument in saxpy.arguments[:5]] == ["x", "y", "a", "n", "width"]
+    assert [argument.offset for argument in saxpy.arguments[:5]] == [0, 8, 16, 20, 24]
+    assert mixed.arguments[2].kind == "dynamic_shared_pointer"
+    assert mixed.arguments[2].alignment == 4
+    assert (saxpy.lds_bytes, mixed.lds_bytes) == (0, 256)
+    assert saxpy.lanes == (64 if arch.startswith("gfx9") else 32)
+    assert code.listing[saxpy.entry][0].startswith("s_load")
+    ends = [text for text, _ in code.listing.values() if text == "s_endpgm"]
+    assert len(ends) == 2
+
+
+def test_every_part_of_a_code_object_is_refused():
+    content = sample("gfx90a")
+    for length in (0, 4, 63, 64, 300, 1000, len(content) // 2, len(content) - 1):
+        refused(content[:length])
+
+
+def test_other_files_are_refused():
+    content = bytearray(sample("gfx90a"))
+    assert "is no 64-bit ELF file" in refused(b"hello" * 100)
+    content[18] = 62
+    assert "is an ELF file of machine 62, not of AMDGPU" in refused(bytes(content))
+
+
+def of_segments(field, value):
+    """A code object with a number in the headers of all segments."""
+    content = bytearray(sample("gfx90a"))
+    start = struct.unpack_from("<Q", content, 32)[0]
+    for number in range(content[56]):
+        if content[start + 56 * number] == 1:
+            struct.pack_into("<Q", content, start + 56 * number + field, value)
+    return bytes(content)
+
+
+def test_segments_that_take_much_memory_are_refused():
+    assert "loads" in refused(of_segments(40, 1 << 40))
+    assert "loads" in refused(of_segments(16, (1 << 64) - 1))
+    assert "loads parts of the file twice" in refused(of_segments(32, 5000))
+
+
+def test_tables_of_many_rows_are_refused(monkeypatch):
+    monkeypatch.setattr(code_object, "_MOST_ROWS", 20)
+    assert "has tables of more than 20 rows" in refused(sample("gfx90a"))
+
+
+def test_what_a_program_writes_is_bounded(monkeypatch):
+    monkeypatch.setattr(code_object, "_MOST_TEXT", 5000)
+    assert "llvm-objdump" in refused(sample("gfx90a"))
+
+
+def test_damaged_metadata_name_what_is_wrong():
+    def kernel(**changes):
+        names = {f".{name}": value for name, value in changes.items()}
+        return refused(with_metadata(lambda data: data["amdhsa.kernels"][1].update(names)))
+
+    def argument(number, **changes):
+        names = {f".{name}": value for name, value in changes.items()}
+        return refused(
+            with_metadata(lambda data: data["amdhsa.kernels"][1][".args"][number].update(names))
+        )
+
+    assert "kernel mixed has no symbol none.kd" in kernel(symbol="none.kd")
+    assert "mixed has waves of 16 lanes" in kernel(wavefront_size=16)
+    assert "-1 is not a size" in kernel(vgpr_count=-1)
+    assert "True is not a size" in kernel(vgpr_count=True)
+    assert "is not a name" in kernel(name="\x1b[31m")
+    assert "is not a name" in kernel(name="x" * 5000)
+    assert "argument n lies outside of the" in argument(3, offset=1 << 20)
+    assert "argument counts, a global_buffer, has 4 bytes" in argument(1, size=4)
+    assert "argument part has an alignment of 3 bytes" in argument(2, pointee_align=3)
+    assert "is for gfx\\u0000" in refused(
+        with_metadata(lambda data: data.update({"amdhsa.target": "gfx\0"}))
+    )
+    assert "has no kernel" in refused(
+        with_metadata(lambda data: data.update({"amdhsa.kernels": 5}))
+    )
+
+
+def test_a_code_object_without_symbols_but_the_dynamic_ones():
+    """As linkers strip it; the samples are such."""
+    content = sample("gfx90a")
+    start, count = struct.unpack_from("<Q", content, 40)[0], content[60]
+    kinds = {content[start + 64 * number + 4] for number in range(count)}
+    assert 11 in kinds
+    assert 2 not in kinds
+
+
+def mixed(**changes):
+    arguments = {"part": 256, **MIXED} | changes
+    return record_kernel(
+        Request(SAMPLES / "gfx90a.co", "gfx90a", arguments, (2,), (64,), kernel="mixed")
+    )
+
+
+def test_local_buffers_lie_behind_what_is_in_lds():
+    assert mixed().outputs["counts"][:16].tolist() == [128] + [0] * 15
+    assert mixed(part=65536 - 256).trace.digest() == mixed().trace.digest()
+    for size, words in (
+        (65536 - 255, "argument part needs LDS up to byte 65,537 of 65,536"),
+        (-1, "argument part is a local buffer, must be its size in bytes, 0 ... 65,536"),
+        (np.ones(3), "argument part is a local buffer"),
+    ):
+        with pytest.raises(UserError) as error:
+            mixed(part=size)
+        assert words in str(error.value)
+
+
+def test_records_of_long_runs_are_made_compact(monkeypatch):
+    before = mixed().trace.digest()
+    monkeypatch.setattr(waves, "_STEPS_BETWEEN_COMPACTIONS", 7)
+    assert mixed().trace.digest() == before
+
+
+def test_contents_are_bounded(monkeypatch):
+    monkeypatch.setattr(waves, "MOST_BYTES", 1000)
+    with pytest.raises(UserError, match="different contents; ask for a smaller grid"):
+        mixed()

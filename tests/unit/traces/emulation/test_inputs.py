@@ -1,0 +1,217 @@
+"""Arguments of kernels: as text, from files, as a kernel reads them; and what outputs should be."""
+
+import numpy as np
+import pytest
+from mutated_kernels import SAMPLES
+from tables import each
+
+from mcage.errors import UserError
+from mcage.traces.emulation.code_object import Argument
+from mcage.traces.emulation.compilers import arguments_from_text, checked_arguments
+from mcage.traces.emulation.record import Request, record_kernel, relative_error
+
+
+def given(text):
+    return arguments_from_text(text, np.random.default_rng(1))
+
+
+@each(
+    ("text", "value"),
+    [
+        *[("a=5", 5), ("a=-0x10", -16), ("a=2.5", 2.5), ("a=-1e-3", -0.001), ("a=inf", np.inf)],
+        ("a=u8[5]~index", np.arange(5, dtype=np.uint8)),
+        ("a=f16[2,3]~ones", np.ones((2, 3), np.float16)),
+        ("a=i64[2x3]", np.zeros((2, 3), np.int64)),
+        ("a=f32[4]~normal", np.random.default_rng(1).normal(0, 1, 4).astype(np.float32)),
+        ("a=f32[4]~normal(5,2)", np.random.default_rng(1).normal(5, 2, 4).astype(np.float32)),
+        ("a=f64[4]~uniform(1,3)", np.random.default_rng(1).uniform(1, 3, 4)),
+        ("a=i8[4]~integers(-9,9)", np.random.default_rng(1).integers(-9, 9, 4).astype(np.int8)),
+    ],
+)
+def test_arguments_as_text(text, value):
+    found = given(text)["a"]
+    assert type(found) is type(value)
+    assert np.array_equal(found, value)
+    if isinstance(value, np.ndarray):
+        assert found.dtype == value.dtype
+
+
+def test_several_arguments_are_drawn_one_after_the_other():
+    found = given("x=f32[4]~normal n=4 y=f32[4]~normal")
+    assert list(found) == ["x", "n", "y"]
+    assert not np.array_equal(found["x"], found["y"])
+
+
+@each(
+    ("text", "words"),
+    [
+        ("a", "--args 'a': must be NAME=VALUE"),
+        ("a=1 a=2", "--args a: is there twice"),
+        ("a=f33[3]", "--args a: 'f33[3]' must be a number"),
+        ("a=f32[0]", "1 ... 67,108,864"),
+        ("a=f32[67108865]", "1 ... 67,108,864"),
+        ("a=u8[67108864] b=f32[9]", "--args b: must have"),
+        (f"a=u8[{'9' * 5000}]", "--args a: must have"),
+        (f"a=u8[{'1,' * 40}1]", "1 ... 32 dimensions"),
+        ("a=f16[9]~normal(0,1e9)", "--args a: FloatingPointError"),
+        ("a=u8[9]~integers(0,1000)", "do not fit into uint8"),
+        ("a=u8[9]~normal(0,5)", "do not fit into uint8"),
+        ("a=i32[9]~normal(nan,1)", "do not fit into int32"),
+        ("a=f32[9]~normal(1)", "--args a: ValueError"),
+        ("a=f32[9]~normal(0,-1)", "--args a: ValueError: scale < 0"),
+        ("a=f32[9]~integers(0,inf)", "--args a: OverflowError"),
+        ("a=f32[9]~index(3)", "index is not known"),
+    ],
+)
+def test_texts_that_are_refused(text, words):
+    with pytest.raises(UserError) as refused:
+        given(text)
+    assert words in str(refused.value)
+    assert len(str(refused.value)) < 400
+
+
+def test_files_of_arrays(tmp_path):
+    for number, array in enumerate(
+        [np.arange(6, dtype=">i2").reshape(2, 3), np.zeros((), bool), np.ones((3, 2), order="F")]
+    ):
+        path = tmp_path / f"{number}.npy"
+        np.save(path, array)
+        found = given(f"a=@{path}")["a"]
+        assert found.dtype == array.dtype
+        assert np.array_equal(found, array)
+
+
+def test_files_that_are_refused(tmp_path):
+    np.save(tmp_path / "sound.npy", np.arange(6.0))
+    sound = (tmp_path / "sound.npy").read_bytes()
+    np.save(tmp_path / "objects.npy", np.array([None]), allow_pickle=True)
+    np.save(tmp_path / "words.npy", np.array(["a"]))
+    (tmp_path / "cut.npy").write_bytes(sound[:-1])
+    (tmp_path / "large.npy").write_bytes(sound.replace(b"(6,), }     ", b"(600000,), }"))
+    (tmp_path / "text.npy").write_text("1 2 3")
+    for name in ("objects", "words", "cut", "large", "text", "gone"):
+        with pytest.raises(UserError, match=f"{name}.npy"):
+            given(f"a=@{tmp_path / name}.npy")
+
+
+def test_arrays_lie_in_memory_as_kernels_read_them():
+    numbers = np.arange(6, dtype=np.float32).reshape(2, 3)
+    arrays = {
+        "swapped": numbers.astype(">f4"),
+        "turned": np.asfortranarray(numbers),
+        "steps": np.repeat(numbers, 2, axis=1)[:, ::2],
+        "matrix": numbers.view(np.matrix),
+    }
+    for array in checked_arguments(arrays | {"n": 3}, "f.py").values():
+        if isinstance(array, np.ndarray):
+            assert array.tobytes() == numbers.tobytes()
+
+
+@each(
+    ("arguments", "words"),
+    [
+        ({3: 1}, "f.py: argument 3: its name must be text"),
+        ({"x": np.array([None])}, "f.py: argument x holds object, must hold numbers"),
+        ({"x": np.array(["a"])}, "f.py: argument x holds <U1"),
+        ({"x": np.broadcast_to(np.float32(1), 1 << 30)}, "more than 2,048 MiB together"),
+        ({"x": np.ones(3), "y": np.broadcast_to(np.int8(1), (1 << 31) - 9)}, "together"),
+    ],
+)
+def test_arguments_that_are_refused(arguments, words):
+    with pytest.raises(UserError) as refused:
+        checked_arguments(arguments, "f.py")
+    assert words in str(refused.value)
+
+
+@each(
+    ("found", "expected", "error"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0),
+        ([1.0, 2.0], [1.0, 4.0], 0.5),
+        ([0.0, 0.5], [0.0, 0.0], 0.5),
+        ([np.inf, np.nan, 1.0], [np.inf, np.nan, 2.0], 0.5),
+        ([-np.inf, 1.0], [np.inf, 1.0], np.inf),
+        ([1.0, 9.0], [np.inf, 1.0], np.inf),
+        ([np.nan], [1.0], np.nan),
+        ([2**60 + 1], [2**60], 2.0**-60),
+        ([[1.0], [2.0]], [1.0, 2.0], 0),
+        ([], [], 0),
+    ],
+)
+def test_the_error_of_an_output(found, expected, error):
+    assert np.array_equal(relative_error(np.array(found), expected), error, equal_nan=True)
+
+
+@each("expected", [[1.0], "text", [None, None], [1j, 1j], [[1.0], 2.0]])
+def test_what_no_output_can_be(expected):
+    with pytest.raises((TypeError, ValueError)):
+        relative_error(np.ones(2), expected)
+
+
+SAXPY = {"a": 2.5, "n": 60, "width": 64}
+
+
+def recorded(**changes):
+    """A run of saxpy of the samples with other arguments."""
+    x, y = np.arange(64, dtype=np.float32), np.ones(64, np.float32)
+    return record_kernel(
+        Request(
+            SAMPLES / "gfx90a.co",
+            "gfx90a",
+            {"x": x, "y": y, **SAXPY, **changes},
+            (1,),
+            (64,),
+            kernel="saxpy",
+        )
+    )
+
+
+@each(
+    ("changes", "factor"),
+    [
+        ({"a": 3}, 3),
+        ({"a": True}, 1),
+        ({"a": np.float64(2)}, 2),
+        ({"a": np.float16(0.5)}, 0.5),
+        ({"a": np.int8(-2)}, -2),
+        ({"n": np.uint16(60)}, 2.5),
+        ({"width": -1}, 2.5),
+        ({"width": 2**32 - 1}, 2.5),
+    ],
+)
+def test_numbers_become_the_type_of_the_argument(changes, factor):
+    found = recorded(**changes).outputs["y"]
+    lanes = np.arange(64)
+    assert np.array_equal(found, np.where(lanes < 60, factor * lanes + 1, 1))
+
+
+@each(
+    ("changes", "words"),
+    [
+        ({"n": 2.0}, "argument n (int) is 2.0, must be an integer"),
+        ({"n": np.float32(2)}, "argument n (int) is 2.0, must be an integer"),
+        ({"n": "2"}, "argument n (int) is '2', must be an integer"),
+        ({"a": None}, "argument a (float) is None, must be a number"),
+        ({"a": 1e300}, "argument a is 1e+300, which does not fit into 4 bytes"),
+        ({"a": 10**400}, "does not fit into 4 bytes"),
+        ({"n": 2**32}, "argument n is 4294967296, which does not fit into 4 bytes"),
+        ({"n": np.ones(3)}, "argument n is a number (int), must be no array"),
+        ({"x": np.ones(64)}, "argument x (float*) is an array of float64"),
+        ({"x": np.ones(64, np.int32)}, "argument x (float*) is an array of int32"),
+        ({"x": [1.0] * 64}, "argument x is a buffer, must be an array"),
+        ({"x": np.ones(0, np.float32)}, "lies outside of every buffer"),
+        ({"z": 1}, "saxpy: has no argument z; it takes x (float*), y (float*), a (float), n"),
+    ],
+)
+def test_arguments_that_do_not_fit(changes, words):
+    with pytest.raises(UserError, match=r"gfx90a\.co") as refused:
+        recorded(**changes)
+    assert words in str(refused.value)
+
+
+def test_arrays_without_elements_are_buffers_that_nothing_may_read():
+    assert recorded(n=0, x=np.ones(0, np.float32)).outputs["x"].shape == (0,)
+
+
+def test_an_argument_lies_at_its_place():
+    assert Argument("n", "by_value", 20, 4).alignment == 1
