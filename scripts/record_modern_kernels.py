@@ -19,6 +19,8 @@ from mcage.traces.emulation.record import Request, record_kernel
 
 KERNELS = Path(__file__).parent / "modern_kernels"
 ARCHITECTURES = ("gfx900", "gfx90a", "gfx1100")
+NOT_BUNDLED = ("bitonic_sort", "fft", "fp8_gemm", "layernorm_backward")
+"""Kernels whose traces would make the package too large; recorded when named."""
 
 
 def source_of(name):
@@ -28,9 +30,8 @@ def source_of(name):
 
 
 def names():
-    """All kernels, by their Python files."""
-    known = {path.stem for path in KERNELS.glob("*.py")}
-    return sorted(known)
+    """Kernels that are bundled, by their Python files."""
+    return sorted({path.stem for path in KERNELS.glob("*.py")} - set(NOT_BUNDLED))
 
 
 def record(name, arch, folder, latency):
@@ -47,8 +48,8 @@ def record(name, arch, folder, latency):
     errors = ", ".join(f"{output} {error:.1e}" for output, error in recorded.errors.items())
     return (
         f"{name} {arch}: {trace.windows} windows of {trace.window_sizes}, {trace.generations} "
-        f"generations, {trace.writes:,} writes, {path.stat().st_size / 1e6:.2f} MB, errors {errors} "
-        f"(at most {recorded.tolerance:g}), {time.monotonic() - begin:.0f} s"
+        f"generations, {trace.writes:,} writes, {path.stat().st_size / 1e6:.2f} MB, "
+        f"errors {errors} (at most {recorded.tolerance:g}), {time.monotonic() - begin:.0f} s"
     )
 
 

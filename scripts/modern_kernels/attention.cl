@@ -3,7 +3,7 @@
 #define ITEMS 128
 #define DIMENSION 64
 #define QUADS (DIMENSION / 4)
-#define KEYS 16   // of a tile
+#define KEYS 64   // of a tile
 #define AT_ONCE 2 // keys between two rescalings
 
 // Each work-item holds one query and its row of the output; keys and values pass through local
@@ -23,7 +23,7 @@ __kernel GROUP(ITEMS, 1, 1) void attention(__global const float *restrict query,
     f32x2 q[2 * QUADS], sum[2 * QUADS];
 #pragma unroll
     for (int d = 0; d < QUADS; d++) {
-        const f32x4 four = ((__global const f32x4 *)query)[mine + d] * (scale * LOG2_E);
+        const f32x4 four = ((__global const f32x4 *)query)[mine + d];
         q[2 * d] = four.xy;
         q[2 * d + 1] = four.zw;
         sum[2 * d] = sum[2 * d + 1] = 0.0f;
@@ -32,18 +32,17 @@ __kernel GROUP(ITEMS, 1, 1) void attention(__global const float *restrict query,
     float weight = 0.0f;
 #pragma unroll 1
     for (int start = 0; start < keys; start += KEYS) {
+        const int here = keys - start < KEYS ? keys - start : KEYS;
         barrier_local();
-#pragma unroll
-        for (int i = 0; i < KEYS * QUADS / ITEMS; i++) {
-            const int to = i * ITEMS + LOCAL_X;
-            const int at = start * QUADS + to;
-            const bool inside = at < keys * QUADS;
-            (&tile_key[0][0])[to] = inside ? from_key[at] : 0.0f;
-            (&tile_value[0][0])[to] = inside ? from_value[at] : 0.0f;
+#pragma unroll 2
+        for (int to = LOCAL_X; to < (here + here % AT_ONCE) * QUADS; to += ITEMS) {
+            const bool inside = to < here * QUADS;
+            (&tile_key[0][0])[to] = inside ? from_key[start * QUADS + to] : 0.0f;
+            (&tile_value[0][0])[to] = inside ? from_value[start * QUADS + to] : 0.0f;
         }
         barrier_local();
 #pragma unroll 1
-        for (int first = 0; first < KEYS; first += AT_ONCE) {
+        for (int first = 0; first < here; first += AT_ONCE) {
             float score[AT_ONCE];
             float new_largest = largest;
 #pragma unroll
@@ -55,7 +54,7 @@ __kernel GROUP(ITEMS, 1, 1) void attention(__global const float *restrict query,
                     product += q[2 * d] * four.xy;
                     product += q[2 * d + 1] * four.zw;
                 }
-                score[j] = start + first + j < keys ? product.x + product.y : -1e30f;
+                score[j] = first + j < here ? (product.x + product.y) * (scale * LOG2_E) : -1e30f;
                 new_largest = max_f32(new_largest, score[j]);
             }
             const float rescale = __builtin_amdgcn_exp2f(largest - new_largest);

@@ -1,10 +1,10 @@
 #include "gpu.h"
 
 #define SIDE 16
-#define INPUTS 16
-#define OUTPUTS 8 // channels of a work-item
+#define INPUTS 4
+#define OUTPUTS 4 // channels of a work-item
 
-// 3 x 3, zeros around the image, ReLU: a tile of 16 x 16 pixels a group and 8 channels of output a
+// 3 x 3, zeros around the image, ReLU: a tile of 16 x 16 pixels a group and 4 channels of output a
 // work-item; one channel of input at a time passes through local memory.
 __kernel GROUP(SIDE, SIDE, 1) void convolution(__global const float *restrict input,
                                                __global const float *restrict weight,

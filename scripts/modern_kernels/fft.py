@@ -1,11 +1,11 @@
-"""Fourier transforms of 64 signals of 1,024 complex samples, as of a radar: two tones of random
+"""Fourier transforms of 32 signals of 1,024 complex samples, as of a radar: two tones of random
 frequency and phase, of amplitudes 1 and 0.1, in noise of normal(0, 0.05).
 """
 
 import numpy as np
 
 TITLE = "FFT of 1,024 complex numbers, f32, radix 4, Stockham, a transform a work-group"
-BATCH, POINTS = 64, 1024
+BATCH, POINTS = 32, 1024
 GRID = (BATCH, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 2e-6

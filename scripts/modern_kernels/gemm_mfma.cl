@@ -6,10 +6,10 @@
 #define PITCH (STEP + 8)
 
 #if defined(__gfx90a__) || defined(__gfx942__)
-#define PARTS_M 2 // parts of 32 x 32 of a wave's 64 x 64
-#define PARTS_N 2
+#define PARTS_M 4 // parts of 16 x 16 of a wave's 64 x 64
+#define PARTS_N 4
 typedef f16x4 operand;
-typedef f32x16 accumulator;
+typedef f32x4 accumulator;
 #elif defined(__gfx1100__)
 #define PARTS_M 4 // parts of 16 x 16 of a wave's 64 x 32
 #define PARTS_N 2
@@ -79,21 +79,21 @@ __kernel GROUP(ITEMS, 1, 1) void gemm_mfma(__global const half *restrict a,
         }
 #else
 #pragma unroll
-        for (int at = 0; at < STEP; at += 8) {
-            const int mine = at + lane / 32 * 4;
+        for (int at = 0; at < STEP; at += 16) {
+            const int mine = at + lane / 16 * 4;
             operand part_a[PARTS_M], part_b[PARTS_N];
 #pragma unroll
             for (int i = 0; i < PARTS_M; i++)
-                part_a[i] = *(__local const operand *)&tile_a[first_m + i * 32 + lane % 32][mine];
+                part_a[i] = *(__local const operand *)&tile_a[first_m + i * 16 + lane % 16][mine];
 #pragma unroll
             for (int j = 0; j < PARTS_N; j++)
-                part_b[j] = *(__local const operand *)&tile_b[first_n + j * 32 + lane % 32][mine];
+                part_b[j] = *(__local const operand *)&tile_b[first_n + j * 16 + lane % 16][mine];
 #pragma unroll
             for (int i = 0; i < PARTS_M; i++)
 #pragma unroll
                 for (int j = 0; j < PARTS_N; j++)
-                    sum[i][j] = __builtin_amdgcn_mfma_f32_32x32x8f16(part_a[i], part_b[j],
-                                                                     sum[i][j], 0, 0, 0);
+                    sum[i][j] = __builtin_amdgcn_mfma_f32_16x16x16f16(part_a[i], part_b[j],
+                                                                      sum[i][j], 0, 0, 0);
         }
 #endif
     }
@@ -108,9 +108,8 @@ __kernel GROUP(ITEMS, 1, 1) void gemm_mfma(__global const half *restrict a,
                 to[(i * 16 + 2 * e + lane / 16) * n + j * 16 + lane % 16] = (half)sum[i][j][e];
 #else
 #pragma unroll
-            for (int e = 0; e < 16; e++)
-                to[(i * 32 + e / 4 * 8 + lane / 32 * 4 + e % 4) * n + j * 32 + lane % 32] =
-                    (half)sum[i][j][e];
+            for (int e = 0; e < 4; e++)
+                to[(i * 16 + lane / 16 * 4 + e) * n + j * 16 + lane % 16] = (half)sum[i][j][e];
 #endif
         }
 }

@@ -1,4 +1,4 @@
-"""C = A B', f16 with sums in f32, 512 x 512 x 256: A are activations, normal(0, 1), B weights as a
+"""C = A B', f16 with sums in f32, 512 x 384 x 64: A are activations, normal(0, 1), B weights as a
 layer stores them (a row an output), normal(0, 0.02). On matrix cores of CDNA (MFMA) and RDNA 3
 (WMMA); other targets do not compile.
 """
@@ -6,7 +6,7 @@ layer stores them (a row an output), normal(0, 0.02). On matrix cores of CDNA (M
 import numpy as np
 
 TITLE = "GEMM on matrix cores, f16, tiles of 128 x 128"
-M, N, K = 512, 512, 256
+M, N, K = 512, 384, 64
 GRID = (N // 128, M // 128, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 6e-4

@@ -1,7 +1,7 @@
 #include "gpu.h"
 
 #define ITEMS 256
-#define COLUMNS 4096
+#define COLUMNS 2048
 #define SHARE 128 // columns of a scale
 #define ROWS 8    // of a group
 

@@ -1,4 +1,4 @@
-"""RMS norm with the residual added before it, 192 tokens of 2,048 channels: the residual stream is
+"""RMS norm with the residual added before it, 32 tokens of 2,048 channels: the residual stream is
 normal(0, 1) with one channel in a hundred ten times as large, as in large language models, what is
 added to it normal(0, 0.3), and weights are normal(1, 0.1).
 """
@@ -6,7 +6,7 @@ added to it normal(0, 0.3), and weights are normal(1, 0.1).
 import numpy as np
 
 TITLE = "RMS norm with residual, f16, a token a work-group"
-TOKENS, HIDDEN = 192, 2048
+TOKENS, HIDDEN = 32, 2048
 GRID = (TOKENS, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 6e-4

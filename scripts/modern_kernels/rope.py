@@ -1,11 +1,11 @@
-"""Rotary position embedding, 64 tokens of 32 query heads and 8 key heads of dimension 128, at
+"""Rotary position embedding, 32 tokens of 12 query heads and 4 key heads of dimension 128, at
 positions of a batch of requests (each up to 2,048): queries and keys are normal(0, 1).
 """
 
 import numpy as np
 
 TITLE = "rotary position embedding, f16, in place"
-TOKENS, QUERY_HEADS, KEY_HEADS, DIMENSION, POSITIONS = 64, 32, 8, 128, 2048
+TOKENS, QUERY_HEADS, KEY_HEADS, DIMENSION, POSITIONS = 32, 12, 4, 128, 2048
 GRID = (TOKENS, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 6e-4

@@ -1,11 +1,11 @@
-"""Inclusive sums along 64 rows of 4,096 counts (of particles in cells, tokens of experts), which
+"""Inclusive sums along 32 rows of 4,096 counts (of particles in cells, tokens of experts), which
 follow a Poisson distribution of mean 3.
 """
 
 import numpy as np
 
 TITLE = "inclusive scan of rows, int32"
-ROWS, COLUMNS = 64, 4096
+ROWS, COLUMNS = 32, 4096
 GRID = (ROWS, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 0

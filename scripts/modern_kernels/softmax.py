@@ -1,16 +1,24 @@
-"""Softmax of 128 rows of 2,000 logits, which are normal(0, 2)."""
+"""Softmax of 32 rows of 2,000 logits, which are normal(0, 2), rounded to bfloat16, as the layer
+before stores them.
+"""
 
 import numpy as np
 
 TITLE = "softmax, f32, a row a work-group"
-ROWS, COLUMNS = 128, 2000
+ROWS, COLUMNS = 32, 2000
 GRID = (ROWS, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 2e-6
 
 
+def bfloat16(x: np.ndarray) -> np.ndarray:
+    """Return float32 numbers rounded to the precision of bfloat16."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return (bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).view(np.float32)
+
+
 def arguments(random: np.random.Generator) -> dict:
-    logits = random.normal(0, 2, (ROWS, COLUMNS)).astype(np.float32)
+    logits = bfloat16(random.normal(0, 2, (ROWS, COLUMNS)))
     return {"input": logits, "output": np.zeros_like(logits), "columns": COLUMNS}
 
 

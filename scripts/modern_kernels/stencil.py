@@ -1,11 +1,11 @@
-"""A step of heat flow in a box of 128 x 64 x 24 cells: from 280 to 320 along a diagonal, a hot ball
+"""A step of heat flow in a box of 128 x 64 x 5 cells: from 280 to 320 along a diagonal, a hot ball
 of 360 with soft edges, and noise of normal(0, 0.05).
 """
 
 import numpy as np
 
 TITLE = "stencil, f32, 7 points, tiles of 32 x 8 that walk along z"
-NX, NY, NZ = 128, 64, 24
+NX, NY, NZ = 128, 64, 5
 GRID = (NX // 32, NY // 8, 1)
 BLOCK = (32, 8, 1)
 TOLERANCE = 1e-6

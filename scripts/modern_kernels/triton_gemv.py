@@ -1,5 +1,6 @@
-"""A layer of a large language model at batch 1: 1,024 rows of 2,048 weights, f16, normal(0, 0.02),
-by activations, f16, normal(0, 1) with one in a hundred ten times as large.
+"""A layer of a language model at batch 1: 512 rows of 512 weights, normal(0, 0.02), by
+activations, normal(0, 1) with one in a hundred ten times as large. Both are rounded to bfloat16,
+in which such models are published, before they become f16.
 """
 
 import numpy as np
@@ -7,7 +8,7 @@ import triton
 import triton.language as tl
 
 TITLE = "Triton GEMV, f16 with sums in f32, 16 rows a program"
-ROWS, COLUMNS, BLOCK_ROWS = 1024, 2048, 16
+ROWS, COLUMNS, BLOCK_ROWS = 512, 512, 16
 GRID = (ROWS // BLOCK_ROWS, 1, 1)
 OPTIONS = {"num_warps": 4}
 TOLERANCE = 5e-6
@@ -26,12 +27,18 @@ def triton_gemv(
     tl.store(output + row, tl.sum(total, axis=1))
 
 
+def bfloat16(x: np.ndarray) -> np.ndarray:
+    """Return float32 numbers rounded to the precision of bfloat16."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return (bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).view(np.float32)
+
+
 def arguments(random: np.random.Generator) -> dict:
     x = random.standard_normal(COLUMNS)
     x[random.random(COLUMNS) < 0.01] *= 10
     return {
-        "weight": random.normal(0, 0.02, (ROWS, COLUMNS)).astype(np.float16),
-        "x": x.astype(np.float16),
+        "weight": bfloat16(random.normal(0, 0.02, (ROWS, COLUMNS))).astype(np.float16),
+        "x": bfloat16(x).astype(np.float16),
         "output": np.zeros(ROWS, np.float32),
         "columns": COLUMNS,
         "stride": COLUMNS,

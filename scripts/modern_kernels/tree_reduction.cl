@@ -3,7 +3,7 @@
 #define ITEMS 256
 
 // The sum of squares: each group leaves its part, and the last one to do so adds the parts.
-__kernel GROUP(ITEMS, 1, 1) void reduction(__global const float *restrict gradient,
+__kernel GROUP(ITEMS, 1, 1) void tree_reduction(__global const float *restrict gradient,
                                            __global float *parts, __global u32 *done,
                                            __global float *output, int quads, int groups) {
     __local float partial[ITEMS / 32];

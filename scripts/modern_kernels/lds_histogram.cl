@@ -5,7 +5,7 @@
 #define COPIES 4
 
 // Counts bytes, 16 a load; each 64 work-items have bins of their own in local memory.
-__kernel GROUP(ITEMS, 1, 1) void histogram(__global const u32 *restrict image,
+__kernel GROUP(ITEMS, 1, 1) void lds_histogram(__global const u32 *restrict image,
                                            __global u32 *restrict bins, int quads, int groups) {
     __local u32 count[COPIES][BINS];
 #pragma unroll

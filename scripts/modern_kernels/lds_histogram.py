@@ -1,12 +1,12 @@
-"""How often each byte occurs in an image of 1,024 x 1,024: a smooth gradient from 30 to 210, a
+"""How often each byte occurs in an image of 512 x 512: a smooth gradient from 30 to 210, a
 bright disc, and noise of normal(0, 4).
 """
 
 import numpy as np
 
 TITLE = "histogram, 256 bins, atomics in local memory"
-SIDE = 1024
-GRID = (64, 1, 1)
+SIDE = 512
+GRID = (32, 1, 1)
 BLOCK = (256, 1, 1)
 TOLERANCE = 0
 
