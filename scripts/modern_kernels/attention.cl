@@ -3,7 +3,7 @@
 #define ITEMS 128
 #define DIMENSION 64
 #define QUADS (DIMENSION / 4)
-#define KEYS 64   // of a tile
+#define KEYS 32   // of a tile
 #define AT_ONCE 2 // keys between two rescalings
 
 // Each work-item holds one query and its row of the output; keys and values pass through local
