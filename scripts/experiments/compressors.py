@@ -39,7 +39,7 @@ class Algorithm:
     sizes : callable
         Bytes of each content, without the tag.
     is_bound : bool
-        It says what is possible, and nobody has built it.
+        It says what codes can reach that do not look at the order of lanes; nobody has built it.
     """
 
     name: str

@@ -4,11 +4,11 @@
         [--dies 20] [--out results/kernel-suites] [--page]
 
 Ranks compression algorithms, replays every technique that ships, and says how far the numbers
-depend on the assumed latencies. Takes names of bundled traces, files, and folders of files; without
-any, the ten of 2011. Traces that were emulated make a suite for each processor. `--latency` names a
-folder with the traces of the same files recorded with other latencies. Prints the tables, writes
-them and all numbers to `--out`, and with `--page` puts them between the comments of
-docs/kernels-today.md. A trace takes one to ten seconds on one core. To record the traces:
+depend on the assumed latencies. Takes names of bundled traces, files, and folders of files; the
+word sdk-2011 stands for the ten of 2011. Traces that were emulated make a suite for each processor.
+`--latency` names a folder with the same kernels recorded with other latencies. Prints the tables,
+writes them and all numbers to `--out`, and with `--page` puts them between the comments of
+docs/kernels-today.md. Takes two to ten seconds a trace. To record the traces:
 
     for kernel in scripts/modern_kernels/*.cl; do
         mcage trace emulate $kernel --arch gfx900 --args ${kernel%.cl}.py \\
@@ -48,12 +48,25 @@ PAGE = ROOT / "docs" / "kernels-today.md"
 SEED, SCENARIO = 2019, "common"
 """Dies of the fault maps."""
 
-OF_2011 = "2011"
+OF_2011 = "sdk-2011"
+"""The ten bundled traces."""
 DUTY_TECHNIQUES = ("baseline", "rc", "rc+rar", "argo", "wc", "rrcd+rc+rar")
 """Techniques whose longest duty cycles are shown kernel by kernel."""
 
 KERNEL_ALGORITHMS = ("rc", "warped", "affine", "byte planes", BEST, "coded bytes")
 """Algorithms that are shown kernel by kernel."""
+
+SHORT_TECHNIQUES = ("rc", "rc+rar", "argo")
+"""Techniques of the first table."""
+
+FAULTY_TECHNIQUES = ("disable", "gr-guard", "rrcd")
+"""Techniques that are replayed on slices with faults; other kinds of RRCD spill as it does."""
+
+PRODUCTS = {
+    *("attention", "convolution", "fp8_gemm", "gemm", "gemm_mfma", "gemv_int4", "moe_gemm"),
+    *("paged_attention", "triton_attention", "triton_gemm", "triton_gemv"),
+}
+"""Kernels of today that are matrix products, attention and convolution among them."""
 
 WEIGHTS = ("writes", "time")
 
@@ -99,10 +112,10 @@ class Subject:
 
 
 def subjects_of(names: Iterable[str]) -> Iterator[Subject]:
-    """Traces of names, files and folders."""
+    """Traces of names, files and folders, and those of 2011."""
     for name in names:
         files = sorted(Path(name).glob("*.h5")) if Path(name).is_dir() else [name]
-        for file in files:
+        for file in KERNELS if name == OF_2011 else files:
             yield Subject.of(open_trace(file))
 
 
@@ -154,7 +167,7 @@ def replays(subject: Subject, dies: int, names: Sequence[str]) -> Rows:
     maps, writes = fault_maps(trace.geometry, dies), trace.writes
     lines = []
     for name in names:
-        heeds = technique(name).heeds_faults
+        heeds = technique(name).heeds_faults and name in FAULTY_TECHNIQUES
         result = mcage.replay(trace, name, fault_maps=maps if heeds else None)
         line = {
             "suite": subject.suite,
@@ -208,33 +221,26 @@ def facts(subject: Subject) -> dict[str, Any]:
 # Latencies.
 
 
-def latencies(subjects: Sequence[Subject], folders: dict[str, Path], dies: int) -> Rows:
-    """The numbers that depend on time, of the same kernels recorded with other latencies."""
-    lines = []
-    for subject in subjects:
-        if subject.suite == OF_2011:
-            continue
-        lines.append({"factor": "1"} | _timed(subject, dies))
-        for factor, folder in folders.items():
-            for other in map(Subject.of, map(open_trace, sorted(folder.glob("*.h5")))):
-                if (other.suite, other.kernel) == (subject.suite, subject.kernel):
-                    lines.append({"factor": factor} | _timed(other, dies))
-    return lines
-
-
-def _timed(subject: Subject, dies: int) -> dict[str, Any]:
-    sizes = {line["algorithm"]: line for line in compression(subject)}
-    under = {line["technique"]: line for line in replays(subject, dies, ("rc", "rc+rar", "rrcd"))}
-    numbers = {"suite": subject.suite, "kernel": subject.kernel}
-    for name in ("rc", "rc+rar"):
-        for which in ("zero", "one"):
-            numbers[f"{name}_{which}"] = under[name][f"longest_{which}_duty"]
-    return numbers | {
-        "rc_by_time": sizes["rc"]["compressed_by_time"],
-        "warped_stored_by_time": sizes["warped"]["stored_by_time"],
-        "rrcd_lds": under["rrcd"]["lds_write_share"],
-        "utilisation": summarize_trace(subject.played).mean_utilisation,
+def timed(subject: Subject, sizes: Rows, under: Rows) -> dict[str, Any]:
+    """The numbers of a kernel that depend on time."""
+    this = {"suite": subject.suite, "kernel": subject.kernel}
+    compressed = {line["algorithm"]: line for line in chosen(sizes, **this)}
+    replayed = {line["technique"]: line for line in chosen(under, **this)}
+    duties = {
+        f"{name}_{which}": replayed[name][f"longest_{which}_duty"]
+        for name in ("rc", "rc+rar", "argo")
+        for which in ("zero", "one")
     }
+    return (
+        this
+        | duties
+        | {
+            "rc_by_time": compressed["rc"]["compressed_by_time"],
+            "warped_stored_by_time": compressed["warped"]["stored_by_time"],
+            "rrcd_lds": replayed["rrcd"]["lds_write_share"],
+            "utilisation": summarize_trace(subject.played).mean_utilisation,
+        }
+    )
 
 
 # Tables.
@@ -255,6 +261,48 @@ def suites_of(rows: Rows) -> list[str]:
 
 def chosen(rows: Rows, **wanted: Any) -> Rows:
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def short_table(of_traces: Rows, sizes: Rows, duties: Rows) -> str:
+    """Means over the kernels of a suite, and over those of it that are matrix products."""
+    lines = []
+    for suite in suites_of(of_traces):
+        names = [row["kernel"] for row in chosen(of_traces, suite=suite)]
+        groups = {"all": names}
+        if suite != OF_2011:
+            groups["matrix products"] = [name for name in names if name in PRODUCTS]
+            groups["others"] = [name for name in names if name not in PRODUCTS]
+        for title, kernels in groups.items():
+            if kernels:
+                lines.append([suite, title, str(len(kernels))])
+                here = [
+                    [row for row in chosen(rows, suite=suite) if row["kernel"] in kernels]
+                    for rows in (of_traces, sizes, duties)
+                ]
+                lines[-1] += _in_short(*here)
+    return markdown(
+        [
+            *("suite", "kernels", "number", "entries in use, %", "constant or delta: writes, %"),
+            *("rc by time, %", "Warped-Compression, ratio"),
+            *(f"`{name}` '0' / '1'" for name in SHORT_TECHNIQUES),
+        ],
+        lines,
+    )
+
+
+def _in_short(of_traces: Rows, sizes: Rows, duties: Rows) -> list[str]:
+    warped = [1 / row["stored_by_writes"] for row in chosen(sizes, algorithm="warped")]
+    longest = [chosen(duties, technique=name) for name in SHORT_TECHNIQUES]
+    return [
+        percent(mean(of_traces, "mean_utilisation")),
+        percent(mean(of_traces, "compressible_share")),
+        percent(mean(chosen(sizes, algorithm="rc"), "compressed_by_time")),
+        f"{np.mean(warped):.2f}",
+        *(
+            " / ".join(f"{mean(rows, f'longest_{which}_duty'):.2f}" for which in ("zero", "one"))
+            for rows in longest
+        ),
+    ]
 
 
 def ranking_table(rows: Rows) -> str:
@@ -428,6 +476,8 @@ TIMED = {
     "rc_one": "`rc` '1'",
     "rc+rar_zero": "`rc+rar` '0'",
     "rc+rar_one": "`rc+rar` '1'",
+    "argo_zero": "`argo` '0'",
+    "argo_one": "`argo` '1'",
     "rc_by_time": "rc compresses, of the time",
     "warped_stored_by_time": "warped stores, by time",
     "rrcd_lds": "`rrcd` writes to the LDS",
@@ -478,7 +528,7 @@ def _written(value: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("traces", nargs="*", default=list(KERNELS), metavar="TRACE|FOLDER")
+    parser.add_argument("traces", nargs="*", default=[OF_2011], metavar="TRACE|FOLDER")
     parser.add_argument("--latency", action="append", default=[], metavar="FACTOR=FOLDER")
     parser.add_argument("--dies", type=int, default=20)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "kernel-suites")
@@ -486,20 +536,22 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", ApproximateTraceWarning)
 
-    subjects, of_traces, sizes, duties = [], [], [], []
+    of_traces, sizes, duties, by_latency = [], [], [], []
     for subject in subjects_of(options.traces):
         print(f"{subject.suite} {subject.kernel}", file=sys.stderr)
-        subjects.append(subject)
         of_traces.append(facts(subject))
         sizes += compression(subject)
         duties += replays(subject, options.dies, list(TECHNIQUES))
-    folders = {
-        factor: Path(folder)
-        for factor, _, folder in (each.partition("=") for each in options.latency)
-    }
-    timed = latencies(subjects, folders, options.dies) if folders else []
+        if options.latency and subject.suite != OF_2011:
+            by_latency.append({"factor": "1"} | timed(subject, sizes, duties))
+    for factor, _, folder in (each.partition("=") for each in options.latency):
+        for subject in subjects_of([folder]):
+            print(f"{subject.suite} {subject.kernel}, latencies x {factor}", file=sys.stderr)
+            under = replays(subject, options.dies, ("rc", "rc+rar", "argo", "rrcd"))
+            by_latency.append({"factor": factor} | timed(subject, compression(subject), under))
 
     texts = {
+        "in short": short_table(of_traces, sizes, duties),
         "traces": traces_table(of_traces),
         "algorithms": algorithms_table(),
         "ranking": ranking_table(sizes),
@@ -507,9 +559,14 @@ def main() -> None:
         "duties": duties_table(duties),
         "duties by kernel": kernel_duties_table(duties),
         "spills": spills_table(duties),
-    } | ({"latencies": latencies_table(timed)} if timed else {})
+    } | ({"latencies": latencies_table(by_latency)} if by_latency else {})
     options.out.mkdir(parents=True, exist_ok=True)
-    files = {"traces": of_traces, "compression": sizes, "techniques": duties, "latencies": timed}
+    files = {
+        "latencies": by_latency,
+        "traces": of_traces,
+        "compression": sizes,
+        "techniques": duties,
+    }
     for name, rows in files.items():
         if rows:
             write_csv(options.out / f"{name}.csv", rows)
