@@ -19,8 +19,14 @@ from mcage.traces.emulation.record import Request, record_kernel
 
 KERNELS = Path(__file__).parent / "modern_kernels"
 ARCHITECTURES = ("gfx900", "gfx90a", "gfx1100")
-NOT_BUNDLED = ("bitonic_sort", "fft", "fp8_gemm", "layernorm_backward")
+NOT_BUNDLED = (
+    *("bitonic_sort", "fft", "fp8_gemm", "layernorm_backward", "moe_gemm", "paged_attention"),
+)
 """Kernels whose traces would make the package too large; recorded when named."""
+
+
+COMPUTE_UNITS = {("attention", "gfx900"): 2}
+"""Where half of the grid gives four generations: a single window of the kernel is open at a time."""
 
 
 def source_of(name):
@@ -37,7 +43,13 @@ def names():
 def record(name, arch, folder, latency):
     """Record a kernel; what there is to say of it."""
     begin = time.monotonic()
-    request = Request(source_of(name), arch, KERNELS / f"{name}.py", latency=latency)
+    request = Request(
+        source_of(name),
+        arch,
+        KERNELS / f"{name}.py",
+        compute_units=COMPUTE_UNITS.get((name, arch), 1),
+        latency=latency,
+    )
     try:
         recorded = record_kernel(request)
     except UserError as error:

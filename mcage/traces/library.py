@@ -6,13 +6,16 @@ a GPU; beside them there are profiles for slices with 32 lanes, from which trace
 """
 
 import hashlib
+import lzma
 import os
+import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,21 +56,23 @@ PROFILES = tuple(f"{kernel}-32" for kernel in KERNELS)
 They are derived from the bundled traces: each wavefront is split into two warps of 32 lanes.
 """
 
-_OPENCL = (
-    *("attention", "convolution", "gemm", "gemv_int4", "lds_histogram", "random_numbers"),
-    *("rmsnorm", "rope", "saxpy", "scan", "softmax", "spmv", "stencil", "swiglu", "tree_reduction"),
+_ON_EVERY_SLICE = (
+    *("attention", "gemm", "lds_histogram", "rope", "saxpy", "scan", "softmax", "spmv"),
+    *("stencil", "tree_reduction"),
 )
-_OF_MATRIX_CORES = (
-    *("gemm_mfma", "triton_attention", "triton_gemm", "triton_gemv", "triton_softmax"),
+_NOT_ON_GCN = (
+    *("convolution", "gemm_mfma", "gemv_int4", "random_numbers", "rmsnorm", "swiglu"),
+    *("triton_attention", "triton_gemm", "triton_gemv", "triton_softmax"),
 )
+_TODAY = tuple(sorted((*_ON_EVERY_SLICE, *_NOT_ON_GCN)))
 MODERN = {
-    "gcn": tuple(f"{kernel}.gcn" for kernel in _OPENCL),
-    "cdna2": tuple(f"{kernel}.cdna2" for kernel in (*_OPENCL, *_OF_MATRIX_CORES)),
-    "rdna3": tuple(f"{kernel}.rdna3" for kernel in (*_OPENCL, *_OF_MATRIX_CORES)),
+    "gcn": tuple(f"{kernel}.gcn" for kernel in _ON_EVERY_SLICE),
+    "cdna2": tuple(f"{kernel}.cdna2" for kernel in _TODAY),
+    "rdna3": tuple(f"{kernel}.rdna3" for kernel in _TODAY),
 }
 """Names of today's kernels by the slice on which they were recorded: gfx900, gfx90a and gfx1100.
 
-GCN has no matrix cores, and Triton does not compile for it.
+GCN has no matrix cores, Triton does not compile for it, and five others had no room in the package.
 """
 
 SUITES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -144,12 +149,15 @@ def bundled_trace(name: str) -> Trace:
             from mcage.traces.profiles.synthesize import trace_of_profile
 
             return trace_of_profile(path)
-        return load_own_trace(path)
+        with NamedTemporaryFile(suffix=".h5") as unpacked, lzma.open(path) as packed:
+            shutil.copyfileobj(packed, unpacked)
+            unpacked.flush()
+            return load_own_trace(unpacked.name)
 
 
 def path_of_bundled(kernel: str) -> AbstractContextManager[Path]:
     """Path of the file of a bundled trace or profile, by its name, while it is in use."""
-    file = f"profiles/{kernel}.json.xz" if kernel in PROFILES else f"traces/{kernel}.h5"
+    file = f"profiles/{kernel}.json.xz" if kernel in PROFILES else f"traces/{kernel}.h5.xz"
     return as_file(files("mcage") / "data" / file)
 
 

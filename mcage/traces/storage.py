@@ -96,7 +96,7 @@ def trace_bytes(trace: Trace, effort: int = 9) -> bytes:
         The trace.
     effort : int
         Of the compression, 1 ... 9: with 4, it takes a tenth of the time, and half as much again
-        of the disk.
+        of the disk; 0: none, of what is compressed as a whole.
 
     Raises
     ------
@@ -305,8 +305,7 @@ def _hdf5(trace: Trace, source: str, effort: int) -> bytes:
                 data=array,
                 chunks=_chunk_shape(array),
                 shuffle=column.shuffled,
-                compression="gzip",
-                compression_opts=effort,
+                **({"compression": "gzip", "compression_opts": effort} if effort else {}),
             )
         names = json.dumps([kernel.name for kernel in trace.kernels])
         file["alloc"].attrs["kernel_names"] = _text(names)

@@ -34,8 +34,7 @@ from mcage.results import reader
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
-from mcage.traces.library import path_of_bundled
-from mcage.traces.storage import load_own_trace
+from mcage.traces.library import bundled_trace
 
 READ_FILES = ROOT / "tests" / "support" / "read_files.py"
 MOST_SECONDS, MOST_MEGABYTES = 10, 1024
@@ -340,8 +339,7 @@ def test_what_comes_with_mcage_needs_no_process(monkeypatch):
 
     monkeypatch.setattr(hdf5._Process, "__init__", refuse)
     monkeypatch.setattr(hdf5._Process, "_running", None)
-    with path_of_bundled("QuasiRandomSequence") as path:
-        assert load_own_trace(path).writes
+    assert bundled_trace("QuasiRandomSequence").writes
 
 
 def end_while_it_reads(path, number):
