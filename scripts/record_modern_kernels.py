@@ -26,7 +26,7 @@ NOT_BUNDLED = (
 
 
 COMPUTE_UNITS = {("attention", "gfx900"): 2}
-"""Where half of the grid gives four generations: a single window of the kernel is open at a time."""
+"""Where half of the grid gives four generations: one window of the kernel is open at a time."""
 
 
 def source_of(name):

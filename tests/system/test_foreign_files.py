@@ -34,7 +34,6 @@ from mcage.results import reader
 from mcage.results.reader import read_header
 from mcage.studies.single_replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
-from mcage.traces.library import bundled_trace
 
 READ_FILES = ROOT / "tests" / "support" / "read_files.py"
 MOST_SECONDS, MOST_MEGABYTES = 10, 1024
