@@ -175,6 +175,20 @@ def test_longer_excerpts(kernel, slots, generations):
         assert_same([NUMBA], prepare(trace, each), seeded_fault_maps(4)[:3])
 
 
+@pytest.mark.parametrize(
+    ("kernel", "slots"), [("scan.gcn", 1), ("rope.cdna2", 2), ("tree_reduction.rdna3", 2)]
+)
+def test_excerpts_of_kernels_of_today(kernel, slots):
+    """Slices of 256 x 64, 512 x 64 and 1,536 x 32, recorded by the emulator; the oracle, too."""
+    trace = with_first_slots(first_generations(bundled_trace(kernel), 1), slots)
+    validate_trace(trace)
+    with on(trace.geometry):
+        for name in ("rc+rar", "rrcd", "rrcd+rc+rar"):
+            assert_same([NUMBA], prepare(trace, TECHNIQUES[name]), seeded_fault_maps(5)[:4])
+        fault_map = seeded_fault_maps(6)[1]
+        assert_replays_as_the_oracle(trace, TECHNIQUES["rrcd"], 64, fault_map)
+
+
 # ---- stress times ----------------------------------------------------------------------------
 
 

@@ -12,8 +12,16 @@ from tables import each
 from trace_strategies import alloc, pattern, random_trace, read, release, trace_of, traces, write
 
 from mcage.errors import UserError
+from mcage.geometry import preset
 from mcage.traces import first_generations
-from mcage.traces.library import KERNELS, SHORT_NAMES, bundled_trace, open_trace
+from mcage.traces.library import (
+    KERNELS,
+    MODERN,
+    SHORT_NAMES,
+    bundled_trace,
+    kernels_of_suite,
+    open_trace,
+)
 from mcage.traces.model import ALLOC, COLUMNS, RELEASE, WRITE, validate_trace
 from mcage.traces.patterns import summarize_trace
 from mcage.traces.storage import save_trace
@@ -279,8 +287,30 @@ def test_mean_compressible_shares():
 def test_size_of_the_bundle():
     folder = files("mcage") / "data" / "traces"
     sizes = {path.name: len(path.read_bytes()) for path in folder.iterdir()}
-    assert set(sizes) == {f"{name}.h5" for name in KERNELS}
-    assert sum(sizes.values()) < 15_000_000
+    modern = {name for names in MODERN.values() for name in names}
+    assert set(sizes) == {f"{name}.h5.xz" for name in modern.union(KERNELS)}
+    assert sum(sizes.values()) < 37_500_000  # a wheel has 40 MB at most
+
+
+@pytest.mark.parametrize("slice_name", MODERN)
+def test_kernels_of_today(slice_name):
+    names = MODERN[slice_name]
+    wanted = preset(slice_name)
+    assert len(names) == (10 if slice_name == "gcn" else 20)
+    assert kernels_of_suite("modern", wanted.entries, wanted.components) == names
+    trace = bundled_trace(f"scan.{slice_name}")
+    assert (trace.name, trace.geometry) == (f"scan.{slice_name}", wanted)
+    assert trace.generations >= (3 if slice_name == "gcn" else 4)
+    assert "time" in trace.source["approximate"]
+    assert trace.source["seed"] == 0
+    assert trace.source["largest_errors"] == {"output": "0 of the largest value"}
+
+
+def test_suites_of_a_slice():
+    assert kernels_of_suite("all", 256, 64) == (*KERNELS, *MODERN["gcn"])
+    assert kernels_of_suite("sdk-2011", 512, 32)[0] == "BlackScholes-32"
+    with pytest.raises(UserError, match="suite modern has no kernel for a slice of 512 x 32"):
+        kernels_of_suite("modern", 512, 32)
 
 
 @pytest.mark.parametrize("spelled", ["DCT", "dct", "Dct"])
