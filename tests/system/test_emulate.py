@@ -1,6 +1,7 @@
 """``mcage trace emulate``: kernels become traces, and whatever is wrong ends in a line or two."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tables import each
 
 from mcage.traces import WRITE, load_trace
 
+ROOT = Path(__file__).parents[2]
 SEED = 20_261_126
 INPUTS = {"code objects": 36, "sources": 3, "arguments": 14, "inputs": 12}
 """How many damaged inputs are tried; `scripts/validation/fuzz_kernels.py` tries many more."""
@@ -276,3 +278,21 @@ def test_damaged_inputs_do_no_harm(kind, tmp_path):
         if wrong := complaint(kind, number, SEED, folder):
             complaints.append(f"{number}: {wrong}")
     assert not complaints, "\n".join(complaints)
+
+
+@needs_clang
+@needs_library
+def test_the_page_that_records_a_kernel(command, tmp_path, monkeypatch):
+    """Files and the first command of docs/emulation.md, as they stand there."""
+    text = (ROOT / "docs" / "emulation.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", text, re.S)
+    assert [name for name, _ in blocks] == ["assign.cl", "assign.py"]
+    for name, content in blocks:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    commands = re.search(r"<!-- run -->\n```bash\n(.*?)```", text, re.S)[1].splitlines()
+    monkeypatch.chdir(tmp_path)
+    code, output, errors = command(*commands[0].split()[1:])
+    assert code == 0, errors
+    assert "distance is right" in output
+    trace = load_trace("assign.h5")
+    assert (trace.windows, trace.window_sizes, trace.cycles) == (160, (32,), 215_398)
