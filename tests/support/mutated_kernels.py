@@ -44,7 +44,7 @@ MIXED = "values=f16[384]~normal counts=i32[32] part=256 n=192"
 CALLS = {"saxpy": (SAXPY, "2,5", "16,4"), "mixed": (MIXED, "2", "64")}
 """Arguments, grid and block of the kernels of the samples."""
 
-MODERN_NAMES = ("saxpy", "gemm", "softmax", "histogram", "gemv_int4", "spmv", "random_numbers")
+MODERN_NAMES = ("saxpy", "gemm", "softmax", "lds_histogram", "gemv_int4", "spmv", "random_numbers")
 NUMBERS = (
     *(0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 512, 4095, 4096, 65535),
     *(65536, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1),
