@@ -321,7 +321,7 @@ def checked_arguments(arguments: Mapping[Any, Any], place: str) -> dict[str, Any
                 )
             if left < 0:
                 raise UserError(f"{place}: arrays of more than {MOST_MEMORY // MIB:,} MiB together")
-            value = np.asarray(value, value.dtype.newbyteorder("="), order="C")
+            value = np.asarray(value, value.dtype.newbyteorder("="))
         checked[name] = value
     return checked
 

@@ -87,7 +87,9 @@ def test_files_that_are_refused(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([None]), allow_pickle=True)
     np.save(tmp_path / "words.npy", np.array(["a"]))
     (tmp_path / "cut.npy").write_bytes(sound[:-1])
-    (tmp_path / "large.npy").write_bytes(sound.replace(b"(6,), }     ", b"(600000,), }"))
+    (tmp_path / "large.npy").write_bytes(
+        sound.replace(b"(6,), }" + b" " * 13, b"(99999999999999,), }")
+    )
     (tmp_path / "text.npy").write_text("1 2 3")
     for name in ("objects", "words", "cut", "large", "text", "gone"):
         with pytest.raises(UserError, match=f"{name}.npy"):

@@ -1,8 +1,12 @@
 """Texts of instructions, taken apart."""
 
+import random
+
 import pytest
+from emulated import emulate, random_wave
 from tables import each
 
+from mcage.errors import UserError
 from mcage.traces.emulation.instruction import EXEC, M0, NULL, TTMP, VCC, Operand, parse
 from mcage.traces.emulation.timing import waits_for
 
@@ -75,6 +79,25 @@ def test_modifiers_are_numbers_or_bits():
 def test_texts_that_cannot_be_taken_apart(text):
     with pytest.raises(ValueError):
         parse(text)
+
+
+@each(
+    ("text", "words"),
+    [
+        ("v_swap_b32 v0, v64", "v64; a wave has 64 registers"),
+        ("global_load_dwordx4 v[61:64], v[0:1], off", "v[61:64]; a wave has 64 registers"),
+        ("v_accvgpr_read_b32 v0, a16", "a16; a wave has 64 registers"),
+        ("v_accvgpr_write_b32 a16, v0", "a16; a wave has 64 registers"),
+        ("s_mov_b64 s[0:1], exec_hi", "operand exec_hi"),
+        ("s_mov_b64 exec_hi, s[0:1]", "destination exec_hi"),
+        ("ds_read_b32 s0, v0", "operand s0"),
+    ],
+)
+def test_registers_that_a_wave_does_not_have(text, words):
+    rng = random.Random(1)
+    with pytest.raises(UserError) as refused:
+        emulate([random_wave(rng, "gfx90a")], [text], "gfx90a")
+    assert words in str(refused.value)
 
 
 MANY = 1 << 30

@@ -77,8 +77,8 @@ def test_loads_are_counted_for_as_long_as_a_wave_runs():
 
 
 def test_a_wave_keeps_its_window_until_its_loads_are_there():
-    _, result = timed(["load"])
-    assert (result.begin.tolist(), result.end.tolist()) == ([0], [501])
+    _, result = timed(["load"], ["vector"], windows=1)
+    assert (result.begin.tolist(), result.end.tolist()) == ([0, 502], [501, 507])
 
 
 def test_waves_of_a_group_meet_at_a_barrier():
