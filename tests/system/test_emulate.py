@@ -2,11 +2,11 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_objdump
 from mutated_kernels import SAMPLES, complaint
 from tables import each
 
@@ -14,21 +14,8 @@ from mcage.traces import WRITE, load_trace
 
 ROOT = Path(__file__).parents[2]
 SEED = 20_261_126
-INPUTS = {"code objects": 36, "sources": 3, "arguments": 14, "inputs": 12}
+INPUTS = {"code objects": 30, "sources": 3, "arguments": 14, "inputs": 13}
 """How many damaged inputs are tried; `scripts/validation/fuzz_kernels.py` tries many more."""
-
-needs_clang = pytest.mark.skipif(
-    not all(map(shutil.which, ("clang-19", "ld.lld-19", "llvm-objdump-19"))),
-    reason="compiling kernels needs clang-19, lld-19 and llvm-19",
-)
-needs_objdump = pytest.mark.skipif(
-    not any(map(shutil.which, ("llvm-objdump", "llvm-objdump-19", "llvm-objdump-22"))),
-    reason="reading code objects needs llvm-objdump, of Debian's llvm-19",
-)
-needs_library = pytest.mark.skipif(
-    not Path("/usr/lib/clc/amdgcn--amdhsa.bc").exists(),
-    reason="OpenCL's own functions need libclc-19",
-)
 
 SAXPY = """__kernel void saxpy(__global const float *x, __global float *y, float a, int n) {
     int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
@@ -269,7 +256,7 @@ def test_lanes_without_a_work_item_write_nothing(command, tmp_path):
 
 @pytest.mark.parametrize("kind", INPUTS)
 def test_damaged_inputs_do_no_harm(kind, tmp_path):
-    if not shutil.which("clang-19" if kind == "sources" else "llvm-objdump-19"):
+    if not (has_clang if kind == "sources" else has_objdump):
         pytest.skip("needs clang-19, lld-19 and llvm-19")
     complaints = []
     for number in range(INPUTS[kind]):

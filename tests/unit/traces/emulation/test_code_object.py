@@ -5,12 +5,15 @@ import struct
 import msgpack
 import numpy as np
 import pytest
+from amd_tools import needs_objdump
 from mutated_kernels import PROCESSORS, SAMPLES, sample
 
 from mcage.errors import UserError
 from mcage.traces.emulation import code_object, waves
 from mcage.traces.emulation.code_object import read_code_object
 from mcage.traces.emulation.record import Request, record_kernel
+
+pytestmark = needs_objdump
 
 MIXED = {"values": np.ones(384, np.float16), "counts": np.zeros(32, np.int32), "n": 192}
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from amd_tools import needs_objdump
 from mutated_kernels import SAMPLES
 from tables import each
 
@@ -168,6 +169,7 @@ def recorded(**changes):
     )
 
 
+@needs_objdump
 @each(
     ("changes", "factor"),
     [
@@ -187,6 +189,7 @@ def test_numbers_become_the_type_of_the_argument(changes, factor):
     assert np.array_equal(found, np.where(lanes < 60, factor * lanes + 1, 1))
 
 
+@needs_objdump
 @each(
     ("changes", "words"),
     [
@@ -211,6 +214,7 @@ def test_arguments_that_do_not_fit(changes, words):
     assert words in str(refused.value)
 
 
+@needs_objdump
 def test_arrays_without_elements_are_buffers_that_nothing_may_read():
     assert recorded(n=0, x=np.ones(0, np.float32)).outputs["x"].shape == (0,)
 
