@@ -1,19 +1,17 @@
 """What do today's kernels hold in their registers, beside those of 2011? Tables of a page.
 
-    python scripts/experiments/kernel_suites.py [TRACE|FOLDER ...] [--latency FACTOR=FOLDER ...]
-        [--dies 20] [--out results/kernel-suites] [--page]
+    python scripts/experiments/kernel_suites.py [SUITE@SLICE|TRACE|FOLDER ...]
+        [--latency FACTOR=FOLDER ...] [--dies 20] [--out results/kernel-suites] [--page]
 
 Ranks compression algorithms, replays every technique that ships, and says how far the numbers
-depend on the assumed latencies. Takes names of bundled traces, files, and folders of files; the
-word sdk-2011 stands for the ten of 2011. Traces that were emulated make a suite for each processor.
+depend on the assumed latencies and, where an entry is one block, on blocks. Takes bundled suites
+on a slice, such as modern@cdna2 (by default sdk-2011@gcn and modern on every slice), names of
+bundled traces, files, and folders of files. Traces that were emulated make a suite for each slice.
 `--latency` names a folder with the same kernels recorded with other latencies. Prints the tables,
 writes them and all numbers to `--out`, and with `--page` puts them between the comments of
-docs/kernels-today.md. Takes two to ten seconds a trace. To record the traces:
+docs/kernels-today.md. Takes two to ten seconds a trace. To record such a folder:
 
-    for kernel in scripts/modern_kernels/*.cl; do
-        mcage trace emulate $kernel --arch gfx900 --args ${kernel%.cl}.py \\
-            --latency 1 --out FOLDER/$(basename $kernel .cl).h5
-    done
+    python scripts/record_modern_kernels.py FOLDER --arch gfx90a --latency 2
 """
 
 import argparse
@@ -21,7 +19,7 @@ import csv
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,7 +36,7 @@ from mcage.geometry import SliceGeometry
 from mcage.replays.schedule import writes_of
 from mcage.techniques import TECHNIQUES, technique
 from mcage.traces import KERNELS, Trace, open_trace, summarize_trace
-from mcage.traces.library import ApproximateTraceWarning
+from mcage.traces.library import MODERN, SUITES, ApproximateTraceWarning
 from mcage.traces.transforms import released
 from mcage.variation.fault_models import fault_map, fault_model
 
@@ -49,7 +47,26 @@ SEED, SCENARIO = 2019, "common"
 """Dies of the fault maps."""
 
 OF_2011 = "sdk-2011"
-"""The ten bundled traces."""
+"""The ten bundled traces of the papers."""
+
+DEFAULTS = (f"{OF_2011}@gcn", *(f"modern@{name}" for name in MODERN))
+"""Suites that are looked at if none is named."""
+
+NARROW_BLOCK = 16
+"""Components of a block, where the second reading divides an entry that is one block."""
+
+BLOCK_TECHNIQUES = ("rc+rar", "rrcd", "rrcd+pg", "rrcd+rc+rar")
+"""Techniques of that reading."""
+
+CAUSES = ("pipeline", "misprediction", "wakeup", "mov", "refresh")
+"""What slows slices without faults down."""
+
+SLOWED = "rrcd+rc+rar"
+"""The technique whose slowdown is shown kernel by kernel."""
+
+LIMIT = 0.1
+"""Slowdown that ends a life by default."""
+
 DUTY_TECHNIQUES = ("baseline", "rc", "rc+rar", "argo", "wc", "rrcd+rc+rar")
 """Techniques whose longest duty cycles are shown kernel by kernel."""
 
@@ -95,7 +112,8 @@ class Subject:
         if "emulated" not in source:
             return cls(OF_2011 if trace.name in KERNELS else "others", trace.name, trace)
         file = Path(str(source["file"]).partition(",")[0]).stem
-        return cls(str(source["emulated"]).split()[0], file, trace)
+        on = str(source["emulated"]).partition("(")[2].partition(")")[0]
+        return cls(f"modern on {on}", file, trace)
 
     @cached_property
     def played(self) -> Trace:
@@ -112,10 +130,15 @@ class Subject:
 
 
 def subjects_of(names: Iterable[str]) -> Iterator[Subject]:
-    """Traces of names, files and folders, and those of 2011."""
+    """Traces of suites, names, files and folders."""
     for name in names:
-        files = sorted(Path(name).glob("*.h5")) if Path(name).is_dir() else [name]
-        for file in KERNELS if name == OF_2011 else files:
+        suite, _, on = str(name).partition("@")
+        files: Sequence[str | Path] = [name]
+        if suite in SUITES:
+            files = SUITES[suite][on or "gcn"]
+        elif Path(name).is_dir():
+            files = sorted(Path(name).glob("*.h5"))
+        for file in files:
             yield Subject.of(open_trace(file))
 
 
@@ -167,7 +190,7 @@ def replays(subject: Subject, dies: int, names: Sequence[str]) -> Rows:
     maps, writes = fault_maps(trace.geometry, dies), trace.writes
     lines = []
     for name in names:
-        heeds = technique(name).heeds_faults and name in FAULTY_TECHNIQUES
+        heeds = technique(name).heeds_faults and name in FAULTY_TECHNIQUES and dies > 0
         result = mcage.replay(trace, name, fault_maps=maps if heeds else None)
         line = {
             "suite": subject.suite,
@@ -176,6 +199,8 @@ def replays(subject: Subject, dies: int, names: Sequence[str]) -> Rows:
             "longest_zero_duty": result["longest_zero_duty"][0],
             "longest_one_duty": result["longest_one_duty"][0],
             "compressible_write_share": result["compressible_write_share"],
+            "slowdown": result["slowdown"]["total"][0],
+            **{f"slowdown_{cause}": result["slowdown"][cause][0] for cause in CAUSES},
         }
         if heeds:
             lds = np.array(result["writes"]["lds"][1:]) / writes
@@ -186,11 +211,25 @@ def replays(subject: Subject, dies: int, names: Sequence[str]) -> Rows:
             line |= {
                 "lds_write_share": lds[runs].mean() if runs.any() else np.nan,
                 "regular_write_share": regular[0],
+                "to_faulty_share": np.mean(result["writes"]["to_faulty"][1:]) / writes,
                 "beyond_lds_share": (most > trace.geometry.lds_rows).mean(),
                 "waiting": waits[runs].mean() if runs.any() else np.nan,
                 "cannot_run_share": 1 - runs.mean(),
             }
         lines.append(line)
+    return lines
+
+
+def readings(subject: Subject, dies: int) -> Rows:
+    """Replays where an entry is one block, and where it is divided into blocks of 16 components."""
+    geometry = subject.trace.geometry
+    if geometry.blocks > 1:
+        return []
+    lines = []
+    for components in (geometry.block_components, NARROW_BLOCK):
+        divided = replace(subject.trace, geometry=replace(geometry, block_components=components))
+        for row in replays(Subject(subject.suite, subject.kernel, divided), dies, BLOCK_TECHNIQUES):
+            lines.append({"block_components": components} | row)
     return lines
 
 
@@ -239,6 +278,8 @@ def timed(subject: Subject, sizes: Rows, under: Rows) -> dict[str, Any]:
             "warped_stored_by_time": compressed["warped"]["stored_by_time"],
             "rrcd_lds": replayed["rrcd"]["lds_write_share"],
             "utilisation": summarize_trace(subject.played).mean_utilisation,
+            "slowdown": replayed[SLOWED]["slowdown"],
+            "rrcd_slowdown": replayed["rrcd"]["slowdown"],
         }
     )
 
@@ -482,13 +523,15 @@ TIMED = {
     "warped_stored_by_time": "warped stores, by time",
     "rrcd_lds": "`rrcd` writes to the LDS",
     "utilisation": "entries in use",
+    "rrcd_slowdown": "slowdown under `rrcd`",
+    "slowdown": f"slowdown under `{SLOWED}`",
 }
 
 
 def latencies_table(rows: Rows) -> str:
     """Means of kernels, and how far a single kernel moves, in points."""
     lines = []
-    for suite in suites_of(rows):
+    for suite in suites_with_latencies(rows):
         factors = list(dict.fromkeys(row["factor"] for row in chosen(rows, suite=suite)))
         by_factor = {
             factor: {row["kernel"]: row for row in chosen(rows, suite=suite, factor=factor)}
@@ -513,6 +556,90 @@ def latencies_table(rows: Rows) -> str:
     return markdown(["suite", "number", *headings], lines)
 
 
+def suites_with_latencies(rows: Rows) -> list[str]:
+    """Suites that were recorded with every factor."""
+    factors = {row["factor"] for row in rows}
+    return [
+        suite
+        for suite in suites_of(rows)
+        if {row["factor"] for row in chosen(rows, suite=suite)} == factors
+    ]
+
+
+def blocks_table(rows: Rows) -> str:
+    """Slices whose entries are one block, and the same with blocks of 16 components."""
+    lines = []
+    for suite, name in dict.fromkeys((row["suite"], row["technique"]) for row in rows):
+        for components in sorted({row["block_components"] for row in rows}, reverse=True):
+            here = chosen(rows, suite=suite, technique=name, block_components=components)
+            spills = [row for row in here if "lds_write_share" in row]
+            line = [suite, f"`{name}`", str(components)]
+            line += [
+                " / ".join(
+                    f"{mean(here, f'longest_{which}_duty'):.2f}" for which in ("zero", "one")
+                )
+            ]
+            for key in ("to_faulty_share", "lds_write_share", "beyond_lds_share"):
+                line.append(percent(mean(spills, key), 1) if spills else "–")
+            lines.append(line)
+    return markdown(
+        [
+            *("suite", "technique", "components of a block", "longest '0' / '1' without faults"),
+            *("writes to faulty entries, %", "writes to the LDS, %"),
+            "slices whose part of the LDS is too small, %",
+        ],
+        lines,
+    )
+
+
+def slowdowns_table(rows: Rows) -> str:
+    """By suite: causes, means over kernels; and how many kernels are beyond the limit alone."""
+    lines = []
+    for suite in suites_of(rows):
+        for name in ("rc+rar", "rrcd", SLOWED):
+            here = chosen(rows, suite=suite, technique=name)
+            most = max(here, key=lambda row: row["slowdown"])
+            lines.append(
+                [
+                    suite,
+                    f"`{name}`",
+                    percent(mean(here, "slowdown"), 1),
+                    *(percent(mean(here, f"slowdown_{cause}"), 1) for cause in CAUSES),
+                    f"{most['kernel']}, {percent(most['slowdown'], 1)}",
+                    str(sum(row["slowdown"] > LIMIT for row in here)),
+                ]
+            )
+    return markdown(
+        [
+            *("suite", "technique", "slowdown, %"),
+            *("pipeline", "mispredictions", "wake-ups", "moves", "refresh"),
+            *("most of it, %", "kernels beyond 10 %"),
+        ],
+        lines,
+    )
+
+
+def slow_kernels_table(rows: Rows, by_latency: Rows) -> str:
+    """Kernels that slow a slice without faults by more than 5 %, with all latencies."""
+    factors = sorted({row["factor"] for row in by_latency}, key=float)
+    lines = []
+    for row in chosen(rows, technique=SLOWED):
+        this = {key: row[key] for key in ("suite", "kernel")}
+        at = {line["factor"]: line["slowdown"] for line in chosen(by_latency, **this)}
+        if max([row["slowdown"], *at.values()]) > LIMIT / 2:
+            shown = [percent(at.get(factor, np.nan), 1) for factor in factors if factor != "1"]
+            causes = (percent(row[f"slowdown_{cause}"], 1) for cause in CAUSES)
+            lines.append([*this.values(), percent(row["slowdown"], 1), *causes, *shown])
+    return markdown(
+        [
+            *("suite", "kernel", "slowdown, %"),
+            *("pipeline", "mispredictions", "wake-ups", "moves", "refresh"),
+            *(f"latencies × {factor}, %" for factor in factors if factor != "1"),
+        ],
+        lines,
+    )
+
+
 def write_csv(path: Path, rows: Rows) -> None:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -528,7 +655,7 @@ def _written(value: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("traces", nargs="*", default=[OF_2011], metavar="TRACE|FOLDER")
+    parser.add_argument("traces", nargs="*", default=DEFAULTS, metavar="TRACE")
     parser.add_argument("--latency", action="append", default=[], metavar="FACTOR=FOLDER")
     parser.add_argument("--dies", type=int, default=20)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "kernel-suites")
@@ -536,18 +663,19 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", ApproximateTraceWarning)
 
-    of_traces, sizes, duties, by_latency = [], [], [], []
+    of_traces, sizes, duties, by_latency, blocks = [], [], [], [], []
     for subject in subjects_of(options.traces):
         print(f"{subject.suite} {subject.kernel}", file=sys.stderr)
         of_traces.append(facts(subject))
         sizes += compression(subject)
         duties += replays(subject, options.dies, list(TECHNIQUES))
+        blocks += readings(subject, options.dies)
         if options.latency and subject.suite != OF_2011:
             by_latency.append({"factor": "1"} | timed(subject, sizes, duties))
     for factor, _, folder in (each.partition("=") for each in options.latency):
         for subject in subjects_of([folder]):
             print(f"{subject.suite} {subject.kernel}, latencies x {factor}", file=sys.stderr)
-            under = replays(subject, options.dies, ("rc", "rc+rar", "argo", "rrcd"))
+            under = replays(subject, options.dies, ("rc", "rc+rar", "argo", "rrcd", SLOWED))
             by_latency.append({"factor": factor} | timed(subject, compression(subject), under))
 
     texts = {
@@ -559,13 +687,20 @@ def main() -> None:
         "duties": duties_table(duties),
         "duties by kernel": kernel_duties_table(duties),
         "spills": spills_table(duties),
-    } | ({"latencies": latencies_table(by_latency)} if by_latency else {})
+        "slowdowns": slowdowns_table(duties),
+        "slow kernels": slow_kernels_table(duties, by_latency),
+    }
+    if blocks:
+        texts["blocks"] = blocks_table(blocks)
+    if by_latency:
+        texts["latencies"] = latencies_table(by_latency)
     options.out.mkdir(parents=True, exist_ok=True)
     files = {
         "latencies": by_latency,
         "traces": of_traces,
         "compression": sizes,
         "techniques": duties,
+        "blocks": blocks,
     }
     for name, rows in files.items():
         if rows:
