@@ -146,7 +146,7 @@ ALGORITHMS = (
     ),
     Algorithm(
         "rc, in a block",
-        "the same where a compressed value occupies one block of its entry, as under RRCD",
+        "the same where a compressed value occupies a block of 16 lanes, as under RRCD",
         1,
         lambda values: rc(values, 64, 64),
     ),
