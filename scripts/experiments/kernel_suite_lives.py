@@ -182,7 +182,7 @@ def vmin_table(rows: Rows) -> str:
                 *(_volts(row[name]) for name in ("median_new", "median_old", "most_old")),
                 _known(row["drift_mv"]),
                 _known(row["gain_mv"], 0),
-                _energy(row.get("energy_saved")),
+                _known(row.get("energy_saved"), 0),
             ]
         )
     return markdown(
@@ -199,7 +199,7 @@ def _volts(text: str) -> str:
     return f"{float(text):.3f}" if text and np.isfinite(float(text)) else "none"
 
 
-def _known(text: str, digits: int = 1) -> str:
+def _known(text: str | None, digits: int = 1) -> str:
     return f"{float(text):.{digits}f}" if text and np.isfinite(float(text)) else "–"
 
 
