@@ -1,8 +1,9 @@
 """From a kernel and its arguments to a register trace: dispatch, execution, time, recording."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -13,8 +14,8 @@ from mcage.geometry import SliceGeometry, preset
 from mcage.plain_text import shortened, shown
 from mcage.traces.emulation.arithmetic import Array
 from mcage.traces.emulation.code_object import Argument, CodeObject, KernelObject
-from mcage.traces.emulation.instruction import TTMP
-from mcage.traces.emulation.machine import Machine, UnsupportedError
+from mcage.traces.emulation.instruction import EXEC, TTMP
+from mcage.traces.emulation.machine import Machine
 from mcage.traces.emulation.memory import SCRATCH_BASE, Memory
 from mcage.traces.emulation.timing import Clock, Timed, time_waves
 from mcage.traces.emulation.waves import Budget, Code, Contents, Program, Run, Wave
@@ -324,11 +325,12 @@ class _Emulation:
             run = Run(machine, program, here, recorded, contents, budget)
             run.finish()
             in_group = np.tile(np.arange(self.waves_of_group), count)
-            lanes = np.array(
-                [self._lanes_of(wave) for wave in range(self.waves_of_group)], np.uint64
-            )
-            these = run.waves(first, in_group, np.tile(lanes, count))
-            self._note_first(machine, these)
+            these = run.waves(first, in_group, np.tile(self._masks, count))
+            for wave in these:
+                wave.first = [
+                    (number, items[wave.number].tobytes())
+                    for number, items in enumerate(self._first_vectors)
+                ]
             ran += [wave for wave, kept in zip(these, on_unit, strict=True) if kept]
         assert program
         return self._recorded(ran, program.codes, contents, budget)
@@ -349,7 +351,10 @@ class _Emulation:
         grid = self.launch.grid
         ids = [group % grid[0], group // grid[0] % grid[1], group // (grid[0] * grid[1])]
         self._set_scalars(m, ids)
-        self._set_vectors(m)
+        for number, items in enumerate(self._first_vectors):
+            m.vector[number] = np.tile(items, (count, 1))
+        m.put_bits(slice(None), EXEC, np.tile(self._masks, count))
+        m.run_group(slice(None))
         return m
 
     def _set_scalars(self, m: Machine, ids: list[Array]) -> None:
@@ -378,40 +383,28 @@ class _Emulation:
         m.scalar[TTMP + 9] = ids[0]
         m.scalar[TTMP + 7] = ids[1] | ids[2] << 16
 
-    def _set_vectors(self, m: Machine) -> None:
-        block = self.launch.block
-        item = np.arange(self.waves_of_group * m.lanes)
+    @cached_property
+    def _first_vectors(self) -> list[Array]:
+        """Registers that hold ids of work-items at first, uint32[waves of a work-group, lanes]."""
+        block, lanes = self.launch.block, self.kernel.lanes
+        item = np.arange(self.waves_of_group * lanes)
         ids = [item % block[0], item // block[0] % block[1], item // (block[0] * block[1])]
         exists = item < prod(block)
-        shape = (self.waves_of_group, m.lanes)
-        times = m.waves // self.waves_of_group
         if self.generation >= 11 or self.code.arch in ("gfx90a", "gfx942"):
             packed = [ids[0] | ids[1] << 10 | ids[2] << 20]
         else:
             packed = ids[: self.kernel.field(52, 11, 2) + 1]
-        for number, value in enumerate(packed[: self.window]):
-            where = np.where(exists, value, 0).astype(np.uint32).reshape(shape)
-            m.vector[number] = np.tile(where, (times, 1))
-        self._first_registers = min(len(packed), self.window)
-        mask = np.array([self._lanes_of(wave) for wave in range(self.waves_of_group)], np.uint64)
-        m.put_bits(slice(None), 126, np.tile(mask, times))
-        m.run_group(slice(None))
+        return [
+            np.where(exists, value, 0).astype(np.uint32).reshape(-1, lanes)
+            for value in packed[: self.window]
+        ]
 
-    def _lanes_of(self, wave: int) -> int:
-        left = min(max(prod(self.launch.block) - wave * self.kernel.lanes, 0), self.kernel.lanes)
-        return (1 << left) - 1
-
-    def _note_first(self, machine: Machine, these: list[Wave]) -> None:
-        block, items = self.launch.block, self.waves_of_group * machine.lanes
-        fresh = Machine(self.waves_of_group, machine.lanes, self.window, self.generation)
-        fresh.memory = self.memory
-        self._set_vectors(fresh)
-        del block, items
-        for wave in these:
-            wave.first = [
-                (number, fresh.vector[number, wave.number].tobytes())
-                for number in range(self._first_registers)
-            ]
+    @cached_property
+    def _masks(self) -> Array:
+        """Lanes of each wave of a work-group that have a work-item, uint64[waves of a group]."""
+        items, lanes = prod(self.launch.block), self.kernel.lanes
+        left = [min(items - wave * lanes, lanes) for wave in range(self.waves_of_group)]
+        return np.array([(1 << number) - 1 for number in left], np.uint64)
 
     # Recording.
 
@@ -426,7 +419,7 @@ class _Emulation:
         recording = Recording()
         recording.has_lanes(kernel.lanes)
         recording.geometry = self.geometry
-        rows = [content for content in contents.numbers]
+        rows = list(contents.numbers)
         _record(recording, ran, timed, codes, rows, self.window, kernel.name)
         outputs = {
             name: self.memory.content(self.buffers[name], value)
@@ -522,7 +515,6 @@ def _record(
     kernel: str,
 ) -> None:
     """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
-    begins: list[tuple[int, int, Callable[[], None]]] = []
     accesses: list[tuple[Array, ...]] = []
     for number, wave in enumerate(ran):
         if number % _UNITS:
@@ -571,7 +563,6 @@ def _record(
                 np.array([0], np.uint64),
             )
         )
-    del begins
     time, wave_of, register, content, mask = (
         np.concatenate([part[column] for part in accesses]) for column in range(5)
     )
@@ -619,6 +610,3 @@ def _packed_lanes(content: bytes, lanes: int, full: int) -> bytes:
     words = np.frombuffer(content, "<u4")
     bits = np.unpackbits(np.array([lanes], "<u8").view(np.uint8), bitorder="little")
     return words[bits[: len(words)].astype(np.bool_)].tobytes()
-
-
-__all__ = ["Emulated", "Launch", "UnsupportedError", "emulate", "geometry_of"]

@@ -5,13 +5,14 @@ Waves of one group execute an instruction at once: ``[waves, lanes]`` for a vect
 reached (`vector`, `scalar`, `memory`, `matrix`); this module gives them their operands.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mcage.traces.emulation.arithmetic import Array
-from mcage.traces.emulation.instruction import EXEC, M0, NULL, Instruction, Operand
+from mcage.traces.emulation.instruction import EXEC, NULL, Instruction, Operand
 
 Source = Callable[["Machine"], Array]
 """Gives an operand of the running waves: [waves, lanes], or [waves, 1] of what all lanes share."""
@@ -342,6 +343,18 @@ def put_scalar(m: Machine, operand: Operand, kind: str, value: Array) -> None:
         m.put_word(operand.number, value.astype(WORD[kind], copy=False).view(np.uint32))
 
 
+Families = Sequence[tuple[str, Callable[[Instruction, Machine], Execute]]]
+"""Instructions by a pattern of their names, and what makes closures of them."""
+
+
+def built(families: Families, inst: Instruction, machine: Machine) -> Execute | None:
+    """Closure of an instruction by the first family that has its name; None if none has."""
+    for pattern, build in families:
+        if re.match(pattern, inst.name):
+            return build(inst, machine)
+    return None
+
+
 def words_from(value: Array, kind: str) -> list[Array]:
     """32-bit words of a result, the lowest first."""
     value = np.ascontiguousarray(value, WORD[kind])
@@ -351,6 +364,3 @@ def words_from(value: Array, kind: str) -> list[Array]:
     if kind.endswith("16"):
         return [value.view(np.uint16).astype(np.uint32)]
     return [value.view(np.uint32)]
-
-
-__all__ = ["M0", "Execute", "Instruction", "Machine", "UnsupportedError"]

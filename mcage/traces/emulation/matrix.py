@@ -6,7 +6,7 @@ and with roundings of its own, so that results are approximate.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,15 +28,6 @@ _ELEMENT_BITS = {
     **{"f16": 16, "bf16": 16, "bf16_1k": 16, "f32": 32, "f64": 64, "i8": 8},
     **{"fp8_fp8": 8, "bf8_bf8": 8, "fp8_bf8": 8, "bf8_fp8": 8},
 }
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """Rows and columns of the result, products of a sum, and blocks side by side."""
-
-    rows: int
-    depth: int
-    blocks: int
 
 
 def _words(operand: Operand, machine: Machine, count: int) -> slice:
@@ -99,18 +90,8 @@ def _build_mfma(inst: Instruction, machine: Machine) -> Execute:
     kinds = (kind.split("_") if kind.startswith(("fp8", "bf8")) else [kind, kind])[:2]
     a_words = _words(inst.operands[1], machine, inst.operands[1].count)
     b_words = _words(inst.operands[2], machine, inst.operands[2].count)
-    size = 2 if result == "f64" else 1
     elements = rows * columns * blocks // 64
-    target = _words(inst.operands[0], machine, elements * size)
-    third = inst.operands[3]
-    c_words = _words(third, machine, elements * size) if third.kind in "va" else None
-    constant = (
-        None
-        if c_words
-        else np.array([constant_bits(third, result)], np.uint64 if size == 2 else np.uint32).view(
-            WORD[result]
-        )[0]
-    )
+    put_sum = _adds(inst, machine, result, elements)
     row, column, block = _places(rows, blocks, elements, result)
 
     def operand(words: slice, of: str, m: Machine) -> Array:
@@ -124,22 +105,39 @@ def _build_mfma(inst: Instruction, machine: Machine) -> Execute:
     def execute(m: Machine) -> None:
         a, b = operand(a_words, kinds[0], m), operand(b_words, kinds[1], m)
         product = a @ b.transpose(0, 1, 3, 2)  # [running, blocks, rows, columns]
-        spread = product[:, block, row, column]  # [running, lanes, elements]
-        if c_words is None:
-            total = spread + constant
+        put_sum(m, product[:, block, row, column])
+
+    return execute
+
+
+def _adds(
+    inst: Instruction, machine: Machine, result: str, elements: int
+) -> Callable[[Machine, Array], None]:
+    """Return what adds products, [running, lanes, elements], to the last operand in every lane."""
+    words = elements * (2 if result == "f64" else 1)
+    target, third = _words(inst.operands[0], machine, words), inst.operands[3]
+    addend = _words(third, machine, words) if third.kind in "va" else None
+    constant = None
+    if addend is None:
+        bits = np.array([constant_bits(third, result)], WORD[f"u{result[1:]}"])
+        constant = bits.view(WORD[result])[0]
+
+    def put_sum(m: Machine, products: Array) -> None:
+        if addend is None:
+            total = products + constant
         else:
-            before = np.ascontiguousarray(np.moveaxis(m.vector[c_words, m.group], 0, -1))
-            total = spread + before.view(WORD[result])
+            before = np.ascontiguousarray(np.moveaxis(m.vector[addend, m.group], 0, -1))
+            total = products + before.view(WORD[result])
         if result == "i32":
             rounded = (total & 0xFFFFFFFF).astype(np.uint32)
         else:
             rounded = total.astype(WORD[result])
         out = np.ascontiguousarray(rounded).view(np.uint32)
         everywhere = np.ones(m.lanes_on.shape, np.bool_)
-        for number in range(elements * size):
+        for number in range(words):
             m.put(target.start + number, out[:, :, number], everywhere)
 
-    return execute
+    return put_sum
 
 
 def _places(rows: int, blocks: int, elements: int, result: str) -> tuple[Array, Array, Array]:
@@ -170,14 +168,7 @@ def _build_wmma(inst: Instruction, machine: Machine) -> Execute:
     elif "neg_lo" in inst.modifiers or "neg_hi" in inst.modifiers:
         raise UnsupportedError("matrix instruction with signs")
     a_words, b_words = (_words(operand, machine, operand.count) for operand in inst.operands[1:3])
-    target = _words(inst.operands[0], machine, 8)
-    third = inst.operands[3]
-    c_words = _words(third, machine, 8) if third.kind in "va" else None
-    constant = (
-        None
-        if c_words
-        else np.array([constant_bits(third, result)], np.uint32).view(WORD[result])[0]
-    )
+    put_sum = _adds(inst, machine, result, 8)
     lane, element = np.arange(32)[:, None], np.arange(8)[None, :]
     row, column = 2 * element + lane // 16, lane % 16 + 0 * element
 
@@ -185,19 +176,7 @@ def _build_wmma(inst: Instruction, machine: Machine) -> Execute:
         # Lanes 16 ... 31 hold the same rows and columns as lanes 0 ... 15.
         a = _elements(m.vector[a_words, m.group], signs[0])[:, :16]
         b = _elements(m.vector[b_words, m.group], signs[1])[:, :16]
-        spread = (a @ b.transpose(0, 2, 1))[:, row, column]
-        if c_words is None:
-            total = spread + constant
-        else:
-            before = np.ascontiguousarray(np.moveaxis(m.vector[c_words, m.group], 0, -1))
-            total = spread + before.view(WORD[result])
-        if result == "i32":
-            out = (total & 0xFFFFFFFF).astype(np.uint32)
-        else:
-            out = np.ascontiguousarray(total.astype(np.float32)).view(np.uint32)
-        everywhere = np.ones(m.lanes_on.shape, np.bool_)
-        for number in range(8):
-            m.put(target.start + number, out[:, :, number], everywhere)
+        put_sum(m, (a @ b.transpose(0, 2, 1))[:, row, column])
 
     return execute
 

@@ -14,6 +14,7 @@ from mcage.traces.emulation.machine import (
     WORD,
     Execute,
     Machine,
+    Source,
     UnsupportedError,
     raw_source,
     register_number,
@@ -122,6 +123,8 @@ def _store_aligned(content: Array, offset: Array, value: Array, size: int) -> No
     content[: len(content) // size * size].view(dtype)[offset >> shift] = value.astype(dtype)
 
 
+_EVERY = slice(None)
+
 # What an access moves.
 
 
@@ -173,9 +176,7 @@ def moved_by(text: str) -> Moved:
     return Moved(words, size, plain in ("sbyte", "sshort", "i8", "i16"), half)
 
 
-def _put_loaded(
-    m: Machine, first: int, moved: Moved, values: list[Array], lanes: Array | None
-) -> None:
+def _put_loaded(m: Machine, first: int, moved: Moved, values: list[Array]) -> None:
     for number, value in enumerate(values):
         if moved.extended:
             sign = np.uint32(1 << (8 * moved.size - 1))
@@ -186,7 +187,23 @@ def _put_loaded(
                 value = before & np.uint32(0xFFFF) | value << np.uint32(16)
             else:
                 value = before & np.uint32(0xFFFF0000) | value & np.uint32(0xFFFF)
-        m.put(first + number, value, lanes)
+        m.put(first + number, value)
+
+
+def _load_words(m: Machine, first: int, moved: Moved, content: Array, offset: Array) -> None:
+    """Load registers of the active lanes from offsets of an address space."""
+    words = (_loaded(content, offset + 4 * word, moved.size) for word in range(moved.words))
+    _put_loaded(m, first, moved, [_full(m, word) for word in words])
+
+
+def _store_word(
+    m: Machine, source: Source, moved: Moved, content: Array, offset: Array, good: Any = _EVERY
+) -> None:
+    """Store a register of the active lanes, or of the good ones of them."""
+    value = _active(m, source(m))[good]
+    if moved.half:
+        value = value >> np.uint32(16)
+    _store_aligned(content, offset, value, moved.size)
 
 
 def _full(m: Machine, values: Array) -> Array:
@@ -278,11 +295,7 @@ def _flat_load(inst: Instruction, machine: Machine, kind: str, text: str) -> Exe
         space = _global_space(inst, machine, 1, 2, moved.bytes)
 
     def execute(m: Machine) -> None:
-        content, offset = space(m)
-        values = [
-            _full(m, _loaded(content, offset + 4 * word, moved.size)) for word in range(moved.words)
-        ]
-        _put_loaded(m, first, moved, values, None)
+        _load_words(m, first, moved, *space(m))
 
     return execute
 
@@ -298,10 +311,7 @@ def _flat_store(inst: Instruction, machine: Machine, kind: str, text: str) -> Ex
     def execute(m: Machine) -> None:
         content, offset = space(m)
         for word, source in enumerate(sources):
-            value = _active(m, source(m))
-            if moved.half:
-                value = value >> np.uint32(16)
-            _store_aligned(content, offset + 4 * word, value, moved.size)
+            _store_word(m, source, moved, content, offset + 4 * word)
 
     return execute
 
@@ -382,7 +392,7 @@ def _buffer_load(inst: Instruction, machine: Machine, text: str) -> Execute:
             value = np.zeros(len(place), np.uint32)
             value[good] = _loaded(content, offset + 4 * word, moved.size)
             values.append(_full(m, value))
-        _put_loaded(m, first, moved, values, None)
+        _put_loaded(m, first, moved, values)
 
     return execute
 
@@ -396,10 +406,7 @@ def _buffer_store(inst: Instruction, machine: Machine, text: str) -> Execute:
         content, place, left = space(m)
         for word, source in enumerate(sources):
             offset, good = _in_range(m, place, left, 4 * word + moved.size)
-            value = _active(m, source(m))[good]
-            if moved.half:
-                value = value >> np.uint32(16)
-            _store_aligned(content, offset + 4 * word, value, moved.size)
+            _store_word(m, source, moved, content, offset + 4 * word, good)
 
     return execute
 
@@ -426,26 +433,12 @@ def _lds_load(inst: Instruction, machine: Machine, text: str) -> Execute:
     places = _two_offsets(inst, moved, stride) if two else [np.uint32(_offset(inst))]
 
     def execute(m: Machine) -> None:
-        for number, place in enumerate(places):
-            content, offset = _lds_space(m, address(m) + place, moved.bytes)
-            values = [
-                _full(m, _loaded(content, offset + 4 * word, moved.size))
-                for word in range(moved.words)
-            ]
-            _put_loaded(m, first + number * moved.words, moved, values, None)
-
-    def execute_two(m: Machine) -> None:
-        # The address may lie in a register that is loaded.
-        start = address(m).copy()
-        spaces = [_lds_space(m, start + place, moved.bytes) for place in places]
+        # Both places first: the address may lie in a register that is loaded.
+        spaces = [_lds_space(m, address(m) + place, moved.bytes) for place in places]
         for number, (content, offset) in enumerate(spaces):
-            values = [
-                _full(m, _loaded(content, offset + 4 * word, moved.size))
-                for word in range(moved.words)
-            ]
-            _put_loaded(m, first + number * moved.words, moved, values, None)
+            _load_words(m, first + number * moved.words, moved, content, offset)
 
-    return execute_two if two else execute
+    return execute
 
 
 def _two(text: str) -> tuple[bool, int, str]:
@@ -476,10 +469,7 @@ def _lds_store(inst: Instruction, machine: Machine, text: str) -> Execute:
         for place, sources in zip(places, data, strict=True):
             content, offset = _lds_space(m, address(m) + place, moved.bytes)
             for word, source in enumerate(sources):
-                value = _active(m, source(m))
-                if moved.half:
-                    value = value >> np.uint32(16)
-                _store_aligned(content, offset + 4 * word, value, moved.size)
+                _store_word(m, source, moved, content, offset + 4 * word)
 
     return execute
 
@@ -659,9 +649,6 @@ def _atomic(
                 m.put(first + word, _full(m, old[:, word]))
 
     return execute
-
-
-_EVERY = slice(None)
 
 
 def _returns(inst: Instruction) -> bool:

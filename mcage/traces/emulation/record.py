@@ -1,7 +1,7 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import index
 from pathlib import Path
 from types import ModuleType
@@ -326,8 +326,6 @@ def _kernel(
     kernel = kernels[name]
     if not compiled.names and not compiled.lds_bytes:
         return kernel
-    from dataclasses import replace
-
     # Triton names no argument, and adds two pointers to scratch memory, which are null.
     names = compiled.names or []
     arguments = tuple(

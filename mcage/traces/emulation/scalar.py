@@ -11,8 +11,10 @@ from mcage.traces.emulation.instruction import EXEC, VCC, Instruction
 from mcage.traces.emulation.machine import (
     WORD,
     Execute,
+    Families,
     Machine,
     UnsupportedError,
+    built,
     put_scalar,
     scalar_source,
 )
@@ -365,7 +367,7 @@ def _program_counter(inst: Instruction, machine: Machine) -> Execute:
     return lambda m: put_scalar(m, target, "b64", np.full(m.running, after, _U64))
 
 
-_FAMILIES: tuple[tuple[str, Callable[[Instruction, Machine], Execute]], ...] = (
+_FAMILIES: Families = (
     (r"s_(addc|subb)_u32$|s_(add|sub)_co_ci_u32$", _with_carry),
     (r"s_cmpk?_|s_bitcmp", _compare),
     (r"s_cselect_b(32|64)$", _select),
@@ -385,10 +387,7 @@ def build_scalar(inst: Instruction, machine: Machine) -> Execute | None:
     """
     if inst.name in _BINARY:
         return _binary(inst, machine)
-    for pattern, build in _FAMILIES:
-        if re.match(pattern, inst.name):
-            return build(inst, machine)
-    return None
+    return built(_FAMILIES, inst, machine)
 
 
 def branch_condition(inst: Instruction) -> Callable[[Machine], Array] | None:

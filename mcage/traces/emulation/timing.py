@@ -12,13 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.traces.emulation import waves
+from mcage.traces.emulation.arithmetic import Array
 from mcage.traces.emulation.waves import Code, Wave
-
-Array = NDArray[Any]
 
 KINDS = 11
 _COUNTERS = 3
@@ -196,7 +194,7 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
     most = len(resident)
     next_wave = ended = in_flight = 0
     room_at = 0
-    enter_at = -1  # -1: to be ran anew
+    enter_at = -1  # -1: to be found anew
     while ended < n:
         if enter_at < 0:
             enter_at = _NEVER

@@ -23,11 +23,12 @@ from mcage.traces.emulation.instruction import EXEC, VCC, Instruction, Operand
 from mcage.traces.emulation.machine import (
     WORD,
     Execute,
+    Families,
     Machine,
     Source,
     UnsupportedError,
+    built,
     constant_bits,
-    put_scalar,
     raw_source,
     register_number,
     scalar_word,
@@ -35,8 +36,6 @@ from mcage.traces.emulation.machine import (
     typed,
     words_from,
 )
-
-Build = Callable[[Instruction, Machine], Execute]
 
 _PRESERVE_UPPER = re.compile(
     r"v_(mad|fma|div_fixup|min3|max3|med3)_[fiu]16$|v_(madmk|madak|mac|fmac)_f16$"
@@ -237,11 +236,6 @@ def _into_part(m: Machine, number: int, bits: Array, selection: str, unused: str
 
 
 # Instructions that compute each lane by itself.
-
-
-def build_elementwise(inst: Instruction, machine: Machine) -> Execute:
-    """Closure of an instruction of `OPERATIONS`."""
-    return _elementwise(inst, machine, OPERATIONS[inst.name])
 
 
 def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> Execute:
@@ -741,7 +735,7 @@ def _swap(inst: Instruction, machine: Machine) -> Execute:
     return execute
 
 
-_FAMILIES: tuple[tuple[str, Build], ...] = (
+_FAMILIES: Families = (
     (r"v_cmpx?_", _comparison),
     (r"v_(fmac|mac)_(dx9_zero_|legacy_)?(f16|f32|f64)$|v_pk_fmac_f16$", _accumulating),
     (
@@ -774,11 +768,8 @@ def build_vector(inst: Instruction, machine: Machine) -> Execute | None:
         A form of it that is not emulated.
     """
     if inst.name in OPERATIONS:
-        return build_elementwise(inst, machine)
-    for pattern, build in _FAMILIES:
-        if re.match(pattern, inst.name):
-            return build(inst, machine)
-    return None
+        return _elementwise(inst, machine, OPERATIONS[inst.name])
+    return built(_FAMILIES, inst, machine)
 
 
 def build_dual(parts: list[Instruction], machine: Machine) -> Execute:
@@ -810,6 +801,3 @@ def build_dual(parts: list[Instruction], machine: Machine) -> Execute:
             put(number, bits, lanes)
 
     return execute_both
-
-
-__all__ = ["build_dual", "build_vector", "put_scalar"]

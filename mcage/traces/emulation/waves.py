@@ -14,7 +14,7 @@ from mcage.errors import UserError
 from mcage.files.inputs import MIB
 from mcage.traces.emulation.arithmetic import APPROXIMATE, Array
 from mcage.traces.emulation.code_object import CodeObject
-from mcage.traces.emulation.instruction import EXEC, Instruction, parse
+from mcage.traces.emulation.instruction import Instruction, parse
 from mcage.traces.emulation.machine import (
     Execute,
     Machine,
@@ -376,19 +376,15 @@ class Run:
         self._kept_places = np.flatnonzero(self.recorded[numbers])
         self._kept = numbers[self._kept_places]
         try:
-            address = self._straight(address, numbers, meeting, alone)
-        except OutsideError as error:
+            self._straight(address, numbers, meeting, alone)
+        except (OutsideError, UnsupportedError) as error:
+            inst = self._code.inst
+            what = " is not supported" if isinstance(error, UnsupportedError) else ""
             raise UserError(
-                f"instruction {self._code.inst.text} at "
-                f"{self._code.inst.address - self.program.base:#x}: {error}"
-            ) from error
-        except UnsupportedError as error:
-            raise UserError(
-                f"instruction {self._code.inst.text} at "
-                f"{self._code.inst.address - self.program.base:#x} is not supported: {error}"
+                f"instruction {inst.text} at {inst.address - self.program.base:#x}{what}: {error}"
             ) from error
 
-    def _straight(self, address: int, numbers: Array, meeting: int, alone: bool) -> int:
+    def _straight(self, address: int, numbers: Array, meeting: int, alone: bool) -> None:
         m, program, trail = self.machine, self.program, self.trail
         running = len(numbers)
         group = None if running == m.waves else numbers
@@ -401,6 +397,7 @@ class Run:
                     "allow more: --most-instructions"
                 )
             self._log(code, group, numbers, trail)
+            self.steps[numbers] += 1
             if len(trail) >= _STEPS_BETWEEN_COMPACTIONS:
                 self._compact()
             address = code.after
@@ -414,27 +411,21 @@ class Run:
                     backwards = code.target < address
                     address = code.target
                     if backwards and not alone:
-                        self.steps[numbers] += 1
                         break
                 elif taken.any():
                     m.pc[numbers] = np.where(taken, code.target, address)
-                    self.steps[numbers] += 1
-                    return address
+                    return
             elif code.way == JUMP:
                 assert code.execute
                 m.pc[numbers] = code.execute(m).astype(np.int64)
-                self.steps[numbers] += 1
-                return address
+                return
             else:
                 m.pc[numbers] = address
-                self.steps[numbers] += 1
                 self._pause(code, numbers)
-                return address
-            self.steps[numbers] += 1
+                return
             if address >= meeting:
                 break
         m.pc[numbers] = address
-        return address
 
     def _log(self, code: Code, group: Any, numbers: Array, trail: list[tuple[int, Any]]) -> None:
         m = self.machine
@@ -458,7 +449,7 @@ class Run:
         rows = self.machine.vector[register, kept]
         number = self.contents.number
         written = [number(row.tobytes()) for row in rows]
-        self.writes.append((kept, self.steps[kept], register, written, masks))
+        self.writes.append((kept, self.steps[kept] - 1, register, written, masks))
 
     def _pause(self, code: Code, numbers: Array) -> None:
         if code.way == END:
@@ -528,6 +519,3 @@ class Run:
             of_wave = ran[number]
             of_wave.step, of_wave.register = step[rows], register[rows]
             of_wave.content, of_wave.mask = content[rows], mask[rows]
-
-
-__all__ = ["EXEC", "Budget", "Code", "Contents", "Program", "Run", "Wave"]
