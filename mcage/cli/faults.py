@@ -445,6 +445,7 @@ def _sampled(model: "FaultModel", name: str, which: MapOptions, vdd_volts: float
     """Sample the map of the instance."""
     import numpy as np
 
+    from mcage.protection.policy import ECP
     from mcage.variation.fault_models import fault_map, faulty_bits
     from mcage.variation.field import sample_die
 
@@ -480,7 +481,7 @@ def _sampled(model: "FaultModel", name: str, which: MapOptions, vdd_volts: float
     return _SampledMap(
         cells=cells,
         bits=faulty_bits(cells, faulty)[0],
-        blocks=fault_map(cells, faulty, model.spread_blocks)[0],
+        blocks=fault_map(cells, faulty, ECP.spread(model.spread_blocks))[0],
         facts=facts,
     )
 

@@ -483,13 +483,18 @@ class Learnt:
                         states[turn + 1] = run.state
 
     def cell_times(
-        self, instances: Integers, turn: int, kernel: Integers, fault_maps: Bytes
+        self,
+        replays: Sequence[PreparedReplay],
+        instances: Integers,
+        turn: int,
+        kernel: Integers,
+        fault_maps: Bytes,
     ) -> Iterator[CellTimes]:
         """Cell times of instances, each alone, in a turn: on a kernel and a fault map."""
         each = zip(instances.tolist(), kernel.tolist(), fault_maps, strict=True)
         for instance, number, fault_map in each:
             state = self._states[instance, turn]
-            yield self._programs.cell_times(self._replays[number], fault_map[None], state[None])
+            yield self._programs.cell_times(replays[number], fault_map[None], state[None])
 
     def slice_times(
         self, instance: int, turn: int, replay: PreparedReplay, fault_map: Bytes

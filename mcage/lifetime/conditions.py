@@ -15,6 +15,7 @@ from mcage.aging.vmin import CellFailure, Margins
 from mcage.errors import UserError
 from mcage.lifetime.degradation import History
 from mcage.lifetime.feasibility import Limits
+from mcage.protection.policy import Protection
 
 LARGEST_SCORE_OF_CELLS = 5.5
 """Scores up to which cells are looked for that bad luck alone makes faulty: a transistor in 5e7 has
@@ -67,8 +68,8 @@ class LifeConditions:
         Growth of Vmin per threshold shift, V/V.
     limits : Limits
         What else ends a life: no room for spilled registers, too many of them, a slow mix.
-    spread_blocks : bool
-        Whether fault maps follow the conservative rule of `mcage.variation.fault_models`.
+    protection : Protection
+        What protects entries against hard faults.
     distributions : InstanceDistributions
         Distributions of the constants in which instances differ.
     holds_while_idle : bool
@@ -88,7 +89,7 @@ class LifeConditions:
     delay_guardband: float
     vmin_coefficient: float
     limits: Limits
-    spread_blocks: bool
+    protection: Protection
     distributions: InstanceDistributions
     holds_while_idle: bool = False
     spread: NbtiSpread | None = None

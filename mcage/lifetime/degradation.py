@@ -1099,7 +1099,8 @@ class StepwiseDegradation(Degradation):
         times_of_turns = []
         for turn, kernel in enumerate(turns.kernel.T):
             if self._learnt:
-                times = self._learnt.cell_times(instances, turn, kernel, fault_maps)
+                given = instances, turn, kernel, fault_maps
+                times = self._learnt.cell_times(self._replays, *given)
             else:
                 times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
             times_of_turns.append(times)

@@ -184,11 +184,20 @@ class SliceLuck:
         ----------
         owner, cell : int64[n]
             Position of the instance of each cell, 0 ... I-1, and number of the cell in its slice.
+            Check cells, beyond the cells of the slice, are never among the unluckiest.
 
         Returns
         -------
         float64[2, n]
         """
+        is_check = cell >= self.cells
+        if is_check.any():
+            scores = np.empty((2, len(cell)))
+            scores[:, ~is_check] = self.scores(owner[~is_check], cell[~is_check])
+            place = 2 * (cell[is_check] - self.cells)
+            drawn = [self.numbers("traps.check", owner[is_check], place + t) for t in range(2)]
+            scores[:, is_check] = scores_of(1 - np.stack(drawn))
+            return scores
         transistor = 2 * cell + np.arange(2)[:, None]
         owners = np.broadcast_to(owner, transistor.shape)
         uniform = self.numbers("traps", owners.ravel(), transistor.ravel())

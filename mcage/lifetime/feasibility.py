@@ -82,12 +82,15 @@ class FaultFreeReplays:
         What happens in busy passes.
     activities : tuple of KernelActivity
         What the slice does meanwhile.
+    check_duties : FaultFreeDuties, optional
+        As `duties`, of the check cells of words that have a code.
     """
 
     replays: Replays
     duties: FaultFreeDuties
     happens: FaultFreeEvents
     activities: tuple[KernelActivity, ...]
+    check_duties: FaultFreeDuties | None = None
 
     @property
     def geometry(self) -> SliceGeometry:
@@ -227,6 +230,8 @@ class Limits:
         Whether rows beyond these live in memory; otherwise they end a life.
     spill_limit : float
         Fraction of a kernel's writes that may be spilled; 1 for no limit.
+    uncorrectable_blocks : int
+        Unusable blocks in entries that cannot be avoided which a slice may have.
     slowdown : float
         Slowdown of a mix above which a life ends; infinite for no limit.
     timing : Timing, optional
@@ -236,6 +241,7 @@ class Limits:
     lds_rows: int
     to_memory: bool = False
     spill_limit: float = 1.0
+    uncorrectable_blocks: int = 0
     slowdown: float = np.inf
     timing: Timing | None = None
 
@@ -266,24 +272,33 @@ def fault_free_replays(
         return arrays | _times_of_cells(engine, aging)
 
     arrays = kept_on_disk(key, computed) if key else computed()
-    at_zero, at_one = (
-        DutyCycles.of(
-            arrays[_cycles_at(which)],
-            arrays["period"],
-            arrays[_skyline_at(which)],
-            replays[0].geometry.components,
-        )
-        for which in _STATES
-    )
     return FaultFreeReplays(
         replays=replays,
-        duties=FaultFreeDuties(aging, at_zero, at_one),
+        duties=_duties_of(aging, arrays),
         happens=record_of_arrays(FaultFreeEvents, arrays, "happens"),
         activities=tuple(
             record_of_arrays(KernelActivity, arrays, f"activity {kernel}")
             for kernel in range(len(replays))
         ),
     )
+
+
+def duties_without_faults(engine: Engine, replays: Replays, key: str = "") -> FaultFreeDuties:
+    """Duty cycles of the cells of replays without faults; arguments as of `fault_free_replays`."""
+
+    def computed() -> Arrays:
+        return _times_of_cells(engine, replays)
+
+    return _duties_of(replays, kept_on_disk(key, computed) if key else computed())
+
+
+def _duties_of(replays: Replays, arrays: Arrays) -> FaultFreeDuties:
+    components = replays[0].geometry.components
+    given = ((arrays[_cycles_at(which)], arrays[_skyline_at(which)]) for which in _STATES)
+    at_zero, at_one = (
+        DutyCycles.of(cycles, arrays["period"], skyline, components) for cycles, skyline in given
+    )
+    return FaultFreeDuties(replays, at_zero, at_one)
 
 
 def _counted(engine: Engine, replays: Replays) -> list[Counters]:
@@ -467,7 +482,8 @@ class Feasibility:
                 self._pack(affected, result, causes)
             else:
                 needed = fault_free.needed[kernel[affected]]
-                harmed = (needed & (fault_maps[affected, None] != 0)).any(axis=2)
+                blocks = np.bitwise_count(fault_maps[affected, None])
+                harmed = (needed * blocks).sum(axis=2) > limits.uncorrectable_blocks
                 causes[affected] = np.where(harmed, EndCause.FAULTY_ENTRY, causes[affected])
         if limits.spill_limit < 1:
             causes[_spill_rate(events) > limits.spill_limit] = EndCause.SPILL_LIMIT

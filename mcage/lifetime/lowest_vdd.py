@@ -22,6 +22,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation
 from mcage.lifetime.feasibility import FaultFreeReplays
 from mcage.lifetime.simulator import BatchOfLives, SliceBatch
+from mcage.protection.policy import Protection
 from mcage.replays.outcome import EVENTS
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
@@ -186,13 +187,13 @@ class _WeakCells:
         The cells.
     vmin_volts : float64[m]
         Their Vmin at that age.
-    spread_blocks : bool
-        As of `NewSlices.at`.
+    protection : Protection
+        What protects their entries.
     """
 
     cells: TailCells
     vmin_volts: NDArray[np.float64]
-    spread_blocks: bool
+    protection: Protection
 
     def of(self, which: NDArray[np.int64]) -> "_WeakCells":
         """Those of selected slices, in rising order."""
@@ -204,7 +205,7 @@ class _WeakCells:
     def maps(self, vdd_volts: NDArray[np.float64]) -> NDArray[np.uint8]:
         """Fault maps at a Vdd of each slice: float64[n] to uint8[n, entries]."""
         faulty = self.vmin_volts > vdd_volts[self.cells.instance]
-        none = EntryFaults.none(self.cells.instances, self.spread_blocks, self.cells.geometry)
+        none = EntryFaults.none(self.cells.instances, self.protection, self.cells.geometry)
         return none.maps_with(self.cells, faulty)
 
 
@@ -318,8 +319,8 @@ class _Aging(BatchOfLives):
         """Cells of selected slices that do not work at every Vdd that is tried."""
         places = np.flatnonzero(self.largest_vmin > self.lowest_volts[self.tail.instance])
         cells = self.tail.at(places, np.arange(len(self.batch)))
-        vmin_volts, spread = self.largest_vmin[places], self.conditions.spread_blocks
-        return _WeakCells(cells, vmin_volts, spread).of(which)
+        vmin_volts, protection = self.largest_vmin[places], self.conditions.protection
+        return _WeakCells(cells, vmin_volts, protection).of(which)
 
     def _changes_after(self, epoch: int) -> bool:
         """Whether some slice runs other kernels in the next epoch."""

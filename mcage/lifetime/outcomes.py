@@ -20,6 +20,7 @@ from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays, Timing
 from mcage.replays.outcome import EVENTS, Event
 from mcage.spec.cost_constants import Penalties
+from mcage.variation.fault_models import EntryFaults
 
 MOMENTS = 3
 """Moments of an epoch at which its events are counted: start, middle of growth, end."""
@@ -220,6 +221,33 @@ def count_faulty(fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
+class UncoveredByEpoch:
+    """What hard faults have left without cover when epochs begin; NaN after death.
+
+    Attributes
+    ----------
+    epoch_uncovered_bits : float64[I, epochs]
+        Faulty bits that nothing repairs: `UncoveredFaults.bits`.
+    epoch_words_at_risk : float64[I, epochs]
+        Words whose code corrects a hard fault: `UncoveredFaults.words`.
+    """
+
+    epoch_uncovered_bits: NDArray[np.float64]
+    epoch_words_at_risk: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, instances: int, epochs: int) -> Self:
+        """Instances that have not lived yet."""
+        return cls(*(np.full((instances, epochs), np.nan) for _ in range(2)))
+
+    def begin(self, instances: NDArray[np.int64], epoch: int, faults: EntryFaults) -> None:
+        """Let instances begin an epoch with the faults of the batch."""
+        uncovered = faults.of(instances).uncovered()
+        self.epoch_uncovered_bits[instances, epoch] = uncovered.bits
+        self.epoch_words_at_risk[instances, epoch] = uncovered.words
+
+
+@dataclass(frozen=True, eq=False)
 class LifeMoments:
     """What happened at moments that stand for whole lives.
 
@@ -282,6 +310,8 @@ class LifeOutcomes:
         Rows in the LDS.
     faulty_entries : FaultyEntries
         Entries that are not reliable.
+    uncovered : UncoveredByEpoch
+        What hard faults have left without cover.
     moments : LifeMoments
         Events over the lives, from which `mcage.lifetime.outcomes` computes slowdown and power.
     """
@@ -291,6 +321,7 @@ class LifeOutcomes:
     writes: WriteRates
     spills: Spills
     faulty_entries: FaultyEntries
+    uncovered: UncoveredByEpoch
     moments: LifeMoments
 
 

@@ -21,6 +21,7 @@ from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
 from mcage.engines.stress import TrackedCells, Turns
 from mcage.lifetime import EndCause, outcomes
+from mcage.lifetime.check_cells import DegradationOfBoth
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
 from mcage.lifetime.end_of_life import CellLimits, delay_end
@@ -141,6 +142,7 @@ class BatchOfLives:
         self.end = outcomes.LifeEnd.at_horizon(count, conditions.horizon_seconds)
         self.spills = outcomes.Spills.none(count, epochs)
         self.faulty_entries = outcomes.FaultyEntries.of(self.entries.maps, epochs)
+        self.uncovered = outcomes.UncoveredByEpoch.none(count, epochs)
         self.moments = outcomes.LifeMoments.none(count, batch.workload)
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
 
@@ -158,11 +160,19 @@ class BatchOfLives:
             sampled,
             self.scores,
         )
-        given = (self.engine, self.feasibility.fault_free.duties, tracked, count, self.learnt)
-        if self.conditions.sums_suffice:
-            shift = self.conditions.additive_shift(batch.constants)
-            return AdditiveDegradation(shift, *given)
-        return StepwiseDegradation(self.conditions.history(batch.constants), *given)
+        fault_free, conditions = self.feasibility.fault_free, self.conditions
+
+        def degradation(of_check: bool, tracked: TrackedCells) -> Degradation:
+            duties = fault_free.check_duties if of_check else fault_free.duties
+            assert duties is not None, "words have a code whose check cells were not replayed"
+            given = self.engine, duties, tracked, count, self.learnt
+            if conditions.sums_suffice:
+                return AdditiveDegradation(conditions.additive_shift(batch.constants), *given)
+            return StepwiseDegradation(conditions.history(batch.constants), *given)
+
+        if conditions.protection.code is None:
+            return degradation(False, tracked)
+        return DegradationOfBoth(degradation, tracked, self.tail.geometry.cells, count)
 
     def run(self) -> outcomes.LifeOutcomes:
         """Let all instances live until their ends, or the horizon."""
@@ -177,6 +187,7 @@ class BatchOfLives:
             self.first.keep(running, first)
             self.epoch[running] = epoch
             self.faulty_entries.epoch[running, epoch] = outcomes.count_faulty(first.fault_maps)
+            self.uncovered.begin(running, epoch, self.entries)
             running = self._age(running, epoch, first, start, end)
         self._solve_ends()
         return self._outcomes()
@@ -341,6 +352,7 @@ class BatchOfLives:
             writes=self._write_rates(),
             spills=self.spills,
             faulty_entries=self.faulty_entries,
+            uncovered=self.uncovered,
             moments=self.moments,
         )
 

@@ -17,6 +17,7 @@ from mcage.concurrency import Lazy
 from mcage.errors import UserError
 from mcage.files.disk_cache import Arrays, kept_on_disk
 from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
+from mcage.protection.codes import Code
 from mcage.replays.layout import Layout, Packing, needed_entries, window_layout
 from mcage.replays.schedule import Schedule, make_schedule, windows_of
 from mcage.techniques import Technique
@@ -310,6 +311,7 @@ def prepare(
     delta_limit: int | None = 64,
     selector_offsets: int = SELECTOR_OFFSETS,
     lds_rows: int | None = None,
+    code: Code | None = None,
 ) -> PreparedReplay:
     """Make a trace ready for replay.
 
@@ -327,6 +329,9 @@ def prepare(
     lds_rows : int, optional
         Spilled rows for which the LDS has room; those beyond live in memory. By default it has room
         for all.
+    code : Code, optional
+        Replay the check cells of words with this code instead of the cells of data: check bit c of
+        a word lives in every cell of it, or its pair of components, whose number is c modulo 8.
 
     Raises
     ------
@@ -338,7 +343,7 @@ def prepare(
     def whole() -> Trace:
         return trace.whole if isinstance(trace, RecordedTrace) else trace
 
-    schedule = Lazy(lambda: make_schedule(whole(), technique, delta_limit))
+    schedule = Lazy(lambda: make_schedule(whole(), technique, delta_limit, code))
     given = technique, trace.geometry, int(trace.cycles), schedule
     room = trace.geometry.entries if lds_rows is None else lds_rows
     if technique.program is not None:
@@ -349,6 +354,7 @@ def prepare(
         digest = ""
         if isinstance(trace, RecordedTrace):
             digest = f"{trace.digest()} {technique!r} {delta_limit} {starts}"
+            digest += f" check cells of {code.name}" if code else ""
         return RedirectedReplay(*given, offsets, room, digest=digest)
     layout = Lazy(lambda: window_layout(schedule.get()))
     if technique.may_lack_room or isinstance(trace, Trace):

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
-from mcage.replays.stored_values import StoredValues, stored_values_of
+from mcage.protection.codes import Code
+from mcage.replays.stored_values import StoredValues, check_bits_of, stored_values_of
 from mcage.techniques import Storage, Technique, refuse_policy
 from mcage.traces.model import READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
@@ -399,7 +400,9 @@ class Schedule:
         return int(self.mispredicted.sum()) if self.technique.redirects else 0
 
 
-def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -> Schedule:
+def make_schedule(
+    trace: Trace, technique: Technique, delta_limit: int | None, code: Code | None = None
+) -> Schedule:
     """Work out everything about a replay of ``trace`` that holds for every instance.
 
     Parameters
@@ -410,6 +413,8 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
         Its storage policy decides what is compressed and what a write stores.
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, or None (models' section F).
+    code : Code, optional
+        What each write stores is what it stores in the check cells of this code.
     """
     writes = writes_of(trace)
     value, divergent, order = writes.value, writes.divergent, writes.by_register
@@ -442,6 +447,8 @@ def make_schedule(trace: Trace, technique: Technique, delta_limit: int | None) -
     stored_values = stored_values_of(
         trace.values, trace.geometry, value, writes.lanes, compressed, technique.storage
     )
+    if code is not None:
+        stored_values = check_bits_of(stored_values, code)
     return Schedule(
         trace=trace,
         technique=technique,

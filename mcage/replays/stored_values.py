@@ -1,12 +1,13 @@
 """What a write leaves in the cells of its home: bits, cells overwritten, cells powered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
+from mcage.geometry import COMPONENT_BITS, Booleans, Bytes, Integers, SliceGeometry, Words
+from mcage.protection.codes import Code
 from mcage.techniques import Storage, refuse_policy
 from mcage.traces.patterns import classify, wc_bytes, wc_sizes
 
@@ -121,6 +122,73 @@ def stored_values_of(
             [cell_mask(start, end, geometry) for start, end in pairwise([0, *region_ends])]
         ),
     )
+
+
+CHECK_CELLS = 8
+"""Check cells of a word, a byte: the last repeats the first where a code has seven."""
+
+_REPEATED = np.uint32(0x01010101)
+
+
+def check_bits_of(stored: StoredValues, code: Code) -> StoredValues:
+    """Stored form of the check bits of what writes store, in a slice of check cells.
+
+    Parameters
+    ----------
+    stored : StoredValues
+        What writes store.
+    code : Code
+        Code of each word: a component, or a pair of components.
+
+    Returns
+    -------
+    StoredValues
+        Every byte of the components of a word holds its check bits, so that each cell of the slice
+        has the times of a check cell. A word of which cells are overwritten, or powered, has all
+        its check bits written, or powered. Of a record, the coder takes the three bytes after its
+        fifth as zeros, and the slice keeps three copies of the check bits before (assumed).
+    """
+    contents, image = stored.contents, stored.image.copy()
+    record_code = stored.record_code
+    if stored.is_record.any():
+        held = np.flatnonzero(stored.is_record)
+        pairs = np.stack([contents[image[held], 0], record_code[held]], axis=1).astype(np.uint32)
+        distinct, row = np.unique(pairs, axis=0, return_inverse=True)
+        records = np.zeros((len(distinct), contents.shape[1]), dtype=np.uint32)
+        records[:, :2] = distinct
+        image[held] = len(contents) + row.reshape(-1)
+        contents = np.concatenate([contents, records])
+    of_words = _bytes_of_words(contents, code)
+    if stored.is_record.any():
+        record_code = record_code.copy()
+        record_code[held] = of_words[image[held], 1]
+    whole = np.uint32(0xFFFF_FFFF)
+    touched = [_any_of_words(masks, code) for masks in (stored.masks, stored.region_masks)]
+    masks, regions = (np.where(of_sets, whole, np.uint32(0)) for of_sets in touched)
+    before = np.cumsum(regions != 0, axis=0) > 1  # powered with the first region that touches it
+    return replace(
+        stored,
+        contents=of_words.astype(np.uint32) * _REPEATED,
+        image=image,
+        masks=masks,
+        record_code=record_code,
+        region_masks=np.where(before, np.uint32(0), regions),
+    )
+
+
+def _bytes_of_words(contents: NDArray[np.uint32], code: Code) -> Bytes:
+    """Check bits of the word that each component belongs to: uint8[rows, components]."""
+    check: Bytes = code.check(contents).astype(np.uint8)
+    lacking = CHECK_CELLS - code.check_bits
+    check |= (check & ((1 << lacking) - 1)) << code.check_bits
+    return np.repeat(check, code.data_bits // COMPONENT_BITS, axis=1)
+
+
+def _any_of_words(masks: NDArray[np.uint32], code: Code) -> Booleans:
+    """Whether any cell of the word of each component is in a set: bool[sets, components]."""
+    components = code.data_bits // COMPONENT_BITS
+    touched = (masks != 0).reshape(len(masks), -1, components).any(axis=2)
+    return np.repeat(touched, components, axis=1)
 
 
 def cell_mask(start_bit: int, end_bit: int, geometry: SliceGeometry) -> NDArray[np.uint32]:

@@ -14,6 +14,7 @@ from mcage.aging.environment import PRESETS, PRESETS_AT_SCENARIO_VDD
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.plain_text import shortened
+from mcage.protection.policy import DEFAULT, Protection
 from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
@@ -44,6 +45,7 @@ class SweepFields(TypedDict, total=False):
     instances: int
     seed: int
     techniques: str | Sequence[str]
+    protections: str | Sequence[str]
     environments: str | Sequence[str]
     scenarios: str | Sequence[str]
     vdd_volts: float | Sequence[float]
@@ -66,6 +68,7 @@ class Case:
     """One point of the sweep grid."""
 
     technique: str
+    protection: str
     environment: str
     scenario: str
     scenario_vdd_volts: float
@@ -92,7 +95,8 @@ class SweepSpec(StudySpec):
         def __init__(self, **fields: Unpack[SweepFields]) -> None: ...
 
     compared: ClassVar = [
-        *("techniques", "environments", "scenarios", "vdd_volts", "workload.kernels"),
+        *("techniques", "protections", "environments", "scenarios", "vdd_volts"),
+        "workload.kernels",
         *("aging.model", "life.horizon_years", "instances", "seed"),
     ]
 
@@ -105,6 +109,11 @@ class SweepSpec(StudySpec):
     ] = ("baseline", "rc+rar", "rrcd", "rrcd+rc+rar")
     """Protection technique, as `mcage techniques` lists them, or a user-defined one as
     module:NAME."""
+    protections: Annotated[
+        tuple[Name, ...], Field(min_length=1), Option("--protection NAME", is_axis=True)
+    ] = (DEFAULT,)
+    """Protection of entries: none, ecp1, secded32, secded64, secded32x4+ecp1+spare8 or others of
+    mcage docs protection."""
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
     ] = ("turbo", "dvfs")
@@ -160,7 +169,15 @@ class SweepSpec(StudySpec):
         fields = with_periods(with_table(fields, "draws", read_draws))
         return with_spread(with_epochs(with_schedule(with_preset(fields))))
 
-    @field_validator("techniques", "environments", "scenarios", "vdd_volts")
+    @field_validator("protections")
+    @classmethod
+    def _canonical(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(Protection.of(name).name for name in names)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+
+    @field_validator("techniques", "protections", "environments", "scenarios", "vdd_volts")
     @classmethod
     def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return distinct(values)
@@ -317,10 +334,11 @@ class SweepSpec(StudySpec):
             return vdd_volts if used else scenarios[scenario].vdd_volts
 
         grid = (
-            Case(technique, environment, scenario, low_vdd(environment, scenario, vdd_volts))
+            Case(name, guard, environment, scenario, low_vdd(environment, scenario, volts))
             for scenario in self.scenarios
-            for vdd_volts, techniques in self.low_vdds(scenarios[scenario]).items()
+            for volts, techniques in self.low_vdds(scenarios[scenario]).items()
             for environment in self.environments
-            for technique in techniques
+            for guard in self.protections
+            for name in techniques
         )
         return tuple(dict.fromkeys(grid))

@@ -261,6 +261,14 @@ class Life(Section):
     """Fraction of a kernel's register writes to the LDS and to memory above which a life ends."""
     slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = 0.10
     """Slowdown that ends a life, or none."""
+    uncorrectable_blocks: Annotated[
+        int,
+        Field(ge=0, le=1000),
+        Option("--uncorrectable-blocks N", seldom=True),
+        used_by(lambda technique: not technique.heeds_faults, "uses entries with faults"),
+    ] = 0
+    """Number of blocks with errors that cannot be corrected, among the entries in use, which a
+    slice may have before its life ends."""
     vmin_coefficient: Annotated[
         float,
         Field(ge=0, le=10),

@@ -16,6 +16,7 @@ from mcage.lifetime.end_of_life import CellLimits, luck_and_limits
 from mcage.lifetime.faults import BatchLuck, SliceLuck
 from mcage.lifetime.outcomes import Consumption, LifeOutcomes, Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
+from mcage.protection.policy import Protection
 from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.sweep.header import DRAW, variables
@@ -162,9 +163,10 @@ class _Batch:
         self._sample = _sampled_cells(spec, instances, plan.geometry.cells)
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
         self._luck = SliceLuck(spec.seed, instances, plan.geometry.cells)
-        self._tails: dict[tuple[str, float], TailCells] = {}
+        self._tails: dict[tuple[str, Protection, float], TailCells] = {}
         self._new: dict[
-            tuple[str, float, float, bool], tuple[NewSlices, BatchLuck | None, CellLimits | None]
+            tuple[str, Protection, float, float],
+            tuple[NewSlices, BatchLuck | None, CellLimits | None],
         ] = {}
 
     def arrays(self) -> Arrays:
@@ -230,10 +232,10 @@ class _Batch:
         All are the same under all techniques.
         """
         conditions = case.conditions
-        vdd_volts, spread = conditions.environment.lowest_vdd_volts, conditions.spread_blocks
-        key = case.case.scenario, conditions.floor_volts, vdd_volts, spread
+        vdd_volts, protection = conditions.environment.lowest_vdd_volts, conditions.protection
+        key = case.case.scenario, protection, conditions.floor_volts, vdd_volts
         if key not in self._new:
-            new = NewSlices.at(vdd_volts, self._tail(case), spread)
+            new = NewSlices.at(vdd_volts, self._tail(case), protection)
             drawn = self._luck, conditions, self._constants
             self._new[key] = luck_and_limits(*drawn, new, self._sample)
         return self._new[key]
@@ -241,14 +243,15 @@ class _Batch:
     def _tail(self, case: PlannedCase) -> TailCells:
         """Cells that matter to a case: drawn once for each scenario, by its lowest floor."""
         name, floor_volts = case.case.scenario, case.conditions.floor_volts
-        lowest = name, self._plan.lowest_floor_volts[name]
+        cells = name, case.conditions.protection.of_cells
+        lowest = *cells, self._plan.lowest_floor_volts[name]
         if lowest not in self._tails:
             self._tails[lowest] = case.sample(
-                self._plan.spec.seed, self._instances, self._constants.row, lowest[1]
+                self._plan.spec.seed, self._instances, self._constants.row, lowest[-1]
             )
-        if (name, floor_volts) not in self._tails:
-            self._tails[name, floor_volts] = self._tails[lowest].above(floor_volts)
-        return self._tails[name, floor_volts]
+        if (*cells, floor_volts) not in self._tails:
+            self._tails[*cells, floor_volts] = self._tails[lowest].above(floor_volts)
+        return self._tails[*cells, floor_volts]
 
     def _time_fractions(
         self, case: PlannedCase, drawn: NDArray[np.float64] | None

@@ -187,7 +187,7 @@ VARIABLES = (
         "int16",
         "1",
         "faulty entries of the new slice",
-        "Entries with two or more faulty bits.",
+        "Entries with more faulty bits than their protection repairs.",
     ),
     Variable(
         "faulty_entries_end",
@@ -195,7 +195,7 @@ VARIABLES = (
         "int16",
         "1",
         "faulty entries at the end of life",
-        "Entries with two or more faulty bits.",
+        "Entries with more faulty bits than their protection repairs.",
     ),
     Variable(
         "wakeups_per_write",
@@ -300,6 +300,24 @@ VARIABLES = (
         "float32",
         "1",
         "faulty entries at the start of the epoch",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_uncovered_bits",
+        _EPOCH,
+        "float32",
+        "1",
+        "faulty bits without cover at the start of the epoch",
+        "Those of entries that are unusable for them.",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_words_at_risk",
+        _EPOCH,
+        "float32",
+        "1",
+        "words whose code is spent on a hard fault at the start of the epoch",
+        "A soft error in such a word is detected and not corrected. 0 without a code.",
         missing=_DEAD,
     ),
     Variable(

@@ -22,14 +22,22 @@ from mcage.concurrency import usable_cores
 from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
-from mcage.engines.stress import Turns
+from mcage.engines.stress import FaultFreeDuties, Turns
 from mcage.errors import UserError
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import GCN, SliceGeometry
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.feasibility import FaultFreeReplays, Limits, Timing, fault_free_replays
+from mcage.lifetime.feasibility import (
+    FaultFreeReplays,
+    Limits,
+    Timing,
+    duties_without_faults,
+    fault_free_replays,
+)
 from mcage.lifetime.outcomes import Meter
 from mcage.plain_text import shortened
+from mcage.protection.codes import Code
+from mcage.protection.policy import DEFAULT, protection
 from mcage.replays.prepare import PreparedReplay, prepare
 from mcage.spec import Case, SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
@@ -236,11 +244,12 @@ class PlannedCase:
         rows : int64[I], optional
             Row of each in the joint draws of constants, if there are any.
         """
+        given = floor_volts, self.conditions.protection
         if not self.faults_of_rows or rows is None or not len(rows):
-            return self.faults.sample(seed, instances, floor_volts)
+            return self.faults.sample(seed, instances, *given)
         together = [np.flatnonzero(rows == row) for row in np.unique(rows)]
         tails = [
-            self.faults_of_rows[rows[places[0]]].sample(seed, instances[places], floor_volts)
+            self.faults_of_rows[rows[places[0]]].sample(seed, instances[places], *given)
             for places in together
         ]
         return TailCells.interleaved(tails, together)
@@ -286,6 +295,8 @@ def plan_cases(
     # Techniques share their dies and voltages: each of these is looked at once.
     for case in {(case.case.scenario, _fault_volts(case)): case for case in planned}.values():
         _check_fault_vdd(spec, case)
+    for case in {(case.case.scenario, case.case.protection): case for case in planned}.values():
+        case.faults.check_protection(case.conditions.protection)
     return planned
 
 
@@ -315,7 +326,7 @@ def _planned(
             delay_guardband=spec.life.delay_guardband,
             vmin_coefficient=spec.life.vmin_coefficient,
             limits=limits(spec, geometry),
-            spread_blocks=spec.faults.spread_blocks,
+            protection=protection(case.protection, spec.faults.spread_blocks),
             distributions=(
                 distributions
                 if fractions is None
@@ -336,6 +347,7 @@ def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
     return Limits(
         lds_rows=geometry.lds_rows if registers.lds_rows is None else registers.lds_rows,
         to_memory=registers.overflow == "memory",
+        uncorrectable_blocks=life.uncorrectable_blocks,
         spill_limit=1.0 if life.spill_limit is None else life.spill_limit,
         slowdown=math.inf if life.slowdown_limit == "none" else float(life.slowdown_limit),
         timing=Timing(spec.costs.of_technology, spec.costs.penalties),
@@ -496,9 +508,12 @@ def name_of(case: Case, points: Environment) -> CaseName:
     """
     # All digits are given, since voltages that differ little are different cases.
     volts = "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points.points)
+    labelled = case.technique
+    if case.protection != DEFAULT:
+        labelled += f"@{case.protection}"
     return CaseName(
-        label=f"{case.technique} {case.environment} {case.scenario} {volts} V",
-        technique=case.technique,
+        label=f"{labelled} {case.environment} {case.scenario} {volts} V",
+        technique=labelled,
         environment=case.environment,
         scenario=case.scenario,
         vdd_volts=points.lowest_vdd_volts,
@@ -705,10 +720,43 @@ class SweepPlan:
         return f"{given} {traces} {code_digest()} {np.__version__} {get_host_cpu_name()}"
 
     def _prepared(
-        self, technique: Technique, traces: Sequence[Trace | RecordedTrace]
+        self,
+        technique: Technique,
+        traces: Sequence[Trace | RecordedTrace],
+        code: Code | None = None,
     ) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
-        return tuple(prepare(trace, technique, limit, offsets, self._room) for trace in traces)
+        given = technique, limit, offsets, self._room, code
+        return tuple(prepare(trace, *given) for trace in traces)
+
+    @cached_property
+    def _check_duties(self) -> dict[tuple[str, Code], FaultFreeDuties]:
+        """Duty cycles of check cells on a slice without faults, by technique and code."""
+        known = self.like._check_duties if self.like else {}
+        wanted = {
+            (case.case.technique, case.conditions.protection.code): case.technique
+            for case in self.cases
+        }
+        lacking = {
+            (name, code): technique
+            for (name, code), technique in wanted.items()
+            if code is not None and (name, code) not in known
+        }
+
+        def replayed(given: tuple[tuple[str, Code], Technique]) -> FaultFreeDuties:
+            (_, code), technique = given
+            replays = self._prepared(technique, self.traces_with_idle or self.traces, code)
+            key = f"check cells {code.name} {technique!r} {self._kept_by}"
+            return duties_without_faults(self.engine, replays, key)
+
+        return known | dict(zip(lacking, self.in_threads(replayed, lacking.items()), strict=True))
+
+    def fault_free_of(self, case: PlannedCase) -> FaultFreeReplays:
+        """Replays of a case without faults, those of check cells included."""
+        replays, code = self.fault_free[case.case.technique], case.conditions.protection.code
+        if code is None:
+            return replays
+        return replace(replays, check_duties=self._check_duties[case.case.technique, code])
 
     @cached_property
     def _room(self) -> int | None:
@@ -740,7 +788,7 @@ class SweepPlan:
         technology, penalties = self.spec.costs.of_technology, self.spec.costs.penalties
         return tuple(
             Meter(
-                fault_free=self.fault_free[case.case.technique],
+                fault_free=self.fault_free_of(case),
                 conventional=self.conventional,
                 environment=case.conditions.environment,
                 technology=technology,

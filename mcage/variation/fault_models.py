@@ -1,75 +1,85 @@
 """The fault model of a sweep: which scenario, and how its maps come about."""
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.errors import UserError
-from mcage.geometry import GCN, SliceGeometry
+from mcage.geometry import GCN, Integers, SliceGeometry
+from mcage.protection.policy import ECP, Protection, add_faults_of_words, unusable_blocks
 from mcage.random import variation_stream
 from mcage.variation.field import die_of
 from mcage.variation.scenarios import CLASSES, GROWING_MODES, MODES, ArraySize, Scenario, scenario
-from mcage.variation.vmin_tail import TailCells, check_vdd, sample_tail
+from mcage.variation.vmin_tail import TailCells, check_vdd, in_words, sample_tail
 
-# From faulty cells to fault maps: what error-correcting pointers leave to be avoided.
-
-REPAIRED_BITS = 1
-"""Replacement bits of an entry: entries with no more faulty bits than this are reliable."""
+# From faulty cells to fault maps: what the protection of entries leaves to be avoided.
 
 
 @dataclass(frozen=True, eq=False)
 class EntryFaults:
-    """Faulty bits of all entries of I instances.
+    """Hard faults of all entries of I instances.
 
     Attributes
     ----------
     bits : int16[I, entries]
-        Number of faulty bits.
+        Number of faulty bits of each entry; not counted where words have a code.
     blocks : uint8[I, entries]
-        Bit b is set if block b has a faulty bit.
-    maps : uint8[I, entries]
-        Fault maps that follow: see `fault_map`.
-    spread_blocks : bool
-        Whether they follow the paper's conservative rule.
+        Bit b is set if block b has a faulty bit; not counted where words have a code.
+    words : uint8[I, entries, words]
+        Number of faulty bits of each word with its check bits; no words without a code.
+    unspared : uint8[I, entries]
+        Fault maps before spare entries take the places of faulty ones.
+    protection : Protection
+        What protects the entries.
     """
 
     bits: NDArray[np.int16]
     blocks: NDArray[np.uint8]
-    maps: NDArray[np.uint8]
-    spread_blocks: bool
+    words: NDArray[np.uint8]
+    unspared: NDArray[np.uint8]
+    protection: Protection
 
     @classmethod
-    def none(
-        cls, instances: int, spread_blocks: bool = False, geometry: SliceGeometry = GCN
-    ) -> Self:
+    def none(cls, instances: int, protection: Protection, geometry: SliceGeometry = GCN) -> Self:
         """Instances without faults."""
         shape = (instances, geometry.entries)
         blocks, maps = (np.zeros(shape, dtype=np.uint8) for _ in range(2))
-        return cls(np.zeros(shape, dtype=np.int16), blocks, maps, spread_blocks)
+        words = np.zeros((*shape, protection.words(geometry)), dtype=np.uint8)
+        return cls(np.zeros(shape, dtype=np.int16), blocks, words, maps, protection)
+
+    @property
+    def maps(self) -> NDArray[np.uint8]:
+        """Fault maps that follow: see `fault_map`."""
+        return self.protection.without_spares(self.unspared)
 
     def of(self, instances: NDArray[np.int64]) -> "EntryFaults":
         """Faults of selected instances."""
-        bits, blocks = self.bits[instances], self.blocks[instances]
-        return EntryFaults(bits, blocks, self.maps[instances], self.spread_blocks)
+        bits, blocks, words, unspared = (faults[instances] for faults in self._arrays)
+        return EntryFaults(bits, blocks, words, unspared, self.protection)
 
     def keep(self, instances: NDArray[np.int64], others: "EntryFaults") -> None:
         """Replace the faults of selected instances."""
-        self.bits[instances], self.blocks[instances] = others.bits, others.blocks
-        self.maps[instances] = others.maps
+        for faults, of_others in zip(self._arrays, others._arrays, strict=True):
+            faults[instances] = of_others
+
+    @property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.bits, self.blocks, self.words, self.unspared
 
     def more(self, cells: TailCells, faulty: NDArray[np.bool_]) -> "EntryFaults":
         """The same with more faults: cells of the I instances, and which are faulty, bool[n]."""
-        bits, blocks = self.bits.copy(), self.blocks.copy()
-        maps = self._more(cells, faulty, bits, blocks, counted=True)
-        return EntryFaults(bits, blocks, maps, self.spread_blocks)
+        counts = self.bits.copy(), self.blocks.copy(), self.words.copy()
+        return EntryFaults(*counts, self._more(cells, faulty, *counts, True), self.protection)
 
     def maps_with(self, cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """Fault maps with more faults, as `more` has them: uint8[I, entries]."""
-        return self._more(cells, faulty, self.bits, self.blocks, counted=False)
+        if self.protection.code is not None:
+            return self.more(cells, faulty).maps
+        maps = self._more(cells, faulty, self.bits, self.blocks, self.words, False)
+        return self.protection.without_spares(maps)
 
     def _more(
         self,
@@ -77,24 +87,50 @@ class EntryFaults:
         faulty: NDArray[np.bool_],
         bits: NDArray[np.int16],
         blocks: NDArray[np.uint8],
+        words: NDArray[np.uint8],
         counted: bool,
     ) -> NDArray[np.uint8]:
-
-        geometry, maps = cells.geometry, self.maps.copy()
-        unusable = _unusable_blocks(geometry.blocks, self.spread_blocks)
-        add_faults(
-            cells.offsets,
-            cells.cell,
-            faulty,
-            bits,
-            blocks,
-            maps,
-            unusable,
-            counted,
-            geometry.entry_bits,
-            geometry.block_bits,
-        )
+        geometry, maps = cells.geometry, self.unspared.copy()
+        given = cells.offsets, cells.cell, faulty
+        unusable = unusable_blocks(geometry.blocks, self.protection)
+        sizes = geometry.entry_bits, geometry.block_bits
+        if self.protection.code is None:
+            add_faults(*given, bits, blocks, maps, unusable, counted, *sizes)
+        else:
+            touched = np.zeros(geometry.entries, dtype=np.bool_)
+            word_bits = self.protection.word_bits
+            add_faults_of_words(*given, words, maps, unusable, touched, word_bits, *sizes)
         return maps
+
+    def uncovered(self) -> "UncoveredFaults":
+        """What hard faults have left without cover."""
+        lost, pointers = self.maps != 0, self.protection.pointers
+        if self.protection.code is None:
+            beyond = np.where(lost & (self.bits > pointers), self.bits, 0)
+            none = np.zeros(len(beyond), dtype=np.int64)
+            return UncoveredFaults(beyond.sum(axis=1, dtype=np.int64), none)
+        harmed = np.where((self.words > 1) & lost[..., None], self.words, 0)
+        of_entries = np.where(self.unspared == 0, self.words.sum(axis=2, dtype=np.int64), 0)
+        spent = np.maximum(of_entries - pointers, 0)
+        return UncoveredFaults(harmed.sum(axis=(1, 2), dtype=np.int64), spent.sum(axis=1))
+
+
+class UncoveredFaults(NamedTuple):
+    """What hard faults of I instances have left without cover.
+
+    Attributes
+    ----------
+    bits : int64[I]
+        Faulty bits that nothing repairs: those of an entry without a code that are more than its
+        pointers replace, or those of a word with a code that are more than it corrects. Entries
+        that a spare replaces have none.
+    words : int64[I]
+        Words of usable entries whose code corrects a hard fault, so that it can only detect a soft
+        error.
+    """
+
+    bits: Integers
+    words: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +149,7 @@ class NewSlices:
     tail: TailCells
 
     @classmethod
-    def at(cls, vdd_volts: float, cells: TailCells, spread_blocks: bool = False) -> Self:
+    def at(cls, vdd_volts: float, cells: TailCells, protection: Protection = ECP) -> Self:
         """Slices with these weak cells.
 
         Parameters
@@ -122,33 +158,15 @@ class NewSlices:
             Vdd at which cells must work.
         cells : TailCells
             All cells that are faulty at this Vdd, or may become so.
-        spread_blocks : bool
-            See `fault_map`.
+        protection : Protection
+            What protects their entries; the weak cells have its check cells.
         """
         faulty, count = cells.vmin_volts > vdd_volts, cells.instances
-        faults = EntryFaults.none(count, spread_blocks, cells.geometry).more(cells, faulty)
+        faults = EntryFaults.none(count, protection, cells.geometry).more(cells, faulty)
         return cls(faults, cells.at(np.flatnonzero(~faulty), np.arange(count)))
 
     def __len__(self) -> int:
         return self.tail.instances
-
-
-@cache
-def _unusable_blocks(blocks: int, spread_blocks: bool) -> NDArray[np.uint8]:
-    """Unusable blocks of an entry by its faulty bits and the blocks that hold them.
-
-    uint8[n, 2 ** blocks]; n - 1 faulty bits stand for all larger numbers.
-    """
-    rows = max(blocks, REPAIRED_BITS + 1) + 1
-    bits, held = np.divmod(np.arange(rows << blocks), 1 << blocks)
-    unusable = held[:, None] >> np.arange(blocks) & 1 == 1
-    if spread_blocks:
-        rank = np.argsort(np.argsort(~unusable, axis=1, kind="stable"), axis=1)
-        unusable = rank < bits[:, None]
-    unusable &= (bits > REPAIRED_BITS)[:, None]
-    table = np.packbits(unusable, axis=1, bitorder="little").reshape(rows, -1)
-    table.setflags(write=False)
-    return table
 
 
 def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16]:
@@ -165,24 +183,25 @@ def faulty_bits(cells: TailCells, faulty: NDArray[np.bool_]) -> NDArray[np.int16
     -------
     int16[I, entries]
     """
-    return EntryFaults.none(cells.instances, False, cells.geometry).more(cells, faulty).bits
+    return EntryFaults.none(cells.instances, ECP, cells.geometry).more(cells, faulty).bits
 
 
 def fault_map(
-    cells: TailCells, faulty: NDArray[np.bool_], spread_blocks: bool = False
+    cells: TailCells, faulty: NDArray[np.bool_], protection: Protection = ECP
 ) -> NDArray[np.uint8]:
-    """Blocks that cannot be used, after error-correcting pointers have repaired one bit an entry.
+    """Blocks that cannot be used, whatever protects their entries.
 
     Parameters
     ----------
     cells : TailCells
-        Cells of I instances.
+        Cells of I instances, those of check bits included.
     faulty : bool[n]
         Which of them are faulty.
-    spread_blocks : bool
-        The paper's conservative rule: an entry with i >= 2 faulty bits loses i blocks, or all,
-        also where two of its bits lie in the same block. Blocks with faulty bits go first, then the
-        lowest others.
+    protection : Protection
+        What protects the entries; by default, error-correcting pointers repair a bit of each. By
+        the paper's conservative rule (`Protection.spread_blocks`) an entry with i >= 2 faulty bits
+        loses i blocks, or all, also where two of its bits lie in the same block. Blocks with faulty
+        bits go first, then the lowest others.
 
     Returns
     -------
@@ -191,10 +210,10 @@ def fault_map(
 
     Notes
     -----
-    Toca-Díaz et al. (RRCD), section II.B; Schechter et al. (ECP), ISCA 2010.
+    Toca-Díaz et al. (RRCD), section II.B; Schechter et al. (ECP), ISCA 2010. With a code, a word
+    with a single faulty bit is usable, since its code corrects that.
     """
-    none = EntryFaults.none(cells.instances, spread_blocks, cells.geometry)
-    return none.more(cells, faulty).maps
+    return EntryFaults.none(cells.instances, protection, cells.geometry).more(cells, faulty).maps
 
 
 def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
@@ -506,7 +525,13 @@ class FaultModel:
         """Die of each instance."""
         return die_of(instances, self.slices_per_chip)
 
-    def sample(self, seed: int, instances: NDArray[np.int64], floor_volts: float) -> TailCells:
+    def sample(
+        self,
+        seed: int,
+        instances: NDArray[np.int64],
+        floor_volts: float,
+        protection: Protection = ECP,
+    ) -> TailCells:
         """Cells of each instance that are faulty at some Vdd above the floor.
 
         Parameters
@@ -517,21 +542,41 @@ class FaultModel:
             Instance ids.
         floor_volts : float
             Lowest Vdd to be asked about, less the largest shift by aging.
+        protection : Protection
+            What protects the entries: where words have a code, their check cells are drawn, too.
 
         Raises
         ------
         UserError
             If the floor is too low for ``varius``, or above the Vdd that a table speaks of; if
-            no map comes close enough to the table.
+            no map comes close enough to the table; if words do not fit, see `check_protection`.
         """
+        self.check_protection(protection)
         if self.grows:
             attempts = self.attempts(seed, instances)
-            return sample_tail(
-                self.scenario, seed, instances, floor_volts, self.slices_per_chip, attempts
-            )
+            given = self.scenario, seed, instances, floor_volts, self.slices_per_chip, attempts
+            data = sample_tail(*given)
+            if protection.code is None:
+                return data
+            return in_words(data, sample_tail(*given, protection.code), protection)
         if not floor_volts <= self.scenario.vdd_volts:
             self.check_vdd(floor_volts)
         return sample_table(self.scenario, seed, instances, exact=self.mode == "table-exact")
+
+    def check_protection(self, protection: Protection) -> None:
+        """Refuse a protection of whose check cells this model says nothing.
+
+        Raises
+        ------
+        UserError
+            As `Protection.check`; or a table says nothing of check bits.
+        """
+        protection.check(self.scenario.geometry, self.scenario.segment_bits)
+        if protection.code is not None and not self.grows:
+            raise UserError(
+                f"protection {protection.name}: mode {self.mode} takes faulty bits from a table, "
+                "which has none of check bits; use mode varius"
+            )
 
 
 def fault_model(

@@ -24,6 +24,8 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
+from mcage.protection.codes import Code
+from mcage.protection.policy import Protection, check_cells, logical_bits
 from mcage.random import attempts_of, variation_keys
 from mcage.variation.field import die_of, sample_die, sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, Scenario
@@ -48,7 +50,8 @@ class TailCells:
         Cells ``offsets[i] ... offsets[i+1] - 1`` belong to the i-th instance.
     cell : int32[n]
         Number of the cell in its slice, cells of an entry x entry + bit; ascending within an
-        instance.
+        instance. Check bit c of a word has the number of data bit c of the word plus the number of
+        cells of the slice.
     vmin_volts : float64[n]
         Minimum working voltage; infinite where a cell is faulty at any Vdd.
     geometry : SliceGeometry
@@ -116,6 +119,11 @@ class TailCells:
         places = np.flatnonzero(self.vmin_volts > floor[self.instance])
         return self.at(places, np.arange(self.instances))
 
+    def of_data(self) -> "TailCells":
+        """The same without check cells."""
+        places = np.flatnonzero(self.cell < self.geometry.cells)
+        return self.at(places, np.arange(self.instances))
+
     @property
     def instances(self) -> int:
         """Number of instances I."""
@@ -129,7 +137,9 @@ class TailCells:
     @property
     def entry(self) -> NDArray[np.int32]:
         """Entry of each cell, int32[n]."""
-        return self.cell // np.int32(self.geometry.entry_bits)
+        within = self.cell % np.int32(self.geometry.cells)
+        entry: NDArray[np.int32] = within // np.int32(self.geometry.entry_bits)
+        return entry
 
     @cached_property
     def slice_entry(self) -> NDArray[np.int64]:
@@ -157,6 +167,7 @@ def sample_tail(
     floor_volts: float,
     slices_per_chip: int = 1,
     attempts: NDArray[np.int64] | None = None,
+    code: Code | None = None,
 ) -> TailCells:
     """All cells of each instance whose Vmin lies above a floor.
 
@@ -174,6 +185,10 @@ def sample_tail(
         Slices with successive ids that share a die part; see `mcage.variation.field.die_of`.
     attempts : int64[I], optional
         See `mcage.variation.fault_models.select_attempts`.
+    code : Code, optional
+        Draw the cells of its check bits instead of those of data. They lie beside the data, so that
+        they have their systematic part, and have numbers of their own: check columns of an entry x
+        entry + column (see `in_words`).
 
     Returns
     -------
@@ -198,13 +213,15 @@ def sample_tail(
     fields = sample_field(scenario, seed, instances, attempts)
     shifts = sample_die(scenario, seed, die_of(instances, slices_per_chip))
     means = scenario.mu_volts + fields + shifts[:, None, None]
-    keys = variation_keys(seed, "cells", attempts_of(instances, attempts))
+    stream, bits = "cells", scenario.segment_bits
+    if code is not None:
+        stream, bits = "check cells", bits * code.check_bits // code.data_bits
+    keys = variation_keys(seed, stream, attempts_of(instances, attempts))
     parts = []
     for begin in range(0, len(instances), SAMPLED_TOGETHER):
         chunk = slice(begin, begin + SAMPLED_TOGETHER)
-        parts.append(
-            _sample_slices(scenario, means[chunk], keys[chunk], instances[chunk], floor_volts)
-        )
+        given = means[chunk], keys[chunk], instances[chunk]
+        parts.append(_sample_slices(scenario, bits, *given, floor_volts))
     counts, cells, vmins = zip(*parts, strict=True) if parts else ((), (), ())
     return TailCells(
         offsets=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
@@ -216,6 +233,7 @@ def sample_tail(
 
 def _sample_slices(
     scenario: Scenario,
+    bits: int,
     nodes: NDArray[np.float64],
     keys: NDArray[np.uint64],
     instances: NDArray[np.int64],
@@ -231,6 +249,8 @@ def _sample_slices(
     ----------
     scenario, floor_volts
         As of `sample_tail`.
+    bits : int
+        Cells of a segment.
     nodes : float64[I, node_rows, node_columns]
         Mean Vmin of the cells of each node, in V.
     keys, instances : uint64[I, 2], int64[I]
@@ -238,7 +258,7 @@ def _sample_slices(
     """
     from mcage.philox import first_numbers_below, numbers_at
 
-    bits, segments = scenario.segment_bits, scenario.segments
+    segments = scenario.segments
     limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
     bounds = -np.expm1(-bits * limits) * (1 + ROUNDING)
     owner, segment, uniform = first_numbers_below(keys, instances, bounds, segments)
@@ -282,9 +302,44 @@ def _sample_slices(
     owner, cell, vmin = (np.concatenate(values) for values in zip(*drawn, strict=True))
     kept = np.flatnonzero(vmin > floor_volts)
     # What each round has drawn is in rising order: to be merged, not to be sorted.
-    order = kept[np.argsort(owner[kept] * scenario.geometry.cells + cell[kept], kind="stable")]
+    order = kept[np.argsort(owner[kept] * segments * bits + cell[kept], kind="stable")]
     counts = np.bincount(owner[kept], minlength=len(nodes))
     return counts, cell[order].astype(np.int32), vmin[order]
+
+
+def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailCells:
+    """Weak cells of slices whose words have a code, as bits of words.
+
+    Parameters
+    ----------
+    data, check : TailCells
+        Weak cells of the same I slices, by columns of their entries, as `sample_tail` draws them.
+    protection : Protection
+        Says which bit of which word lies in which column.
+
+    Returns
+    -------
+    TailCells
+        Data cells have the numbers of their bits, check cells those that `TailCells` gives them.
+    """
+    geometry, bits = data.geometry, logical_bits(protection, data.geometry)
+    columns = check_cells(protection, geometry)
+    entry, column = np.divmod(data.cell.astype(np.int64), geometry.entry_bits)
+    check_entry, check_column = np.divmod(check.cell.astype(np.int64), len(columns))
+    cell = np.concatenate(
+        [
+            entry * geometry.entry_bits + bits[column],
+            geometry.cells + check_entry * geometry.entry_bits + columns[check_column],
+        ]
+    )
+    owner = np.concatenate([data.instance, check.instance])
+    order = np.argsort(owner * 2 * geometry.cells + cell)  # no number stands there twice
+    return TailCells(
+        offsets=data.offsets + check.offsets,
+        cell=cell[order].astype(np.int32),
+        vmin_volts=np.concatenate([data.vmin_volts, check.vmin_volts])[order],
+        geometry=geometry,
+    )
 
 
 @lru_cache(maxsize=8)

@@ -132,12 +132,12 @@ class RegisterFiles:
                 batch = SliceBatch(
                     workload=workload,
                     new=NewSlices.at(
-                        conditions.environment.lowest_vdd_volts, tail, conditions.spread_blocks
+                        conditions.environment.lowest_vdd_volts, tail, conditions.protection
                     ),
                     sampled_cells=np.zeros((len(ids), 1), np.int64),
                     constants=self.constants(case, ids, vt0_volts, level.history),
                 )
-                fault_free = self.plan.fault_free[case.case.technique]
+                fault_free = self.plan.fault_free_of(case)
                 outcomes = simulate_lifetimes(conditions, self.plan.engine, fault_free, batch)
                 yield name, case.case.technique, self._fates(outcomes)
 

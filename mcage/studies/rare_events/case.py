@@ -140,11 +140,11 @@ class RareCase:
         if not self.conditions.sums_suffice:
             size = min(size, most_instances(self.epochs, self.fault_free.geometry.cells))
         lowest_volts = self.conditions.environment.lowest_vdd_volts
-        spread_blocks = self.conditions.spread_blocks
+        protection = self.conditions.protection
         cause_of = self._cause_by_the_age if self.age_years > 0 else self._cause_on_arrival
         for first in range(0, len(lives), size):
             batch = np.arange(first, min(first + size, len(lives)))
-            new = NewSlices.at(lowest_volts, _of(tail, batch), spread_blocks)
+            new = NewSlices.at(lowest_volts, _of(tail, batch), protection)
             cause[batch] = cause_of(lives.of(batch), new, luck.of(batch))
         return cause
 

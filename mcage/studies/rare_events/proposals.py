@@ -11,9 +11,9 @@ from scipy.special import betainc, gammainc, log_ndtr, logsumexp, ndtr, ndtri, n
 
 from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.engines.stress import Turns
+from mcage.protection.policy import ECP
 from mcage.random import stream, streams_of
 from mcage.spec.workload_mix import Mix, draw_kernels, draw_mixes, draw_shares, kernel_chances
-from mcage.variation.fault_models import REPAIRED_BITS
 from mcage.variation.field import node_loads
 from mcage.variation.scenarios import Scenario
 from mcage.variation.vmin_tail import TailCells
@@ -539,7 +539,7 @@ def _log_ratios(along: NDArray[np.float64], height: float, deviation: float) -> 
 # faulty entries only. The cells themselves are placed once their numbers in all segments are
 # known.
 
-FAULTY_BITS = REPAIRED_BITS + 1
+FAULTY_BITS = ECP.pointers + 1
 """Cells above the level that make an entry faulty: 2."""
 
 

@@ -324,7 +324,7 @@ class VminStudy:
             tail = case.sample(spec.seed, instances, constants.row, self._floor_volts(case))
             batch = SliceBatch(
                 workload=workload,
-                new=NewSlices.at(np.inf, tail, conditions.spread_blocks),
+                new=NewSlices.at(np.inf, tail, conditions.protection),
                 sampled_cells=np.empty((len(instances), 0), dtype=np.int64),
                 constants=replace(constants, time_fractions=fractions),
             )

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from mcage.protection.policy import DEFAULT
 from mcage.report.figures import canvas
 from mcage.sweep.plan import SweepPlan
 from mcage.variation.fault_models import fault_map, faulty_bits
@@ -85,19 +86,19 @@ def _sampled(
     plan: SweepPlan, labels: Collection[str], instance: int, row: int | None
 ) -> list[FaultMap]:
     """Maps of all scenarios and lowest supply voltages, in the order of the file."""
-    spread = plan.spec.faults.spread_blocks
     ids, rows = np.array([instance]), None if row is None else np.array([row])
     shown = (case for case in plan.cases if case.name.label in labels)
-    cases = {(case.case.scenario, case.name.vdd_volts): case for case in shown}
+    cases = {(c.case.protection, c.case.scenario, c.name.vdd_volts): c for c in shown}
     maps = []
-    for (scenario, volts), case in cases.items():
+    for (guard, scenario, volts), case in cases.items():
         tail = case.sample(plan.spec.seed, ids, rows, volts)
-        above = tail.vmin_volts > volts
-        cells = TailCells.join([(tail.cell[above], tail.vmin_volts[above])], tail.geometry)
-        faulty = np.ones(cells.cell.size, dtype=bool)
-        bits = faulty_bits(cells, faulty)[0]
-        blocks = fault_map(cells, faulty, spread)[0]
-        maps.append(FaultMap(f"{scenario}, {volts:g} V", cells, bits, blocks))
+        tail = tail.at(np.flatnonzero(tail.vmin_volts > volts), np.arange(1))
+        faulty = np.ones(tail.cell.size, dtype=bool)
+        blocks = fault_map(tail, faulty, case.conditions.protection)[0]
+        cells = tail.of_data()
+        bits = faulty_bits(cells, faulty[: cells.cell.size])[0]
+        title = f"{scenario}, {volts:g} V" + (f", {guard}" if guard != DEFAULT else "")
+        maps.append(FaultMap(title, cells, bits, blocks))
     return maps
 
 

@@ -1,0 +1,282 @@
+"""What protects the entries of a slice against hard faults: codes, pointers, spare entries.
+
+Protection is a policy beside placement, storage and gating: it says which blocks of an entry a
+technique cannot use, given the faulty cells of the entry.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.compiled import compiled
+from mcage.errors import UserError
+from mcage.geometry import Integers, SliceGeometry
+from mcage.plain_text import shortened
+from mcage.protection.codes import Code, secded
+
+DEFAULT = "ecp1"
+"""Protection of the papers' slices: error-correcting pointers repair one bit of each entry."""
+
+SECDED = "secded"
+"""Beginning of the name of a code, before the data bits of its words."""
+
+FORMS = (
+    "none, ecp1, secded32, secded64, secded32+ecp1 or secded64+ecp1; with interleaved words as "
+    "secded32x4, with spare entries as ecp1+spare8"
+)
+"""What a protection may be, in words."""
+
+_NAME = re.compile(
+    r"(?:none|(?P<ecp>ecp1)|(?P<code>secded(?:32|64))(?:x(?P<words>2|4|8|16|32|64))?(?P<also>\+ecp1)?)"
+    r"(?:\+spare(?P<spares>[1-9][0-9]?))?"
+)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What protects the entries of a slice.
+
+    Parameters
+    ----------
+    code : Code, optional
+        Code of each word; None: words have no check bits.
+    interleave : int
+        Number of words whose bits lie side by side: bit 0 of each, then bit 1 of each, and so on;
+        with a code alone.
+    pointers : int
+        Faulty bits of an entry that error-correcting pointers replace: 0 or 1.
+    spares : int
+        Spare entries of a slice. They take the places of its faulty entries, the lowest first, and
+        have no faults themselves (both assumed).
+    spread_blocks : bool
+        Whether an entry with i faulty bits, or words, that are too many loses i of its blocks, also
+        where two of them lie in the same block.
+
+    Notes
+    -----
+    Pointers: Schechter et al. (ECP), ISCA 2010; a single pointer: Toca-Díaz et al. (RRCD), section
+    II.B. Codes: `mcage.protection.codes`.
+    """
+
+    code: Code | None = None
+    interleave: int = 1
+    pointers: int = 1
+    spares: int = 0
+    spread_blocks: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read the name of a protection.
+
+        Raises
+        ------
+        UserError
+            There is no such protection.
+        """
+        known = _NAME.fullmatch(text)
+        if known is None:
+            raise UserError(f"protection {shortened(text)} is unknown; give {FORMS}")
+        return cls(
+            code=secded(int(known["code"].removeprefix(SECDED))) if known["code"] else None,
+            interleave=int(known["words"] or 1),
+            pointers=int(bool(known["ecp"] or known["also"])),
+            spares=int(known["spares"] or 0),
+        )
+
+    @property
+    def name(self) -> str:
+        """Its name, from which `of` makes it."""
+        parts = []
+        if self.code is not None:
+            words = f"x{self.interleave}" if self.interleave > 1 else ""
+            parts.append(f"{SECDED}{self.code.data_bits}{words}")
+        if self.pointers:
+            parts.append(DEFAULT)
+        if self.spares:
+            parts.append(f"spare{self.spares}")
+        return "+".join(parts if self.code or self.pointers else ["none", *parts])
+
+    @property
+    def of_cells(self) -> "Protection":
+        """What of it decides which cells an entry has, and which bits they are."""
+        return Protection(self.code, self.interleave, pointers=0)
+
+    def spread(self, blocks: bool) -> "Protection":
+        """The same by the conservative rule, or not."""
+        return replace(self, spread_blocks=blocks)
+
+    def check(self, geometry: SliceGeometry, segment_bits: int) -> None:
+        """Refuse words that do not fit into the entries of a slice.
+
+        Parameters
+        ----------
+        geometry : SliceGeometry
+            The slice.
+        segment_bits : int
+            Neighbouring bits of an entry whose cells vary together.
+
+        Raises
+        ------
+        UserError
+            Words, or the check bits that lie beside a segment, are no whole number.
+        """
+        if self.code is None:
+            return
+        words, odd = divmod(geometry.entry_bits, self.code.data_bits)
+        if odd or words % self.interleave:
+            raise UserError(
+                f"protection {self.name}: an entry of {geometry.entry_bits} bits has {words} words "
+                f"of {self.code.data_bits}, which {self.interleave} do not divide"
+            )
+        if segment_bits * self.code.check_bits % self.code.data_bits:
+            raise UserError(
+                f"protection {self.name}: faults.arrays or nodes of {segment_bits} bits hold no "
+                f"whole number of check bits, {self.code.check_bits} for each "
+                f"{self.code.data_bits}"
+            )
+
+    @property
+    def word_bits(self) -> int:
+        """Data bits of a word; 0 without a code."""
+        return 0 if self.code is None else self.code.data_bits
+
+    def words(self, geometry: SliceGeometry) -> int:
+        """Words of an entry that have a code."""
+        return geometry.entry_bits // self.word_bits if self.word_bits else 0
+
+    @property
+    def check_share(self) -> float:
+        """Check bits per data bit: cells that a slice has beside its own."""
+        return 0.0 if self.code is None else self.code.check_bits / self.code.data_bits
+
+    def without_spares(self, maps: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Fault maps once spares have taken the places of faulty entries: uint8[I, entries]."""
+        if not self.spares:
+            return maps
+        left: NDArray[np.uint8] = np.where(np.cumsum(maps != 0, axis=1) > self.spares, maps, 0)
+        return left.astype(np.uint8)
+
+
+ECP = Protection()
+"""Protection of the papers' slices."""
+
+
+@cache
+def protection(name: str, spread_blocks: bool = False) -> Protection:
+    """Protection by its name; see `Protection.of`."""
+    return Protection.of(name).spread(spread_blocks)
+
+
+@cache
+def unusable_blocks(blocks: int, given: Protection) -> NDArray[np.uint8]:
+    """Unusable blocks of an entry by what is too much in it, and the blocks that hold that.
+
+    Returns
+    -------
+    uint8[n, 2 ** blocks]
+        Without a code by the number of faulty bits. With a code by the number of faulty bits that
+        are too many for their words, of which pointers replace some. n - 1 stands for all larger
+        numbers.
+    """
+    rows = max(blocks, given.pointers + 1) + 1
+    bits, held = np.divmod(np.arange(rows << blocks), 1 << blocks)
+    unusable = held[:, None] >> np.arange(blocks) & 1 == 1
+    if given.spread_blocks:
+        rank = np.argsort(np.argsort(~unusable, axis=1, kind="stable"), axis=1)
+        unusable = rank < bits[:, None]
+    unusable &= (bits > given.pointers)[:, None]
+    table = np.packbits(unusable, axis=1, bitorder="little").reshape(rows, -1)
+    table.setflags(write=False)
+    return table
+
+
+# Where the bits of words lie in an entry.
+#
+# The columns of an entry are cut into groups of so many words as are interleaved. Check bits lie
+# beside the data bits whose number they follow, in the same order: the cells of a check bit vary
+# with its neighbours.
+
+
+def logical_bits(given: Protection, geometry: SliceGeometry) -> Integers:
+    """Bit of an entry that lies in each of its columns: int64[entry bits]."""
+    columns = np.arange(geometry.entry_bits, dtype=np.int64)
+    if given.code is None or given.interleave == 1:
+        return columns
+    group, within = np.divmod(columns, given.code.data_bits * given.interleave)
+    bit, word = np.divmod(within, given.interleave)
+    return (group * given.interleave + word) * given.code.data_bits + bit
+
+
+def check_cells(given: Protection, geometry: SliceGeometry) -> Integers:
+    """Number of the check cell that lies in each check column of an entry: int64[check columns].
+
+    Check bit c of word w has the number that data bit c of the word has.
+    """
+    assert given.code is not None, "no check bits without a code"
+    bits = given.code.check_bits
+    columns = np.arange(given.words(geometry) * bits, dtype=np.int64)
+    group, within = np.divmod(columns, bits * given.interleave)
+    bit, word = np.divmod(within, given.interleave)
+    return (group * given.interleave + word) * given.code.data_bits + bit
+
+
+# What more faulty cells do to the words of slices; compiled.
+
+
+@compiled
+def add_faults_of_words(
+    offsets: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    faulty: NDArray[np.bool_],
+    words: NDArray[np.uint8],
+    maps: NDArray[np.uint8],
+    unusable: NDArray[np.uint8],
+    touched: NDArray[np.bool_],
+    word_bits: int,
+    entry_bits: int,
+    block_bits: int,
+) -> None:
+    """Add faulty cells to words, and bring fault maps up to date.
+
+    Parameters
+    ----------
+    offsets, cell : int64[I+1], int32[n]
+        Cells of I slices, as of `mcage.variation.vmin_tail.TailCells`, check cells included.
+    faulty : bool[n]
+        Which of them are faulty from now on.
+    words : uint8[I, entries, words]
+        Faulty bits of each word so far, check bits included, which are counted up.
+    maps : uint8[I, entries]
+        Fault maps, which are brought up to date.
+    unusable : uint8[n, 2 ** blocks]
+        Unusable blocks by the faulty bits that are too many for their words, 0 ... n - 1 or more,
+        and the blocks that hold such words.
+    touched : bool[entries]
+        Workspace.
+    word_bits, entry_bits, block_bits : int
+        Data bits of a word, an entry and a block.
+    """
+    entries, words_of_entry = words.shape[1:]
+    for instance in range(len(offsets) - 1):
+        touched[:] = False
+        for place in range(offsets[instance], offsets[instance + 1]):
+            if faulty[place]:
+                within = cell[place] % (entries * entry_bits)
+                entry = within // entry_bits
+                word = within % entry_bits // word_bits
+                words[instance, entry, word] = min(words[instance, entry, word] + 1, 255)
+                touched[entry] = True
+        for entry in range(entries):
+            if not touched[entry]:
+                continue
+            excess, held = 0, 0
+            for word in range(words_of_entry):
+                bits = words[instance, entry, word]
+                if bits > 1:
+                    excess += bits - 1
+                    held |= 1 << (word * word_bits // block_bits)
+            maps[instance, entry] = unusable[min(excess, len(unusable) - 1), held]
