@@ -14,10 +14,12 @@ from mcage.aging.environment import Environment
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, slowdown
+from mcage.costs.protection import protected_slice
 from mcage.engines.stress import Turns, by_kernel, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays, Timing
+from mcage.protection.policy import ECP, Protection
 from mcage.replays.outcome import EVENTS, Event
 from mcage.spec.cost_constants import Penalties
 from mcage.variation.fault_models import EntryFaults
@@ -388,6 +390,8 @@ class Meter:
         Cycles that events cost.
     time_fractions_vary : bool
         Whether instances differ in their time fractions at the operating points.
+    protection : Protection
+        What protects the entries of the slice; a conventional slice has none but pointers.
     """
 
     fault_free: FaultFreeReplays
@@ -396,6 +400,7 @@ class Meter:
     technology: Technology
     penalties: Penalties
     time_fractions_vary: bool = False
+    protection: Protection = ECP
 
     def read(
         self,
@@ -423,7 +428,7 @@ class Meter:
         spent = other = np.zeros(len(seconds))
         weights = np.ones(1) if time_fractions is None else time_fractions
         *same_points, nominal = self._conventional
-        for point, technology in enumerate(self._technologies):
+        for point, technology in enumerate(self._protected):
             busy, work, power = self._undisturbed[point][:, kernel]
             for number, runs_it in by_kernel(kernel[disturbed]):
                 selected = tuple(indices[runs_it] for indices in disturbed)
@@ -476,6 +481,15 @@ class Meter:
         constants = (field.name for field in fields(Component))
         return (replace(self.technology, slice=Component(*map(mean, constants))),)
 
+    @cached_property
+    def _protected(self) -> tuple[Technology, ...]:
+        """The same with what protects the entries."""
+        given = self.protection, self.fault_free.geometry
+        return tuple(
+            replace(technology, slice=protected_slice(technology.slice, *given))
+            for technology in self._technologies
+        )
+
     def _rates(
         self, kernel: int, events: NDArray[np.float64], technology: Technology
     ) -> NDArray[np.float64]:
@@ -505,7 +519,7 @@ class Meter:
         events = self.fault_free.events
         return [
             np.hstack([self._rates(k, events[k, None], technology) for k in range(len(events))])
-            for technology in self._technologies
+            for technology in self._protected
         ]
 
     @cached_property

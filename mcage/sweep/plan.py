@@ -293,7 +293,8 @@ def plan_cases(
         for case in cases
     )
     # Techniques share their dies and voltages: each of these is looked at once.
-    for case in {(case.case.scenario, _fault_volts(case)): case for case in planned}.values():
+    vdds = {(c.case.protection, c.case.scenario, _fault_volts(c)): c for c in planned}
+    for case in vdds.values():
         _check_fault_vdd(spec, case)
     for case in {(case.case.scenario, case.case.protection): case for case in planned}.values():
         case.faults.check_protection(case.conditions.protection)
@@ -397,6 +398,8 @@ def _check_fault_vdd(spec: SweepSpec, planned: PlannedCase) -> None:
     lowest_vdd_volts, scenario_vdd_volts = _fault_volts(planned)
     if planned.faults.mode != "varius":
         planned.faults.check_vdd(scenario_vdd_volts)  # the voltage of the published table
+    if planned.conditions.protection.code is not None:
+        return  # of words there is more left than of entries; too many weak cells are refused
     models = planned.faults_of_rows or (planned.faults,)
     # A slice has no more reliable entries with a higher mu: of rows that differ in nothing else,
     # the row with the highest is looked at, which takes a twentieth of a second.
@@ -794,6 +797,7 @@ class SweepPlan:
                 technology=technology,
                 penalties=penalties,
                 time_fractions_vary=case.conditions.distributions.time_fractions is not None,
+                protection=case.conditions.protection,
             )
             for case in self.cases
         )

@@ -1,6 +1,6 @@
 """What the tests of lives have in common: traces whose duty cycles are known, and tails by hand."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,8 +15,9 @@ from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.end_of_life import luck_and_limits
 from mcage.lifetime.faults import SliceLuck
-from mcage.lifetime.feasibility import Limits, fault_free_replays
+from mcage.lifetime.feasibility import Limits, duties_without_faults, fault_free_replays
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
+from mcage.protection.policy import ECP, protection
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import COLUMNS, Trace
@@ -78,8 +79,9 @@ def rules(**changes):
         "epoch_edges_years": tuple(float(year) for year in range(11)),
         "delay_guardband": NEVER,
         "vmin_coefficient": 1.0,
-        "spread_blocks": False,
+        "protection": ECP.name,
     } | changes
+    given["protection"] = protection(given["protection"], given.pop("spread_blocks", False))
     names = {field.name for field in fields(Limits)}
     limits = {name: given.pop(name) for name in names & given.keys()}
     given["limits"] = Limits(**{"lds_rows": 32} | limits)
@@ -101,15 +103,19 @@ class Alike:
 
 
 @lru_cache(maxsize=12)
-def _shared_replays(engine, alike, technique, room):
+def _shared_replays(engine, alike, technique, room, code):
     replays = (prepare(given.trace, technique, lds_rows=room) for given in alike)
-    return fault_free_replays(engine, tuple(replays))
+    shared = fault_free_replays(engine, tuple(replays))
+    if code is None:
+        return shared
+    check = (prepare(given.trace, technique, lds_rows=room, code=code) for given in alike)
+    return replace(shared, check_duties=duties_without_faults(engine, tuple(check)))
 
 
-def shared_replays(engine, traces, technique, limits=None):
+def shared_replays(engine, traces, technique, limits=None, code=None):
     """Replays of traces, computed once for all traces of the same content."""
     room = limits.lds_rows if limits and limits.to_memory else None
-    return _shared_replays(engine, tuple(map(Alike.of, traces)), technique, room)
+    return _shared_replays(engine, tuple(map(Alike.of, traces)), technique, room, code)
 
 
 def in_sequence(kernels):
@@ -131,11 +137,11 @@ def lived(
     tail = tail or tail_of({})
     given = rules(**changes)
     technique = TECHNIQUES[technique] if isinstance(technique, str) else technique
-    shared = shared_replays(engine, tuple(traces), technique, given.limits)
+    shared = shared_replays(engine, tuple(traces), technique, given.limits, given.protection.code)
     if kernels is None:
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
-    new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.spread_blocks)
+    new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.protection)
     luck = SliceLuck(1, np.arange(tail.instances), new.tail.geometry.cells)
     new, of_batch, limits = luck_and_limits(luck, given, constants, new, sampled)
     batch = SliceBatch(in_sequence(kernels), new, sampled, constants, of_batch, limits)

@@ -143,7 +143,9 @@ class RegisterFiles:
 
     def _tail(self, ids: NDArray[np.int64]) -> TailCells:
         (floor_volts,) = self.plan.lowest_floor_volts.values()
-        return self.plan.cases[0].faults.sample(self.plan.spec.seed, ids, floor_volts)
+        first = self.plan.cases[0]  # all have the same faults and protection
+        protection = first.conditions.protection
+        return first.faults.sample(self.plan.spec.seed, ids, floor_volts, protection)
 
     def constants(
         self,

@@ -110,7 +110,7 @@ class BothSpec(StudySpec):
     @model_validator(mode="after")
     def _a_single_environment(self) -> Self:
         sweep = self.sweep
-        for key in ("environments", "scenarios", "vdd_volts"):
+        for key in ("protections", "environments", "scenarios", "vdd_volts"):
             values = getattr(sweep, key)
             if len(values) > 1:
                 raise ValueError(f"sweep.{key} = {shortened(list(values))}: give at most 1 of them")

@@ -21,6 +21,7 @@ from mcage.lifetime.end_of_life import limits_of_batch
 from mcage.lifetime.faults import SliceLuck
 from mcage.lifetime.feasibility import FaultFreeReplays, Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
+from mcage.protection.policy import DEFAULT
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate
 from mcage.stats.survival import fit_of_share, in_ppm
@@ -236,6 +237,11 @@ def rare_case(
         raise UserError(
             f"faults.mode = {spec.faults.mode!r}: rare events need the distribution of Vmin, "
             "mode 'varius'"
+        )
+    if spec.protections != (DEFAULT,):
+        raise UserError(
+            f"protections = {spec.protections[0]!r}: the proposals for rare events know entries with "
+            f"a pointer alone, {DEFAULT!r}; leave it out"
         )
     if spec.aging.nbti_spread_mv > 0:
         raise UserError(

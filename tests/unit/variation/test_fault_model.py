@@ -10,6 +10,7 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA, SliceGeometry
+from mcage.protection.policy import ECP, Protection
 from mcage.variation.fault_models import (
     EntryFaults,
     FaultModel,
@@ -90,6 +91,7 @@ def test_instance_does_not_depend_on_its_batch(mode: str) -> None:
 # 0 and 3, and a third that is not faulty; in the second instance entry 2 five bits in blocks 2, 3.
 BIT = np.array([7, 512, 1023, 0, 1000, 2047, 1024, 1025, 1026, 1536, 1537])
 ENTRY = np.array([0, 2, 2, 255, 255, 255, 2, 2, 2, 2, 2])
+SPREAD = ECP.spread(True)
 HAND = TailCells(np.array([0, 6, 11]), (ENTRY * 2048 + BIT).astype(np.int32), np.full(11, np.inf))
 HAND_FAULTY = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1], bool)
 
@@ -124,7 +126,7 @@ def test_fault_map_by_hand() -> None:
 
 def test_spread_blocks_by_hand() -> None:
     """Min(i, 4) blocks: those with faulty bits, then the lowest others."""
-    blocks = fault_map(HAND, HAND_FAULTY, spread_blocks=True)
+    blocks = fault_map(HAND, HAND_FAULTY, SPREAD)
     assert np.count_nonzero(blocks) == 3
     assert blocks[0, 2] == 0b0011
     assert blocks[0, 255] == 0b1001
@@ -134,29 +136,29 @@ def test_spread_blocks_by_hand() -> None:
 def test_spread_blocks_adds_blocks_only() -> None:
     cells = sample_tail(scenario("common"), 1, np.arange(30), 0.419)
     faulty = all_of(cells)
-    plain, spread = fault_map(cells, faulty), fault_map(cells, faulty, spread_blocks=True)
+    plain, spread = fault_map(cells, faulty), fault_map(cells, faulty, SPREAD)
     bits = faulty_bits(cells, faulty)
     assert np.all(plain & ~spread == 0)
     assert np.any(plain != spread)
     np.testing.assert_array_equal(count_blocks(spread), np.where(bits >= 2, np.minimum(bits, 4), 0))
 
 
-@pytest.mark.parametrize("spread_blocks", [False, True])
-def test_faults_that_come_later_are_added(spread_blocks: bool) -> None:
+@pytest.mark.parametrize("given", [ECP, SPREAD])
+def test_faults_that_come_later_are_added(given: Protection) -> None:
     """In any number of steps, for all instances or for some."""
     cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
     step = np.random.default_rng(2).integers(3, size=len(cells.cell))
-    faults = EntryFaults.none(6, spread_blocks)
+    faults = EntryFaults.none(6, given)
     for one in range(3):
         faults = faults.more(cells, step == one)
-        expected = fault_map(cells, step <= one, spread_blocks)
+        expected = fault_map(cells, step <= one, given)
         np.testing.assert_array_equal(faults.maps, expected)
         bits = np.zeros((6, 256), dtype=np.int64)
         np.add.at(bits, (cells.instance[step <= one], cells.entry[step <= one]), 1)
         np.testing.assert_array_equal(faults.bits, bits)
     some = np.array([1, 4])
     places = np.flatnonzero(np.isin(cells.instance, some) & (step == 2))
-    earlier = EntryFaults.none(6, spread_blocks).more(cells, step < 2)
+    earlier = EntryFaults.none(6, given).more(cells, step < 2)
     of_some = earlier.of(some).more(cells.at(places, some), np.ones(len(places), bool))
     np.testing.assert_array_equal(of_some.maps, expected[some])
     before = earlier.of(np.arange(6))
@@ -165,16 +167,16 @@ def test_faults_that_come_later_are_added(spread_blocks: bool) -> None:
         np.testing.assert_array_equal(getattr(earlier, name), getattr(before, name))
     earlier.keep(some, of_some)
     np.testing.assert_array_equal(earlier.maps[some], expected[some])
-    np.testing.assert_array_equal(earlier.maps[0], fault_map(cells, step < 2, spread_blocks)[0])
+    np.testing.assert_array_equal(earlier.maps[0], fault_map(cells, step < 2, given)[0])
 
 
-@pytest.mark.parametrize("spread_blocks", [False, True])
-def test_new_slices_have_their_faults_apart(spread_blocks: bool) -> None:
+@pytest.mark.parametrize("given", [ECP, SPREAD])
+def test_new_slices_have_their_faults_apart(given: Protection) -> None:
     cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
     faulty = cells.vmin_volts > 0.419
-    new = NewSlices.at(0.419, cells, spread_blocks)
+    new = NewSlices.at(0.419, cells, given)
     assert len(new) == 6
-    np.testing.assert_array_equal(new.faults.maps, fault_map(cells, faulty, spread_blocks))
+    np.testing.assert_array_equal(new.faults.maps, fault_map(cells, faulty, given))
     np.testing.assert_array_equal(new.faults.bits, faulty_bits(cells, faulty))
     assert 0 < len(new.tail.cell) == (~faulty).sum()
     np.testing.assert_array_equal(new.tail.vmin_volts, cells.vmin_volts[~faulty])
