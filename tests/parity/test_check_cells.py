@@ -61,7 +61,6 @@ def test_times_are_those_of_a_trace_of_check_bits(technique, bits):
     of_check = dataclasses.replace(trace, values=in_all_bytes(trace.values, code))
     maps = seeded_fault_maps(4)[:2]
     maps[0] = 0
-    maps[0, 1] = 0b0110
     replays = (
         prepare(trace, TECHNIQUES[technique], code=code),
         prepare(of_check, TECHNIQUES[technique]),
