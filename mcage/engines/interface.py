@@ -220,7 +220,7 @@ class Packed:
             known = self._replays.setdefault(packing, {})
             if places not in known:
                 direct = dataclasses.replace(replay.technique, placement=Placement.DIRECT)
-                retimed = prepare(packing.retimed(places), direct)
+                retimed = prepare(packing.retimed(places), direct, code=replay.code)
                 assert isinstance(retimed, FixedReplay)
                 known[places] = retimed
             return known[places]

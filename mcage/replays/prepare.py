@@ -294,10 +294,13 @@ class PackedReplay(PreparedReplay):
         Places of the windows on a slice without faults, to which `schedule` belongs as well.
     packing : Packing
         Where the windows lie on a fault map, and how long they wait.
+    code : Code, optional
+        Whose check cells are replayed instead of cells of data.
     """
 
     layout: Layout
     packing: Packing
+    code: Code | None = None
 
     @property
     def passes(self) -> int:
@@ -361,7 +364,7 @@ def prepare(
         layout.get()
     if technique.packs:
         packing = Packing(whole(), windows_of(whole()), whole().window_of_event())
-        return PackedReplay(*given, layout.get(), packing)
+        return PackedReplay(*given, layout.get(), packing, code)
     return FixedReplay(*given, layout)
 
 

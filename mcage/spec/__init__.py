@@ -112,8 +112,7 @@ class SweepSpec(StudySpec):
     protections: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--protection NAME", is_axis=True)
     ] = (DEFAULT,)
-    """Protection of entries: none, ecp1, secded32, secded64, secded32x4+ecp1+spare8 or others of
-    mcage docs protection."""
+    """Protection of entries: none, ecp1, secded32, secded64x4+ecp1+spare8, ..."""
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
     ] = ("turbo", "dvfs")

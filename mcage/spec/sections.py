@@ -357,7 +357,7 @@ class Aging(Section):
     holding (margins, margins-low, margins-high)."""
     constants: Annotated[
         Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None,
-        Option("--constant NAME=VALUE", default="the model's own"),
+        Option("--constant NAME=VALUE", default="the model's own", seldom=True),
     ] = None
     """Constant of the NBTI model, such as eta=0.3."""
 
@@ -414,7 +414,7 @@ class Faults(Section):
         ),
     ] = 1
     """Number of successive instances that share a die."""
-    mu_volts: Annotated[float | None, Option("--mu VOLTS", OF_SCENARIO)] = None
+    mu_volts: Annotated[float | None, Option("--mu VOLTS", OF_SCENARIO, seldom=True)] = None
     """Middle of the distribution of Vmin in V."""
     sigma_die_volts: Annotated[
         float | None, Option("--sigma-die VOLTS", OF_SCENARIO, seldom=True)

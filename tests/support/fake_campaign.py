@@ -105,6 +105,8 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "energy_saving_nominal": draw.random(cases),
         "epoch_max_dvth_mv": np.stack([epoch, epoch], axis=-1),
         "epoch_faulty_entries": epoch,
+        "epoch_uncovered_bits": epoch,
+        "epoch_words_at_risk": epoch,
         "epoch_peak_spilled_rows": epoch,
         "epoch_slowdown": epoch / 100,
         "dvth_histogram": cells,

@@ -240,8 +240,8 @@ def rare_case(
         )
     if spec.protections != (DEFAULT,):
         raise UserError(
-            f"protections = {spec.protections[0]!r}: the proposals for rare events know entries with "
-            f"a pointer alone, {DEFAULT!r}; leave it out"
+            f"protections = {spec.protections[0]!r}: the proposals for rare events know entries "
+            f"with a pointer alone, {DEFAULT!r}; leave it out"
         )
     if spec.aging.nbti_spread_mv > 0:
         raise UserError(

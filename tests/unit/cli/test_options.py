@@ -148,7 +148,7 @@ def test_the_panels_of_a_sweep_and_the_ten_options_that_come_first():
     panels = options_of("sweep")
     assert tuple(panels) == PANELS
     assert panels[COMPARED] == [
-        *("--technique", "--environment", "--scenario", "--vdd", "--kernel"),
+        *("--technique", "--protection", "--environment", "--scenario", "--vdd", "--kernel"),
         *("--nbti", "--horizon", "--instances", "--seed", "--set"),
     ]
     assert {"--out", "--engine", "--devices"} < set(panels[commands.RUN])
