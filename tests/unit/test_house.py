@@ -35,7 +35,7 @@ LAYERS = (
         *("errors", "geometry", "random", "distributions", "concurrency", "plain_text"),
         *("plugins", "version", "files", "compiled", "philox"),
     },
-    {"traces", "variation", "techniques", "stats", "aging"},
+    {"traces", "variation", "techniques", "protection", "stats", "aging"},
     {"spec"},
     {"replays"},
     {"engines"},
