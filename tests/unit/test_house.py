@@ -39,7 +39,7 @@ LAYERS = (
     {"spec"},
     {"replays"},
     {"engines"},
-    {"costs"},
+    {"costs", "soft_errors"},
     {"lifetime"},
     {"results", "campaign"},
     {"report"},
