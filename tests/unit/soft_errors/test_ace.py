@@ -251,6 +251,20 @@ def test_what_is_compressed_takes_five_bytes_or_none():
         assert shares == {"file": name != "rc", "table": name == "rc", "lds": 0, "memory": 0}
 
 
+@each("lane", [0, 5])
+def test_the_lane_that_survives_needs_its_part_of_what_is_compressed(lane):
+    """All others are replaced after eight cycles, which decompresses the register."""
+    others = ALL_LANES & ~(1 << lane)
+    events = [alloc(0, 0, 1), write(2, 0, 0, pattern(5, 1, 8)), write(10, 0, 0, 7, others)]
+    trace = trace_of([*events, read(12, 0, 0), release(20, 0)])
+    for name, width in {"rrcd": 5, "wc": 5}.items():
+        ace = ace_under(trace, TECHNIQUES[name])
+        held = width if lane else 4  # lane 0 is the base itself
+        assert ace.times.sum() == held * 8 + 256 * 2
+        if name == "wc" and lane:
+            assert ace.times[:, 4 + lane - 1].sum() == 8 + 2
+
+
 def test_a_file_full_of_faults_holds_nothing():
     trace = bundled_trace("Reduction")
     ace = ace_under(trace, TECHNIQUES["rrcd"], np.full(256, 15, dtype=np.uint8))
