@@ -47,6 +47,19 @@ def test_a_value_that_agrees_with_the_cell_is_right():
         assert shares(trace, name, stuck_cells(32 * 7, 0)).reads == 0
 
 
+def test_records_of_an_entry_lie_in_blocks_of_their_own():
+    """Registers 0 and 1 hold 6 and 10, in blocks 0 and 1 of one entry; each is read once."""
+    values = [write(2, 0, 0, 6), write(3, 0, 1, 10)]
+    trace = trace_of([alloc(0, 0, 2), *values, read(5, 0, 0), read(5, 0, 1), release(9, 0)])
+    wrong = {bit: shares(trace, "rrcd", stuck_cells(bit, 1)).reads[0] for bit in range(1024)}
+    base = {bit: 0.5 for bit in range(32) if not 6 >> bit & 1}
+    base |= {512 + bit: 0.5 for bit in range(32) if not 10 >> bit & 1}
+    assert {bit: share for bit, share in wrong.items() if share} == base  # codes are 0b111111
+    zero = [bit for bit in range(1024) if shares(trace, "rrcd", stuck_cells(bit, 0)).reads[0]]
+    code = [*range(32, 38)]
+    assert zero == [1, 2, *code, 513, 515, *(512 + bit for bit in code)]
+
+
 def stored_bits(schedule, write, block):
     """Cells of an entry that a write uses, and their bits."""
     is_write = schedule.trace.kind == WRITE
@@ -73,9 +86,9 @@ def test_brute_force_over_bits(name):
         if not len(entries):
             continue
         draw = np.random.default_rng(rng.getrandbits(32))
-        cell = np.unique(
-            draw.choice(entries, 40) * 2048 + draw.choice([*range(64), *range(2048)], 40)
-        )
+        bit = [512 * block + bit for block in range(4) for bit in range(64)]  # records, mostly
+        cell = draw.choice(entries, 80) * 2048 + draw.choice([*bit, *range(2048)], 80)
+        cell = np.unique(cell)
         stuck = StuckCells(cell, drawn_values(1, 0, cell), np.zeros(len(cell)))
         needs, schedule = needs_of(trace), where.schedule
         reads = values = 0
