@@ -11,7 +11,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from mcage.cli import campaigns, doctor, faults, reference, replay, show, studies, sweep, trace
+from mcage.cli import avf, campaigns, doctor, faults, reference, replay, show, studies, sweep, trace
 from mcage.cli.commands import UsageError, add_command
 from mcage.cli.gpu import app as gpu_app
 from mcage.cli.process import checked_output, ending_on_signals
@@ -60,6 +60,7 @@ for command in (
     show.compare,
     show.report,
     replay.replay,
+    avf.avf,
     studies.vmin,
     studies.rare,
     studies.sensitivity,

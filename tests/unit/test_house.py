@@ -40,7 +40,7 @@ LAYERS = (
     {"spec"},
     {"replays"},
     {"engines"},
-    {"costs"},
+    {"costs", "soft_errors"},
     {"lifetime"},
     {"results", "campaign"},
     {"report"},

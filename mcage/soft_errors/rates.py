@@ -1,0 +1,334 @@
+"""Soft errors of a register file in FIT: corrected, detected (DUE) and silent (SDC).
+
+**Upsets.** A particle changes one cell or several neighbours of a row. The rate of changed bits at
+a Vdd follows the law of Hazucha and Svensson (IEEE TNS 47(6), 2000): exponential in the critical
+charge, which is proportional to Vdd. Constants: ``mcage/data/soft_errors.toml``.
+
+**Words.** What counts is what falls into a word: of I interleaved words, every I-th cell of a row.
+A word is needed for a share of the time (its AVF); a change at another time does nothing. Without a
+code, a change of a needed word is silent. With a code, the changed cells and those stuck cells that
+differ from the stored bit are wrong together: one is corrected, two are detected; of three or more
+the code's alias rate is silent, and the rest detected. Changed cells alone are neighbours, so that
+the alias rate is that of neighbours; together with stuck ones that of all patterns.
+
+**Words that are wrong by themselves.** A word with two or more stuck cells that differ is wrong at
+every read, without any upset: that is no rate in FIT but a share of reads, and soft errors add
+nothing to it. It has its own numbers below.
+
+**What is counted.** Each word that an upset reaches counts for itself, as counters of errors do. A
+check bit is a cell as any other. Error-correcting pointers repair stuck cells, which the caller
+leaves out of the counts; they see no soft error.
+"""
+
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mcage.distributions import Distribution
+from mcage.errors import UserError
+from mcage.geometry import Floats
+from mcage.protection.codes import Code, Outcome
+
+MBIT = 1 << 20
+"""Bits of a Mbit (assumed: documents do not say whether theirs have 10**6)."""
+
+INTERLEAVES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Upsets:
+    """Rate of upsets of SRAM cells, and how many neighbours they change.
+
+    Parameters
+    ----------
+    fit_per_mbit : float
+        Changed bits in 10**9 hours of 2**20 cells.
+    sizes : tuple of float
+        Share of the upsets that change 1, 2, 3, ... neighbours of a row.
+
+    Raises
+    ------
+    UserError
+        A rate is negative or not finite, or shares do not add up to 1.
+    """
+
+    fit_per_mbit: float
+    sizes: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.fit_per_mbit < math.inf):
+            raise UserError(f"fit_per_mbit = {self.fit_per_mbit:g}: must be 0 or more, and finite")
+        if not self.sizes or min(self.sizes) < 0 or abs(sum(self.sizes) - 1) > 1e-9:
+            raise UserError(
+                f"sizes = {self.sizes}: shares of 0 or more, whose sum is 1, are needed"
+            )
+
+    @property
+    def events_per_cell(self) -> float:
+        """Upsets that begin in a cell, in FIT."""
+        cells = sum(size * share for size, share in enumerate(self.sizes, start=1))
+        return self.fit_per_mbit / MBIT / cells
+
+
+@cache
+def constants(node: str) -> dict[str, Any]:
+    """Values of a technology node in ``mcage/data/soft_errors.toml``, by name.
+
+    Raises
+    ------
+    UserError
+        There is no such node.
+    """
+    tables = _tables()
+    if node not in tables or node == "faults":
+        nodes = ", ".join(name for name in tables if name != "faults")
+        raise UserError(f"soft errors: node {node!r:.40} is unknown; choose from {nodes}")
+    return {name: entry["value"] for name, entry in tables[node].items()}
+
+
+@cache
+def ranges(node: str) -> dict[str, Distribution]:
+    """Distributions of those constants of a node that are uncertain, by name."""
+    constants(node)
+    return {
+        name: Distribution.of(entry["range"])
+        for name, entry in _tables()[node].items()
+        if "range" in entry
+    }
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    text = (files("mcage") / "data" / "soft_errors.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def upsets(node: str = "28nm", vdd_volts: float | None = None, **changed: float) -> Upsets:
+    """Upsets of cells of a technology node at a supply voltage.
+
+    Parameters
+    ----------
+    node : str
+        ``28nm`` or ``16nm``.
+    vdd_volts : float, optional
+        Supply voltage in V; by default that at which the rate was measured. The law extrapolates
+        below `measured_volts` of the constants.
+    **changed : float
+        Other values of constants, such as a draw from `ranges`.
+
+    Raises
+    ------
+    UserError
+        There is no such node or constant, or a Vdd is not above 0.
+    """
+    values = constants(node) | changed
+    if unknown := changed.keys() - constants(node).keys():
+        raise UserError(f"soft errors: constant {min(unknown)!r:.40} is unknown")
+    volts = values["reference_volts"] if vdd_volts is None else vdd_volts
+    if not 0 < volts < math.inf:
+        raise UserError(f"vdd_volts = {volts:g}: must be above 0, and finite")
+    more = math.exp(-values["slope_per_volt"] * (volts - values["reference_volts"]))
+    decay = values["multi_cell_decay"] ** np.arange(values["most_cells"] - 1)
+    several = values["multi_cell_share"] * decay / decay.sum()
+    sizes = (1 - values["multi_cell_share"], *several.tolist())
+    return Upsets(values["fit_per_mbit"] * more, sizes)
+
+
+# What falls into a word, and what becomes of it.
+
+
+@lru_cache(maxsize=256)
+def hits(size: int, bits: int, interleave: int) -> tuple[float, ...]:
+    """Words in which an upset changes so many bits, on the mean over its place in a row.
+
+    Parameters
+    ----------
+    size : int
+        Neighbouring cells that the upset changes.
+    bits : int
+        Cells of a word.
+    interleave : int
+        Words whose cells take turns.
+
+    Returns
+    -------
+    tuple of float
+        Number of words with 0, 1, 2, ... changed bits; that of 0 has no meaning and is 0.
+    """
+    cells = np.arange(interleave * bits)[:, None] + np.arange(size)
+    group, within = np.divmod(cells, interleave * bits)
+    word = group * interleave + within % interleave
+    changed = np.stack([np.bincount(row, minlength=int(word.max()) + 1) for row in word])
+    counts = np.bincount(changed.ravel(), minlength=size + 1) / len(cells)
+    return (0.0, *counts[1:].tolist())
+
+
+@lru_cache(maxsize=256)
+def neighbours_alias_rate(code: Code, changed: int) -> float:
+    """Share of groups of so many neighbouring bits of a word that are wrong in silence."""
+    errors = np.zeros((max(code.bits - changed + 1, 1), code.bits), dtype=bool)
+    for start, row in enumerate(errors):
+        row[start : start + changed] = True
+    return float((code.decode(errors) >= Outcome.MISCORRECTED).mean())
+
+
+@dataclass(frozen=True)
+class SoftErrors:
+    """Soft errors of the words of a slice, in FIT; all arrays float64[...].
+
+    Attributes
+    ----------
+    corrected, due, sdc : float64[...]
+        Words whose wrong bits are corrected, are detected and cannot be corrected, or leave the
+        register file in silence.
+    wrong_due, wrong_sdc : float64[...]
+        Words that are wrong by their stuck cells alone, on the mean over time while they are
+        needed: detected, and in silence. A number of words, no rate.
+    bits : float64[...]
+        Cells of all words, check bits included.
+    """
+
+    corrected: Floats
+    due: Floats
+    sdc: Floats
+    wrong_due: Floats
+    wrong_sdc: Floats
+    bits: Floats
+
+    @property
+    def per_mbit(self) -> dict[str, Floats]:
+        """Corrected, due and sdc in FIT of 2**20 cells."""
+        scale = MBIT / self.bits
+        return {name: getattr(self, name) * scale for name in ("corrected", "due", "sdc")}
+
+    def per_gpu(self, slices: int) -> dict[str, Floats]:
+        """Corrected, due and sdc in FIT of so many slices."""
+        return {name: getattr(self, name) * slices for name in ("corrected", "due", "sdc")}
+
+
+def soft_errors(
+    words_by_hard_faults: ArrayLike,
+    avf: ArrayLike,
+    cells: Upsets,
+    code: Code | None = None,
+    interleave: int = 1,
+    differing: ArrayLike | None = None,
+    data_bits: int = 32,
+) -> SoftErrors:
+    """Soft errors of words, by their hard faults.
+
+    Parameters
+    ----------
+    words_by_hard_faults : int[..., 3]
+        Words with 0, 1, 2 or more hard faults that no repair covers and that are in use. The last
+        column stands for words of exactly as many faults as it has the number; more columns may be
+        given.
+    avf : float[...]
+        Share of the time for which a word is needed, 0 ... 1: a figure of a trace and a technique,
+        such as `mcage.soft_errors.ace.TechniqueAce.avf`. All bits of a word are taken to be needed
+        together.
+    cells : Upsets
+        Upsets of cells.
+    code : Code, optional
+        Code of each word. None: words have no check bits, and nothing is corrected or detected.
+    interleave : int
+        Words whose cells take turns in a row: 1, 2, 4, ... 64.
+    differing : float[...], optional
+        Share of the time in which a stuck cell differs from the stored bit, 0 ... 1: of a trace,
+        `mcage.soft_errors.stuck.WrongReads`; by default 1/2.
+    data_bits : int
+        Bits of a word without a code.
+
+    Returns
+    -------
+    SoftErrors
+        Arrays of the shape to which words (without their last axis), AVF and share broadcast.
+
+    Raises
+    ------
+    UserError
+        A number is out of its range.
+    """
+    words = np.asarray(words_by_hard_faults, dtype=np.float64)
+    needed = np.asarray(avf, dtype=np.float64)
+    share = _tables()["faults"]["differing"]["value"] if differing is None else differing
+    differs = np.asarray(share, dtype=np.float64)
+    _check(words, needed, differs, interleave)
+    bits = code.bits if code else data_bits
+    rates = cells.events_per_cell * bits * _hits(cells.sizes, bits, interleave)
+    shape = np.broadcast_shapes(words.shape[:-1], needed.shape, differs.shape)
+    sums = {name: np.zeros(shape) for name in ("corrected", "due", "sdc", "wrong_due", "wrong_sdc")}
+    for hard in range(words.shape[-1]):
+        for wrong in range(hard + 1):  # of the stuck cells, so many differ
+            chance = math.comb(hard, wrong) * differs**wrong * (1 - differs) ** (hard - wrong)
+            affected = words[..., hard] * needed * chance
+            corrected, due, sdc = _fates(code, wrong)
+            if wrong and corrected < 1:
+                sums["wrong_due"] += affected * due
+                sums["wrong_sdc"] += affected * sdc
+                continue
+            for name, rate in _rates(code, rates, wrong, hard, bits).items():
+                sums[name] += affected * rate
+    every_word = np.broadcast_to(words.sum(axis=-1) * bits, shape)
+    return SoftErrors(**sums, bits=np.asarray(every_word, dtype=np.float64))
+
+
+def _check(words: Floats, needed: Floats, differs: Floats, interleave: int) -> None:
+    for name, values in (("avf", needed), ("differing", differs)):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise UserError(f"{name}: must be a share, 0 ... 1")
+    if words.ndim == 0 or words.shape[-1] < 3 or (words < 0).any():
+        raise UserError(
+            "words_by_hard_faults: the last axis must have counts of words with 0, 1, 2 or more "
+            "hard faults"
+        )
+    if interleave not in INTERLEAVES:
+        raise UserError(
+            f"interleave = {interleave}: must be one of {', '.join(map(str, INTERLEAVES))}"
+        )
+
+
+def _hits(sizes: tuple[float, ...], bits: int, interleave: int) -> Floats:
+    """Words with so many changed bits for each upset, over all sizes: float64[bits changed]."""
+    total = np.zeros(len(sizes) + 1)
+    for size, share in enumerate(sizes, start=1):
+        total[: size + 1] += share * np.array(hits(size, bits, interleave))
+    return total
+
+
+def _rates(code: Code | None, rates: Floats, wrong: int, hard: int, bits: int) -> dict[str, float]:
+    """Rates of outcomes in a word in which `wrong` of `hard` stuck cells differ, at most one.
+
+    A cell that is stuck does not change. How many of the cells that an upset reaches are stuck has
+    a hypergeometric distribution, for stuck cells lie anywhere in the word.
+    """
+    sums: dict[str, float] = dict.fromkeys(("corrected", "due", "sdc"), 0.0)
+    for changed in range(1, len(rates)):
+        if not rates[changed]:
+            continue
+        for stuck in range(min(hard, changed - 1) + 1):
+            ways = math.comb(hard, stuck) * math.comb(bits - hard, changed - stuck)
+            chance = ways / math.comb(bits, changed)
+            fates = _fates(code, wrong + changed - stuck, neighbours=not wrong and not stuck)
+            for name, part in zip(sums, fates, strict=True):
+                sums[name] += float(rates[changed]) * chance * part
+    return sums
+
+
+def _fates(code: Code | None, wrong: int, neighbours: bool = False) -> tuple[float, float, float]:
+    """Shares of words with so many wrong bits that are corrected, detected, silent."""
+    if code is None:
+        return 0.0, 0.0, float(wrong > 0)
+    if wrong <= 2:
+        return float(wrong == 1), float(wrong == 2), 0.0
+    if neighbours and wrong <= code.bits:
+        silent = neighbours_alias_rate(code, wrong)
+    else:
+        silent = code.alias_rate(min(wrong, code.bits))
+    return 0.0, 1 - silent, silent

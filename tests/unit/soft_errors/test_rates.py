@@ -1,0 +1,181 @@
+"""FIT of soft errors: brute force over words and bits, and what must rise or fall with what."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from tables import each
+
+from mcage.errors import UserError
+from mcage.protection.codes import Outcome, secded
+from mcage.soft_errors.rates import MBIT, Upsets, constants, hits, ranges, soft_errors, upsets
+
+SINGLE = Upsets(100.0, (1.0,))
+MIXED = Upsets(100.0, (0.6, 0.3, 0.1))
+NAMES = ("corrected", "due", "sdc")
+
+
+def numbers(errors):
+    return np.stack([getattr(errors, name) for name in NAMES])
+
+
+# Brute force: a small code, whose words are all tried with all stuck cells and all upsets.
+
+
+def outcome_shares(code, flips, hard):
+    """Shares of corrected, detected, silent words, over stored words and stuck cells.
+
+    Those that are wrong by their stuck cells alone are left out; their shares come last.
+    """
+    words = np.array([[word >> bit & 1 for bit in range(4)] for word in range(16)], dtype=bool)
+    columns = np.array(code.columns)[:, None] >> np.arange(4) & 1
+    stored = np.concatenate([words, words @ columns % 2 == 1], axis=1)
+    counts, total = np.zeros(5), 0
+    for cells in combinations(range(code.bits), hard):
+        for values in product((False, True), repeat=hard):
+            alone, read = stored.copy(), stored ^ flips
+            alone[:, cells] = read[:, cells] = values
+            before, after = code.decode(alone ^ stored), code.decode(read ^ stored)
+            for was, now in zip(before.tolist(), after.tolist(), strict=True):
+                total += 1
+                if was >= Outcome.DETECTED:
+                    counts[3 if was == Outcome.DETECTED else 4] += 1
+                elif np.any(flips) and not set(np.flatnonzero(flips)) <= set(cells):
+                    counts[max(0, min(now, Outcome.MISCORRECTED) - 1)] += now > Outcome.RIGHT
+    return counts / total
+
+
+@each("hard", [0, 1, 2])
+@each("interleave", [1, 2])
+@each("size", [1, 2, 3])
+def test_brute_force_over_words_and_bits(hard, interleave, size):
+    """A stuck cell next to two that change is aliased by this code wherever it is."""
+    if hard and size > 2:
+        return
+    code = secded(4)
+    assert code.alias_rate(3) == 1
+    expected = np.zeros(3)
+    group = interleave * code.bits
+    for start in range(group):
+        cells = np.zeros((2, code.bits, interleave), dtype=bool)
+        cells.reshape(-1)[start : start + size] = True
+        for flips in cells.transpose(0, 2, 1).reshape(-1, code.bits):
+            if flips.any():
+                expected += outcome_shares(code, flips, hard)[:3] / group
+    words = [0, 0, 0]
+    words[hard] = 1000
+    sizes = (0.0,) * (size - 1) + (1.0,)
+    errors = soft_errors(words, 0.25, Upsets(60.0, sizes), code, interleave)
+    per_word = Upsets(60.0, sizes).events_per_cell * code.bits
+    assert numbers(errors) == pytest.approx(250 * per_word * expected, rel=1e-12)
+    alone = outcome_shares(code, np.zeros(code.bits, dtype=bool), hard)
+    assert errors.wrong_due == pytest.approx(250 * alone[3])
+    assert errors.wrong_sdc == pytest.approx(250 * alone[4])
+
+
+@each("size", [1, 2, 3, 7])
+@each("interleave", [1, 2, 4, 64])
+def test_an_upset_changes_as_many_bits_as_it_has_cells(size, interleave):
+    counts = hits(size, 39, interleave)
+    assert sum(bits * count for bits, count in enumerate(counts)) == pytest.approx(size)
+
+
+def test_by_hand_without_a_code():
+    """All changes of needed words are silent: bits times rate times AVF."""
+    errors = soft_errors([MBIT // 32, 0, 0], 0.5, SINGLE)
+    assert numbers(errors).tolist() == pytest.approx([0, 0, 50])
+    assert errors.per_mbit["sdc"] == pytest.approx(50)
+    assert errors.per_gpu(432)["sdc"] == pytest.approx(50 * 432)
+
+
+def test_a_word_with_a_stuck_cell_detects_what_others_correct():
+    """In half of the time the stuck cell differs; a change of another cell is a second error."""
+    code = secded(32)
+    per_word = 39 * 100 / MBIT
+    errors = soft_errors([0, 10, 0], 1.0, SINGLE, code)
+    changes = 38 / 39 * 10 * per_word
+    assert numbers(errors) == pytest.approx([changes / 2, changes / 2, 0])
+    never = soft_errors([0, 10, 0], 1.0, SINGLE, code, differing=0.0)
+    assert numbers(never) == pytest.approx([changes, 0, 0])
+    always = soft_errors([0, 10, 0], 1.0, SINGLE, code, differing=1.0)
+    assert numbers(always) == pytest.approx([0, changes, 0])
+
+
+def test_words_that_are_wrong_by_themselves():
+    errors = soft_errors([0, 0, 8], 0.5, SINGLE, secded(32))
+    assert errors.wrong_due == pytest.approx(8 * 0.5 / 4)
+    assert errors.wrong_sdc == 0
+    three = soft_errors([0, 0, 0, 8], 0.5, SINGLE, secded(32))
+    assert three.wrong_sdc == pytest.approx(8 * 0.5 / 8 * secded(32).alias_rate(3))
+    none = soft_errors([0, 8, 0], 0.5, SINGLE)
+    assert none.wrong_sdc == pytest.approx(8 * 0.5 / 2)
+
+
+def test_one_call_for_instances_and_epochs():
+    rng = np.random.default_rng(3)
+    words = rng.integers(0, 1000, (5, 4, 3))
+    avf = rng.random((5, 1))
+    errors = soft_errors(words, avf, MIXED, secded(64), 2)
+    assert errors.due.shape == (5, 4)
+    for place in product(range(5), range(4)):
+        alone = soft_errors(words[place], avf[place[0], 0], MIXED, secded(64), 2)
+        assert numbers(alone) == pytest.approx(numbers(errors)[(slice(None), *place)], rel=1e-12)
+
+
+def test_more_hard_faults_make_more_that_is_detected():
+    words = [[1000 - hard, hard, 0] for hard in range(0, 1000, 100)]
+    errors = soft_errors(words, 0.3, MIXED, secded(32), 4)
+    assert (np.diff(errors.due) > 0).all()
+    assert (np.diff(errors.corrected) < 0).all()
+
+
+def test_interleaved_words_leave_less_uncorrected():
+    errors = [soft_errors([1000, 0, 0], 0.3, MIXED, secded(32), i) for i in (1, 2, 4)]
+    uncorrected = [float(of.due + of.sdc) for of in errors]
+    assert uncorrected == sorted(uncorrected, reverse=True)
+    assert uncorrected[2] == 0  # at most three neighbours
+
+
+def test_what_is_needed_longer_suffers_more():
+    errors = soft_errors([900, 90, 10], [0.1, 0.2, 0.4], MIXED, secded(32))
+    assert np.allclose(numbers(errors)[:, [1, 2]] / numbers(errors)[:, :1], [2, 4])
+
+
+@each("node", ["28nm", "16nm"])
+def test_rates_rise_as_vdd_falls(node):
+    rates = [upsets(node, volts).fit_per_mbit for volts in (1.0, 0.8, 0.6, 0.4)]
+    assert (np.diff(rates) > 0).all()
+    reference = upsets(node)
+    assert reference.fit_per_mbit == constants(node)["fit_per_mbit"]
+    assert sum(reference.sizes) == pytest.approx(1)
+    assert len(reference.sizes) == constants(node)["most_cells"]
+    for name, distribution in ranges(node).items():
+        low, high = distribution.bounds
+        assert low < constants(node)[name] < high
+
+
+def test_the_voltage_law_meets_the_measured_rise():
+    rise = upsets(vdd_volts=0.79).fit_per_mbit / upsets(vdd_volts=0.98).fit_per_mbit
+    assert rise == pytest.approx(1.404, abs=2e-3)
+
+
+def test_bad_numbers_are_refused():
+    for words, avf, options, message in [
+        ([1, 2], 0.5, {}, "words_by_hard_faults"),
+        ([1, 2, -1], 0.5, {}, "words_by_hard_faults"),
+        ([1, 2, 3], 1.5, {}, "avf: must be a share"),
+        ([1, 2, 3], 0.5, {"differing": -0.1}, "differing: must be a share"),
+        ([1, 2, 3], 0.5, {"interleave": 3}, "interleave = 3: must be one of 1, 2"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            soft_errors(words, avf, SINGLE, **options)
+    with pytest.raises(UserError, match="node '7nm' is unknown; choose from 28nm, 16nm"):
+        upsets("7nm")
+    with pytest.raises(UserError, match="constant 'slope' is unknown"):
+        upsets(slope=1.0)
+    with pytest.raises(UserError, match="vdd_volts = 0"):
+        upsets(vdd_volts=0.0)
+    with pytest.raises(UserError, match="shares of 0 or more"):
+        Upsets(1.0, (0.5, 0.4))
+    with pytest.raises(UserError, match="must be 0 or more, and finite"):
+        Upsets(float("nan"), (1.0,))

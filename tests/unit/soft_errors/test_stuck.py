@@ -1,0 +1,142 @@
+"""Reads of stuck cells: by hand, by brute force over bits, and as faults grow."""
+
+import random
+
+import numpy as np
+import pytest
+from oracle import bits_of, block_record, inline_record
+from tables import each
+from trace_strategies import alloc, lane_mask, random_trace, read, release, trace_of, write
+
+from mcage.errors import UserError
+from mcage.replays.prepare import prepare
+from mcage.replays.schedule import writes_of
+from mcage.soft_errors.ace import needs_of, placed
+from mcage.soft_errors.stuck import StuckCells, drawn_values, wrong_reads
+from mcage.techniques import TECHNIQUES
+from mcage.traces import bundled_trace
+from mcage.traces.model import WRITE
+
+
+def stuck_cells(cell, at_one, since=0.0):
+    cell = np.atleast_1d(np.asarray(cell, dtype=np.int64))
+    at_one = np.broadcast_to(np.asarray(at_one, dtype=bool), cell.shape)
+    return StuckCells(cell, at_one, np.broadcast_to(np.float64(since), cell.shape))
+
+
+def shares(trace, name, stuck, ages=(0.0,)):
+    where = placed(prepare(trace, TECHNIQUES[name]))
+    return wrong_reads(where, needs_of(where.schedule.trace), stuck, np.array(ages))
+
+
+def test_a_value_that_agrees_with_the_cell_is_right():
+    """Register 0 holds 1, then 0, for ten and for thirty cycles; three reads and one."""
+    reads = [read(cycle, 0, 0) for cycle in (3, 8, 12, 42)]
+    events = [alloc(0, 0, 1), write(2, 0, 0, 1), write(12, 0, 0, 0), *reads, release(50, 0)]
+    trace = trace_of(events)
+    at_zero, at_one = (shares(trace, "baseline", stuck_cells(32 * 7, way)) for way in (0, 1))
+    assert at_zero.reads.tolist() == [2 / 4]
+    assert at_one.reads.tolist() == [2 / 4]
+    assert at_zero.values.tolist() == at_one.values.tolist() == [1 / 2]
+    assert at_zero.differing == pytest.approx(6 / 36)
+    assert at_one.differing == pytest.approx(30 / 36)
+    assert shares(trace, "baseline", stuck_cells(2048, 1)).reads == 0
+    assert np.isnan(shares(trace, "baseline", stuck_cells(2048, 1)).differing)
+    # Compressed, the cell of bit 0 of lane 7 holds nothing of either value.
+    for name in ("rc", "wc", "rrcd"):
+        assert shares(trace, name, stuck_cells(32 * 7, 0)).reads == 0
+
+
+def test_records_of_an_entry_lie_in_blocks_of_their_own():
+    """Registers 0 and 1 hold 6 and 10, in blocks 0 and 1 of one entry; each is read once."""
+    values = [write(2, 0, 0, 6), write(3, 0, 1, 10)]
+    trace = trace_of([alloc(0, 0, 2), *values, read(5, 0, 0), read(5, 0, 1), release(9, 0)])
+    wrong = {bit: shares(trace, "rrcd", stuck_cells(bit, 1)).reads[0] for bit in range(1024)}
+    base = {bit: 0.5 for bit in range(32) if not 6 >> bit & 1}
+    base |= {512 + bit: 0.5 for bit in range(32) if not 10 >> bit & 1}
+    assert {bit: share for bit, share in wrong.items() if share} == base  # codes are 0b111111
+    zero = [bit for bit in range(1024) if shares(trace, "rrcd", stuck_cells(bit, 0)).reads[0]]
+    code = [*range(32, 38)]
+    assert zero == [1, 2, *code, 513, 515, *(512 + bit for bit in code)]
+
+
+def stored_bits(schedule, write, block):
+    """Cells of an entry that a write uses, and their bits."""
+    is_write = schedule.trace.kind == WRITE
+    value = schedule.trace.values[schedule.trace.value[is_write][write]]
+    lanes = int(writes_of(schedule.trace).lanes[write])
+    used, bits, begin = np.repeat(lane_mask(lanes), 32), bits_of(value.astype("<u4").tobytes()), 0
+    if schedule.compressed[write]:
+        inline = schedule.technique.stores_inline
+        begin = 0 if inline else 512 * block
+        record = bits_of(inline_record(value) if inline else block_record(value, 64))
+        used, bits = np.zeros(2048, dtype=bool), np.zeros(2048, dtype=bool)
+        bits[begin : begin + len(record)] = record
+        used[begin : begin + len(record) - (0 if inline else 2)] = True
+    return used, bits
+
+
+@each("name", ["baseline", "rar", "rc", "wc", "rrcd"])
+def test_brute_force_over_bits(name):
+    rng = random.Random(7)
+    for _ in range(4):
+        trace = random_trace(rng, slots=(1, 3), window_sizes=(1, 4), phases=(1, 1), events=60)
+        where = placed(prepare(trace, TECHNIQUES[name]))
+        entries = np.unique(where.entry[where.entry >= 0])
+        if not len(entries):
+            continue
+        draw = np.random.default_rng(rng.getrandbits(32))
+        bit = [512 * block + bit for block in range(4) for bit in range(64)]  # records, mostly
+        cell = draw.choice(entries, 80) * 2048 + draw.choice([*bit, *range(2048)], 80)
+        cell = np.unique(cell)
+        stuck = StuckCells(cell, drawn_values(1, 0, cell), np.zeros(len(cell)))
+        needs, schedule = needs_of(trace), where.schedule
+        reads = values = 0
+        for entry, block in zip(where.entry, where.block, strict=True):
+            for number in range(schedule.writes):
+                home = where.home[number]
+                used, bits = stored_bits(schedule, number, block[home])
+                here = stuck.cell // 2048 == entry[home]
+                within = stuck.cell[here] % 2048
+                if (used[within] & (bits[within] != stuck.at_one[here])).any():
+                    reads += needs.reads[number]
+                    values += needs.reads[number] > 0
+        wrong = wrong_reads(where, needs, stuck, np.zeros(1))
+        passes = len(where.entry)
+        assert wrong.reads == pytest.approx(reads / passes / max(needs.reads.sum(), 1))
+        assert wrong.values == pytest.approx(values / passes / max((needs.reads > 0).sum(), 1))
+
+
+def test_as_faults_grow_more_reads_are_wrong():
+    trace = bundled_trace("Reduction")
+    rng = np.random.default_rng(1)
+    cell = np.sort(rng.choice(256 * 2048, 300, replace=False))
+    stuck = StuckCells(cell, drawn_values(1, 0, cell), rng.random(300) * 10)
+    ages = np.linspace(0, 10, 6)
+    for name in ("baseline", "rc", "rrcd"):
+        wrong = shares(trace, name, stuck, ages)
+        assert (np.diff(wrong.reads) >= 0).all()
+        assert wrong.reads[0] == 0 < wrong.reads[-1] < 1
+        later = StuckCells(cell, stuck.at_one, np.where(stuck.since > 5, np.inf, 0.0))
+        early = stuck_cells(cell[stuck.since <= 5], stuck.at_one[stuck.since <= 5])
+        assert shares(trace, name, later).reads == shares(trace, name, early).reads
+    assert (
+        shares(trace, "rc", stuck, ages).reads[-1]
+        < shares(trace, "baseline", stuck, ages).reads[-1]
+    )
+
+
+def test_which_way_a_cell_is_stuck_is_its_own():
+    cell = np.arange(0, 5000, 7)
+    ways = drawn_values(1, 3, cell)
+    assert np.array_equal(drawn_values(1, 3, cell[::-1]), ways[::-1])
+    assert 0.4 < ways.mean() < 0.6
+    assert not np.array_equal(drawn_values(1, 4, cell), ways)
+    assert not np.array_equal(drawn_values(2, 3, cell), ways)
+
+
+def test_cells_that_a_slice_does_not_have_are_refused():
+    with pytest.raises(
+        UserError, match=r"stuck cell 524288: a slice of gcn has cells 0 \.\.\. 524287"
+    ):
+        shares(bundled_trace("Reduction"), "baseline", stuck_cells([0, 256 * 2048], 1))
