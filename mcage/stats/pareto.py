@@ -118,7 +118,7 @@ def group_means(
 
     sums, counts = _by_group(values, _starts(groups), len(groups))
     total = counts.sum(axis=1)
-    known = (counts > 0).sum(axis=1)
+    known = np.broadcast_to((counts > 0).sum(axis=1), len(values))
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = sums.sum(axis=1) / total
         squares = np.square(sums - mean[:, None] * counts).sum(axis=1) / total**2

@@ -143,7 +143,7 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ta
         f"against a conventional slice{energy}{of_all}{_mixture(summaries) if files else ''}",
         columns=(
             *tables.file_column(files),
-            *_cases(summaries),
+            *columns_of_cases(summaries),
             *_columns(summaries, nominal_vdd),
         ),
     )
@@ -169,8 +169,15 @@ def _counts_the_dead(summaries: Sequence[CaseSummary]) -> bool:
     return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
 
 
-def _cases(summaries: Sequence[CaseSummary]) -> tuple[tables.Column, ...]:
-    """Columns that say which case a line is."""
+def columns_of_cases(summaries: Sequence[Any]) -> tuple[tables.Column, ...]:
+    """Columns that say which case a line is.
+
+    Parameters
+    ----------
+    summaries : sequence
+        Of each line, an object with the attributes of a `CaseSummary` that name its case and count
+        its instances.
+    """
     environments = [f"{s.environment} {s.voltages}" for s in summaries]
     return (
         tables.names("technique", "technique", [s.technique for s in summaries]),
