@@ -574,17 +574,19 @@ class SweepPlan:
 
     def _check_cases(self) -> None:
         """Refuse what only the engine, the models and the traces can tell."""
-        for case in self.cases:
-            self.engine.check(case.technique)
+        # Many cases share a technique, which is looked at once.
+        techniques = {case.case.technique: case.technique for case in self.cases}.values()
+        for of in techniques:
+            self.engine.check(of)
         for case in self.cases:  # refuses a model under which the worst cell cannot be found
             case.conditions.check_model()
         for case in self.cases:  # refuses a floor that the fault model says nothing about
             no_instance = np.empty(0, np.int64)
             for faults in case.faults_of_rows or (case.faults,):
                 faults.sample(self.spec.seed, no_instance, case.conditions.floor_volts)
-        for case in self.cases:  # refuses windows that do not fit in turn, or cannot be packed
-            if case.technique.may_lack_room:
-                self._prepared(case.technique, self.traces)
+        for of in techniques:  # refuses windows that do not fit in turn, or cannot be packed
+            if of.may_lack_room:
+                self._prepared(of, self.traces)
 
     @property
     def _busy_threads(self) -> int | None:

@@ -13,7 +13,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shown, visible
 from mcage.random import stream
 from mcage.report import tables
-from mcage.report.cases import Condition, Setting, selected_cases
+from mcage.report.cases import Condition, selected_cases
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.notes import caveats_of
 from mcage.results.header import Header
@@ -22,7 +22,7 @@ from mcage.spec.sections import costs_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, life, percent, plus_minus
 from mcage.stats.pareto import Integers, dominators, front, front_shares, group_means
 from mcage.sweep.objectives import Objective
-from mcage.sweep.presentation.summary import columns_of_cases
+from mcage.sweep.presentation.summary import columns_of_cases, names_of_cases
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import ReportFigure
@@ -178,7 +178,9 @@ def front_of_files(
     )
     seed = headers[paths[0]].seed
     shares = front_shares(signed, groups, resamples, stream(seed, STREAM, 0))
-    names = _names(parts)
+    names = [
+        {"file": path, **named} for path, part in parts.items() for named in names_of_cases(part)
+    ]
     on_front, dominator = front(points), dominators(points, shares)
     designs = tuple(
         Design(
@@ -295,30 +297,6 @@ def _estimates(
     if values.ndim == 1:
         return values, np.full_like(values, np.nan), np.full_like(values, np.nan)
     return group_means(values, groups, shares=objective.form == "share")
-
-
-def _names(parts: Mapping[Path, xr.Dataset]) -> list[dict[str, Any]]:
-    """What each case is called, and its voltages."""
-    names = []
-    for path, part in parts.items():
-        keys = ("technique", "environment", "scenario", "case", "vdd_volts", "highest_vdd_volts")
-        horizon_years = float(part["epoch_end_years"][-1])
-        for line in zip(*(part[key].values.tolist() for key in keys), strict=True):
-            technique, environment, scenario, label, vdd_volts, highest_vdd_volts = line
-            names.append(
-                {
-                    "file": path,
-                    "label": label,
-                    "technique": technique,
-                    "environment": environment,
-                    "scenario": scenario,
-                    "voltages": Setting.of_names(technique, environment, scenario, label).voltages,
-                    "vdd_volts": vdd_volts,
-                    "highest_vdd_volts": highest_vdd_volts,
-                    "horizon_years": horizon_years,
-                }
-            )
-    return names
 
 
 # The table of a front, for people and for programs.
