@@ -140,7 +140,7 @@ def _known() -> dict[str, Objective]:
         for variable in numbers
         if variable.name != "life_years"  # a life, of which the measure is the mean
     ]
-    areas = Objective("area", "area of what is added [% of the slice]", "less", _areas, 100.0)
+    areas = Objective("area", "area added [% of the slice]", "less", _areas, 100.0)
     return {objective.key: objective for objective in (*measures, *variables, areas)}
 
 
