@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -341,7 +341,11 @@ def table_of(result: Front, names: Mapping[str, str], everything: bool) -> table
         caption=caption,
         columns=(
             *tables.file_column([d.file for d in designs] if len(result.files) > 1 else ()),
-            *columns_of_cases(designs),
+            *(
+                # Lines are in the order of their probability, in which groups are torn apart.
+                replace(column, groups=column.groups and len(set(column.cells)) == 1)
+                for column in columns_of_cases(designs)
+            ),
             *(_column(objective, designs) for objective in result.objectives),
             tables.numbers(
                 "on_front",

@@ -48,9 +48,7 @@ def test_whoever_is_dominated_is_dominated_by_a_design_of_the_front(points):
     assert (chosen < 0).tolist() == on_front.tolist()
     for place, member in enumerate(chosen):
         if member >= 0:
-            others = [
-                i for i in np.flatnonzero(on_front) if dominates(points[i], points[place])
-            ]
+            others = [i for i in np.flatnonzero(on_front) if dominates(points[i], points[place])]
             assert member == min(others)
 
 
@@ -111,7 +109,11 @@ def test_many_designs_have_the_shares_of_resamples_by_hand():
     first = draw.normal(0, 1, (designs, dies))
     first[draw.random(first.shape) < 0.5] = NAN
     first[3] = NAN
-    samples = [first, draw.integers(0, 3, (designs, dies)) * 1.0, draw.integers(0, 2, designs) * 1.0]
+    samples = [
+        first,
+        draw.integers(0, 3, (designs, dies)) * 1.0,
+        draw.integers(0, 2, designs) * 1.0,
+    ]
     shares = front_shares(samples, np.arange(dies), resamples, np.random.default_rng(5))
     again, count = np.random.default_rng(5), np.zeros(designs)
     for block in (64, 64, 2):
