@@ -11,7 +11,19 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from mcage.cli import avf, campaigns, doctor, faults, reference, replay, show, studies, sweep, trace
+from mcage.cli import (
+    avf,
+    campaigns,
+    doctor,
+    faults,
+    pareto,
+    reference,
+    replay,
+    show,
+    studies,
+    sweep,
+    trace,
+)
 from mcage.cli.commands import UsageError, add_command
 from mcage.cli.gpu import app as gpu_app
 from mcage.cli.process import checked_output, ending_on_signals
@@ -58,6 +70,7 @@ for command in (
     sweep.sweep,
     show.show,
     show.compare,
+    pareto.pareto,
     show.report,
     replay.replay,
     avf.avf,

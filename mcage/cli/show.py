@@ -86,15 +86,18 @@ def print_json(content: Any) -> None:
     typer.echo(dumps(content, indent=2, allow_nan=False))
 
 
-def print_notes(files: Sequence[Path], *, to_stderr: bool) -> None:
-    """Print what must be known of the files; of several, with their names."""
+def print_notes(files: Sequence[Path], *, to_stderr: bool, heeds_dies: bool = False) -> None:
+    """Print what must be known of the files; of several, with their names.
+
+    `heeds_dies`: whether intervals are those of slices that share dies.
+    """
     from mcage.plain_text import visible
     from mcage.report.notes import notes_on
     from mcage.results.reader import read_header
 
     for file in files:
         name = f"{file}: " if len(files) > 1 else ""
-        for note in notes_on(file, read_header(file)):
+        for note in notes_on(file, read_header(file), heeds_dies):
             typer.echo(visible(name + note), err=to_stderr)
 
 

@@ -21,6 +21,9 @@ from mcage.protection.codes import Code, secded
 DEFAULT = "ecp1"
 """Protection of the papers' slices: error-correcting pointers repair one bit of each entry."""
 
+PROTECTED = "@"
+"""Stands between a technique and another protection than `DEFAULT` in the names of cases."""
+
 SECDED = "secded"
 """Beginning of the name of a code, before the data bits of its words."""
 

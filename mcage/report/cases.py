@@ -104,10 +104,13 @@ class Setting:
     @classmethod
     def of(cls, case: xr.Dataset) -> "Setting":
         """Setting of a case of a results file."""
-        names = ("technique", "environment", "scenario")
-        technique, environment, scenario = (str(case[name].item()) for name in names)
-        # A label is made of the three names and the voltages.
-        voltages = str(case["case"].item()).removeprefix(f"{technique} {environment} {scenario} ")
+        names = ("technique", "environment", "scenario", "case")
+        return cls.of_names(*(str(case[name].item()) for name in names))
+
+    @classmethod
+    def of_names(cls, technique: str, environment: str, scenario: str, label: str) -> "Setting":
+        """Setting of a case by its names and its label, which is made of them and the voltages."""
+        voltages = label.removeprefix(f"{technique} {environment} {scenario} ")
         return cls(environment, scenario, voltages)
 
     @property

@@ -30,7 +30,15 @@ from mcage.stats.paired import (
 # In what the specs of two results files differ, key by key.
 
 CASES = {
-    *("techniques", "environments", "scenarios", "vdd_volts", "policies", "readings"),
+    *(
+        "techniques",
+        "protections",
+        "environments",
+        "scenarios",
+        "vdd_volts",
+        "policies",
+        "readings",
+    ),
     *("sweep.techniques", "gating.policies"),
 }
 """Keys that say which cases there are."""

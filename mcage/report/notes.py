@@ -66,16 +66,16 @@ def note_on_code(header: Header) -> str:
     return f"computed by {code_in_words(header.codes)}{accepted}; this is {here}"
 
 
-def notes_on(path: Path, header: Header) -> list[str]:
+def notes_on(path: Path, header: Header, heeds_dies: bool = False) -> list[str]:
     """All that must be known of a results file, in lines below its tables.
 
     Parameters and errors as of `caveats_of`.
     """
     code = note_on_code(header)
-    return [*caveats_of(header, path), *([code] if code else [])]
+    return [*caveats_of(header, path, heeds_dies), *([code] if code else [])]
 
 
-def caveats_of(header: Header, path: Path | None = None) -> list[str]:
+def caveats_of(header: Header, path: Path | None = None, heeds_dies: bool = False) -> list[str]:
     """What must be said wherever results are shown, also where there is no file to name.
 
     Parameters
@@ -84,6 +84,8 @@ def caveats_of(header: Header, path: Path | None = None) -> list[str]:
         Header of a results file.
     path : Path, optional
         The file, where it is to be named.
+    heeds_dies : bool
+        Whether intervals are those of slices that share dies.
 
     Raises
     ------
@@ -94,6 +96,6 @@ def caveats_of(header: Header, path: Path | None = None) -> list[str]:
         note_on_caveats(header),
         note_on_absent(header),
         header.stopped,
-        note_on_shared_dies(path, header),
+        "" if heeds_dies else note_on_shared_dies(path, header),
     )
     return [line for line in lines if line]

@@ -28,6 +28,8 @@ Form = Literal["mean", "bounds", "age", "share"]
 """How an estimate is written: with half its interval, with its bounds, as an age that may lie
 beyond the horizon, or as a share of the instances in percent."""
 
+Better = Literal["less", "more", ""]
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -62,6 +64,8 @@ class Measure:
     by_epoch : tuple of (str, int), optional
         Variable, and place in its last dimension, that has it at the end of each epoch, so that it
         is compared at equal age, too.
+    better : {'less', 'more', ''}
+        What is better of two values, where it may be an objective; empty where that depends.
     stops, part : str
         By what name a stopping rule knows it; empty if none may. Measures of the same name are
         known together, each with a label of its own.
@@ -79,6 +83,7 @@ class Measure:
     of_working: bool = False
     compared: bool = False
     by_epoch: tuple[str, int] | None = None
+    better: Better = ""
     stops: str = ""
     part: str = ""
 

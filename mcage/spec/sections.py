@@ -403,6 +403,11 @@ class Faults(Section):
         ),
     ] = False
     """Whether the faulty bits of an entry are spread over as many of its blocks."""
+    fit_per_mbit: Annotated[
+        Annotated[float, Field(ge=0, le=1e6)] | None,
+        Option("--fit-per-mbit FIT", default="74, of 28 nm", seldom=True),
+    ] = None
+    """Rate at which particles change cells at 1.0 V, in FIT per Mbit."""
     slices_per_chip: Annotated[
         int,
         Field(ge=1, le=10_000),

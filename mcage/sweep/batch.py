@@ -21,6 +21,7 @@ from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.sweep.header import DRAW, variables
 from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
+from mcage.sweep.soft_errors import over_life
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import TailCells
 
@@ -94,6 +95,8 @@ class CaseResults:
     ----------
     outcomes : LifeOutcomes
         What became of the instances.
+    soft_fit : float64[3, instances, epochs]
+        Soft errors that are corrected, detected and silent, in FIT; NaN after death.
     consumption : Consumption
         Slowdown and power over their lives.
     time_fractions : float64[instances, points]
@@ -101,6 +104,7 @@ class CaseResults:
     """
 
     outcomes: LifeOutcomes
+    soft_fit: NDArray[np.float64]
     consumption: Consumption
     time_fractions: NDArray[np.float64]
 
@@ -142,6 +146,11 @@ OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
     "epoch_peak_spilled_rows": lambda case: case.outcomes.spills.epoch_peak_rows,
     "faulty_entries_start": lambda case: case.outcomes.faulty_entries.at_start,
     "faulty_entries_end": lambda case: case.outcomes.faulty_entries.at_end,
+    "epoch_corrected_fit": lambda case: case.soft_fit[0],
+    "epoch_due_fit": lambda case: case.soft_fit[1],
+    "epoch_sdc_fit": lambda case: case.soft_fit[2],
+    "due_fit": lambda case: over_life(case.soft_fit[1], case.outcomes),
+    "sdc_fit": lambda case: over_life(case.soft_fit[2], case.outcomes),
     "new_faults": lambda case: case.outcomes.faulty_entries.new_by_margin,
     "epoch_faulty_entries": lambda case: case.outcomes.faulty_entries.epoch,
     "energy_saving_nominal": lambda case: case.consumption.energy_saving_nominal,
@@ -218,8 +227,10 @@ class _Batch:
             limits=limits,
         )
         outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
+        soft = plan.soft_error_meter(case)
         return CaseResults(
             outcomes=outcomes,
+            soft_fit=soft.read(outcomes, self._workload.epochs, self._constants.activity),
             consumption=meter.read(outcomes.moments, fractions),
             time_fractions=self._time_fractions(case, fractions),
         )

@@ -287,6 +287,24 @@ VARIABLES = (
         missing=_NO_LIFE,
     ),
     Variable(
+        "due_fit",
+        _LIFE,
+        "float64",
+        "FIT",
+        "soft errors that are detected and not corrected (DUE), over the life",
+        "Of a slice; an upper bound, from the ACE time of the kernels.",
+        missing=f"{_NO_LIFE}, or where a program places values",
+    ),
+    Variable(
+        "sdc_fit",
+        _LIFE,
+        "float64",
+        "FIT",
+        "soft errors that are silent (SDC), over the life",
+        "Of a slice; an upper bound, from the ACE time of the kernels.",
+        missing=f"{_NO_LIFE}, or where a program places values",
+    ),
+    Variable(
         "epoch_max_dvth_mv",
         (*_EPOCH, "transistor"),
         "float32",
@@ -319,6 +337,22 @@ VARIABLES = (
         "words whose code is spent on a hard fault at the start of the epoch",
         "A soft error in such a word is detected and not corrected. 0 without a code.",
         missing=_DEAD,
+    ),
+    *(
+        Variable(
+            f"epoch_{name}_fit",
+            _EPOCH,
+            "float32",
+            "FIT",
+            f"soft errors that are {words}, with the faults at the start of the epoch",
+            "Of a slice; an upper bound, from the ACE time of the kernels.",
+            missing=f"{_DEAD}, or where a program places values",
+        )
+        for name, words in (
+            ("corrected", "corrected"),
+            ("due", "detected and not corrected (DUE)"),
+            ("sdc", "silent (SDC)"),
+        )
     ),
     Variable(
         "epoch_peak_spilled_rows",

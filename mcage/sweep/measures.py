@@ -40,6 +40,7 @@ MEASURES = (
         form="age",
         compared=True,
         stops="rmst",
+        better="more",
     ),
     Measure(
         "censored_share",
@@ -48,6 +49,7 @@ MEASURES = (
         lambda case: 1.0 - (case["end_cause"] != 0),
         "reach the\nhorizon",
         "share",
+        better="more",
     ),
     Measure(
         "dead_on_arrival",
@@ -57,6 +59,7 @@ MEASURES = (
         "dead on\narrival",
         "share",
         primary=True,
+        better="less",
     ),
     *(
         Measure(
@@ -69,6 +72,7 @@ MEASURES = (
             of_working=True,
             compared=True,
             by_epoch=("epoch_max_dvth_mv", place),
+            better="less",
             stops="max_dvth",
             part=transistor,
         )
@@ -84,6 +88,7 @@ MEASURES = (
         of_working=True,
         compared=True,
         stops="spill_rate",
+        better="less",
     ),
     Measure(
         "slowdown",
@@ -93,6 +98,23 @@ MEASURES = (
         "slowdown\n[%]",
         scale=100.0,
         of_working=True,
+        better="less",
+    ),
+    *(
+        Measure(
+            f"{name}_fit",
+            f"{words} [FIT of a slice]",
+            (f"{name}_fit",),
+            lambda case, name=name: case[f"{name}_fit"],  # type: ignore[misc]
+            f"{name.upper()}\n[FIT]",
+            of_working=True,
+            compared=True,
+            better="less",
+        )
+        for name, words in (
+            ("due", "detected soft errors (DUE)"),
+            ("sdc", "silent soft errors (SDC)"),
+        )
     ),
     Measure(
         "energy_saving",
@@ -102,6 +124,7 @@ MEASURES = (
         "energy saving\nvs. slice at\nsame Vdd [%]",
         scale=100.0,
         of_working=True,
+        better="more",
     ),
     Measure(
         "energy_saving_nominal",
@@ -112,6 +135,7 @@ MEASURES = (
         scale=100.0,
         of_working=True,
         compared=True,
+        better="more",
     ),
     Measure(
         "energy_saving_of_all",
@@ -121,6 +145,7 @@ MEASURES = (
         "energy saving\nof all slices\nvs. {nominal} [%]",
         scale=100.0,
         primary=True,
+        better="more",
     ),
 )
 """The measures of a sweep, in the order of its table."""

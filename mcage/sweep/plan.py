@@ -37,13 +37,15 @@ from mcage.lifetime.feasibility import (
 from mcage.lifetime.outcomes import Meter
 from mcage.plain_text import shortened
 from mcage.protection.codes import Code
-from mcage.protection.policy import DEFAULT, protection
+from mcage.protection.policy import DEFAULT, PROTECTED, protection
 from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.soft_errors.ace import ace_under
 from mcage.spec import Case, SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
 from mcage.spec.sections import Aging, Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels, draw_mixes
 from mcage.sweep.header import MIX, WORKLOAD, CaseName
+from mcage.sweep.soft_errors import SoftErrorMeter
 from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import RecordedTrace, kernels_of_suite, recorded_trace
@@ -310,7 +312,9 @@ def _planned(
     faults_of_rows: tuple[FaultModel, ...],
 ) -> PlannedCase:
     # The keys of [faults] bear the names of the parameters.
-    faults = fault_model(case.scenario, geometry=geometry, **spec.faults.model_dump())
+    faults = fault_model(
+        case.scenario, geometry=geometry, **spec.faults.model_dump(exclude={"fit_per_mbit"})
+    )
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
@@ -381,7 +385,7 @@ def _faults_of_rows(
     for row in range(draws.rows):
         given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
         try:
-            fields = spec.faults.model_dump() | given
+            fields = spec.faults.model_dump(exclude={"fit_per_mbit"}) | given
             models.append(fault_model(scenario_name, geometry=geometry, **fields))
         except UserError as error:
             raise UserError(f"{draws.place(row)}: {error}") from error
@@ -513,7 +517,7 @@ def name_of(case: Case, points: Environment) -> CaseName:
     volts = "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points.points)
     labelled = case.technique
     if case.protection != DEFAULT:
-        labelled += f"@{case.protection}"
+        labelled += f"{PROTECTED}{case.protection}"
     return CaseName(
         label=f"{labelled} {case.environment} {case.scenario} {volts} V",
         technique=labelled,
@@ -592,17 +596,19 @@ class SweepPlan:
 
     def _check_cases(self) -> None:
         """Refuse what only the engine, the models and the traces can tell."""
-        for case in self.cases:
-            self.engine.check(case.technique)
+        # Many cases share a technique, which is looked at once.
+        techniques = {case.case.technique: case.technique for case in self.cases}.values()
+        for of in techniques:
+            self.engine.check(of)
         for case in self.cases:  # refuses a model under which the worst cell cannot be found
             case.conditions.check_model()
         for case in self.cases:  # refuses a floor that the fault model says nothing about
             no_instance = np.empty(0, np.int64)
             for faults in case.faults_of_rows or (case.faults,):
                 faults.sample(self.spec.seed, no_instance, case.conditions.floor_volts)
-        for case in self.cases:  # refuses windows that do not fit in turn, or cannot be packed
-            if case.technique.may_lack_room:
-                self._prepared(case.technique, self.traces)
+        for of in techniques:  # refuses windows that do not fit in turn, or cannot be packed
+            if of.may_lack_room:
+                self._prepared(of, self.traces)
 
     @property
     def _busy_threads(self) -> int | None:
@@ -754,6 +760,44 @@ class SweepPlan:
 
         return known | dict(zip(lacking, self.in_threads(replayed, lacking.items()), strict=True))
 
+    def soft_error_meter(self, case: PlannedCase) -> SoftErrorMeter:
+        """What tells the soft errors of a case."""
+        return SoftErrorMeter(
+            self._avf[case.case.technique],
+            self.geometry,
+            case.conditions.environment,
+            case.conditions.protection,
+            self.spec.faults.fit_per_mbit,
+        )
+
+    @cached_property
+    def _avf(self) -> dict[str, NDArray[np.float64]]:
+        """By technique: share of the bits of the slice that each kernel needs."""
+        known = self.like._avf if self.like else {}
+        techniques = {
+            case.case.technique: case.technique
+            for case in self.cases
+            if case.case.technique not in known
+        }
+
+        def needed(technique: Technique) -> NDArray[np.float64]:
+            if technique.program is not None:
+                return np.full(len(self.traces), np.nan)
+
+            def computed() -> dict[str, NDArray[Any]]:
+                limit = self.spec.delta_limit
+                each = (
+                    ace_under(trace.whole, technique, delta_limit=limit).avf
+                    for trace in self.traces
+                )
+                return {"avf": np.array(list(each))}
+
+            return kept_on_disk(f"avf {technique!r} {self._kept_by}", computed)["avf"]
+
+        return known | dict(
+            zip(techniques, self.in_threads(needed, techniques.values()), strict=True)
+        )
+
     def fault_free_of(self, case: PlannedCase) -> FaultFreeReplays:
         """Replays of a case without faults, those of check cells included."""
         replays, code = self.fault_free[case.case.technique], case.conditions.protection.code
@@ -805,7 +849,7 @@ class SweepPlan:
     def prepare(self) -> None:
         """Compute what all instances share, once; otherwise the first batch does."""
         with self._preparing:
-            _ = self.meters
+            _ = self.meters, self._avf
 
     def in_threads(
         self, function: Callable[[Given], Result], items: Iterable[Given]

@@ -1,7 +1,7 @@
 """The tables of a sweep: a line for each case, and the lives of chips of several slices."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,7 +57,7 @@ def summarize(results: xr.Dataset) -> list[CaseSummary]:
     Parameters
     ----------
     results : xarray.Dataset
-        As `mcage.results.reader.open_results` returns it; read case by case.
+        As `mcage.results.reader.open_results` returns it; read in blocks of cases.
 
     Raises
     ------
@@ -65,25 +65,60 @@ def summarize(results: xr.Dataset) -> list[CaseSummary]:
         The spec in it is not that of a sweep.
     """
     technology = costs_of(results.attrs["spec"]).of_technology
-    cases = (results.isel(case=index) for index in range(results.sizes["case"]))
-    return [_summarize_case(case, technology) for case in cases]
+    names = names_of_cases(results)
+    summaries: list[CaseSummary] = []
+    for cases in _blocks(results):
+        arrays = {name: of.transpose("case", ...).values for name, of in cases.data_vars.items()}
+        for place in range(cases.sizes["case"]):
+            sample = {str(name): array[place] for name, array in arrays.items()}
+            summaries.append(_summarize_case(sample, next(names), technology))
+    return summaries
 
 
-def _summarize_case(case: xr.Dataset, technology: Technology) -> CaseSummary:
+BLOCK_BYTES = 2**26
+"""Memory for the variables of the cases that are read together: to open a part of a file by name
+takes a hundred times as long as to read a few instances."""
+
+
+def _blocks(results: xr.Dataset) -> Iterator[xr.Dataset]:
+    """Variables of the measures, of so many cases as memory is meant for."""
     needed = {name for measure in SweepHeader.measures for name in measure.variables}
-    sample = {name: case[name].values for name in needed}
+    variables = results[sorted(needed)]
+    count = results.sizes["case"]
+    together = max(1, BLOCK_BYTES * count // max(1, variables.nbytes))
+    for first in range(0, count, together):
+        yield variables.isel(case=slice(first, first + together))
+
+
+def names_of_cases(results: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """What each case is called, its voltages, and the horizon, as a `CaseSummary` names them."""
+    horizon_years = float(results["epoch_end_years"][-1])
+    names = ("technique", "environment", "scenario", "case")
+    volts = ("vdd_volts", "highest_vdd_volts")
+    for line in zip(*(results[name].values.tolist() for name in (*names, *volts)), strict=True):
+        technique, environment, scenario, label, vdd_volts, highest_vdd_volts = line
+        yield {
+            "label": label,
+            "technique": technique,
+            "environment": environment,
+            "scenario": scenario,
+            "vdd_volts": vdd_volts,
+            "highest_vdd_volts": highest_vdd_volts,
+            "voltages": Setting.of_names(technique, environment, scenario, label).voltages,
+            "horizon_years": horizon_years,
+        }
+
+
+def _summarize_case(
+    sample: Mapping[str, Any], named: Mapping[str, Any], technology: Technology
+) -> CaseSummary:
     cause = sample["end_cause"]
+    horizon_years = named["horizon_years"]
     return CaseSummary(
-        label=str(case["case"].item()),
-        technique=str(case["technique"].item()),
-        environment=str(case["environment"].item()),
-        scenario=str(case["scenario"].item()),
-        vdd_volts=float(case["vdd_volts"]),
-        highest_vdd_volts=float(case["highest_vdd_volts"]),
-        voltages=Setting.of(case).voltages,
+        **{key: name for key, name in named.items() if key != "horizon_years"},
         instances=cause.size,
         worked=int(np.count_nonzero(sample["life_years"] > 0)),
-        horizon_years=float(case["epoch_end_years"][-1]),
+        horizon_years=horizon_years,
         **{measure.key: measure.estimate(sample) for measure in SweepHeader.measures},
         technology=technology,
         nominal_vdd_volts=technology.nominal_vdd_volts,
@@ -143,7 +178,7 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ta
         f"against a conventional slice{energy}{of_all}{_mixture(summaries) if files else ''}",
         columns=(
             *tables.file_column(files),
-            *_cases(summaries),
+            *columns_of_cases(summaries),
             *_columns(summaries, nominal_vdd),
         ),
     )
@@ -169,8 +204,15 @@ def _counts_the_dead(summaries: Sequence[CaseSummary]) -> bool:
     return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
 
 
-def _cases(summaries: Sequence[CaseSummary]) -> tuple[tables.Column, ...]:
-    """Columns that say which case a line is."""
+def columns_of_cases(summaries: Sequence[Any]) -> tuple[tables.Column, ...]:
+    """Columns that say which case a line is.
+
+    Parameters
+    ----------
+    summaries : sequence
+        Of each line, an object with the attributes of a `CaseSummary` that name its case and count
+        its instances.
+    """
     environments = [f"{s.environment} {s.voltages}" for s in summaries]
     return (
         tables.names("technique", "technique", [s.technique for s in summaries]),

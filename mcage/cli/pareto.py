@@ -1,0 +1,101 @@
+"""``mcage pareto``: which cases of sweeps on shared dies no other beats, and how sure that is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mcage.cli.run_options import Labels
+from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
+from mcage.errors import UserError
+
+if TYPE_CHECKING:
+    from mcage.sweep.presentation.pareto import Front
+
+FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
+"""Resamples between which probabilities are of use, and a minute is enough for many cases."""
+
+
+def pareto(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Results files of sweeps on the same dies."),
+    ],
+    form: FormOptions,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:min|max]",
+            help="What counts: a measure or a variable of sweeps, or area; after a colon, whether "
+            "less (min) or more (max) is better. May be given several times. Default: rmst_years, "
+            "energy_saving_of_all, area.",
+        ),
+    ] = None,
+    resamples: Annotated[
+        int,
+        typer.Option(metavar="N", help="How often dies are drawn with replacement."),
+    ] = 1000,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Key of the specs that is meant to differ from file to file, such as "
+            "registers.lds_rows, or a section. May be given several times.",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show also cases that are hardly ever on the front, as CSV and JSON do."
+        ),
+    ] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also draw the cases by their objectives: .png, .pdf or .svg.",
+        ),
+    ] = None,
+    label: Labels = None,
+) -> None:
+    """Show which cases no other beats in all objectives, and how sure that is.
+
+    Instance i has to be the same die in all cases. Dies are drawn with replacement, each time the
+    same for all cases, and a case is on the front of a part of these resamples.
+    """
+    from mcage.report.cases import Condition, names_for, parsed_labels
+    from mcage.results.reader import read_header
+    from mcage.sweep.objectives import objectives
+    from mcage.sweep.presentation.pareto import front_of_files, table_of
+
+    check_form(form)
+    if not FEWEST_RESAMPLES <= resamples <= MOST_RESAMPLES:
+        raise UserError(
+            f"--resamples {resamples}: must lie between {FEWEST_RESAMPLES} and {MOST_RESAMPLES}"
+        )
+    where = [Condition.parse(text) for text in form.where or ()]
+    chosen = objectives(tuple(objective or ()))
+    if figure is not None:
+        from mcage.report.figures.canvas import check_figure_path
+
+        check_figure_path(figure)
+    names = names_for([read_header(path) for path in files], parsed_labels(label or ()))
+    front = front_of_files(files, chosen, where, allow or (), resamples)
+    if figure is not None:
+        _draw(front, names, figure)
+    if form.json:
+        print_json(front.as_json())
+    else:
+        from mcage.report.tables import renamed_in
+
+        table = table_of(front, names, everything or form.csv)
+        print_in_form(renamed_in(table, names), form)
+    print_notes(files, to_stderr=form.json or form.csv, heeds_dies=True)
+
+
+def _draw(front: "Front", names: dict[str, str], path: Path) -> None:
+    """Draw the front into a file."""
+    from mcage.report.figures import canvas
+    from mcage.sweep.presentation.pareto import figure_of
+
+    canvas.save(figure_of(front, names).figure, path)

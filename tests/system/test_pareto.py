@@ -1,0 +1,201 @@
+"""Does `mcage pareto` say which cases no other beats, and refuse dies that are not shared?"""
+
+import json
+from dataclasses import replace
+
+import fake_campaign
+import numpy as np
+import pytest
+from command_line import invoke
+from tables import each
+
+from mcage.costs import area, load_costs
+from mcage.errors import UserError
+from mcage.results.writer import conforming, write_results
+from mcage.stats.estimates import mean
+from mcage.sweep.objectives import added_area
+from mcage.techniques import TECHNIQUES
+
+CASES = fake_campaign.CAMPAIGN.cases
+LABELS = [case.label for case in CASES]
+SPEC = "seed = 7\n[life]\nhorizon_years = 10.0\n"
+
+
+def write(path, change=None, *, instances=40, **fields):
+    """A results file of which ``change`` has altered the arrays."""
+    header = fake_campaign.campaign(instances=instances, **{"spec_toml": SPEC} | fields)
+    arrays = dict(fake_campaign.compute(0, instances))
+    if change:
+        change(arrays)
+    write_results(path, header, [conforming(header, arrays, instances)])
+    return path
+
+
+def worse(arrays):
+    """The second case lives a year less than the first and spills less; the third nothing of it."""
+    lives = arrays["life_years"].copy()
+    lives[1] = np.maximum(lives[0] - 1, 0.01)
+    lives[2] = 0.0
+    spills = arrays["spill_rate"].copy()
+    spills[1], spills[2] = spills[0] / 2, np.nan
+    arrays |= {"life_years": lives, "spill_rate": spills, "energy_saving_nominal": lives / 100}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fronts")
+    write(folder / "a.h5", worse)
+    other = tuple(replace(case, label=case.label.replace(" V", "0 V")) for case in CASES)
+    write(folder / "more.h5", instances=30, cases=other)
+    write(folder / "same.h5")
+    write(folder / "room.h5", spec_toml=SPEC + "[registers]\nlds_rows = 16\n")
+    write(folder / "seed.h5", seed=8)
+    write(folder / "faults.h5", spec_toml=SPEC + "[faults]\nmu_volts = 0.14\n")
+    write(folder / "horizon.h5", spec_toml=SPEC.replace("10.0", "9.0"))
+    scenarios = (CASES[0], replace(CASES[1], scenario="clustered"), CASES[2])
+    write(folder / "scenarios.h5", cases=scenarios)
+    chips = SPEC + "[faults]\nslices_per_chip = 4\nsigma_die_volts = 0.01\n"
+    write(folder / "chips.h5", worse, spec_toml=chips)
+    return folder
+
+
+def pareto(folder, *arguments):
+    given = [folder / text if str(text).endswith(".h5") else text for text in arguments]
+    return invoke("pareto", *given)
+
+
+def from_json(folder, *arguments):
+    result = pareto(folder, *arguments, "--json")
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def test_a_front_by_hand(folder):
+    of = from_json(folder, "a.h5", "--objective", "rmst", "--objective", "dead_on")
+    best = of["designs"][0]
+    lives = fake_campaign.compute(0, 40)["life_years"]
+    value = best["objectives"]["rmst_years"]
+    assert list(value.values()) == pytest.approx(list(vars(mean(lives[0])).values()))
+    assert [of["instances"], of["groups"], of["resamples"]] == [40, 40, 1000]
+    assert [d["on_front"] for d in of["designs"]] == [True, False, False]
+    assert [d["front_probability"] for d in of["designs"]] == [1.0, 0.0, 0.0]
+    assert [d["dominated_by"] for d in of["designs"]] == ["", LABELS[0], LABELS[0]]
+    assert [d["worked"] for d in of["designs"]] == [40, 40, 0]
+
+
+def test_a_case_without_a_value_is_not_on_the_front(folder):
+    """The third case never works, and so has no spill rate; the second spills less."""
+    of = from_json(folder, "a.h5", "--objective", "rmst", "--objective", "spill_rate")
+    assert [d["on_front"] for d in of["designs"]] == [True, True, False]
+    assert of["designs"][2]["objectives"]["spill_rate"]["value"] is None
+    assert of["designs"][2]["dominated_by"] == ""
+
+
+def test_the_user_may_turn_an_objective_round(folder):
+    of = from_json(folder, "a.h5", "--objective", "rmst:min", "--objective", "vdd_volts")
+    assert [d["on_front"] for d in of["designs"]] == [False, False, True]
+    assert [o["better"] for o in of["objectives"]] == ["less", "less"]
+
+
+def test_by_default_life_energy_and_area_count(folder):
+    of = from_json(folder, "a.h5")
+    assert [o["key"] for o in of["objectives"]] == ["rmst_years", "energy_saving_of_all", "area"]
+    overheads = [d["objectives"]["area"]["value"] for d in of["designs"]]
+    technology = load_costs().technology("28nm")
+    rrcd = area(TECHNIQUES["rrcd"], technology).overhead
+    assert overheads == pytest.approx([0.0, rrcd, rrcd])
+
+
+def test_nobody_knows_the_area_of_other_protections_and_of_techniques_of_users():
+    technology = load_costs().technology("28nm")
+    assert np.isnan([added_area(of, technology) for of in ("mine:RRCD", "rrcd@secded32")]).all()
+
+
+def test_tables_have_what_may_be_on_the_front_and_csv_has_all(folder):
+    result = pareto(folder, "a.h5", "--objective", "rmst", "--objective", "dead_on")
+    assert "1 of 3 cases on the front, 40 instances per case" in result.stdout
+    said = " ".join(result.stdout.split())
+    assert "2 cases with less than 5 % are left out, --all shows them" in said
+    everything = pareto(folder, "a.h5", "--objective", "rmst", "--objective", "dead_on", "--all")
+    assert ["rrcd" in of.stdout for of in (result, everything)] == [False, True]
+    head, *lines = pareto(folder, "a.h5", "--csv").stdout.splitlines()
+    assert len(lines) == 3
+    assert "rmst_years,rmst_years_lower,rmst_years_upper" in head
+    assert head.endswith("on_front,front_probability,dominated_by")
+
+
+def test_cases_of_several_files_meet_on_their_common_dies(folder):
+    of = from_json(folder, "a.h5", "more.h5")
+    assert of["instances"] == 30
+    assert len(of["designs"]) == 6
+    assert {d["file"] for d in of["designs"]} == {str(folder / f) for f in ("a.h5", "more.h5")}
+    of = from_json(folder, "a.h5", "room.h5", "--allow", "registers")
+    assert of["differs"] == [f"{folder / 'room.h5'}: registers.lds_rows (not given, 16)"]
+
+
+def test_slices_of_a_chip_are_drawn_together(folder):
+    arguments = ("--objective", "rmst", "--objective", "spill_rate")
+    of, alone = (from_json(folder, file, *arguments) for file in ("chips.h5", "a.h5"))
+    assert (of["instances"], of["groups"]) == (40, 10)
+    (wide, narrow) = (f["designs"][0]["objectives"]["rmst_years"] for f in (of, alone))
+    assert wide["value"] == pytest.approx(narrow["value"])
+    assert wide["upper"] != narrow["upper"]
+    text = pareto(folder, "chips.h5", *arguments).stdout
+    assert "40 instances per case of 10 chips" in text
+    assert "WARNING" not in text
+
+
+def test_a_front_is_the_same_again_and_steadier_with_more_resamples(folder):
+    first, again = (from_json(folder, "same.h5", "--resamples", "300") for _ in range(2))
+    assert first == again
+
+
+def test_a_figure_shows_the_first_objective_against_the_others(folder, tmp_path):
+    path = tmp_path / "front.svg"
+    result = pareto(folder, "a.h5", "--figure", str(path), "--label", "baseline=Ours")
+    assert result.exit_code == 0, result.exception
+    text = path.read_text(encoding="utf-8")
+    for words in ("Ours", "RMST up to the horizon", "area added", "energy saving of all slices"):
+        assert words.split()[0] in text
+
+
+@each(
+    ("arguments", "words"),
+    [
+        (["a.h5", "seed.h5"], "share no dies: their seeds are 7 and 8"),
+        (["a.h5", "faults.h5"], "share no dies: the specs differ in faults.mu_volts"),
+        (["a.h5", "horizon.h5", "--allow", "life"], "different horizons"),
+        (["a.h5", "room.h5"], "--allow registers.lds_rows"),
+        (["a.h5", "same.h5"], "both hold the case 'baseline turbo common 1 V'"),
+        (["a.h5", "a.h5"], "is named twice"),
+        (["scenarios.h5"], "share no dies; choose one of them: --where scenario=common"),
+        (["a.h5", "--objective", "rmst"], "two objectives or more"),
+        (["a.h5", "--objective", "rmst", "--objective", "rmst_years:min"], "is given twice"),
+        (["a.h5", "--objective", "beauty", "--objective", "area"], "there is no such; choose from"),
+        (["a.h5", "--objective", "epoch_slowdown:min", "--objective", "area"], "there is no such"),
+        (["a.h5", "--objective", "", "--objective", "area"], "there is no such"),
+        (["a.h5", "--objective", "energy", "--objective", "area"], "there are several such"),
+        (["a.h5", "--objective", "median_life", "--objective", "area"], "use rmst_years"),
+        (["a.h5", "--objective", "power", "--objective", "area"], "power_mw:min or power_mw:max"),
+        (["a.h5", "--objective", "rmst:best", "--objective", "area"], "min or max is needed"),
+        (["a.h5", "--resamples", "0"], "between 100 and 100000"),
+        (["a.h5", "--where", "technique=none"], "nothing has it"),
+        (["a.h5", "--csv", "--json"], "two forms"),
+        (["a.h5", "--figure", "front.txt"], "front.txt"),
+        (["none.h5"], "none.h5"),
+    ],
+)
+def test_what_makes_no_front_is_refused(folder, arguments, words):
+    error = pareto(folder, *arguments).exception
+    assert isinstance(error, UserError)
+    assert words in str(error)
+
+
+def test_without_any_value_there_is_no_objective(tmp_path):
+    def unknown(arrays):
+        arrays["spill_rate"] = np.full_like(arrays["spill_rate"], np.nan)
+
+    path = write(tmp_path / "unknown.h5", unknown)
+    result = invoke("pareto", path, "--objective", "rmst", "--objective", "spill_rate")
+    assert isinstance(result.exception, UserError)
+    assert f"{path}: spill_rate: no case has a value of it" in str(result.exception)
