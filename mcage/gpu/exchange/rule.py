@@ -7,7 +7,7 @@ GPU can spare, the GPU is exchanged. Numbers and sources are in ``data/exchange.
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -172,6 +172,12 @@ class UncorrectableWords:
         if self.known_until_years is None:
             object.__setattr__(self, "known_until_years", years[:, -1:].max(axis=1, initial=0.0))
 
+    @classmethod
+    def none(cls, slices: int) -> "UncorrectableWords":
+        """No words of so many slices, for ever."""
+        nothing = np.empty((slices, 0))
+        return cls(nothing, nothing.astype(np.int64), np.full(slices, np.inf))
+
     def without_replaced(self, spare_entries: int) -> "UncorrectableWords":
         """These words but those of entries that spare entries replace.
 
@@ -198,7 +204,7 @@ class UncorrectableWords:
         is_first = (first == np.arange(first.shape[1])) & happens
         number = np.take_along_axis(is_first.cumsum(axis=1), first, axis=1)
         left = np.where(number <= spare_entries, np.inf, self.years)
-        return replace(self, years=left)._sorted()
+        return UncorrectableWords._of(left, self.entries, self.known_until_years)
 
     def with_soft_errors(self, soft: "SoftErrors") -> "UncorrectableWords":
         """These words and those in which soft errors are detected, each address once.
@@ -225,9 +231,6 @@ class UncorrectableWords:
             unknown = ~np.isfinite(self.years[places])
             entries[rows[unknown], places[1][unknown]] = soft.entries[rows, columns][unknown]
         return UncorrectableWords._of(merged, entries, self.known_until_years)
-
-    def _sorted(self) -> "UncorrectableWords":
-        return UncorrectableWords._of(self.years, self.entries, self.known_until_years)
 
     @staticmethod
     def _of(years: Floats, entries: Integers | None, known: Floats | None) -> "UncorrectableWords":
@@ -304,22 +307,22 @@ def _beyond(years: Floats, words: int) -> Floats:
     return np.partition(years, words, axis=1)[:, words]
 
 
-def gpu_years(of_sms: Floats, rule: ExchangeRule) -> Floats:
+def gpu_years(of_sms: Floats, spare_sms: int) -> Floats:
     """Age at which each GPU is exchanged: more of its SMs are given up than it can spare.
 
     Parameters
     ----------
     of_sms : float64[..., sms]
         Ages from which SMs are given up; infinite for those that never are.
-    rule : ExchangeRule
-        How many a GPU can spare.
+    spare_sms : int
+        SMs that a GPU can spare, fewer than it has.
 
     Returns
     -------
     float64[...]
         Infinite where it never happens.
     """
-    years: Floats = np.sort(of_sms, axis=-1)[..., rule.spare_sms]
+    years: Floats = np.sort(of_sms, axis=-1)[..., spare_sms]
     return years
 
 

@@ -302,7 +302,7 @@ def _shares(
     """Function from the ages of SMs, float64[SM], and an age to the share of GPUs by then."""
 
     def of_dies(years: Floats, age: float) -> Estimate:
-        ends = gpu_years(years.reshape(-1, rule.sms), rule)
+        ends = gpu_years(years.reshape(-1, rule.sms), rule.spare_sms)
         return proportion(_by(ends, age), ends.size, confidence)
 
     def of_independent_sms(years: Floats, age: float) -> Estimate:
