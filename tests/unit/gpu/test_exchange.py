@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from fake_campaign import HORIZON_YEARS, campaign, compute
 from result_files import write
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 from tables import each
 
 import mcage
@@ -247,15 +247,31 @@ def test_an_address_counts_once():
 
 
 def test_no_error_without_a_rate():
-    soft = soft_errors(1, np.arange(3), np.zeros(3), 10.0, (256, 64), 3)
+    soft = soft_errors(1, np.arange(2), np.zeros(2), 10.0, (256, 64), 3)
     assert np.isinf(soft.years).all()
     years = np.array([[1.0, 2.0, NEVER]] * 2)
-    with_none = sm_years(UncorrectableWords(years), rule(1), SoftErrors(*_of_two(soft)))
-    assert with_none.tolist() == [2.0]
+    assert sm_years(UncorrectableWords(years), rule(1), soft).tolist() == [2.0]
 
 
-def _of_two(soft):
-    return soft.years[:2], soft.addresses[:2], soft.entries[:2]
+def test_spare_entries_are_for_hard_words_alone():
+    """The word of the first entry is replaced; the soft error in the second one counts."""
+    words = UncorrectableWords(np.array([[1.0, 4.0, NEVER]]), np.array([[3, 5, 0]]))
+    soft = SoftErrors(np.array([[2.0]]), np.array([[700]]), np.array([[5]]))
+    asked = rule(1, slices_per_sm=1, spare_entries=1)
+    assert sm_years(words, asked).tolist() == [NEVER]
+    assert sm_years(words, asked, soft).tolist() == [4.0]
+
+
+@each(("words", "banks"), [(2, 4), (4, 4), (2, 1), (1, 8)])
+def test_soft_errors_exceed_banks_as_often_as_in_closed_form(words, banks):
+    """The formula of docs/exchange.md; 1 false alarm in 90,000 for each case."""
+    slices, per_slice = 12_000, 0.9
+    soft = soft_errors(8, np.arange(slices), np.full(slices, 0.3), 3.0, (256, 64), 2 * words + 1)
+    asked = ExchangeRule(words, slices_per_sm=4, banks_per_sm=banks)
+    given_up = sm_years(UncorrectableWords.none(slices), asked, soft)
+    share = -np.expm1(banks * np.log1p(-poisson.sf(words, 4 * per_slice / banks)))
+    error = np.sqrt(share * (1 - share) / given_up.size)
+    assert abs(np.isfinite(given_up).mean() - share) < 4.4 * error
 
 
 def test_rates_are_events_in_a_billion_hours():
