@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
@@ -11,6 +12,8 @@ from mcage.analysis import frames
 from mcage.analysis import grid as grids
 from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_of_lives
 from mcage.errors import UserError
+from mcage.gpu.exchange.rule import ExchangeRule
+from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
 from mcage.report.notes import caveats_of, note_on_code
 from mcage.report.presentation import presentation_of
@@ -39,6 +42,17 @@ class Parts(Words, total=False):
 
     at_risk: bool
     bands: bool
+
+
+class RuleKeys(TypedDict, total=False):
+    """Keywords of `mcage.gpu.exchange.rule.ExchangeRule`."""
+
+    rule: str | int
+    sms: int
+    slices_per_sm: int
+    banks_per_sm: int | None
+    spare_sms: int
+    spare_entries: int
 
 
 class Plots:
@@ -485,6 +499,50 @@ class Analysis(Plots):
             As `survival`.
         """
         return frames.causes_frame(self._results, ages_years, confidence)
+
+    def exchanged(
+        self,
+        ages_years: Sequence[float] | None = None,
+        due_fit: float = 0.0,
+        years: npt.ArrayLike | None = None,
+        confidence: float = CONFIDENCE,
+        **rule: Unpack[RuleKeys],
+    ) -> pd.DataFrame:
+        """Share of the GPUs that are exchanged by some ages, by case and age.
+
+        Parameters
+        ----------
+        ages_years : sequence of float, optional
+            Ages; by default 0, each whole year, and the horizon.
+        due_fit : float
+            Soft errors that are detected and not corrected, in FIT a slice; they count as well.
+        years : array of float [case, instance, rank], optional
+            Ages at which words become uncorrectable, rising, NaN where there are no more; by
+            default the variable ``uncorrectable_years``.
+        confidence : float
+            Probability that the interval covers.
+        **rule
+            ``rule`` (``"secded"``, ``"parity"`` or a number of words), ``sms``,
+            ``slices_per_sm``, ``banks_per_sm``, ``spare_sms``, ``spare_entries``: when a GPU is
+            exchanged; docs/exchange.md.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each case and age: ``exchanged``, the share of the GPUs of which more SMs
+            than may be given up have a bank with too many words; ``with_dead_slices``, of which
+            more of them have a dead slice; ``either``. ``dies`` are the simulated GPUs; 0 where
+            dies do not differ, and GPUs are made of ``simulated_sms`` independent SMs.
+
+        Raises
+        ------
+        UserError
+            The ages of uncorrectable words are not known, GPUs cannot be made of these slices, or
+            a number is out of range.
+        """
+        question = Question(ExchangeRule(**rule), due_fit, ages_years, years, confidence)
+        summaries = summarize_exchange(grids.with_lives(self._results), question)
+        return frames.table_frame(table_of_exchange(summaries))
 
     def histogram(self) -> pd.DataFrame:
         """Sampled cells by threshold shift: a line for each case, transistor and bin.

@@ -2,19 +2,22 @@
 
 import json as json_module
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from mcage.cli.commands import add_command
 from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, show_or_run
+from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
     from mcage.gpu.both.spec import BothSpec
+    from mcage.gpu.exchange.shares import Question
     from mcage.gpu.gating.spec import GatingSpec
     from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 
@@ -228,6 +231,82 @@ def temperature(
     print_rows(temperatures(powers, gpu_called(gpu), seconds), json)
 
 
+@dataclass(frozen=True)
+class ExchangeOptions:
+    """When a GPU is exchanged, and what it is made of."""
+
+    panel: ClassVar = "Rule and GPU"
+
+    rule: Annotated[str, typer.Option(metavar="RULE")] = "secded"
+    """Uncorrectable words that a bank may have: NVIDIA's for SRAM with secded (2) or parity (4), or
+    a number."""
+    sms: Annotated[int | None, typer.Option(metavar="N", show_default=False)] = None
+    """SMs of a GPU. Default: 132, those of an H100."""
+    slices_per_sm: Annotated[int | None, typer.Option(metavar="N", show_default=False)] = None
+    """Register-file slices of an SM. Default: 4, those of an H100."""
+    banks_per_sm: Annotated[int | None, typer.Option(metavar="N", show_default=False)] = None
+    """Address banks of the register files of an SM, a divisor or a multiple of the slices. Default:
+    each slice is a bank."""
+    spare_sms: Annotated[int, typer.Option(metavar="N")] = 0
+    """SMs that may be given up before the GPU is exchanged."""
+    spare_entries: Annotated[int, typer.Option(metavar="N")] = 0
+    """Entries of a slice that are replaced when they have an uncorrectable word; their words do not
+    count. Beside those of the protection of the sweep."""
+    due_fit: Annotated[float, typer.Option(metavar="FIT")] = 0.0
+    """Soft errors that are detected and not corrected, in FIT a slice; they count as well, each
+    address once."""
+    at: Annotated[list[float] | None, typer.Option(metavar="YEARS")] = None
+    """Age to report; may be given several times. Default: 0, each whole year, and the horizon."""
+
+    def question(self) -> "Question":
+        """What is asked."""
+        from mcage.gpu.exchange.rule import ExchangeRule
+        from mcage.gpu.exchange.shares import Question
+
+        sizes = {"sms": self.sms, "slices_per_sm": self.slices_per_sm}
+        rule = ExchangeRule(
+            self.rule,
+            banks_per_sm=self.banks_per_sm,
+            spare_sms=self.spare_sms,
+            spare_entries=self.spare_entries,
+            **{name: size for name, size in sizes.items() if size is not None},
+        )
+        return Question(rule, self.due_fit, self.at)
+
+
+def exchange(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Results files of sweeps."),
+    ],
+    which: ExchangeOptions,
+    form: FormOptions,
+) -> None:
+    """Show by age the share of GPUs that are exchanged by the vendor's rule.
+
+    A GPU is exchanged when a bank of its register files has more uncorrectable words than it may,
+    on more SMs than the GPU can spare. Beside it: the GPUs with dead slices.
+    """
+    from mcage.gpu.exchange.shares import summarize_exchange_of_file, table_of_exchange
+    from mcage.report.cases import Condition
+    from mcage.stats.estimates import plain
+
+    check_form(form)
+    question, where = which.question(), [Condition.parse(text) for text in form.where or ()]
+    lines = [
+        (path, summary)
+        for path in files
+        for summary in summarize_exchange_of_file(path, question, where)
+    ]
+    several = len(files) > 1
+    if form.json:
+        print_json([({"file": str(p)} if several else {}) | plain(of) for p, of in lines])
+    else:
+        paths, summaries = zip(*lines, strict=True)
+        print_in_form(table_of_exchange(summaries, paths if several else ()), form)
+    print_notes(files, to_stderr=form.json or form.csv)
+
+
 def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> None:
     """Print rows that have the same keys; None where there is no value."""
     if json:
@@ -251,5 +330,5 @@ app = typer.Typer(
     help="Whole GPUs: which SMs work, what they are made of, how hot they become.",
     no_args_is_help=True,
 )
-for command in (both, gating, heterogeneity, optimum, temperature):
+for command in (both, gating, heterogeneity, exchange, optimum, temperature):
     add_command(app, command)

@@ -7,7 +7,7 @@ architectural vulnerability factor (AVF) is the share of all bits, on the mean o
 
 A trace knows no masking by logic, no wrong address and no control flow, and of a read it does not
 know the lanes: a read counts for all lanes that the wavefront has written. The AVF is therefore an
-upper bound of what injected faults show.
+upper bound of what injected faults show, under the order in a cycle that the hardware has.
 
 **Order in a cycle.** A trace does not say what a read sees that happens in the cycle of a write of
 the same register. With *writes first*, the order of mcage's traces, it reads the new value; with

@@ -59,7 +59,10 @@ class BothSummary:
         Delay margins that cells and logic need.
     cell_life, fault_life, logic_life, median_life : Estimate
         Years after which half of the GPUs have cells that are too slow, fail for faulty cells,
-        have logic that is too slow; and are dead for any of these causes.
+        have logic that is too slow; and are dead for any cause.
+    exchange_life : Estimate, optional
+        Years after which half of the GPUs have banks with too many uncorrectable words; None where
+        these end no life.
     """
 
     policy: str
@@ -77,10 +80,21 @@ class BothSummary:
     fault_life: estimates.Estimate
     logic_life: estimates.Estimate
     median_life: estimates.Estimate
+    exchange_life: estimates.Estimate | None = None
 
 
 def _files(summaries: Sequence[BothSummary], files: Sequence[Path]) -> Sequence[Path]:
     return files or [Path()] * len(summaries)
+
+
+def _exchanges(
+    summaries: Sequence[BothSummary], horizons: Sequence[float]
+) -> Iterator[tables.Column]:
+    """Column of the ages of exchange, where soft errors end lives in any of the files."""
+    if any(row.exchange_life for row in summaries):
+        unknown = estimates.Estimate(np.nan, np.nan, np.nan)
+        lives = [row.exchange_life or unknown for row in summaries]
+        yield tables.ages("median_exchange_years", "exchange\n[years]", lives, horizons)
 
 
 def _short_percent(share: estimates.Estimate) -> str:
@@ -156,6 +170,9 @@ class BothPresentation(Presentation):
                 logic_life=median_life("logic_life_years", p),
                 median_life=life_quantile(
                     values["life_years"][p, t], values["end_cause"][p, t] != 0, 0.5
+                ),
+                exchange_life=(
+                    median_life("exchange_years", p, t) if "exchange_years" in values else None
                 ),
             )
             for p, policy in enumerate(values["policy"].tolist())
@@ -253,6 +270,7 @@ class BothPresentation(Presentation):
                 tables.ages(
                     "median_logic_life_years", "logic\n[years]", of("logic_life"), horizons
                 ),
+                *_exchanges(summaries, horizons),
                 tables.ages(
                     "median_life_years",
                     "life: GPU\n[years]",

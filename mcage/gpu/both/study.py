@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
@@ -20,6 +20,13 @@ from mcage.errors import UserError
 from mcage.gpu.both.register_files import RegisterFiles, SliceFates, SmLevel
 from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.chip import gpu
+from mcage.gpu.exchange.rule import (
+    UncorrectableWords,
+    gpu_years,
+    per_year_of_fit,
+    sm_years,
+    soft_errors,
+)
 from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population, SmHistory
 from mcage.gpu.gating.study import AGE, POLICY, Gating, GatingHeader
 from mcage.gpu.gating.workload import row_sum
@@ -46,6 +53,7 @@ class BothEnd(IntEnum):
     NO_HOME = 4
     SPILL_LIMIT = 5
     TOO_SLOW = 6
+    UNCORRECTABLE_WORDS = 7
 
 
 _OF_SLICE = {
@@ -151,11 +159,18 @@ class GpuRules:
     ages_years: tuple[float, ...]
 
 
-def combined(slices: SliceFates, sms: SmHistory, clock: Clock, rules: GpuRules) -> GpuFates:
+def combined(
+    slices: SliceFates,
+    sms: SmHistory,
+    clock: Clock,
+    rules: GpuRules,
+    exceeded_years: NDArray[np.float64] | None = None,
+) -> GpuFates:
     """Combine the lives of SMs and slices into those of GPUs.
 
-    An SM is dead when its logic is too slow, or any of its slices is too slow or has failed. A GPU
-    is dead when more SMs are than there are spares.
+    An SM is dead when its logic is too slow, any of its slices is too slow or has failed, or a bank
+    has had more uncorrectable words than it may. A GPU is dead when more SMs are than there are
+    spares.
 
     Parameters
     ----------
@@ -167,6 +182,9 @@ def combined(slices: SliceFates, sms: SmHistory, clock: Clock, rules: GpuRules) 
         When cells are too slow.
     rules : GpuRules
         What holds for all GPUs.
+    exceeded_years : float64[I, n], optional
+        Ages at which a bank of each SM has had more uncorrectable words than it may; by default
+        none ever has.
     """
     spares = rules.spares
     late = too_slow_years(slices, clock.dvth_limit(), rules.root)
@@ -174,14 +192,17 @@ def combined(slices: SliceFates, sms: SmHistory, clock: Clock, rules: GpuRules) 
     by_logic = sms.too_slow_years.T
     first_slice = slices.fault_years.argmin(axis=2)[..., None]
     cause = np.take_along_axis(slices.cause, first_slice, axis=2)[..., 0]
+    if exceeded_years is None:
+        exceeded_years = np.full(cause.shape, np.inf)
     causes = np.stack(
         [
             np.full(cause.shape, BothEnd.LOGIC_DELAY, np.int8),
             np.full(cause.shape, BothEnd.CELL_DELAY, np.int8),
             _of_gpu(cause),
+            np.full(cause.shape, BothEnd.UNCORRECTABLE_WORDS, np.int8),
         ]
     )
-    ways = np.stack([by_logic, by_delay, by_faults])
+    ways = np.stack([by_logic, by_delay, by_faults, exceeded_years])
     first_way = ways.argmin(axis=0)[None]
     death = np.take_along_axis(ways, first_way, axis=0)[0]
     cause = np.take_along_axis(causes, first_way, axis=0)[0]
@@ -342,10 +363,24 @@ VARIABLES = (
         "1",
         "cause of the end of life",
         "Of the SM that could not be given up any more.",
-        flags=flags_of(BothEnd),
+        flags=flags_of(BothEnd)[: BothEnd.UNCORRECTABLE_WORDS],
     ),
 )
 """What is computed, in the order of the files."""
+
+OF_EXCHANGE = (
+    *VARIABLES[:-1],
+    replace(VARIABLES[-1], flags=flags_of(BothEnd)),
+    Variable(
+        "exchange_years",
+        _BOTH,
+        "float64",
+        "year",
+        "age at which more SMs have a bank with too many uncorrectable words than may be given up",
+        "The horizon where there is none.",
+    ),
+)
+"""What is computed where soft errors can end a life."""
 
 TECHNIQUE = Variable("technique", ("technique",), "text", "1", "technique of the register files")
 
@@ -462,6 +497,11 @@ class Both:
         return self.spec.cell_vt0 == "sm"
 
     @property
+    def variables(self) -> tuple[Variable, ...]:
+        """What is computed, in the order of the files."""
+        return VARIABLES if self.spec.exchange is None else OF_EXCHANGE
+
+    @property
     def plan(self) -> SweepPlan:
         """The sweep over all slices."""
         return self.register_files.plan
@@ -472,7 +512,7 @@ class Both:
         spec, plan, gating = self.spec, self.plan, self.gating
         return BothHeader(
             name="gpu-both",
-            computes=VARIABLES,
+            computes=self.variables,
             labels=(
                 Coordinate(POLICY, spec.gating.policies),
                 Coordinate(TECHNIQUE, spec.sweep.techniques),
@@ -560,18 +600,46 @@ class Both:
             for name in lives
         }
         fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
+        given_up = {
+            name: self._exceeded_years(population.instances[chosen], level.history)
+            for name, level in levels.items()
+        }
         of_pairs = [
-            self._of_pair(combined(slices, levels[name].history, clock, rules))
+            self._of_pair(
+                combined(slices, levels[name].history, clock, rules, given_up[name]), given_up[name]
+            )
             for name, _, slices in fates
         ]
         shape = len(levels), len(self.plan.cases)
         stacked = {name: np.stack([pair[name] for pair in of_pairs]) for name in of_pairs[0]}
         return {name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()}
 
-    def _of_pair(self, fates: GpuFates) -> dict[str, NDArray[Any]]:
+    def _exceeded_years(
+        self, gpus: NDArray[np.int64], history: SmHistory
+    ) -> NDArray[np.float64] | None:
+        """Ages at which soft errors have been in too many words of a bank: float64[I, n]."""
+        spec, rule = self.spec, self.spec.exchange_rule(self.sms)
+        if spec.exchange is None or rule is None:
+            return None
+        ids = (gpus[:, None] * rule.slices + np.arange(rule.slices)).ravel()
+        on_share = np.repeat(np.ascontiguousarray(history.on_share.T).ravel(), rule.slices_per_sm)
+        rate = per_year_of_fit(spec.exchange.due_fit) * on_share
+        geometry = self.plan.traces[0].geometry
+        shape, most = (geometry.entries, geometry.components), rule.banks_per_slice * rule.words + 1
+        soft = soft_errors(spec.seed, ids, rate, self.ages_years[-1], shape, most)
+        words = UncorrectableWords.none(len(ids))
+        return sm_years(words, rule, soft).reshape(len(gpus), self.sms)
+
+    def _of_pair(
+        self, fates: GpuFates, exceeded_years: NDArray[np.float64] | None
+    ) -> dict[str, NDArray[Any]]:
         """Arrays of a policy and a technique, as the variables are called."""
         horizon = self.ages_years[-1]
-        return {
+        by_words = {}
+        if exceeded_years is not None:
+            spares = self.spec.gating.life.spare_sms
+            by_words["exchange_years"] = np.minimum(gpu_years(exceeded_years, spares), horizon)
+        return by_words | {
             "cell_margin": fates.cell_margin,
             "max_dvth_mv": 1e3 * fates.max_dvth_volts,
             "longest_duty": fates.longest_duty,
@@ -614,7 +682,7 @@ _ANY_RANGES = {
 def _joined(parts: Sequence[Arrays] | chain[Arrays]) -> Arrays:
     """Arrays of several ranges of GPUs, one after the other."""
     given = list(parts)
-    return joined([variable for variable in VARIABLES if variable.name in given[0]], given)
+    return joined([variable for variable in OF_EXCHANGE if variable.name in given[0]], given)
 
 
 def _plug_ins(spec: BothSpec) -> set[str]:

@@ -1,11 +1,14 @@
 """FIT of soft errors: brute force over words and bits, and what must rise or fall with what."""
 
+import tomllib
+from importlib.resources import files
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 from tables import each
 
+from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.protection.codes import Outcome, secded
 from mcage.soft_errors.rates import MBIT, Upsets, constants, hits, ranges, soft_errors, upsets
@@ -152,6 +155,17 @@ def test_rates_rise_as_vdd_falls(node):
     for name, distribution in ranges(node).items():
         low, high = distribution.bounds
         assert low < constants(node)[name] < high
+
+
+def test_every_constant_states_where_it_comes_from():
+    text = files("mcage").joinpath("data", "soft_errors.toml").read_text(encoding="utf-8")
+    for node, table in tomllib.loads(text).items():
+        for name, entry in table.items():
+            assert {"value", "unit", "status", "source"} <= entry.keys(), (node, name)
+            assert entry["status"] in ("printed", "reconstructed", "assumed"), (node, name)
+            assert len(entry["source"]) > 5
+            low, high = Distribution.of(entry.get("range", 1.0)).bounds
+            assert low < high or "range" not in entry
 
 
 def test_the_voltage_law_meets_the_measured_rise():

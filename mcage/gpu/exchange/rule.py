@@ -1,0 +1,398 @@
+"""The vendor's rule: from the ages of uncorrectable words to those of banks, SMs and GPUs.
+
+A word is uncorrectable from the age at which its protection cannot give back what was written. A
+bank may have a few of them. With the next one, its SM is given up; with more SMs given up than the
+GPU can spare, the GPU is exchanged. Numbers and sources are in ``data/exchange.toml``.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.errors import UserError
+from mcage.plain_text import shortened
+from mcage.random import streams_of
+from mcage.stats.survival import FIT_HOURS, HOURS_PER_YEAR
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_WORDS = 1000
+"""Uncorrectable words that a rule may allow a bank."""
+
+
+@cache
+def _data() -> MappingProxyType[str, Any]:
+    text = files("mcage").joinpath("data", "exchange.toml").read_text(encoding="utf-8")
+    return MappingProxyType(tomllib.loads(text))
+
+
+def _number(name: str) -> int:
+    return int(_data()["gpu"][name]["value"])
+
+
+def words_allowed(rule: str | int) -> int:
+    """Uncorrectable words that a bank may have.
+
+    Parameters
+    ----------
+    rule : str or int
+        ``secded`` or ``parity``: NVIDIA's rule for SRAM that is so protected. Or a number of words.
+
+    Raises
+    ------
+    UserError
+        It is neither.
+    """
+    known, rule = _data()["words"], str(rule)
+    if rule in known:
+        return int(known[rule]["value"])
+    if not (rule.isascii() and rule.isdecimal() and int(rule) <= MOST_WORDS):
+        raise UserError(
+            f"rule = {shortened(rule)}: expected {' or '.join(known)}, or a number of words, "
+            f"0 ... {MOST_WORDS}"
+        )
+    return int(rule)
+
+
+@dataclass(frozen=True)
+class ExchangeRule:
+    """When a GPU is exchanged.
+
+    Parameters
+    ----------
+    rule : str or int
+        As of `words_allowed`.
+    sms : int
+        SMs of a GPU, 1 ... 1000; by default those of an H100.
+    slices_per_sm : int
+        Slices of an SM, 1 ... 64.
+    banks_per_sm : int, optional
+        Address banks of the register files of an SM. By default each slice is a bank. A divisor of
+        ``slices_per_sm``: so many successive slices make a bank. A multiple: a slice has several,
+        among which its entries lie in turn.
+    spare_sms : int
+        SMs of a GPU that may be given up before it is exchanged.
+    spare_entries : int
+        Entries of each slice that spare entries replace when they have their first uncorrectable
+        word; the words of a replaced entry do not count.
+
+    Raises
+    ------
+    UserError
+        A number is out of range, or banks and slices do not fit.
+    """
+
+    rule: str | int = "secded"
+    sms: int = field(default_factory=lambda: _number("sms"))
+    slices_per_sm: int = field(default_factory=lambda: _number("slices_per_sm"))
+    banks_per_sm: int | None = None
+    spare_sms: int = 0
+    spare_entries: int = 0
+
+    def __post_init__(self) -> None:
+        words_allowed(self.rule)
+        most = {"sms": (1, 1000), "slices_per_sm": (1, 64), "spare_entries": (0, 4096)}
+        for name, (low, high) in (most | {"spare_sms": (0, self.sms - 1)}).items():
+            if not low <= getattr(self, name) <= high:
+                raise UserError(f"{name} = {getattr(self, name)}: expected {low} ... {high}")
+        banks, slices = self.banks, self.slices_per_sm
+        if banks < 1 or (slices % banks and banks % slices):
+            raise UserError(
+                f"banks_per_sm = {banks}: an SM has {slices} slices; expected a divisor of that, "
+                "or a multiple of it"
+            )
+
+    @property
+    def words(self) -> int:
+        """Uncorrectable words that a bank may have."""
+        return words_allowed(self.rule)
+
+    @property
+    def banks(self) -> int:
+        """Banks of an SM."""
+        given = self.banks_per_sm
+        return self.slices_per_sm * _number("banks_per_slice") if given is None else given
+
+    @property
+    def banks_per_slice(self) -> int:
+        """Banks of a slice; 1 where a bank has a slice or several."""
+        return max(1, self.banks // self.slices_per_sm)
+
+    @property
+    def slices(self) -> int:
+        """Slices of a GPU."""
+        return self.sms * self.slices_per_sm
+
+    @property
+    def needs_entries(self) -> bool:
+        """Whether it matters in which entry a word lies."""
+        return self.spare_entries > 0 or self.banks_per_slice > 1
+
+
+@dataclass(frozen=True, eq=False)
+class UncorrectableWords:
+    """The first K words of S slices that become uncorrectable.
+
+    Parameters
+    ----------
+    years : float64[S, K]
+        Ages at which they do, rising in each slice; NaN or infinite where it never happens.
+    entries : int64[S, K], optional
+        Entry of each word; without meaning where it never happens.
+    known_until_years : float64[S], optional
+        Age up to which all words of a slice are known. By default that of its last word if all K
+        have an age, since another one may follow; otherwise for ever.
+
+    Raises
+    ------
+    UserError
+        Ages fall, or are negative.
+    """
+
+    years: Floats
+    entries: Integers | None = None
+    known_until_years: Floats | None = None
+
+    def __post_init__(self) -> None:
+        years = np.where(np.isnan(self.years), np.inf, self.years).astype(np.float64)
+        if (years < 0).any() or (years[:, 1:] < years[:, :-1]).any():
+            raise UserError(
+                "the ages at which the words of a slice become uncorrectable must not fall, nor be "
+                "below 0"
+            )
+        object.__setattr__(self, "years", years)
+        if self.known_until_years is None:
+            object.__setattr__(self, "known_until_years", years[:, -1:].max(axis=1, initial=0.0))
+
+    @classmethod
+    def none(cls, slices: int) -> "UncorrectableWords":
+        """No words of so many slices, for ever."""
+        nothing = np.empty((slices, 0))
+        return cls(nothing, nothing.astype(np.int64), np.full(slices, np.inf))
+
+    def without_replaced(self, spare_entries: int) -> "UncorrectableWords":
+        """These words but those of entries that spare entries replace.
+
+        The entries that are replaced are the first to have an uncorrectable word; of entries that
+        have it at the same age, those that come first in the arrays.
+
+        Parameters
+        ----------
+        spare_entries : int
+            Spare entries of each slice.
+
+        Raises
+        ------
+        ValueError
+            The entries of the words are not known.
+        """
+        if not spare_entries:
+            return self
+        if self.entries is None:
+            raise ValueError("which entries are replaced depends on the entries of the words")
+        happens = np.isfinite(self.years)
+        same = self.entries[:, :, None] == self.entries[:, None, :]
+        first = same.argmax(axis=2)  # rank of the first word of the same entry
+        is_first = (first == np.arange(first.shape[1])) & happens
+        number = np.take_along_axis(is_first.cumsum(axis=1), first, axis=1)
+        left = np.where(number <= spare_entries, np.inf, self.years)
+        return UncorrectableWords._of(left, self.entries, self.known_until_years)
+
+    def with_soft_errors(self, soft: "SoftErrors") -> "UncorrectableWords":
+        """These words and those in which soft errors are detected, each address once.
+
+        Addresses of soft errors are uniform, so that hard words may take any addresses: the r-th
+        word has address r.
+
+        Parameters
+        ----------
+        soft : SoftErrors
+            Soft errors of the same slices.
+        """
+        ranks = self.years.shape[1]
+        is_hard = soft.addresses < ranks
+        years = self.years.copy()
+        rows, columns = np.nonzero(is_hard & np.isfinite(soft.years))
+        places = rows, soft.addresses[rows, columns]
+        np.minimum.at(years, places, soft.years[rows, columns])
+        merged = np.concatenate([years, np.where(is_hard, np.inf, soft.years)], axis=1)
+        entries = None
+        if self.entries is not None:
+            entries = np.concatenate([self.entries, soft.entries], axis=1)
+            # A hard word that never happens has no entry: then it is that of the soft error.
+            unknown = ~np.isfinite(self.years[places])
+            entries[rows[unknown], places[1][unknown]] = soft.entries[rows, columns][unknown]
+        return UncorrectableWords._of(merged, entries, self.known_until_years)
+
+    @staticmethod
+    def _of(years: Floats, entries: Integers | None, known: Floats | None) -> "UncorrectableWords":
+        order = years.argsort(axis=1, kind="stable")
+        if entries is not None:
+            entries = np.take_along_axis(entries, order, axis=1)
+        return UncorrectableWords(np.take_along_axis(years, order, axis=1), entries, known)
+
+
+def sm_years(
+    words: UncorrectableWords, rule: ExchangeRule, soft: "SoftErrors | None" = None
+) -> Floats:
+    """Age at which a bank of each SM has more uncorrectable words than it may.
+
+    Parameters
+    ----------
+    words : UncorrectableWords
+        Words of S slices, those of an SM one after the other; S is a multiple of
+        ``rule.slices_per_sm``.
+    rule : ExchangeRule
+        What a bank is, and what it may have.
+    soft : SoftErrors, optional
+        Soft errors of the same slices, which count as well; no spare entry is used up for them.
+
+    Returns
+    -------
+    float64[S / slices_per_sm]
+        Infinite where it never happens.
+
+    Raises
+    ------
+    UserError
+        More words of a slice would have to be known.
+    """
+    if rule.needs_entries and words.entries is None:
+        raise ValueError("banks within a slice and spare entries need the entries of the words")
+    left = words.without_replaced(rule.spare_entries)
+    if soft is not None:
+        left = left.with_soft_errors(soft)
+    of_banks = [_beyond(years, rule.words) for years in _banks(left, rule)]
+    years: Floats = np.min(of_banks, axis=0)
+    assert words.known_until_years is not None
+    known = words.known_until_years.reshape(-1, rule.slices_per_sm).min(axis=1)
+    if unknown := int((years > known).sum()):
+        raise UserError(
+            f"the first {words.years.shape[1]} uncorrectable words of a slice are not enough to "
+            f"say when {unknown:,} SMs are given up (words a bank {rule.words}, spare entries "
+            f"{rule.spare_entries}, banks an SM {rule.banks}): more of them must be recorded"
+        )
+    return years
+
+
+def _banks(words: UncorrectableWords, rule: ExchangeRule) -> Iterator[Floats]:
+    """Ages of the words of each bank of all SMs: float64[SM, n], infinite where it has no word."""
+    shape = len(words.years) // rule.slices_per_sm, rule.slices_per_sm, words.years.shape[1]
+    years = words.years.reshape(shape)
+    parts = rule.banks_per_slice
+    together = rule.slices_per_sm * parts // rule.banks
+    for first in range(0, rule.slices_per_sm, together):
+        of_slices = years[:, first : first + together].reshape(len(years), -1)
+        if parts == 1:
+            yield of_slices
+            continue
+        assert words.entries is not None
+        bank = words.entries.reshape(shape)[:, first] % parts
+        for part in range(parts):
+            yield np.where(bank == part, of_slices, np.inf)
+
+
+def _beyond(years: Floats, words: int) -> Floats:
+    """Age of the word after so many: float64[SM, n] to float64[SM]."""
+    if years.shape[1] <= words:
+        return np.full(len(years), np.inf)
+    return np.partition(years, words, axis=1)[:, words]
+
+
+def gpu_years(of_sms: Floats, spare_sms: int) -> Floats:
+    """Age at which each GPU is exchanged: more of its SMs are given up than it can spare.
+
+    Parameters
+    ----------
+    of_sms : float64[..., sms]
+        Ages from which SMs are given up; infinite for those that never are.
+    spare_sms : int
+        SMs that a GPU can spare, fewer than it has.
+
+    Returns
+    -------
+    float64[...]
+        Infinite where it never happens.
+    """
+    years: Floats = np.sort(of_sms, axis=-1)[..., spare_sms]
+    return years
+
+
+# Soft errors: a Poisson process of each slice, at addresses that are all alike.
+
+
+@dataclass(frozen=True, eq=False)
+class SoftErrors:
+    """Detected soft errors of S slices, the first at each address.
+
+    Parameters
+    ----------
+    years : float64[S, M]
+        Ages at which they are detected, rising; infinite where there are no more.
+    addresses : int64[S, M]
+        Words in which they are, different ones in each slice.
+    entries : int64[S, M]
+        Entries of these words.
+    """
+
+    years: Floats
+    addresses: Integers
+    entries: Integers
+
+
+def soft_errors(
+    seed: int,
+    slices: Integers,
+    per_year: Floats,
+    horizon_years: float,
+    shape: tuple[int, int],
+    most: int,
+) -> SoftErrors:
+    """Detected soft errors of slices until a horizon.
+
+    The k-th error of a slice comes when the expected number of errors reaches a number that seed
+    and slice decide: rates that differ, as of cases, have errors in common.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the whole study.
+    slices : int64[S]
+        Instance ids.
+    per_year : float64[S]
+        Errors of each slice in a year, expected.
+    horizon_years : float
+        Last age of interest.
+    shape : tuple of int
+        Entries of a slice, and words of an entry.
+    most : int
+        Number of different addresses after which further errors of a slice change nothing.
+    """
+    entries, words = shape
+    count = min(most, entries * words)
+    years = np.full((len(slices), count), np.inf)
+    addresses = np.tile(np.arange(count), (len(slices), 1)) + entries * words
+    expected = (per_year * horizon_years).tolist()
+    streams = streams_of(seed, "gpu.exchange.soft", slices.tolist())
+    for place, (draws, last) in enumerate(zip(streams, expected, strict=True)):
+        met: dict[int, float] = {}
+        at = float(draws.standard_exponential())
+        while at <= last and len(met) < count:
+            met.setdefault(int(draws.integers(entries * words)), at)
+            at += float(draws.standard_exponential())
+        years[place, : len(met)] = np.array(list(met.values())) / per_year[place]
+        addresses[place, : len(met)] = list(met)
+    return SoftErrors(years, addresses, addresses // words % entries)
+
+
+def per_year_of_fit(fit: float) -> float:
+    """Events in a year at a rate in FIT, events in 1e9 hours."""
+    return fit * HOURS_PER_YEAR / FIT_HOURS
