@@ -19,6 +19,7 @@ from mcage.engines.stress import Turns, by_kernel, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays, Timing
+from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.protection.policy import ECP, Protection
 from mcage.replays.outcome import EVENTS, Event
 from mcage.spec.cost_constants import Penalties
@@ -314,6 +315,8 @@ class LifeOutcomes:
         Entries that are not reliable.
     uncovered : UncoveredByEpoch
         What hard faults have left without cover.
+    uncorrectable : UncorrectableWords
+        When words become uncorrectable.
     moments : LifeMoments
         Events over the lives, from which `mcage.lifetime.outcomes` computes slowdown and power.
     """
@@ -324,6 +327,7 @@ class LifeOutcomes:
     spills: Spills
     faulty_entries: FaultyEntries
     uncovered: UncoveredByEpoch
+    uncorrectable: UncorrectableWords
     moments: LifeMoments
 
 

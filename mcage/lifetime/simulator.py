@@ -27,6 +27,7 @@ from mcage.lifetime.degradation import AdditiveDegradation, Degradation, Stepwis
 from mcage.lifetime.end_of_life import CellLimits, delay_end
 from mcage.lifetime.faults import BatchLuck, NewFaults
 from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
+from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation.fault_models import NewSlices
@@ -143,6 +144,7 @@ class BatchOfLives:
         self.spills = outcomes.Spills.none(count, epochs)
         self.faulty_entries = outcomes.FaultyEntries.of(self.entries.maps, epochs)
         self.uncovered = outcomes.UncoveredByEpoch.none(count, epochs)
+        self.uncorrectable = UncorrectableWords.none(count)
         self.moments = outcomes.LifeMoments.none(count, batch.workload)
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
 
@@ -195,6 +197,8 @@ class BatchOfLives:
     def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
         """Let instances begin an epoch; those of which a kernel cannot run end there."""
         turns, fault_maps = self.batch.workload[epoch].of(running), self.entries.maps[running]
+        if epoch == 0 and self._counts_words:
+            self.uncorrectable.begin(running, self.entries.of(running), self._needed(turns))
         if self.learnt:
             self.learnt.begin(running, turns, fault_maps)
         first = self.feasibility.replay(running, turns, fault_maps, self.last.of(running))
@@ -216,6 +220,8 @@ class BatchOfLives:
         self.degradation.add(running, turns, first.fault_maps, start, end)
         new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
+        if self._counts_words:
+            self.uncorrectable.grow(running, new_faults, faults, self._needed(turns))
         last = self.feasibility.replay(running, turns, faults.maps, first)
         self.last.keep(running, last)
         self.ended_by_delay[running] = self.delay_end.exceeded(self.degradation, running)
@@ -242,6 +248,18 @@ class BatchOfLives:
             turns = self.batch.workload[epoch].of(running)
             self.learnt.advance(running, turns, first.fault_maps)
         return running
+
+    @property
+    def _counts_words(self) -> bool:
+        """Whether words may be uncorrectable in entries that are in use."""
+        fault_free = self.feasibility.fault_free
+        avoids = fault_free.redirects or fault_free.packs
+        return self.conditions.protection.code is not None and not avoids
+
+    def _needed(self, turns: Turns) -> NDArray[np.bool_]:
+        """Entries that the kernels of n instances need: bool[n, entries]."""
+        needed: NDArray[np.bool_] = self.feasibility.fault_free.needed[turns.kernel].any(axis=1)
+        return needed
 
     def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
         """Faults that appear in the last epochs of instances."""
@@ -353,6 +371,7 @@ class BatchOfLives:
             spills=self.spills,
             faulty_entries=self.faulty_entries,
             uncovered=self.uncovered,
+            uncorrectable=self.uncorrectable,
             moments=self.moments,
         )
 

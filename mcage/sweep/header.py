@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, EndCause
+from mcage.lifetime.uncorrectable import RANKS
 from mcage.plain_text import shortened
 from mcage.results.header import INSTANCE, Header, StoppingRule
 from mcage.results.measures import Measure, quantities_of
@@ -305,6 +306,24 @@ VARIABLES = (
         missing=f"{_NO_LIFE}, or where a program places values",
     ),
     Variable(
+        "uncorrectable_years",
+        (*_LIFE, "uncorrectable_rank"),
+        "float64",
+        "year",
+        "age at which a word in use becomes uncorrectable",
+        "The first words of the slice, rising, under a technique that cannot avoid them; recorded "
+        "up to the end of the epoch in which the life ends.",
+        missing="where there are no more, and without a code",
+    ),
+    Variable(
+        "uncorrectable_entry",
+        (*_LIFE, "uncorrectable_rank"),
+        "int16",
+        "1",
+        "entry of a word in use that becomes uncorrectable",
+        "-1 where there are no more.",
+    ),
+    Variable(
         "epoch_max_dvth_mv",
         (*_EPOCH, "transistor"),
         "float32",
@@ -592,6 +611,7 @@ class SweepHeader(Header):
             "operating_point": range(self.operating_points),
             "kernel": self.kernels,
             "write_kind": WRITE_KINDS,
+            "uncorrectable_rank": range(RANKS),
             "transistor": TRANSISTORS,
             "dvth_bin": (edges_mv[:-1] + edges_mv[1:]) / 2,
             **{name: [getattr(case, name) for case in self.cases] for name in _PARTS},
@@ -661,6 +681,7 @@ LABELS = (
     _count("operating_point", "operating point"),
     _text("kernel", "kernel", "kernel"),
     _text("write_kind", "write_kind", "kind of register write"),
+    _count("uncorrectable_rank", "order of uncorrectable words"),
     _text("transistor", "transistor", "PMOS transistor of the cell"),
     _number("dvth_bin", "dvth_bin", "mV", "NBTI threshold shift, middle of the bin"),
     _text("technique", "case", "technique"),

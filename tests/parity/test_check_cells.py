@@ -143,6 +143,28 @@ def test_a_check_cell_ages_by_the_check_bits(bits, bit):
     assert_ends_at(life, 4.4 * YEAR, EndCause.FAULTY_ENTRY)
 
 
+def test_ages_of_uncorrectable_words_by_hand():
+    """Two words of entry 0 and one of entry 2 become uncorrectable; the life goes on."""
+    later = {year: becomes_faulty_at(year * YEAR) for year in (2.2, 4.4, 7.7)}
+    tail = tail_of(
+        {
+            **dict.fromkeys([cell(0, 1), cell(0, 33), cell(2, 65), cell(1, 1), cell(1, 2)], np.inf),
+            cell(0, 2): later[4.4],
+            cell(0, 40): later[7.7],
+            CHECK + cell(2, 64): later[2.2],
+        }
+    )
+    given = {"protection": "secded32", "uncorrectable_blocks": 3}
+    life = lived([steady_trace(ROWS)], "baseline", tail, **given)
+    years = life.uncorrectable.uncorrectable_years[0]
+    assert np.isnan(years[4:]).all()
+    np.testing.assert_allclose(years[:4], [0, 2.2, 4.4, 7.7], atol=1 / 4000)
+    assert life.uncorrectable.uncorrectable_entry[0].tolist() == [1, 2, 0, 0, -1, -1, -1, -1]
+    assert life.end.cause.tolist() == [EndCause.CENSORED]  # two of the words lie in one block
+    life = lived([steady_trace(ROWS)], "baseline", tail, **given | {"uncorrectable_blocks": 2})
+    assert_ends_at(life, 4.4 * YEAR, EndCause.FAULTY_ENTRY)
+
+
 def test_check_cells_of_half_the_time():
     """A word that changes between a value of zero and one with a single check bit at '1'."""
     code = secded(32)

@@ -12,6 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
+from mcage.lifetime.uncorrectable import RANKS
 from mcage.results.header import StoppingRule
 from mcage.sweep.header import CaseName, SweepHeader
 
@@ -97,6 +98,8 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "movs_per_write": draw.random(cases),
         "mispredictions_per_write": draw.random(cases),
         "delay_increase": draw.random(cases),
+        "uncorrectable_years": np.sort(10 * draw.random((cases, RANKS))),
+        "uncorrectable_entry": draw.integers(0, 256, (cases, RANKS)).astype(np.int16),
         "due_fit": draw.random(cases),
         "sdc_fit": draw.random(cases),
         "slowdown": draw.random(cases),
