@@ -258,7 +258,8 @@ class BatchOfLives:
 
     def _needed(self, turns: Turns) -> NDArray[np.bool_]:
         """Entries that the kernels of n instances need: bool[n, entries]."""
-        needed: NDArray[np.bool_] = self.feasibility.fault_free.needed[turns.kernel].any(axis=1)
+        of_turns = self.feasibility.fault_free.needed[turns.kernel]
+        needed: NDArray[np.bool_] = np.logical_or.reduce(of_turns, axis=1)
         return needed
 
     def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
