@@ -17,7 +17,7 @@ from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.nbti import NbtiModel, nbti_model
 from mcage.aging.sampling import ConstantDraws, InstanceDistributions, TimeFractionDistributions
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
-from mcage.aging.vmin import margins
+from mcage.aging.vmin import Margins, margins
 from mcage.concurrency import usable_cores
 from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
@@ -40,6 +40,7 @@ from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import RecordedTrace, kernels_of_suite, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
+from mcage.variation.cells import CELL_6T, CELL_8T
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.scenarios import Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd
@@ -275,12 +276,13 @@ def plan_cases(
     UserError
         A technique, a scenario or an environment is unknown, or a case contradicts itself.
     """
+    rules = margins(spec.aging.vmin_model, spec.faults.cell or CELL_6T)
     cases = spec.cases({name: scenario(name) for name in spec.scenarios})
     of_rows: dict[str, tuple[FaultModel, ...]] = {
         name: _faults_of_rows(spec, geometry, name) for name in spec.scenarios
     }
     planned = tuple(
-        _planned(spec, case, nbti, distributions, geometry, of_rows[case.scenario])
+        _planned(spec, case, nbti, distributions, geometry, rules, of_rows[case.scenario])
         for case in cases
     )
     # Techniques share their dies and voltages: each of these is looked at once.
@@ -295,10 +297,10 @@ def _planned(
     nbti: NbtiModel,
     distributions: InstanceDistributions,
     geometry: SliceGeometry,
+    rules: Margins | None,
     faults_of_rows: tuple[FaultModel, ...],
 ) -> PlannedCase:
-    # The keys of [faults] bear the names of the parameters.
-    faults = fault_model(case.scenario, geometry=geometry, **spec.faults.model_dump())
+    faults = fault_model(case.scenario, geometry=geometry, **_of_vmin(spec))
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
@@ -324,10 +326,15 @@ def _planned(
             holds_while_idle=spec.life.idle == HELD,
             spread=nbti_spread(spec, geometry),
             pbti=Pbti.of(spec.aging.pbti, nbti),
-            margins=margins(spec.aging.vmin_model),
+            margins=rules,
         ),
         faults_of_rows=faults_of_rows,
     )
+
+
+def _of_vmin(spec: SweepSpec) -> dict[str, Any]:
+    """Parameters of the fault model: the keys of [faults] bear their names."""
+    return spec.faults.model_dump() | {"vmin_table": spec.aging.vmin_model}
 
 
 def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
@@ -368,7 +375,7 @@ def _faults_of_rows(
     for row in range(draws.rows):
         given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
         try:
-            fields = spec.faults.model_dump() | given
+            fields = _of_vmin(spec) | given
             models.append(fault_model(scenario_name, geometry=geometry, **fields))
         except UserError as error:
             raise UserError(f"{draws.place(row)}: {error}") from error
@@ -614,9 +621,10 @@ class SweepPlan:
         return kernels if isinstance(workload.mix, dict) else min(workload.mix_size, kernels)
 
     @property
-    def knows_margins(self) -> bool:
-        """Whether cells fail by margins that are told apart."""
-        return any(case.conditions.margins is not None for case in self.cases)
+    def margin_kinds(self) -> tuple[str, ...]:
+        """Margins by which cells fail, where these are told apart."""
+        rules = self.cases[0].conditions.margins
+        return () if rules is None else rules.kinds
 
     @property
     def reprs_of_cells(self) -> tuple[str, ...]:
@@ -648,6 +656,12 @@ class SweepPlan:
                 "transistor, or an upper bound where few carry most of the stress; the guardband "
                 f"of {life.delay_guardband:.1%}, which is that of mean shifts, is restated for "
                 f"delay_path {life.delay_path}"
+            )
+        if self.spec.faults.cell == CELL_8T:
+            caveats.append(
+                "8T cells: how their Vmin differs from that of 6T cells is simulated, and hangs on "
+                "the time that the clock leaves a read (assumed; table "
+                f"{self.spec.aging.vmin_model})"
             )
         return tuple(caveats)
 

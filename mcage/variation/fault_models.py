@@ -11,6 +11,7 @@ from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
 from mcage.random import variation_stream
+from mcage.variation.cells import CELL_8T, USUAL_TABLE, on_cell
 from mcage.variation.field import die_of
 from mcage.variation.scenarios import CLASSES, GROWING_MODES, MODES, ArraySize, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd, sample_tail
@@ -543,6 +544,8 @@ def fault_model(
     tolerance: float | None = None,
     geometry: SliceGeometry = GCN,
     arrays: str | None = None,
+    cell: str | None = None,
+    vmin_table: str = USUAL_TABLE,
     **changes: float | None,
 ) -> FaultModel:
     """Fault model of a shipped scenario, whose parameters may be changed.
@@ -558,9 +561,13 @@ def fault_model(
     arrays : str, optional
         Size of the arrays, see `mcage.variation.scenarios.ArraySize.of`; None: the scenario's.
         On a slice with fewer entries than these have, they are as many bits wider.
+    cell, vmin_table : str, optional
+        Cell of the slice, and the table that says how its Vmin differs from that of a 6T cell; see
+        `mcage.variation.cells.on_cell`.
     **changes : float, optional
         Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
-        ``sigma_random_volts`` or ``phi``; None leaves the shipped one.
+        ``sigma_random_volts`` or ``phi``; None leaves the shipped one. Those of
+        Vmin hold for any cell, as given.
 
     Raises
     ------
@@ -569,7 +576,12 @@ def fault_model(
         the mode would not use.
     """
     changed = {key: value for key, value in changes.items() if value is not None}
-    base = scenario(scenario_name)
+    if cell == CELL_8T and mode != "varius":
+        raise UserError(
+            f"faults.cell = {cell!r}: mode {mode} follows a published table, which is of 6T cells; "
+            "use mode varius"
+        )
+    base = on_cell(scenario(scenario_name), cell, vmin_table)
     size = _that_fits(base.arrays, geometry) if arrays is None else ArraySize.of(arrays)
     if size and "phi" in changed:
         raise UserError(

@@ -19,6 +19,7 @@ from mcage.lifetime import EndCause
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats
+from mcage.variation.cells import CELL_6T, on_cell
 from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
 
 Value = float | str
@@ -29,7 +30,7 @@ USER_DEFINED = "user-defined"
 
 CONSTANT = "aging.constants."
 FAULTS = "faults."
-PHI, ARRAYS = "faults.phi", "faults.arrays"
+PHI, ARRAYS, CELL = "faults.phi", "faults.arrays", "faults.cell"
 LDS_ROWS = "registers.lds_rows"
 SPREAD, MODEL, SCHEDULE = "spread", "aging.model", "workload.schedule"
 IMPLIED = (
@@ -302,7 +303,9 @@ def value_of(spec: SweepSpec, key: str) -> Value:
         return _constant_of(spec, key.removeprefix(CONSTANT))
     value = _at(spec.model_dump(mode="json"), key) if "." in key else None
     if value is None and key.startswith(FAULTS):
-        value = getattr(scenario(spec.scenarios[0]), key.removeprefix(FAULTS), None)
+        faults = spec.faults
+        of_cell = on_cell(scenario(spec.scenarios[0]), faults.cell, spec.aging.vmin_model)
+        value = CELL_6T if key == CELL else getattr(of_cell, key.removeprefix(FAULTS), None)
     if key == ARRAYS:
         value = NO_ARRAYS if value is None else str(value)
     if key == SPREAD:
