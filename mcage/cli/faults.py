@@ -430,16 +430,18 @@ def _fields(options: GivenKeys) -> dict[str, Any]:
 
 def _model(name: str, fields: dict[str, Any], which: MapOptions) -> "FaultModel":
     from mcage.geometry import preset
+    from mcage.variation.cells import on_cell
     from mcage.variation.fault_models import fault_model
+    from mcage.variation.scenarios import scenario
 
     return fault_model(
-        name,
+        on_cell(scenario(name), fields.get("faults.cell")),
         geometry=preset(fields.get("registers.geometry", "gcn")),
         slices_per_chip=which.slices_per_chip,
         **{
             key.removeprefix("faults."): value
             for key, value in fields.items()
-            if key.startswith("faults.")
+            if key.startswith("faults.") and key != "faults.cell"
         },
     )
 

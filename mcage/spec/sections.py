@@ -347,7 +347,7 @@ class Aging(Section):
     or an NBTI model by its name."""
     vmin_model: Annotated[Name, Option("--vmin-model NAME"), _OF_GROWING_FAULTS] = "larger"
     """How Vmin grows: with the larger shift of a cell, or by margins for reading, writing and
-    holding (margins, margins-low, margins-high); 8T cells know margins alone."""
+    holding (margins, margins-low, margins-high)."""
     constants: Annotated[
         Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None,
         Option("--constant NAME=VALUE", default="the model's own"),
@@ -385,14 +385,15 @@ class Faults(Section):
     """Fault model: varius, varius-selected, table or table-exact."""
     cell: Annotated[
         Literal["6t", "8t"] | None,
-        Option("--cell CELL", default="6t"),
+        Option("--cell CELL", default="6t", seldom=True),
         UsedIf(
             lambda spec, _: spec.faults.cell != CELL_8T or spec.faults.mode == "varius",
             "mode {spec.faults.mode!r} follows a published table, which is of 6T cells; leave it "
             "out, or choose mode varius",
         ),
     ] = None
-    """SRAM cell of the slice: 6t, or 8t, which has a port of its own for reading."""
+    """SRAM cell of the slice: 6t, or 8t, which has a port of its own for reading and fails by
+    margins alone."""
     spread_blocks: Annotated[
         bool,
         Option("--spread-blocks/--keep-blocks", seldom=True),

@@ -17,7 +17,7 @@ from mcage.aging.environment import Environment, OperatingPoint, environment
 from mcage.aging.nbti import NbtiModel, nbti_model
 from mcage.aging.sampling import ConstantDraws, InstanceDistributions, TimeFractionDistributions
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
-from mcage.aging.vmin import Margins, margins
+from mcage.aging.vmin import margins
 from mcage.concurrency import usable_cores
 from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
@@ -40,7 +40,7 @@ from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import RecordedTrace, kernels_of_suite, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
-from mcage.variation.cells import CELL_6T, CELL_8T
+from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.scenarios import Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd
@@ -276,13 +276,12 @@ def plan_cases(
     UserError
         A technique, a scenario or an environment is unknown, or a case contradicts itself.
     """
-    rules = margins(spec.aging.vmin_model, spec.faults.cell or CELL_6T)
     cases = spec.cases({name: scenario(name) for name in spec.scenarios})
     of_rows: dict[str, tuple[FaultModel, ...]] = {
         name: _faults_of_rows(spec, geometry, name) for name in spec.scenarios
     }
     planned = tuple(
-        _planned(spec, case, nbti, distributions, geometry, rules, of_rows[case.scenario])
+        _planned(spec, case, nbti, distributions, geometry, of_rows[case.scenario])
         for case in cases
     )
     # Techniques share their dies and voltages: each of these is looked at once.
@@ -297,10 +296,10 @@ def _planned(
     nbti: NbtiModel,
     distributions: InstanceDistributions,
     geometry: SliceGeometry,
-    rules: Margins | None,
     faults_of_rows: tuple[FaultModel, ...],
 ) -> PlannedCase:
-    faults = fault_model(case.scenario, geometry=geometry, **_of_vmin(spec))
+    rules = margins(spec.aging.vmin_model, spec.faults.cell or CELL_6T)
+    faults = _fault_model(spec, case.scenario, geometry)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
@@ -332,9 +331,16 @@ def _planned(
     )
 
 
-def _of_vmin(spec: SweepSpec) -> dict[str, Any]:
-    """Parameters of the fault model: the keys of [faults] bear their names."""
-    return spec.faults.model_dump() | {"vmin_table": spec.aging.vmin_model}
+def _fault_model(
+    spec: SweepSpec, name: str, geometry: SliceGeometry, given: dict[str, float] | None = None
+) -> FaultModel:
+    """Fault model of a scenario of a spec, and of keys of [faults] that are given in their place.
+
+    These keys bear the names of the parameters, and hold as they are for any cell.
+    """
+    of_cells = on_cell(scenario(name), spec.faults.cell, spec.aging.vmin_model)
+    fields = spec.faults.model_dump(exclude={"cell"}) | (given or {})
+    return fault_model(of_cells, geometry=geometry, **fields)
 
 
 def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
@@ -375,8 +381,7 @@ def _faults_of_rows(
     for row in range(draws.rows):
         given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
         try:
-            fields = _of_vmin(spec) | given
-            models.append(fault_model(scenario_name, geometry=geometry, **fields))
+            models.append(_fault_model(spec, scenario_name, geometry, given))
         except UserError as error:
             raise UserError(f"{draws.place(row)}: {error}") from error
     return tuple(models)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mcage.errors import UserError
+from mcage.plain_text import shortened
 from mcage.variation.scenarios import Scenario
 
 CELL_6T, CELL_8T = CELLS = ("6t", "8t")
@@ -70,7 +71,8 @@ class Manufactured:
         known = tables_of(CELL_8T)
         if name not in known:
             raise UserError(
-                f"aging.vmin_model = {name!r}: no table of 8T cells; choose from {', '.join(known)}"
+                f"aging.vmin_model = {shortened(name)}: no table of 8T cells has this name; choose "
+                f"from {', '.join(known)}"
             )
         return cls(*known[name]["manufactured"]["value"])
 
@@ -79,6 +81,7 @@ class Manufactured:
         middle = scenario.mu_volts - scenario.vdd_volts
         return replace(
             scenario,
+            name=f"{scenario.name} of 8T cells",
             mu_volts=scenario.vdd_volts + self.shift_volts + self.sigma_ratio * middle,
             sigma_die_volts=self.sigma_ratio * scenario.sigma_die_volts,
             sigma_systematic_volts=self.sigma_ratio * scenario.sigma_systematic_volts,

@@ -11,7 +11,6 @@ from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
 from mcage.random import variation_stream
-from mcage.variation.cells import CELL_8T, USUAL_TABLE, on_cell
 from mcage.variation.field import die_of
 from mcage.variation.scenarios import CLASSES, GROWING_MODES, MODES, ArraySize, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd, sample_tail
@@ -536,7 +535,7 @@ class FaultModel:
 
 
 def fault_model(
-    scenario_name: str,
+    name: str | Scenario,
     mode: str = "varius",
     *,
     spread_blocks: bool = False,
@@ -544,16 +543,16 @@ def fault_model(
     tolerance: float | None = None,
     geometry: SliceGeometry = GCN,
     arrays: str | None = None,
-    cell: str | None = None,
-    vmin_table: str = USUAL_TABLE,
     **changes: float | None,
 ) -> FaultModel:
-    """Fault model of a shipped scenario, whose parameters may be changed.
+    """Fault model of a scenario, whose parameters may be changed.
 
     Parameters
     ----------
-    scenario_name, mode, spread_blocks, slices_per_chip
-        See `mcage.variation.scenarios.scenario` and `FaultModel`.
+    name : str or Scenario
+        Name of a shipped scenario, or a scenario.
+    mode, spread_blocks, slices_per_chip
+        See `FaultModel`.
     tolerance : float, optional
         Of ``varius-selected``; 0.05 by default.
     geometry : SliceGeometry
@@ -561,13 +560,9 @@ def fault_model(
     arrays : str, optional
         Size of the arrays, see `mcage.variation.scenarios.ArraySize.of`; None: the scenario's.
         On a slice with fewer entries than these have, they are as many bits wider.
-    cell, vmin_table : str, optional
-        Cell of the slice, and the table that says how its Vmin differs from that of a 6T cell; see
-        `mcage.variation.cells.on_cell`.
     **changes : float, optional
         Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
-        ``sigma_random_volts`` or ``phi``; None leaves the shipped one. Those of
-        Vmin hold for any cell, as given.
+        ``sigma_random_volts`` or ``phi``; None leaves that of the scenario.
 
     Raises
     ------
@@ -576,16 +571,11 @@ def fault_model(
         the mode would not use.
     """
     changed = {key: value for key, value in changes.items() if value is not None}
-    if cell == CELL_8T and mode != "varius":
-        raise UserError(
-            f"faults.cell = {cell!r}: mode {mode} follows a published table, which is of 6T cells; "
-            "use mode varius"
-        )
-    base = on_cell(scenario(scenario_name), cell, vmin_table)
+    base = scenario(name) if isinstance(name, str) else name
     size = _that_fits(base.arrays, geometry) if arrays is None else ArraySize.of(arrays)
     if size and "phi" in changed:
         raise UserError(
-            f"phi = {changed['phi']:g}: arrays ({size} in scenario {scenario_name}) have no "
+            f"phi = {changed['phi']:g}: arrays ({size} in scenario {base.name}) have no "
             'correlation over a distance; leave it out, or give arrays = "none"'
         )
     smooth = replace(base.in_arrays(None), geometry=geometry, **changed)  # type: ignore[arg-type]
