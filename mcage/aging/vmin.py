@@ -4,10 +4,8 @@ The supply voltage that a cell needs (Vmin) rises with the threshold shifts of i
 cell is faulty once its Vmin exceeds the lowest supply voltage of the environment.
 """
 
-import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 import numpy as np
@@ -16,19 +14,28 @@ from numpy.typing import ArrayLike, NDArray
 from mcage.aging.transistors import TrapLaw
 from mcage.errors import UserError
 from mcage.plain_text import shortened
+from mcage.variation.cells import CELL_6T, CELL_8T, tables_of
 
 # Margins of a cell: how its Vmin for reading, writing and holding follows from four shifts.
 #
 # A cell works while all of its margins are met. Each margin exists for both values, and the least
 # of them limits the cell. Around the weak cells of the tail, the Vmin of a margin is close to
 # linear in the shifts of the four transistors that age: T0 and N0, which '0' stresses, T1 and N1,
-# which '1' stresses. The coefficients are in `data/margins.toml`; `scripts/spice/` derives them.
+# which '1' stresses. The coefficients are in `data/margins.toml` and, of 8T cells, in
+# `data/margins_8t.toml`; `scripts/spice/` derives them.
 
 LARGER = "larger"
 """Rule without margins: Vmin grows with the larger shift of a cell."""
 
 KINDS = ("read", "write", "hold")
 """Margins of a cell."""
+
+ACCESS = "access"
+"""Margin of an 8T cell in place of ``read``: its read port must draw enough current in time. The
+port has one transistor that ages, whose gate is node QB, so that '0' stresses it as it does N0."""
+
+KINDS_OF = MappingProxyType({CELL_6T: KINDS, CELL_8T: (ACCESS, "write", "hold")})
+"""Margins by cell."""
 
 VALUES = 2
 
@@ -43,24 +50,29 @@ class Margins:
         By kind: growth of the Vmin of value '0' with the shifts of T0, T1, N0 and N1, V/V.
     shares : tuple of float
         Share of the weak cells that each kind limits; their sum is 1.
+    kinds : tuple of str
+        Kinds of margins: those of a 6T cell, or of another in `KINDS_OF`.
 
     Notes
     -----
-    The margin of '1' is the mirror image of that of '0'. Which kind limits a cell is drawn by the
-    shares, and each of the two values is as likely. The others are taken to lie so far below that
-    aging does not bring them to the limit: mismatch that weakens one value strengthens the other.
+    The margin of '1' is the mirror image of that of '0', but for `ACCESS`: an 8T cell has a single
+    port, whatever it holds, and both rows of this kind are the same. Which kind limits a cell is
+    drawn by the shares, and each of the two values is as likely. The others are taken to lie so far
+    below that aging does not bring them to the limit: mismatch that weakens one value strengthens
+    the other.
     """
 
     coefficients: tuple[tuple[float, float, float, float], ...]
     shares: tuple[float, ...]
+    kinds: tuple[str, ...] = field(default=KINDS, repr=False)
 
     @property
     def rows(self) -> tuple[tuple[float, float, float, float], ...]:
         """Coefficients by limit: of each kind, that of '0', then that of '1'."""
         return tuple(
             row
-            for t0, t1, n0, n1 in self.coefficients
-            for row in ((t0, t1, n0, n1), (t1, t0, n1, n0))
+            for kind, (t0, t1, n0, n1) in zip(self.kinds, self.coefficients, strict=True)
+            for row in ((t0, t1, n0, n1), (t0, t1, n0, n1) if kind == ACCESS else (t1, t0, n1, n0))
         )
 
     def growth(self, dvth_volts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,32 +119,45 @@ class Margins:
         return limits
 
 
-def margins(name: str) -> Margins | None:
+def margins(name: str, cell: str = CELL_6T) -> Margins | None:
     """Margins by the name of a rule; None for the rule without margins.
+
+    Parameters
+    ----------
+    name : str
+        Name of a rule.
+    cell : str
+        Cell whose margins are meant, one of `mcage.variation.cells.CELLS`.
 
     Raises
     ------
     UserError
-        There is no such rule.
+        There is no such rule; or the rule knows no margins, and the cell is not of 6 transistors.
     """
-    if name == LARGER:
+    known = _tables(cell)
+    if name == LARGER and cell == CELL_6T:
         return None
-    if name not in _tables():
-        names = ", ".join((LARGER, *_tables()))
+    if name == LARGER:
+        raise UserError(
+            f"aging.vmin_model = {name!r} is a rule for 6T cells, and faults.cell = {cell!r}: "
+            f"choose from {', '.join(known)}, or leave it out"
+        )
+    if name not in known:
+        names = ", ".join((LARGER, *known) if cell == CELL_6T else known)
         raise UserError(f"aging.vmin_model = {shortened(name)} is unknown; choose from {names}")
-    return _tables()[name]
+    return known[name]
 
 
 @cache
-def _tables() -> MappingProxyType[str, Margins]:
-    text = files("mcage").joinpath("data", "margins.toml").read_text(encoding="utf-8")
+def _tables(cell: str) -> MappingProxyType[str, Margins]:
     return MappingProxyType(
         {
             name: Margins(
-                coefficients=tuple(tuple(table[kind]["value"]) for kind in KINDS),
+                coefficients=tuple(tuple(table[kind]["value"]) for kind in KINDS_OF[cell]),
                 shares=tuple(table["shares"]["value"]),
+                kinds=KINDS_OF[cell],
             )
-            for name, table in tomllib.loads(text).items()
+            for name, table in tables_of(cell).items()
         }
     )
 

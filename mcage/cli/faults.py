@@ -37,6 +37,7 @@ MODEL_KEYS = {
     "scenarios": "",
     "vdd_volts": "",
     "faults.mode": "--mode MODE",
+    "faults.cell": "",
     "faults.spread_blocks": "--spread-blocks",
     "faults.mu_volts": "",
     "faults.sigma_die_volts": "",
@@ -393,6 +394,7 @@ def faults(
 ) -> None:
     """Show a sampled fault map, and the fractions of faulty entries over many maps."""
     from mcage.files.atomic import kind_of_name, make_ready
+    from mcage.variation.cells import CELL_6T
 
     if fit is not None:
         if png is not None:
@@ -408,7 +410,8 @@ def faults(
     model.check_vdd(vdd_volts)
     if png is not None:
         make_ready(png, kind_of_name(png, [".png"]))
-    sampled = _sampled(model, scenario, which, vdd_volts)
+    cell = fields.get("faults.cell", CELL_6T)
+    sampled = _sampled(model, scenario, cell, which, vdd_volts)
     rows = _rows(model, which.seed, which.maps, vdd_volts)
     if as_json:
         typer.echo(json.dumps(sampled.facts | _lists(sampled, rows)))
@@ -427,21 +430,25 @@ def _fields(options: GivenKeys) -> dict[str, Any]:
 
 def _model(name: str, fields: dict[str, Any], which: MapOptions) -> "FaultModel":
     from mcage.geometry import preset
+    from mcage.variation.cells import on_cell
     from mcage.variation.fault_models import fault_model
+    from mcage.variation.scenarios import scenario
 
     return fault_model(
-        name,
+        on_cell(scenario(name), fields.get("faults.cell")),
         geometry=preset(fields.get("registers.geometry", "gcn")),
         slices_per_chip=which.slices_per_chip,
         **{
             key.removeprefix("faults."): value
             for key, value in fields.items()
-            if key.startswith("faults.")
+            if key.startswith("faults.") and key != "faults.cell"
         },
     )
 
 
-def _sampled(model: "FaultModel", name: str, which: MapOptions, vdd_volts: float) -> _SampledMap:
+def _sampled(
+    model: "FaultModel", name: str, cell: str, which: MapOptions, vdd_volts: float
+) -> _SampledMap:
     """Sample the map of the instance."""
     import numpy as np
 
@@ -456,6 +463,7 @@ def _sampled(model: "FaultModel", name: str, which: MapOptions, vdd_volts: float
     facts: dict[str, Any] = {
         "scenario": name,
         "mode": model.mode,
+        "cell": cell,
         "vdd_volts": vdd_volts,
         "spread_blocks": model.spread_blocks,
         "seed": seed,
@@ -535,8 +543,11 @@ def _draw(path: Path, model: "FaultModel", which: MapOptions, sampled: _SampledM
 
 def _headings(facts: dict[str, Any]) -> list[str]:
     """Lines above the map: scenario and instance, and the die or the selection if there is one."""
+    from mcage.variation.cells import CELL_8T
+
+    cell = f", {facts['cell'].upper()} cells" if facts["cell"] == CELL_8T else ""
     lines = [
-        f"{facts['scenario']}, mode {facts['mode']}, Vdd {facts['vdd_volts']:g} V, "
+        f"{facts['scenario']}{cell}, mode {facts['mode']}, Vdd {facts['vdd_volts']:g} V, "
         f"seed {facts['seed']}, instance {facts['instance']}"
     ]
     if facts.get("sigma_die_volts") or facts["slices_per_chip"] > 1:

@@ -1,8 +1,9 @@
-"""Presets: keys that a word sets together, such as those of a paper; the spread by default."""
+"""Presets: keys that a word sets together, such as those of a paper; defaults of other keys."""
 
 from typing import Any
 
 from mcage.plain_text import shortened
+from mcage.variation.cells import CELL_8T, USUAL_TABLE
 
 _CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
 _ROWS = {"vdd_scaling": "rows"}
@@ -78,6 +79,16 @@ def _under(given: Any, key: str, value: Any, preset: str) -> Any:
         f"preset = {preset!r} sets {key} = {shortened(value)}, and the spec has "
         f"{shortened(given)}: give one of them"
     )
+
+
+def with_cell(fields: dict[str, Any]) -> dict[str, Any]:
+    """Name the rule of Vmin of a spec with 8T cells, where its fields name none: ``margins``."""
+    faults, aging = (fields.get(name, {}) for name in ("faults", "aging"))
+    if not isinstance(faults, dict) or not isinstance(aging, dict):
+        return fields
+    if faults.get("cell") != CELL_8T or faults.get("mode", "varius") != "varius":
+        return fields
+    return fields | {"aging": {"vmin_model": USUAL_TABLE} | aging}
 
 
 # What differs from slice to slice unless a spec says otherwise. All of it is assumed: see the table

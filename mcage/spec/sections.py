@@ -34,6 +34,7 @@ from mcage.spec.cost_constants import (
 )
 from mcage.spec.keys import Option, UsedIf
 from mcage.spec.workload_mix import canonical_mix
+from mcage.variation.cells import CELL_8T
 from mcage.variation.scenarios import GROWING_MODES, NO_ARRAYS, ArraySize, scenario
 
 if TYPE_CHECKING:
@@ -390,6 +391,17 @@ class Faults(Section):
         Option("--fault-mode MODE", seldom=True),
     ] = "varius"
     """Fault model: varius, varius-selected, table or table-exact."""
+    cell: Annotated[
+        Literal["6t", "8t"] | None,
+        Option("--cell CELL", default="6t", seldom=True),
+        UsedIf(
+            lambda spec, _: spec.faults.cell != CELL_8T or spec.faults.mode == "varius",
+            "mode {spec.faults.mode!r} follows a published table, which is of 6T cells; leave it "
+            "out, or choose mode varius",
+        ),
+    ] = None
+    """SRAM cell of the slice: 6t, or 8t, which has a port of its own for reading and fails by
+    margins alone."""
     spread_blocks: Annotated[
         bool,
         Option("--spread-blocks/--keep-blocks", seldom=True),

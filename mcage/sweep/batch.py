@@ -207,7 +207,7 @@ class _Batch:
             variable.name: OF_CASES[variable.name](results)
             if variable.name in OF_CASES
             else carried[variable.name]
-            for variable in variables(margins=self._plan.knows_margins)
+            for variable in variables(margins=bool(self._plan.margin_kinds))
             if "case" in variable.dims
         }
 

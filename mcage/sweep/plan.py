@@ -50,6 +50,7 @@ from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import RecordedTrace, kernels_of_suite, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
+from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
 from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.scenarios import Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd
@@ -311,10 +312,8 @@ def _planned(
     geometry: SliceGeometry,
     faults_of_rows: tuple[FaultModel, ...],
 ) -> PlannedCase:
-    # The keys of [faults] bear the names of the parameters.
-    faults = fault_model(
-        case.scenario, geometry=geometry, **spec.faults.model_dump(exclude={"fit_per_mbit"})
-    )
+    rules = margins(spec.aging.vmin_model, spec.faults.cell or CELL_6T)
+    faults = _fault_model(spec, case.scenario, geometry)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
     temperature_kelvin = distributions.temperature_kelvin.at(0.5)
     points, fractions = operating_points(spec, case, temperature_kelvin)
@@ -340,10 +339,22 @@ def _planned(
             holds_while_idle=spec.life.idle == HELD,
             spread=nbti_spread(spec, geometry),
             pbti=Pbti.of(spec.aging.pbti, nbti),
-            margins=margins(spec.aging.vmin_model),
+            margins=rules,
         ),
         faults_of_rows=faults_of_rows,
     )
+
+
+def _fault_model(
+    spec: SweepSpec, name: str, geometry: SliceGeometry, given: dict[str, float] | None = None
+) -> FaultModel:
+    """Fault model of a scenario of a spec, and of keys of [faults] that are given in their place.
+
+    These keys bear the names of the parameters, and hold as they are for any cell.
+    """
+    of_cells = on_cell(scenario(name), spec.faults.cell, spec.aging.vmin_model)
+    fields = spec.faults.model_dump(exclude={"cell", "fit_per_mbit"}) | (given or {})
+    return fault_model(of_cells, geometry=geometry, **fields)
 
 
 def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
@@ -385,8 +396,7 @@ def _faults_of_rows(
     for row in range(draws.rows):
         given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
         try:
-            fields = spec.faults.model_dump(exclude={"fit_per_mbit"}) | given
-            models.append(fault_model(scenario_name, geometry=geometry, **fields))
+            models.append(_fault_model(spec, scenario_name, geometry, given))
         except UserError as error:
             raise UserError(f"{draws.place(row)}: {error}") from error
     return tuple(models)
@@ -638,9 +648,10 @@ class SweepPlan:
         return kernels if isinstance(workload.mix, dict) else min(workload.mix_size, kernels)
 
     @property
-    def knows_margins(self) -> bool:
-        """Whether cells fail by margins that are told apart."""
-        return any(case.conditions.margins is not None for case in self.cases)
+    def margin_kinds(self) -> tuple[str, ...]:
+        """Margins by which cells fail, where these are told apart."""
+        rules = self.cases[0].conditions.margins
+        return () if rules is None else rules.kinds
 
     @property
     def reprs_of_cells(self) -> tuple[str, ...]:
@@ -672,6 +683,12 @@ class SweepPlan:
                 "transistor, or an upper bound where few carry most of the stress; the guardband "
                 f"of {life.delay_guardband:.1%}, which is that of mean shifts, is restated for "
                 f"delay_path {life.delay_path}"
+            )
+        if self.spec.faults.cell == CELL_8T:
+            caveats.append(
+                "8T cells: how their Vmin differs from that of 6T cells is simulated, and hangs on "
+                "the time that the clock leaves a read (assumed; table "
+                f"{self.spec.aging.vmin_model})"
             )
         return tuple(caveats)
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import constants
-from mcage.aging.vmin import KINDS
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
@@ -162,7 +161,7 @@ class Sweep:
             epoch_edges_years=spec.epoch_edges_years,
             caveats=plan.caveats,
             draws=_columns(spec),
-            margins=KINDS if plan.knows_margins else (),
+            margins=plan.margin_kinds,
             technique_names=_names(plan.cases),
             mix_size=plan.mix_size,
             engine=plan.engine.name,

@@ -580,7 +580,7 @@ class FaultModel:
 
 
 def fault_model(
-    scenario_name: str,
+    name: str | Scenario,
     mode: str = "varius",
     *,
     spread_blocks: bool = False,
@@ -590,12 +590,14 @@ def fault_model(
     arrays: str | None = None,
     **changes: float | None,
 ) -> FaultModel:
-    """Fault model of a shipped scenario, whose parameters may be changed.
+    """Fault model of a scenario, whose parameters may be changed.
 
     Parameters
     ----------
-    scenario_name, mode, spread_blocks, slices_per_chip
-        See `mcage.variation.scenarios.scenario` and `FaultModel`.
+    name : str or Scenario
+        Name of a shipped scenario, or a scenario.
+    mode, spread_blocks, slices_per_chip
+        See `FaultModel`.
     tolerance : float, optional
         Of ``varius-selected``; 0.05 by default.
     geometry : SliceGeometry
@@ -605,7 +607,7 @@ def fault_model(
         On a slice with fewer entries than these have, they are as many bits wider.
     **changes : float, optional
         Parameters of the scenario, such as ``sigma_die_volts``, ``sigma_systematic_volts``,
-        ``sigma_random_volts`` or ``phi``; None leaves the shipped one.
+        ``sigma_random_volts`` or ``phi``; None leaves that of the scenario.
 
     Raises
     ------
@@ -614,11 +616,11 @@ def fault_model(
         the mode would not use.
     """
     changed = {key: value for key, value in changes.items() if value is not None}
-    base = scenario(scenario_name)
+    base = scenario(name) if isinstance(name, str) else name
     size = _that_fits(base.arrays, geometry) if arrays is None else ArraySize.of(arrays)
     if size and "phi" in changed:
         raise UserError(
-            f"phi = {changed['phi']:g}: arrays ({size} in scenario {scenario_name}) have no "
+            f"phi = {changed['phi']:g}: arrays ({size} in scenario {base.name}) have no "
             'correlation over a distance; leave it out, or give arrays = "none"'
         )
     smooth = replace(base.in_arrays(None), geometry=geometry, **changed)  # type: ignore[arg-type]

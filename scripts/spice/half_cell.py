@@ -1,8 +1,9 @@
-"""Voltage transfer curves of half cells of a 6T cell, computed by ngspice.
+"""Voltage transfer curves of half cells of 6T and 8T cells, computed by ngspice.
 
 A half cell is an inverter, whose output is a node of the cell, and the access transistor that joins
 this node to its bit line. Many half cells stand in one netlist, each with supplies of its own, and
-are swept together: the input goes from LOWEST to HIGHEST times the supply of each.
+are swept together: the input goes from LOWEST to HIGHEST times the supply of each. The core of an
+8T cell, whose read port takes no current from its nodes, has the same halves as a 6T cell.
 """
 
 import subprocess
@@ -32,11 +33,21 @@ class Process:
 
 @dataclass(frozen=True)
 class Widths:
-    """Widths of the transistors of a cell in nm; all are 45 nm long, as drawn."""
+    """Widths of the transistors of a cell in nm; all are 45 nm long, as drawn.
+
+    The two transistors of the read port of an 8T cell are as wide as each other; a 6T cell has
+    none, and its port is 0 nm wide.
+    """
 
     pull_up: float = 70.0
     access: float = 90.0
     pull_down: float = 150.0
+    port: float = 0.0
+
+    @property
+    def cell(self) -> str:
+        """What the cell is called: ``6t`` or ``8t``."""
+        return "8t" if self.port else "6t"
 
 
 @dataclass(frozen=True)
@@ -83,14 +94,46 @@ def transfer_curves(halves: list[tuple[HalfCell, Widths]], process: Process) -> 
 
 def _swept(halves: list[tuple[HalfCell, Widths]], process: Process) -> NDArray[np.float64]:
     step = (HIGHEST - LOWEST) / (POINTS - 1)
+    parts = [half.lines(str(i), widths) for i, (half, widths) in enumerate(halves)]
+    outputs = [f"v(o{i})" for i in range(len(halves))]
+    return simulated(parts, outputs, (LOWEST, HIGHEST + step / 2, step), process)
+
+
+def simulated(
+    parts: list[str], outputs: list[str], sweep: tuple[float, float, float], process: Process
+) -> NDArray[np.float64]:
+    """What ngspice computes of circuits that share nothing but the input ``x``.
+
+    Parameters
+    ----------
+    parts : list of str
+        Lines of each circuit.
+    outputs : list of str
+        Voltages and currents that are asked for, as ngspice calls them.
+    sweep : tuple of float
+        First and last value and step of the input, V.
+    process : Process
+        Card and temperature.
+
+    Returns
+    -------
+    float64[outputs, points]
+
+    Raises
+    ------
+    RuntimeError
+        ngspice ended early; the message is its own.
+    """
+    first, last, step = sweep
+    points = int((last - first) / step + 1e-9) + 1
     netlist = [
-        "* half cells of a 6T cell\n",
+        "* parts of memory cells\n",
         f'.include "{process.card.resolve()}"\n',
         f".temp {process.celsius}\n.options gmin=1e-15 reltol=1e-6 abstol=1e-15 vntol=1e-9\n",
         "Vx x 0 0\n",
-        *(half.lines(str(i), widths) for i, (half, widths) in enumerate(halves)),
-        f".save {' '.join(f'v(o{i})' for i in range(len(halves)))}\n",
-        f".dc Vx {LOWEST} {HIGHEST + step / 2} {step!r}\n.end\n",
+        *parts,
+        f".save {' '.join(outputs)}\n",
+        f".dc Vx {first} {last} {step!r}\n.end\n",
     ]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "cells.cir").write_text("".join(netlist))
@@ -107,10 +150,9 @@ def _swept(halves: list[tuple[HalfCell, Widths]], process: Process) -> NDArray[n
         head, _, data = raw.read_bytes().partition(b"Binary:\n")
     names = [line.split()[1] for line in head.decode().partition("Variables:\n")[2].splitlines()]
     values = np.frombuffer(data).reshape(-1, len(names))
-    if len(values) != POINTS:
+    if len(values) != points:
         raise RuntimeError(f"ngspice stopped after {len(values)} points: {ended.stderr[-400:]}")
-    columns = [names.index(f"v(o{i})") for i in range(len(halves))]
-    return np.ascontiguousarray(values[:, columns].T)
+    return np.ascontiguousarray(values[:, [names.index(name) for name in outputs]].T)
 
 
 def simulator_version() -> str:

@@ -1,12 +1,17 @@
-"""Margins of 6T cells from the curves of their halves, and the lowest supply at which they are met.
+"""Margins of cells from the curves of their halves, and the lowest supply at which they are met.
 
-A cell is given by the shifts of its six transistors. For a stored '0' (node Q low, node QB high):
+A cell is given by the shifts of its transistors. For a stored '0' (node Q low, node QB high):
 
     T0  PMOS of QB, stressed by '0'      N0  pull-down of Q, stressed by '0'
     T1  PMOS of Q, stressed by '1'       N1  pull-down of QB, stressed by '1'
     A0  access transistor of Q           A1  access transistor of QB
 
-Only margins of the value '0' are computed; those of '1' are the mirror image.
+and of an 8T cell, whose node QB is the gate of its read port:
+
+    R0  lower transistor of the port, stressed by '0'     R1  its upper one, the read word line's
+
+Only margins of the value '0' are computed; those of '1' are the mirror image, but for the read port
+of an 8T cell, which draws no current where QB is low.
 """
 
 from dataclasses import dataclass
@@ -14,15 +19,25 @@ from dataclasses import dataclass
 import numpy as np
 from half_cell import SHARES, HalfCell, Process, Widths, transfer_curves
 from numpy.typing import NDArray
+from read_current import Pair, read_currents
 from scipy.interpolate import PchipInterpolator
 
-TRANSISTORS = ("T0", "T1", "N0", "N1", "A0", "A1")
+TRANSISTORS = ("T0", "T1", "N0", "N1", "A0", "A1", "R0", "R1")
+"""Of an 8T cell; a 6T cell has the first six."""
+
 KINDS = ("read", "write", "hold")
+"""Static margins."""
+
+ACCESS = "access"
+"""Margin of the time that a read takes: the logarithm of the current over what the clock needs."""
 
 LINES = {"read": (1.0, 1.0, 1.0), "write": (1.0, 0.0, 1.0), "hold": (0.0, 1.0, 1.0)}
 """Word line, bit lines of Q and of QB, as fractions of the supply. Write: a '0' over '1'."""
 
 CELL = Widths()
+
+CELL_8T = Widths(pull_up=70.0, access=110.0, pull_down=110.0, port=150.0)
+"""An 8T cell whose core is made for writing, since no read disturbs it (assumed)."""
 
 TOLERANCE = 2e-5
 """Volts of supply to which a Vmin is found."""
@@ -32,15 +47,19 @@ GRID = 801
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell, a margin of which is asked for; shifts in volts, in the order of TRANSISTORS."""
+    """A cell, a margin of which is asked for; shifts in volts, in the order of TRANSISTORS.
+
+    ``needed_amperes`` is the read current for which the clock leaves time.
+    """
 
     kind: str
     shifts: NDArray[np.float64]
     widths: Widths = CELL
+    needed_amperes: float = np.nan
 
     def halves(self, vdd: float) -> list[tuple[HalfCell, Widths]]:
         """The half that drives QB from Q, and the one that drives Q from QB."""
-        t0, t1, n0, n1, a0, a1 = map(float, self.shifts)
+        t0, t1, n0, n1, a0, a1 = map(float, self.shifts[:6])
         word, bit, bit_bar = LINES[self.kind]
         return [
             (HalfCell(float(vdd), word, bit_bar, t0, n1, a1), self.widths),
@@ -79,7 +98,11 @@ def margin(
 
 
 def margins(cells: list[Cell], vdds: NDArray[np.float64], process: Process) -> NDArray[np.float64]:
-    """Margin of each cell at its supply: float64[n]."""
+    """Margin of each cell, all of them static or none, at its supply: float64[n]."""
+    if cells[0].kind == ACCESS:
+        pairs = [Pair.of(v, cell.widths, cell.shifts) for cell, v in zip(cells, vdds, strict=True)]
+        needed = np.array([cell.needed_amperes for cell in cells])
+        return np.log(read_currents(pairs, process) / needed)
     halves = [half for cell, vdd in zip(cells, vdds, strict=True) for half in cell.halves(vdd)]
     curves = transfer_curves(halves, process)
     return np.array(

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from half_cell import Process, Widths
-from margins import TRANSISTORS, Cell, margins
+from margins import ACCESS, TRANSISTORS, Cell, margins
 from numpy.typing import NDArray
+from read_current import Pair, read_currents
 
 LENGTH_NM = 45.0
 STEP = 0.01
@@ -15,8 +16,9 @@ START = {
     "read": (0.06, 0.0, 0.10, -0.06, -0.08, 0.0),
     "write": (0.0, -0.15, 0.0, 0.0, 0.15, 0.0),
     "hold": (0.15, 0.0, 0.10, -0.15, -0.05, 0.0),
+    ACCESS: (0.0, 0.0, 0.03, 0.0, 0.05, 0.0),
 }
-"""Where the search begins, volts, in the order of TRANSISTORS."""
+"""Where the search begins, volts, in the order of TRANSISTORS; of a read port, at 0.03 V."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,26 +36,41 @@ class WeakCell:
     shifts: NDArray[np.float64]
     beta: float
     slopes: NDArray[np.float64]
+    sigmas: NDArray[np.float64]
+    needed_amperes: float = np.nan
+
+    @property
+    def sigma_volts(self) -> float:
+        """Standard deviation of Vmin by this margin, at the first order: V."""
+        return float(np.linalg.norm(self.slopes * self.sigmas))
 
     def aged(self, dvth: dict[str, float]) -> Cell:
         """The cell after shifts in volts of some of its transistors."""
-        added = np.array([dvth.get(name, 0.0) for name in TRANSISTORS])
-        return Cell(self.kind, self.shifts + added, self.widths)
+        added = np.array([dvth.get(name, 0.0) for name in TRANSISTORS[: len(self.shifts)]])
+        return Cell(self.kind, self.shifts + added, self.widths, self.needed_amperes)
 
 
 def sigmas(widths: Widths, pelgrom_mv_um: float) -> NDArray[np.float64]:
     """Standard deviation of each mismatch in volts (Pelgrom et al., JSSC 1989)."""
     of = [widths.pull_up] * 2 + [widths.pull_down] * 2 + [widths.access] * 2
+    of += [widths.port] * 2 if widths.port else []
     return pelgrom_mv_um * 1e-3 / np.sqrt(np.array(of) * LENGTH_NM * 1e-6)
 
 
 def weak_cell(
-    kind: str, vdd: float, widths: Widths, pelgrom_mv_um: float, process: Process
+    kind: str,
+    vdd: float,
+    widths: Widths,
+    pelgrom_mv_um: float,
+    process: Process,
+    fraction: float = np.nan,
 ) -> WeakCell:
     """Most probable mismatch with which a margin is zero at ``vdd``.
 
     The search is that of Hasofer and Lind, and of Rackwitz and Fiessler (1978). The margin stays
-    zero along the Vmin of neighbouring cells, so that dVmin/ds = -(dm/ds)/(dm/dVdd).
+    zero along the Vmin of neighbouring cells, so that dVmin/ds = -(dm/ds)/(dm/dVdd). Of the kind
+    ACCESS, the clock leaves time for a read current that is ``fraction`` of that of the cell
+    without mismatch at ``vdd``, and it does not change with the supply.
 
     Raises
     ------
@@ -61,10 +78,15 @@ def weak_cell(
         The search has not settled.
     """
     sigma = sigmas(widths, pelgrom_mv_um)
-    x = np.array(START[kind])
+    count = len(sigma)
+    x = np.array([*START[kind], *[0.03 if kind == ACCESS else 0.0] * 2][:count])
+    needed = np.nan
+    if kind == ACCESS:
+        without = Pair.of(vdd, widths, np.zeros(count))
+        needed = fraction * float(read_currents([without], process)[0])
     for _ in range(25):
-        points = [x, *(x + STEP * side for row in np.eye(6) for side in (row, -row))]
-        cells = [Cell(kind, point, widths) for point in [*points, x, x]]
+        points = [x, *(x + STEP * side for row in np.eye(count) for side in (row, -row))]
+        cells = [Cell(kind, point, widths, needed) for point in [*points, x, x]]
         vdds = np.array([*[vdd] * len(points), vdd + STEP, vdd - STEP])
         *found, above, below = margins(cells, vdds, process)
         found = np.array(found)
@@ -78,5 +100,6 @@ def weak_cell(
         x = x + step * min(1.0, 0.05 / np.abs(step).max())
         if np.abs(step).max() < 2e-4:
             slopes = -slope * 2 * STEP / (above - below)
-            return WeakCell(kind, vdd, widths, x, float(np.linalg.norm(x / sigma)), slopes)
+            beta = float(np.linalg.norm(x / sigma))
+            return WeakCell(kind, vdd, widths, x, beta, slopes, sigma, needed)
     raise RuntimeError(f"{kind} at {vdd} V, {widths}: no weak cell found, last {x}")

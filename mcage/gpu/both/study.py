@@ -38,6 +38,7 @@ from mcage.results.writer import Arrays, joined
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Halving, Say
 from mcage.techniques import TECHNIQUES
+from mcage.variation.cells import CELL_8T
 from mcage.version import running_code
 
 # From the lives of SMs and slices to those of GPUs: the clock, and who dies of what first.
@@ -449,6 +450,11 @@ class Both:
             raise UserError(
                 f"sweep.aging.nbti_spread_mv = {eta:g}: margins of whole GPUs are those of mean "
                 "shifts; leave it out"
+            )
+        if (cell := spec.sweep.faults.cell) == CELL_8T:
+            raise UserError(
+                f"sweep.faults.cell = {cell!r}: lives of whole GPUs know the larger shift of a 6T "
+                "cell alone; leave it out"
             )
         if (rule := spec.sweep.aging.vmin_model) != LARGER:
             raise UserError(

@@ -412,7 +412,7 @@ def estimate(
     """
     count = len(weights)
     weighted = np.where(failed, weights, 0.0)
-    total, squares = float(weighted.sum()), float((weighted**2).sum())
+    total = float(weighted.sum())
     mean_weight_error = float(weights.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
     probability = total / count
     if total == 0:
@@ -420,7 +420,9 @@ def estimate(
         lower, upper, relative_error = 0.0, min(1.0, most / plain_share), math.inf
     else:
         # Rounding must not let a sum of squares fall below its least possible value.
-        relative_error = math.sqrt(max(squares / total**2 - 1 / count, 0.0) * count / (count - 1))
+        scaled = _scaled(weighted)
+        ratio = float((scaled**2).sum()) / float(scaled.sum()) ** 2
+        relative_error = math.sqrt(max(ratio - 1 / count, 0.0) * count / (count - 1))
         spread = math.exp(float(ndtri((1 + confidence) / 2)) * relative_error)
         lower, upper = probability / spread, min(1.0, probability * spread)
     effective = effective_number(weighted)
@@ -442,8 +444,15 @@ def estimate(
     )
 
 
+def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights times a power of two, which rounds nothing, so that no square is too small."""
+    scaled: NDArray[np.float64] = np.ldexp(weights, -math.frexp(float(weights.max(initial=0.0)))[1])
+    return scaled
+
+
 def effective_number(weights: NDArray[np.float64]) -> float:
     """Kish's number of equal weights whose mean is as precise; 0 if all weights are 0."""
+    weights = _scaled(weights)
     total, squares = float(weights.sum()), float((weights**2).sum())
     return total**2 / squares if total else 0.0
 

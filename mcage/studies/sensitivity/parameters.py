@@ -12,6 +12,7 @@ import numpy as np
 
 from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.aging.nbti.catalogue import CALIBRATED, can_be_calibrated
+from mcage.aging.vmin import LARGER
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
 from mcage.geometry import GCN
@@ -19,6 +20,7 @@ from mcage.lifetime import EndCause
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats
+from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
 from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
 
 Value = float | str
@@ -29,7 +31,8 @@ USER_DEFINED = "user-defined"
 
 CONSTANT = "aging.constants."
 FAULTS = "faults."
-PHI, ARRAYS = "faults.phi", "faults.arrays"
+PHI, ARRAYS, CELL = "faults.phi", "faults.arrays", "faults.cell"
+VMIN_MODEL = "aging.vmin_model"
 LDS_ROWS = "registers.lds_rows"
 SPREAD, MODEL, SCHEDULE = "spread", "aging.model", "workload.schedule"
 IMPLIED = (
@@ -149,6 +152,8 @@ class Entry:
     def _others(self, spec: SweepSpec, nominal: Value) -> tuple[Value, ...]:
         """Other settings, where there is nothing in between: words, and distributions."""
         settings = self.alternatives
+        if self.key == VMIN_MODEL and spec.faults.cell == CELL_8T:  # for which it is no rule
+            settings = tuple(value for value in settings if value != LARGER)
         if self.distributions and isinstance(nominal, str):
             usual = value_of(SweepSpec(), self.key)
             settings = self.distributions if nominal == usual else ()
@@ -302,7 +307,9 @@ def value_of(spec: SweepSpec, key: str) -> Value:
         return _constant_of(spec, key.removeprefix(CONSTANT))
     value = _at(spec.model_dump(mode="json"), key) if "." in key else None
     if value is None and key.startswith(FAULTS):
-        value = getattr(scenario(spec.scenarios[0]), key.removeprefix(FAULTS), None)
+        faults = spec.faults
+        of_cell = on_cell(scenario(spec.scenarios[0]), faults.cell, spec.aging.vmin_model)
+        value = CELL_6T if key == CELL else getattr(of_cell, key.removeprefix(FAULTS), None)
     if key == ARRAYS:
         value = NO_ARRAYS if value is None else str(value)
     if key == SPREAD:

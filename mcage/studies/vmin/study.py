@@ -32,6 +32,7 @@ from mcage.spec.sections import Name, Section, costs_of
 from mcage.sweep.batch import batch_by_work, batches
 from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.sweep.study import Halving, plug_ins
+from mcage.variation.cells import CELL_8T
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import check_vdd, lowest_vdd
 from mcage.version import running_code
@@ -203,6 +204,11 @@ class VminStudy:
             raise UserError(
                 f"vmin: aging.nbti_spread_mv = {eta:g}: whether the luck of transistors makes a "
                 "cell fail is known at one Vdd only; leave it out, or ask a sweep at that Vdd"
+            )
+        if (cell := spec.faults.cell) == CELL_8T:
+            raise UserError(
+                f"vmin: faults.cell = {cell!r}: Vmin over life knows the larger shift of a 6T cell "
+                "alone; leave it out, or ask a sweep at several Vdd"
             )
         if (rule := spec.aging.vmin_model) != LARGER:
             raise UserError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from mcage.aging.vmin import KINDS_OF, LARGER
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.report.cases import CAUSES, Condition, Setting, lives_of, names_in
@@ -29,6 +30,7 @@ from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.presentation.summary import CaseSummary, summarize, summarize_file, table_of
+from mcage.variation.cells import CELL_6T, CELL_8T
 from mcage.variation.scenarios import scenario
 
 if TYPE_CHECKING:
@@ -76,9 +78,10 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
         ),
         (
             "Faults",
-            f"Process variation of scenario {', '.join(scenarios)} (mode {faults.mode}); "
+            f"Process variation of scenario {', '.join(scenarios)} (mode {faults.mode})"
+            f"{_of_cell(faults.cell)}; "
             "error-correcting pointers (ECP) repair one faulty bit of each entry; Vmin grows with "
-            f"the {_vmin(aging.vmin_model, life.vmin_coefficient)}."
+            f"the {_vmin(aging.vmin_model, life.vmin_coefficient, faults.cell)}."
             + (
                 ""
                 if _dies_differ(scenarios, faults.sigma_die_volts)
@@ -129,10 +132,16 @@ def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def _vmin(model: str, coefficient: float) -> str:
-    if model == "larger":
+def _of_cell(cell: str | None) -> str:
+    """What 8T cells change in the faults of new slices."""
+    return ", moved as simulated for 8T cells" if cell == CELL_8T else ""
+
+
+def _vmin(model: str, coefficient: float, cell: str | None) -> str:
+    if model == LARGER:
         return f"larger shift of its two transistors, times {coefficient:g}"
-    return f"margins for reading, writing and holding ({model})"
+    *others, last = KINDS_OF[cell or CELL_6T]
+    return f"margins for {', '.join(others)} and {last} ({model})"
 
 
 def _dies_differ(scenarios: list[str], sigma_volts: float | None) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import DATA, ROOT
-from scipy.special import ndtri, pdtr
+from scipy.special import ndtr, ndtri, pdtr
 
 from mcage.aging import transistors
 from mcage.aging.environment import (
@@ -24,9 +24,10 @@ from mcage.aging.environment import (
 from mcage.aging.nbti import facelift, nbti_model
 from mcage.aging.nbti.model import Transistors
 from mcage.aging.transistors import LARGEST_SCORE, DelayPath, NbtiSpread, Pbti, TrapLaw, scores_of
-from mcage.aging.vmin import KINDS, CellFailure, Margins, aged_vmin, margins
+from mcage.aging.vmin import KINDS, KINDS_OF, CellFailure, Margins, aged_vmin, margins
 from mcage.errors import UserError
 from mcage.lifetime.degradation import crossing
+from mcage.variation.cells import tables_of
 
 
 def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:
@@ -244,7 +245,8 @@ LARGER_SHIFT = Margins(((1.0, 0.0, 0.0, 0.0),) * 3, (1.0, 0.0, 0.0))
 def test_margins_agree_with_the_simulations():
     """The table that ships has what the script derived: its reference, and the ends of its band."""
     derived = json.loads((ROOT / "scripts/spice/coefficients.json").read_text())
-    rows = {kind: [r for r in derived["rows"] if r["margin"] == kind] for kind in KINDS}
+    of_6t = [row for row in derived["rows"] if row["cell"] == "6t"]
+    rows = {kind: [row for row in of_6t if row["margin"] == kind] for kind in KINDS}
     columns = {
         kind: np.array([list(row["coefficients"].values()) for row in rows[kind]]) for kind in KINDS
     }
@@ -269,6 +271,81 @@ def test_margins_move_as_they_must(name):
     # A value is written against the transistors that the other value stresses: weak ones yield.
     assert max(write[1], write[3]) < 0 <= write[0]
     assert sum(margins(name).shares) == pytest.approx(1)
+
+
+CLOCKS = dict(
+    zip(NAMES, ("reference", "a tenth of the current", "half of the current"), strict=True)
+)
+"""Variants of the bench whose clock the tables of 8T cells have."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_of_an_8t_cell_agree_with_the_simulations(name):
+    derived = json.loads((ROOT / "scripts/spice/coefficients.json").read_text())
+    of_8t = [row for row in derived["rows"] if row["cell"] == "8t"]
+    ends = {"margins": lambda band: band[0], "margins-low": np.min, "margins-high": np.max}
+    rules = margins(name, "8t")
+    assert rules.kinds == KINDS_OF["8t"] == ("access", "write", "hold")
+    for kind, coefficient in zip(rules.kinds, rules.coefficients, strict=True):
+        port = kind == "access"  # R0 stands in the place of N0
+        columns = ("T0", "T1", "R0" if port else "N0", "N1")
+        rows = [row["coefficients"] for row in of_8t if row["margin"] == kind]
+        band = np.array([[row[column] for column in columns] for row in rows])
+        expected = ends[name](band) if name == "margins" else ends[name](band, axis=0)
+        np.testing.assert_allclose(coefficient, expected, atol=0.00501)
+        assert not port or np.count_nonzero(band) == len(band)
+    (compared,) = (each for each in derived["compared"] if each["variant"] == CLOCKS[name])
+    np.testing.assert_allclose(rules.shares, list(compared["shares"].values()), atol=0.00501)
+    shift, ratio = tables_of("8t")[name]["manufactured"]["value"]
+    assert 1e3 * shift == pytest.approx(compared["shift_mv"], abs=0.501)
+    assert ratio == pytest.approx(compared["sigma_ratio"], abs=0.00501)
+
+
+def test_scores_of_both_cells_follow_from_their_rows():
+    """What is compared, worked out from the rows of the reference anew."""
+    derived = json.loads((ROOT / "scripts/spice/coefficients.json").read_text())
+    tails = {}
+    for cell in KINDS_OF:
+        rows = [
+            row
+            for kind in KINDS_OF[cell]
+            for row in derived["rows"]
+            if (row["cell"], row["variant"], row["margin"]) == (cell, "reference", kind)
+        ]
+
+        def share(volts, rows=rows):
+            """Cells that fail at a Vdd, for straight lines through the weak cells."""
+            return sum(
+                ndtr(-row["beta"] - 1e3 * volts / row["sigma_mv"])
+                * (1 if row["margin"] == "access" else 2)
+                for row in rows
+            )
+
+        low, high = (-ndtri(share(volts)) for volts in (-1e-4, 1e-4))
+        tails[cell] = -ndtri(share(0.0)), 0.2 / (high - low)
+    (z6, sigma6), (z8, sigma8) = tails["6t"], tails["8t"]
+    reference = derived["compared"][0]
+    assert reference["score"] == pytest.approx(z8, abs=0.002)
+    assert reference["sigma_ratio"] == pytest.approx(sigma8 / sigma6, abs=0.002)
+    assert reference["shift_mv"] == pytest.approx((z6 - z8) * sigma8, abs=0.1)
+
+
+def test_an_8t_cell_is_read_through_a_single_port():
+    rules = margins("margins", "8t")
+    rows = np.array(rules.rows)
+    assert np.array_equal(rows[0], rows[1])  # the same transistor, whatever limits the cell
+    assert rows[0].tolist() == [0, 0, rules.coefficients[0][2], 0]
+    assert np.array_equal(rows[2::2][:, [1, 0, 3, 2]], rows[3::2])
+    # NBTI alone slows no read, and makes writing easier.
+    assert not rules.growth(np.full((2, 5), 0.05))[:4].any()
+    held = np.array([[0.05], [0.0], [0.03], [0.0]])
+    assert rules.growth(held)[0] == pytest.approx(0.03 * rows[0, 2])
+    with pytest.raises(
+        UserError, match=r"'larger' is a rule for 6T cells, and faults\.cell = '8t'"
+    ):
+        margins("larger", "8t")
+    with pytest.raises(UserError, match=r"'best' is unknown; choose from margins, margins-low"):
+        margins("best", "8t")
 
 
 def test_the_margin_of_a_one_mirrors_that_of_a_zero():

@@ -98,6 +98,7 @@ FIELDS = {
         ),
     ),
     "faults.mode": ("table-exact", ("", "Varius", 1, [], {}, True)),
+    "faults.cell": ("8t", ("", "8T", "10t", 8, [], {}, True)),
     "faults.spread_blocks": (True, (1, 0, "true", [], {}, NAN)),
     "faults.fit_per_mbit": (100.0, (-1.0, 1e7, *NO_NUMBERS)),
     "faults.slices_per_chip": (40, (0, -1, 10_001, 2.0, *NO_NUMBERS)),
@@ -184,6 +185,7 @@ CONSTANTS = {
 OTHER_DEFAULTS = {
     "aging.model": {"aging.vt0_volts": "normal(0.179, 0.00358, 0.16468, 0.19332)"},
     "life.idle": {"life.activity": 1.0},
+    "faults.cell": {"aging.vmin_model": "margins"},
     "spread": CONSTANTS,
     "draws": CONSTANTS,
     "workload.schedule": {"workload.periods": 5, "workload.mix": "uniform", "life.epochs": 6},
@@ -537,6 +539,7 @@ FLAGS = {
     "--pbti": ("aging.pbti", "finfet", "finfet"),
     "--vmin-model": ("aging.vmin_model", "margins-low", "margins-low"),
     "--fault-mode": ("faults.mode", "table", "table"),
+    "--cell": ("faults.cell", "6t", "6t"),
     "--nbti": ("aging.model", "planar", "planar"),
     "--spill-limit": ("life.spill_limit", "0.25", 0.25),
     "--slowdown-limit": ("life.slowdown_limit", "0.25", 0.25),

@@ -206,6 +206,15 @@ def test_weights_count():
     assert result.mean_weight == 1.0
 
 
+def test_weights_whose_squares_are_too_small_for_a_number():
+    """Files that practically never fail: the same as with weights 10^170 times as large."""
+    weights, failed = np.array([0.5, 2.0, 1.0, 0.5] * 100), np.arange(400) % 4 == 3
+    large, small = (estimate(factor * weights, failed, 0.5) for factor in (1.0, 1e-170))
+    assert small.probability == pytest.approx(1e-170 * large.probability)
+    assert small.relative_error == pytest.approx(large.relative_error)
+    assert small.effective_samples == pytest.approx(large.effective_samples) == 100
+
+
 def test_no_failure_leaves_an_upper_bound():
     result = estimate(np.ones(400), np.zeros(400, bool), 0.1)
     assert (result.probability, result.lower) == (0.0, 0.0)

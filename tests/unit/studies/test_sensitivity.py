@@ -14,6 +14,7 @@ from mcage.spec import SweepSpec
 from mcage.studies.sensitivity.methods import check_samples, evaluated, indices
 from mcage.studies.sensitivity.parameters import (
     Choice,
+    Entry,
     Parameter,
     changed,
     check_keys,
@@ -23,6 +24,8 @@ from mcage.studies.sensitivity.parameters import (
     user_range,
     value_of,
 )
+from mcage.variation.cells import on_cell
+from mcage.variation.scenarios import scenario
 
 
 def spec(environment="dvfs", **fields):
@@ -88,6 +91,20 @@ def test_what_cannot_matter_is_left_out():
     assert names(spec(aging={"model": "finfet"})) == everything - of_facelift
 
 
+def test_what_8t_cells_vary():
+    """Their tables of margins, and the law of Vmin that the bench has moved."""
+    given = spec(faults={"cell": "8t"})
+    assert names(given) == names(spec())
+    by_name = {parameter.name: parameter for parameter in chosen(given, shipped())}
+    assert by_name["vmin_model"].settings == ("margins-low", "margins-high")
+    moved = on_cell(scenario("common"), "8t")
+    assert by_name["mu"].nominal == moved.mu_volts
+    assert by_name["sigma_random"].nominal == moved.sigma_random_volts
+    both = Entry("cell", "faults.cell", alternatives=("6t", "8t"))
+    (cell,) = chosen(spec(aging={"vmin_model": "margins"}), {"cell": both}, ["cell"])
+    assert (cell.nominal, cell.settings) == ("6t", ("8t",))
+
+
 def test_distributions_take_the_place_of_ranges_where_slices_differ():
     given = spec(spread=True)
     assert names(given) == names(spec()) - {"vt0"} | {"vt0_of_slices"}
@@ -120,6 +137,7 @@ def test_what_follows_from_a_changed_key():
 # Which keys of a sweep a study must know: those of which the table says that they are a choice.
 
 NOT_VARIED = {
+    "faults.cell": "margins and the law of Vmin come with it; two sweeps compare both cells",
     "faults.tolerance": "of mode varius-selected only, which picks dies by the printed table",
 }
 """Assumed or numerical keys that no study varies, and why."""

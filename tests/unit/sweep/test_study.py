@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import tomllib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from mcage.report.cases import names_in
 from mcage.results.header import header_class
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Variable
+from mcage.spec import SweepSpec
 from mcage.sweep import batch, header
 from mcage.sweep import plan as plan_module
 from mcage.sweep import study as study_module
@@ -297,6 +299,71 @@ def test_results_name_the_margins(tmp_path):
         for aging in ({}, {"pbti": 0.5}, MARGINS, MARGINS | {"pbti": "planar"})
     }
     assert len(digests) == 4
+
+
+EIGHT = {"faults": {"cell": "8t"}, "aging": {"vmin_model": "margins-high", "pbti": 1.0}}
+"""8T cells with a clock that leaves as many of them too slow as 6T cells are faulty."""
+
+
+def test_8t_cells_fail_by_the_time_of_a_read_whatever_the_engine(tmp_path):
+    spread = {"aging": EIGHT["aging"] | {"nbti_spread_mv": 0.5}}
+    sweeps = [small_sweep(engine, **CASE, **(EIGHT | spread)) for engine in ("numpy", "numba")]
+    one, other = (sweep.compute(0, 6) for sweep in sweeps)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+    assert sweeps[0].header.margins == ("access", "write", "hold")
+    assert one["new_faults"][..., 0].sum() > 30
+    assert not one["new_faults"][..., 1:].any()
+    assert "8T cells" in sweeps[0].header.caveats[-1]
+    # Without PBTI no transistor of a read port ages.
+    without = EIGHT | {"aging": {"vmin_model": "margins-high"}}
+    assert not small_sweep(**CASE, **without).compute(0, 6)["new_faults"].any()
+
+
+def test_the_cell_is_part_of_a_spec_where_it_is_given():
+    usual, eight = small_sweep(**CASE), small_sweep(**CASE, faults={"cell": "8t"})
+    assert "cell" not in usual.spec.to_toml()
+    assert eight.spec.aging.vmin_model == "margins"
+    assert eight.spec == SweepSpec.from_mapping(tomllib.loads(eight.spec.to_toml()))
+    six = small_sweep(**CASE, faults={"cell": "6t"})
+    assert len({each.header.spec_digest for each in (usual, eight, six)}) == 3
+    for name, array in usual.compute(0, 3).items():
+        np.testing.assert_array_equal(array, six.compute(0, 3)[name], err_msg=name)
+    # Keys of the law of Vmin hold for both cells; of rows of constants, too.
+    given = {"mu_volts": 0.2, "sigma_systematic_volts": 0.01, "sigma_random_volts": 0.05}
+    for case in small_sweep(**CASE, faults={"cell": "8t"} | given).plan.cases:
+        assert {key: getattr(case.faults.scenario, key) for key in given} == given
+    drawn = {"columns": {"faults.mu_volts": [0.21, 0.22]}}
+    (case,) = small_sweep(**CASE, faults={"cell": "8t"}, draws=drawn).plan.cases
+    assert [model.scenario.mu_volts for model in case.faults_of_rows] == [0.21, 0.22]
+    assert {model.scenario.sigma_random_volts for model in case.faults_of_rows} == {
+        eight.plan.cases[0].faults.scenario.sigma_random_volts
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"faults": {"cell": "8t"}, "aging": {"vmin_model": "larger"}},
+            "aging.vmin_model = 'larger' is a rule for 6T cells, and faults.cell = '8t'",
+        ),
+        (
+            {"faults": {"cell": "8t", "mode": "table"}},
+            "faults.cell = '8t': mode 'table' follows a published table, which is of 6T cells",
+        ),
+    ],
+)
+def test_what_8t_cells_do_not_have(fields, message):
+    def asked():
+        spec = SweepSpec(**CASE | {"environments": ["undervolted"]}, **fields)
+        spec.refuse_unused()
+        small_sweep(**CASE, **fields)
+
+    with pytest.raises(UserError) as refused:
+        asked()
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_tables_of_faults_know_no_margins():

@@ -11,6 +11,7 @@ from tables import each
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA, SliceGeometry
 from mcage.protection.policy import ECP, Protection
+from mcage.variation.cells import Manufactured, on_cell
 from mcage.variation.fault_models import (
     EntryFaults,
     FaultModel,
@@ -238,6 +239,48 @@ def test_arrays_of_other_slices() -> None:
     assert str(low.arrays) == "64x256"
     assert np.isclose(expected_classes(low, 0.515).sum(), 1)
     assert len(fault_model("measured", geometry=NVIDIA).sample(1, np.arange(2), 0.515).cell)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_8t_cell_keeps_the_rank_of_the_6t_cell(name: str) -> None:
+    """The same cells are weak, and the one that just works as a 6T cell lies by the shift off."""
+    six = scenario(name)
+    vdd, moved = six.vdd_volts, Manufactured(-0.04, 0.5).of(six)
+    # At floors that belong together: 20 mV below the Vdd, and 40 + 20 / 2 mV.
+    before = sample_tail(six, 3, np.arange(2), vdd - 0.02)
+    after = sample_tail(moved, 3, np.arange(2), vdd - 0.05)
+    assert np.array_equal(before.cell, after.cell)
+    assert len(after.cell) > 500
+    expected = vdd - 0.04 + 0.5 * (before.vmin_volts - vdd)
+    np.testing.assert_allclose(after.vmin_volts, expected, atol=1e-9)
+    assert Manufactured(0.0, 1.0).of(six).mu_volts == pytest.approx(six.mu_volts)
+
+
+def test_scenarios_of_8t_cells() -> None:
+    six = scenario("common")
+    assert on_cell(six, None) is six
+    assert on_cell(six, "6t") is six
+    eight = on_cell(six, "8t")
+    assert (eight.vdd_volts, eight.working_vdd_volts) == (six.vdd_volts, six.working_vdd_volts)
+    # What is given holds as it is; the rest is that of the cell.
+    given = fault_model(eight, mu_volts=0.2, sigma_random_volts=0.05).scenario
+    assert (given.mu_volts, given.sigma_random_volts) == (0.2, 0.05)
+    assert given.sigma_systematic_volts == eight.sigma_systematic_volts
+    assert 0 < eight.sigma_systematic_volts < six.sigma_systematic_volts
+    for mode in ("table", "table-exact", "varius-selected"):
+        with pytest.raises(
+            UserError, match=f"mode {mode}: no table is published for .* of 8T cells"
+        ):
+            fault_model(eight, mode)
+    with pytest.raises(UserError, match="'larger': no table of 8T cells has this name; choose"):
+        on_cell(six, "8t", "larger")
+    # A slower clock never makes a cell worse.
+    at_vdd = [
+        expected_classes(on_cell(six, "8t", name), 0.419)[0]
+        for name in ("margins-low", "margins", "margins-high")
+    ]
+    assert at_vdd == sorted(at_vdd, reverse=True)
+    assert at_vdd[2] == pytest.approx(expected_classes(six, 0.419)[0], abs=0.02)
 
 
 # The shipped constants, and scenarios that cannot be meant.
