@@ -78,16 +78,16 @@ class UncorrectableWords:
         left = np.flatnonzero((last & ~known).any(axis=(1, 2)))
         new, known, last = new.of(left), known[left], last[left]
         while len(left):
-            low, high, found = new.span.start, new.span.end, last.copy()
+            low, high, words_then = new.span.start, new.span.end, last.copy()
             count = known.sum(axis=(1, 2))
             for _ in range(HALVINGS):
                 middle = 0.5 * (low + high)
                 words = uncorrectable(new.faults_at(middle), needed[left])
                 more = words.sum(axis=(1, 2)) > count
                 low, high = np.where(more, low, middle), np.where(more, middle, high)
-                found[more] = words[more]
-            self._record(instances[left], found & ~known, high)
-            known = found | known
+                words_then[more] = words[more]
+            self._record(instances[left], words_then & ~known, high)
+            known = words_then | known
             going = (last & ~known).any(axis=(1, 2))
             going &= np.isnan(self.uncorrectable_years[instances[left], -1])
             chosen = np.flatnonzero(going)
