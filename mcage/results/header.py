@@ -24,7 +24,7 @@ from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Version of what all files hold."""
 
 EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")

@@ -228,6 +228,7 @@ LAST_OF_SCHEMA = {
     5: "f8cad0c",
     6: "981a5c0",
     7: "981a5c0",
+    8: "38b5f47",
 }
 """Last commit that reads files of a version that is read no more."""
 

@@ -37,6 +37,9 @@ _EPOCH = ("case", "instance", "epoch")
 _DEAD = "in epochs after the end of life"
 _NO_LIFE = "where the life is zero (dead on arrival)"
 
+FIT = "1e-9 hour-1"
+"""Failures in time: one in 10**9 hours of a device."""
+
 NEW_FAULTS = Variable(
     "new_faults",
     (*_LIFE, "margin"),
@@ -291,7 +294,7 @@ VARIABLES = (
         "due_fit",
         _LIFE,
         "float64",
-        "FIT",
+        FIT,
         "soft errors that are detected and not corrected (DUE), over the life",
         "Of a slice; an upper bound, from the ACE time of the kernels.",
         missing=f"{_NO_LIFE}, or where a program places values",
@@ -300,7 +303,7 @@ VARIABLES = (
         "sdc_fit",
         _LIFE,
         "float64",
-        "FIT",
+        FIT,
         "soft errors that are silent (SDC), over the life",
         "Of a slice; an upper bound, from the ACE time of the kernels.",
         missing=f"{_NO_LIFE}, or where a program places values",
@@ -362,7 +365,7 @@ VARIABLES = (
             f"epoch_{name}_fit",
             _EPOCH,
             "float32",
-            "FIT",
+            FIT,
             f"soft errors that are {words}, with the faults at the start of the epoch",
             "Of a slice; an upper bound, from the ACE time of the kernels.",
             missing=f"{_DEAD}, or where a program places values",

@@ -282,7 +282,7 @@ def test_datasets_of_two_files_are_compared_on_the_instances_that_both_have(pair
 
 def test_the_same_case_of_two_files_may_be_compared(pairs, file_of):
     with mcage.open_results(file_of(60)) as other:
-        assert pairs.mcage.paired(FIRST, FIRST, other)["difference"].tolist() == [0.0] * 7
+        assert pairs.mcage.paired(FIRST, FIRST, other)["difference"].tolist() == [0.0] * 9
 
 
 @each(
@@ -404,8 +404,8 @@ def test_a_table_that_is_too_large_is_refused_with_numbers_and_remedies(lives):
     with pytest.raises(mcage.UserError) as refused:
         lives.mcage.to_pandas(most_bytes=10_000)
     message = str(refused.value)
-    assert "90 rows (3 cases of 30 instances) of 35 columns" in message
-    assert "take 23.6 KiB, and most_bytes allows 9.8 KiB" in message
+    assert "90 rows (3 cases of 30 instances) of 53 columns" in message
+    assert "take 32.1 KiB, and most_bytes allows 9.8 KiB" in message
     for remedy in ("variables=['life_years']", "iter_pandas()", "most_bytes="):
         assert remedy in message
     allowed = int(message.rpartition("=")[2])

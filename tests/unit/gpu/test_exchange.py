@@ -381,6 +381,7 @@ def test_what_cannot_be_answered_is_refused(of_dies, fields, words):
 
 
 def test_ages_of_words_must_be_there(results, tmp_path, refusal):
+    results = results.drop_vars(["uncorrectable_years", "uncorrectable_entry"])
     with pytest.raises(UserError, match="there is no variable uncorrectable_years"):
         results.mcage.exchanged()
     with pytest.raises(UserError, match=r"has the shape \(3, 5, 4\), expected \(3, 240,"):
@@ -395,8 +396,6 @@ def test_ages_of_words_must_be_there(results, tmp_path, refusal):
     with pytest.raises(UserError, match="same draw of the constants"):
         draws.mcage.exchanged(years=ages_of_words(3, 240))
     write(tmp_path / "r.h5", (8,))
-    message = refusal("gpu", "exchange", "r.h5")
-    assert message.startswith("error: r.h5: there is no variable uncorrectable_years")
     assert "rule = 'x'" in refusal("gpu", "exchange", "r.h5", "--rule", "x")
 
 
@@ -406,6 +405,7 @@ def recorded(results, seed=6):
     entries = np.random.default_rng(seed).integers(0, 6, years.shape)
     dims = ("case", "instance", "uncorrectable_rank")
     fields = {"uncorrectable_years": years, "uncorrectable_entry": entries}
+    results = results.drop_vars([*fields, "uncorrectable_rank"])
     return results.assign({name: (dims, values) for name, values in fields.items()})
 
 

@@ -192,7 +192,7 @@ def test_what_is_read(file_of):
 def test_what_is_refused(schema, file_of):
     with pytest.raises(UserError) as refusal:
         read_header(file_of(schema))
-    said = rf"was written by mcage 0\.1\.0(\+g\w+)? with schema {schema}; this one takes 8"
+    said = rf"was written by mcage 0\.1\.0(\+g\w+)? with schema {schema}; this one takes 9"
     assert re.search(said, str(refusal.value))
     assert str(refusal.value).endswith(f": use commit {LAST_OF_SCHEMA[schema]}")
 
@@ -201,7 +201,7 @@ def test_files_of_an_older_schema_get_no_more_instances(file_of):
     path = file_of(6)
     before = path.read_bytes()
     computer = Computer()
-    with pytest.raises(UserError, match=r"with schema 6; this one takes 8: use commit"):
+    with pytest.raises(UserError, match=r"with schema 6; this one takes 9: use commit"):
         run_campaign(Study(fake_campaign.campaign(instances=20), computer), path, 5)
     assert computer.ranges == []
     assert path.read_bytes() == before
