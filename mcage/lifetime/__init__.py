@@ -31,3 +31,6 @@ WRITE_KINDS = ("regular", "to_reliable", "to_faulty", "lds")
 
 DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 """Borders of the dVth histogram, mV; ten years of full stress at 1.0 V and 80 °C give 90 mV."""
+
+RANKS = 8
+"""Uncorrectable words of a slice whose ages are recorded."""

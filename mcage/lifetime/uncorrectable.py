@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.geometry import Booleans, Floats, Integers
+from mcage.lifetime import RANKS
 from mcage.lifetime.faults import NewFaults
 from mcage.variation.fault_models import EntryFaults
-
-RANKS = 8
-"""Uncorrectable words of a slice whose ages are recorded."""
 
 HALVINGS = 12
 """Of an epoch, in search of the moment from which a word is uncorrectable, as for ends of lives."""

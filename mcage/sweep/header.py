@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from mcage.errors import UserError
-from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS, EndCause
-from mcage.lifetime.uncorrectable import RANKS
+from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, TRANSISTORS, WRITE_KINDS, EndCause
 from mcage.plain_text import shortened
 from mcage.results.header import INSTANCE, Header, StoppingRule
 from mcage.results.measures import Measure, quantities_of

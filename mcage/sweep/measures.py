@@ -106,9 +106,7 @@ MEASURES = (
             f"{words} [FIT of a slice]",
             (f"{name}_fit",),
             lambda case, name=name: case[f"{name}_fit"],  # type: ignore[misc]
-            f"{name.upper()}\n[FIT]",
             of_working=True,
-            compared=True,
             better="less",
         )
         for name, words in (

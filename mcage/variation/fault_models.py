@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, Integers, SliceGeometry
-from mcage.protection.policy import ECP, Protection, add_faults_of_words, unusable_blocks
+from mcage.protection.policy import ECP, Protection, unusable_blocks
 from mcage.random import variation_stream
 from mcage.variation.field import die_of
 from mcage.variation.scenarios import CLASSES, GROWING_MODES, MODES, ArraySize, Scenario, scenario
@@ -286,6 +286,61 @@ def add_faults(
             maps[instance, entry] = unusable[min(number, len(unusable) - 1), held]
             if counted:
                 bits[instance, entry], blocks[instance, entry] = number, held
+
+
+@compiled
+def add_faults_of_words(
+    offsets: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    faulty: NDArray[np.bool_],
+    words: NDArray[np.uint8],
+    maps: NDArray[np.uint8],
+    unusable: NDArray[np.uint8],
+    touched: NDArray[np.bool_],
+    word_bits: int,
+    entry_bits: int,
+    block_bits: int,
+) -> None:
+    """Add faulty cells to words, and bring fault maps up to date.
+
+    Parameters
+    ----------
+    offsets, cell : int64[I+1], int32[n]
+        Cells of I slices, as of `mcage.variation.vmin_tail.TailCells`, check cells included.
+    faulty : bool[n]
+        Which of them are faulty from now on.
+    words : uint8[I, entries, words]
+        Faulty bits of each word so far, check bits included, which are counted up.
+    maps : uint8[I, entries]
+        Fault maps, which are brought up to date.
+    unusable : uint8[n, 2 ** blocks]
+        Unusable blocks by the faulty bits that are too many for their words, 0 ... n - 1 or more,
+        and the blocks that hold such words.
+    touched : bool[entries]
+        Workspace.
+    word_bits, entry_bits, block_bits : int
+        Data bits of a word, an entry and a block.
+    """
+    entries, words_of_entry = words.shape[1:]
+    for instance in range(len(offsets) - 1):
+        touched[:] = False
+        for place in range(offsets[instance], offsets[instance + 1]):
+            if faulty[place]:
+                within = cell[place] % (entries * entry_bits)
+                entry = within // entry_bits
+                word = within % entry_bits // word_bits
+                words[instance, entry, word] = min(words[instance, entry, word] + 1, 255)
+                touched[entry] = True
+        for entry in range(entries):
+            if not touched[entry]:
+                continue
+            excess, held = 0, 0
+            for word in range(words_of_entry):
+                bits = words[instance, entry, word]
+                if bits > 1:
+                    excess += bits - 1
+                    held |= 1 << (word * word_bits // block_bits)
+            maps[instance, entry] = unusable[min(excess, len(unusable) - 1), held]
 
 
 # Fault maps of Table I of RRCD: drawn from it, or selected among slices until one matches it.

@@ -39,6 +39,7 @@ from mcage.engines.select import device_of, select_engine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.geometry import GCN
+from mcage.protection.policy import ECP
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
@@ -216,7 +217,7 @@ def sampled_maps(first, count, name="common"):
     where = scenario(name)
     tail = FaultModel(where).sample(1, np.arange(first, first + count), where.vdd_volts)
     faulty = tail.vmin_volts > where.vdd_volts
-    return EntryFaults.none(count).more(tail, faulty).maps
+    return EntryFaults.none(count, ECP).more(tail, faulty).maps
 
 
 def replays(engines, options):

@@ -11,8 +11,7 @@ import numpy as np
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
-from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
-from mcage.lifetime.uncorrectable import RANKS
+from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
 from mcage.results.header import StoppingRule
 from mcage.sweep.header import CaseName, SweepHeader
 

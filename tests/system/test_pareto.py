@@ -103,12 +103,17 @@ def test_by_default_life_energy_and_area_count(folder):
     overheads = [d["objectives"]["area"]["value"] for d in of["designs"]]
     technology = load_costs().technology("28nm")
     rrcd = area(TECHNIQUES["rrcd"], technology).overhead
-    assert overheads == pytest.approx([0.0, rrcd, rrcd])
+    pointer = 13 / 2048
+    assert overheads == pytest.approx([pointer, pointer + rrcd, pointer + rrcd])
 
 
-def test_nobody_knows_the_area_of_other_protections_and_of_techniques_of_users():
+def test_protection_adds_to_the_area_and_techniques_of_users_have_none_that_is_known():
     technology = load_costs().technology("28nm")
-    assert np.isnan([added_area(of, technology) for of in ("mine:RRCD", "rrcd@secded32")]).all()
+    assert np.isnan(added_area("mine:RRCD", technology))
+    rrcd = area(TECHNIQUES["rrcd"], technology).overhead
+    assert added_area("rrcd@none", technology) == pytest.approx(rrcd)
+    added = added_area("rrcd@secded32", technology) - rrcd
+    assert 7 / 32 < added < 7 / 32 + 0.02  # and encoders and decoders
 
 
 def test_tables_have_what_may_be_on_the_front_and_csv_has_all(folder):

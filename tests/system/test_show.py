@@ -44,6 +44,8 @@ def summary(**fields):
         "max_dvth_t1_mv": Estimate(40.0, 39.0, 41.0),
         "spill_rate": Estimate(0.01234, 0.0120, 0.01268),
         "slowdown": Estimate(0.0037, 0.0036, 0.0038),
+        "due_fit": Estimate(0.5, 0.4, 0.6),
+        "sdc_fit": Estimate(8.0, 7.5, 8.5),
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
         "energy_saving_nominal": Estimate(0.2712, 0.2700, 0.2724),
         "energy_saving_of_all": Estimate(0.2170, 0.2100, 0.2240),
