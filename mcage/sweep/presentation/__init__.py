@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from mcage.aging.vmin import KINDS_OF, LARGER
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.report.cases import CAUSES, Condition, Setting, lives_of, names_in
@@ -138,6 +137,8 @@ def _of_cell(cell: str | None) -> str:
 
 
 def _vmin(model: str, coefficient: float, cell: str | None) -> str:
+    from mcage.aging.vmin import KINDS_OF, LARGER
+
     if model == LARGER:
         return f"larger shift of its two transistors, times {coefficient:g}"
     *others, last = KINDS_OF[cell or CELL_6T]
