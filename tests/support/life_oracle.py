@@ -387,6 +387,7 @@ class SweepInputs:
             "faults.mode": spec.faults.mode == "varius",
             "faults.spread_blocks": not spec.faults.spread_blocks,
             "draws": spec.draws is None,
+            "protections": getattr(spec, "protections", ("ecp1",)) == ("ecp1",),
         }
         unknown = [key for key, is_known in known.items() if not is_known]
         if unknown:
