@@ -1,8 +1,9 @@
 """Check cells: how those of a batch shift, whose words have a code, beside the cells of data.
 
 The check cells of a slice are taken to be a slice by themselves, with the same windows at the same
-places, in which writes store check bits (`mcage.replays.stored_values.check_bits_of`). Whatever is
-asked of the batch is asked of both.
+places, in which writes store check bits (`mcage.replays.stored_values.check_bits_of`). Faults are
+looked for in both. The delay of a slice is that of its data cells: a check bit is a sum of data
+bits, and the most stressed data cell of a slice holds the same value nearly all the time.
 """
 
 from collections.abc import Callable
@@ -116,6 +117,7 @@ class DegradationOfBoth(Degradation):
             )
         )
         self._data, self._check = make(False, of_data), make(True, of_check)
+        self._check.stay_below(np.arange(instances), np.full(instances, np.inf), 0.0)
         self.span = self._data.span
 
     @override
@@ -132,9 +134,7 @@ class DegradationOfBoth(Degradation):
 
     @override
     def longest_duty(self, instances: Integers, moment: Floats) -> Floats:
-        return np.maximum(
-            self._data.longest_duty(instances, moment), self._check.longest_duty(instances, moment)
-        )
+        return self._data.longest_duty(instances, moment)
 
     @override
     def failing(self, instances: Integers, failure: CellFailure) -> tuple[Integers, CellsOfBoth]:
@@ -160,27 +160,16 @@ class DegradationOfBoth(Degradation):
 
     @override
     def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
-        return np.maximum(
-            self._data.worst_dvth(instances, moment), self._check.worst_dvth(instances, moment)
-        )
+        return self._data.worst_dvth(instances, moment)
 
     @override
     def exceeds(self, instances: Integers, limit_volts: Floats) -> Booleans:
-        given = instances, limit_volts
-        return self._data.exceeds(*given) | self._check.exceeds(*given)
+        return self._data.exceeds(instances, limit_volts)
 
     @override
     def stay_below(self, instances: Integers, limit_volts: Floats, age: float) -> bool:
-        given = instances, limit_volts, age
-        below = [part.stay_below(*given) for part in (self._data, self._check)]
-        return all(below)
+        return self._data.stay_below(instances, limit_volts, age)
 
     @override
     def reaching(self, instances: Integers, limit_volts: Floats) -> Floats:
-        limits = np.broadcast_to(limit_volts, len(instances))
-        moment = np.full(len(instances), np.inf)
-        for part in (self._data, self._check):
-            beyond = np.flatnonzero(part.exceeds(instances, limits))
-            reached = part.reaching(instances[beyond], limits[beyond])
-            moment[beyond] = np.minimum(moment[beyond], reached)
-        return moment
+        return self._data.reaching(instances, limit_volts)
