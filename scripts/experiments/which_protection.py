@@ -1,6 +1,6 @@
 """Which protection at which voltage: tables, figure and data of a page.
 
-    python scripts/experiments/which_protection.py FOLDER [--instances 300] [--instances-8t 100]
+    python scripts/experiments/which_protection.py FOLDER [--instances 32] [--instances-8t 16]
 
 Computes the sweeps that are not in the folder yet, `which-protection-6t.h5` and
 `which-protection-8t.h5`, and prints what they take. Writes `results/protection/*.csv`,
@@ -51,9 +51,10 @@ FIGURE = ROOT / "docs" / "figures" / "which-protection.png"
 NAMES = ("baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+rc+rar")
 GUARDS = {
     "6t": ("none", "ecp1", "secded64", "secded32", "secded32+ecp1"),
+    "6t-further": ("secded64+ecp1",),
     "8t": ("ecp1", "secded32"),
 }
-"""Protections by cell."""
+"""Protections of each sweep, whose name begins with that of the cell."""
 
 VOLTS = (0.38, 0.4, 0.42, 0.44, 0.46, 0.48, 0.5, 0.52, 0.54, 0.57, 0.6, 0.7, 0.8)
 SHOWN_VOLTS = (0.42, 0.6, 0.8)
@@ -63,13 +64,21 @@ ENOUGH = 0.99
 SHARD = 16
 """Dies of a shard: what a sweep that is stopped has at most to compute again, for each thread."""
 
+MUCH = 0.55
+"""Energy saving of all from which a case of the front is in the table; the file has the others."""
+
 RESAMPLES = 1000
 PAIRS = {
     "the best of each kind": None,
     "`rrcd`, `baseline`": ("rrcd", "baseline"),
+    "`rrcd`, `rc+rar`": ("rrcd", "rc+rar"),
+    "`gr-guard`, `baseline`": ("gr-guard", "baseline"),
     "`rrcd+rc+rar`, `rc+rar`": ("rrcd+rc+rar", "rc+rar"),
 }
 """Techniques whose curves may cross: one that redirects, and one that does not."""
+
+SHOWN_PAIR = ("rrcd", "baseline")
+"""Pair whose crossing the figure shows."""
 
 ASKED = ("none", "ecp1", "secded64", "secded32", "secded32+ecp1")
 """Protections under which curves are compared."""
@@ -168,13 +177,13 @@ class Grid:
 
     def lowest(self, name: str, guard: str, alive: Floats) -> int | None:
         """Place of the lowest Vdd from which on enough slices live at each Vdd of the grid."""
-        found = None
+        lowest = None
         for vdd in reversed(self.volts):
             place = self.place[name, guard, vdd]
             if alive[place] < ENOUGH:
                 break
-            found = place
-        return found
+            lowest = place
+        return lowest
 
     @property
     def resampled(self) -> Iterator[tuple[Floats, Floats]]:
@@ -205,10 +214,12 @@ def computed(folder: Path, cell: str, instances: int) -> Path:
             "scenarios": ["common"],
             "vdd_volts": list(VOLTS),
             "instances": instances,
-            "faults": {"cell": cell},
+            "faults": {"cell": cell[:2]},
         },
         path.name,
     )
+    if path.exists():
+        return run_sweep(spec, path, shard_size=SHARD, progress=progress_on_stderr())
     began, before = time.monotonic(), _processor_seconds()
     run_sweep(spec, path, shard_size=SHARD, progress=progress_on_stderr())
     wall, used = time.monotonic() - began, _processor_seconds() - before
@@ -231,8 +242,8 @@ def _processor_seconds() -> float:
 def lowest_rows(grid: Grid) -> Rows:
     alive = grid.values["alive"].mean(axis=1)
     keys = {place: key for key, place in grid.place.items()}
-    found = [grid.lowest(name, guard, alive) for guard in grid.guards for name in NAMES]
-    return [grid.row(keys[place]) for place in found if place is not None]
+    lowest = [grid.lowest(name, guard, alive) for guard in grid.guards for name in NAMES]
+    return [grid.row(keys[place]) for place in lowest if place is not None]
 
 
 def lowest_table(grid: Grid) -> str:
@@ -379,15 +390,19 @@ def _sides(pair: tuple[str, str] | None) -> tuple[list[str], list[str]]:
 
 
 def _crossing(grid: Grid, saving: Floats, sides: tuple[Floats, Floats]) -> float:
-    """Highest Vdd below which the first side saves more; -inf if nowhere, inf if everywhere."""
+    """End of the lowest range of Vdd in which the first side saves more; inf if it has none.
+
+    -inf if it saves more nowhere. Where no slice of either side works, neither does.
+    """
     first, second = (saving[side].max(axis=0) for side in sides)
     ahead, volts = first - second, grid.volts
-    pays = np.flatnonzero(ahead > 1e-6)
-    if not pays.size:
+    pays = ahead > 1e-6
+    if not pays.any():
         return -np.inf
-    last = int(pays[-1])
-    if last == len(volts) - 1:
+    beyond = np.flatnonzero(~pays & (np.cumsum(pays) > 0))
+    if not beyond.size:
         return np.inf
+    last = int(beyond[0]) - 1
     step = ahead[last] / (ahead[last] - ahead[last + 1])
     return float(volts[last] + step * (volts[last + 1] - volts[last]))
 
@@ -410,8 +425,8 @@ def crossing_table(rows: Rows) -> str:
             row["pair"],
             _volts(row["pays_below_volts"]),
             f"[{_volts(row['lower'])}, {_volts(row['upper'])}]",
-            f"{100 * row['gain_at_best']:+.1f} "
-            f"[{100 * row['gain_lower']:+.1f}, {100 * row['gain_upper']:+.1f}]",
+            f"{_points(row['gain_at_best'])} "
+            f"[{_points(row['gain_lower'])}, {_points(row['gain_upper'])}]",
         ]
         for row in rows
     ]
@@ -422,6 +437,11 @@ def crossing_table(rows: Rows) -> str:
         ],
         lines,
     )
+
+
+def _points(gain: float) -> str:
+    """Difference of energy; of what lives at no Vdd, nothing is saved."""
+    return f"{100 * gain:+.1f}" if np.isfinite(gain) else "–"
 
 
 def _volts(vdd: float) -> str:
@@ -435,6 +455,7 @@ def _volts(vdd: float) -> str:
 
 def front_table(front: Front) -> str:
     likely = [d for d in front.designs if d.front_probability > 0.05]
+    likely = [d for d in likely if d.objectives["energy_saving_of_all"].value > MUCH]
     likely.sort(key=lambda d: -d.objectives["energy_saving_of_all"].value)
     return markdown(
         [
@@ -533,23 +554,19 @@ def soft_table(rows: Rows) -> str:
 def budget_rows(grid: Grid) -> Rows:
     """The usable design that saves most within a budget of silent errors, by constants."""
     rows = []
-    sdc = grid.values["sdc_fit"]
-    base = float(np.nanmean(sdc[grid.place["baseline", "none", 0.8]]))
+    base = grid.mean("sdc_fit", grid.place["baseline", "none", 0.8]).value
     for corner in CORNERS:
+        most = base * _moved("none", 0.8, corner)
+        silent = [(_silent(row, corner) / most, row) for row in usable_rows(grid)]
         for budget in BUDGETS:
-            found = max(
-                (
-                    (float(row["energy_saving_of_all_value"]), share, row)
-                    for row in usable_rows(grid)
-                    if (share := _silent(row, corner) / (base * _moved("none", 0.8, corner)))
-                    <= budget + 1e-9
-                ),
-                key=lambda of: of[0],
-            )
-            keys = ("technique", "protection", "vdd_volts")
+            within = [(share, row) for share, row in silent if share <= budget + 1e-9]
+            if not within:
+                continue
+            share, best = max(within, key=lambda of: float(of[1]["energy_saving_of_all_value"]))
             rows.append(
-                {"constants": corner, "budget": budget, "sdc_share": found[1], "saved": found[0]}
-                | {key: found[2][key] for key in keys}
+                {"constants": corner, "budget": budget, "sdc_share": _digits(share)}
+                | {key: best[key] for key in ("technique", "protection", "vdd_volts")}
+                | {"saved": float(best["energy_saving_of_all_value"])}
             )
     return rows
 
@@ -565,20 +582,18 @@ def _moved(guard: str, vdd: float, corner: str) -> float:
 
 
 def budget_table(rows: Rows) -> str:
+    by_place = {(row["budget"], row["constants"]): row for row in rows}
+
+    def cell(budget: float, corner: str) -> str:
+        row = by_place.get((budget, corner))
+        if row is None:
+            return DASH
+        label = f"`{row['technique']}{PROTECTED}{row['protection']}`"
+        return f"{label} {row['vdd_volts']:g} V: {100 * row['saved']:.1f}"
+
     return markdown(
         ["silent errors allowed", *CORNERS],
-        [
-            [
-                f"{budget:g}",
-                *(
-                    f"`{row['technique']}@{row['protection']}` {row['vdd_volts']:g} V: "
-                    f"{100 * row['saved']:.1f}"
-                    for row in rows
-                    if row["budget"] == budget
-                ),
-            ]
-            for budget in BUDGETS
-        ],
+        [[f"{budget:g}", *(cell(budget, corner) for corner in CORNERS)] for budget in BUDGETS],
     )
 
 
@@ -598,18 +613,20 @@ def figure(grid: Grid, rows: Rows) -> Figure:
             axes.plot(
                 *(grid.volts, saved),
                 color=look.colour,
-                linestyle=look.dashes,
+                dashes=look.dashes or (None, None),
                 marker=look.marker,
                 ms=3,
                 lw=1.0,
             )
-        found = next(r for r in rows if r["protection"] == guard and PAIRS[r["pair"]] is None)
-        if np.isfinite(found["pays_below_volts"]):
-            axes.axvline(found["pays_below_volts"], color="0.4", lw=0.8)
-            axes.axvspan(found["lower"], found["upper"], color="0.85", zorder=0)
+        crossing = next(
+            r for r in rows if r["protection"] == guard and PAIRS[r["pair"]] == SHOWN_PAIR
+        )
+        if np.isfinite(crossing["pays_below_volts"]):
+            axes.axvline(crossing["pays_below_volts"], color="0.4", lw=0.8)
+            axes.axvspan(crossing["lower"], crossing["upper"], color="0.85", zorder=0)
         axes.set_title(guard, fontsize=9)
+        axes.set_xlabel("Vdd (V)")
         axes.label_outer()
-    picture.supxlabel("Vdd (V)", fontsize=9)
     picture.supylabel("energy saved by all slices over 0.8 V (%)", fontsize=9)
     handles = [line_of(LOOKS[name]) for name in NAMES]
     picture.legend(handles, NAMES, loc="outside lower center", ncols=4, fontsize=8)
@@ -654,22 +671,22 @@ def tables_of_6t(grid: Grid) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, help="where the results files are, or will be")
-    parser.add_argument("--instances", type=int, default=300, help="dies of 6T cells (300)")
-    parser.add_argument("--instances-8t", type=int, default=100, help="dies of 8T cells (100)")
+    parser.add_argument("--instances", type=int, default=32, help="dies of 6T cells (32)")
+    parser.add_argument("--instances-8t", type=int, default=16, help="dies of 8T cells (16)")
     given = parser.parse_args()
     tables: dict[str, str] = {}
-    for cell, instances in (("6t", given.instances), ("8t", given.instances_8t)):
+    counts = {"6t": given.instances, "6t-further": given.instances, "8t": given.instances_8t}
+    for cell, instances in counts.items():
         if not instances:
             continue
         grid = Grid.of(computed(given.folder, cell, instances))
         write_csv(f"cases-{cell}.csv", [grid.row(key) for key in grid.place])
         write_csv(f"lowest-{cell}.csv", lowest_rows(grid))
         tables[f"lowest {cell}"] = lowest_table(grid)
-        tables |= (
-            tables_of_6t(grid)
-            if cell == "6t"
-            else {"at 0.42 V 8t": at_table(grid, 0.42, life_and_saving)}
-        )
+        if cell == "6t":
+            tables |= tables_of_6t(grid)
+        elif cell == "8t":
+            tables["at 0.42 V 8t"] = at_table(grid, 0.42, life_and_saving)
     bring_up_to_date(PAGE, tables)
     print("\n".join(f"{name}\n{text}" for name, text in tables.items()))
 
