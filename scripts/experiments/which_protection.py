@@ -2,10 +2,10 @@
 
     python scripts/experiments/which_protection.py FOLDER [--instances 32] [--instances-8t 16]
 
-Computes the sweeps that are not in the folder yet, `which-protection-6t.h5` and
-`which-protection-8t.h5`, and prints what they take. Writes `results/protection/*.csv`,
-`docs/figures/which-protection.png`, and the tables of `docs/which-protection.md`, which stand
-between comments there. With `--instances-8t 0`, there are no 8T cells.
+Computes the sweeps that are not in the folder yet, `which-protection-6t.h5`,
+`which-protection-6t-further.h5` and `which-protection-8t.h5`, and prints what they take. Writes
+`results/protection/*.csv`, `docs/figures/which-protection.png`, and the tables of
+`docs/which-protection.md`, which stand between comments there. With `--instances-8t 0`, there are no 8T cells.
 """
 
 import argparse
@@ -80,7 +80,7 @@ PAIRS = {
 SHOWN_PAIR = ("rrcd", "baseline")
 """Pair whose crossing the figure shows."""
 
-ASKED = ("none", "ecp1", "secded64", "secded32", "secded32+ecp1")
+ASKED = ("none", "ecp1", "secded64", "secded32", "secded64+ecp1", "secded32+ecp1")
 """Protections under which curves are compared."""
 
 COMMON_AVF = 0.33
@@ -111,8 +111,8 @@ class Grid:
 
     Attributes
     ----------
-    path : Path
-        Results file.
+    paths : tuple of Path
+        Results files.
     place : dict
         Place of the case of a technique, a protection and a Vdd.
     values : dict of str to float[case, instance]
@@ -121,13 +121,25 @@ class Grid:
         Area added, as a fraction of the slice.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     place: dict[tuple[str, str, float], int]
     values: dict[str, Floats]
     area: Floats
 
     @classmethod
-    def of(cls, path: Path) -> "Grid":
+    def of(cls, *paths: Path) -> "Grid":
+        """Cases of results files with the same dies."""
+        parts = [cls._of_file(path) for path in paths]
+        keys = [key for part in parts for key in part.place]
+        return cls(
+            paths,
+            {key: place for place, key in enumerate(keys)},
+            {name: np.concatenate([p.values[name] for p in parts]) for name in parts[0].values},
+            np.concatenate([part.area for part in parts]),
+        )
+
+    @classmethod
+    def _of_file(cls, path: Path) -> "Grid":
         with open_results(path) as results:
             technology = costs_of(results.attrs["spec"]).of_technology
             names = results["technique"].values.tolist()
@@ -144,7 +156,7 @@ class Grid:
             values["alive"] = (results["end_cause"].values == EndCause.CENSORED).astype(float)
             values["dead_on_arrival"] = (results["life_years"].values == 0).astype(float)
             area = objective("area").values(results, technology)
-        return cls(path, {key: place for place, key in enumerate(keys)}, values, area)
+        return cls((path,), {key: place for place, key in enumerate(keys)}, values, area)
 
     @property
     def guards(self) -> list[str]:
@@ -515,7 +527,7 @@ def rates_of(guard: str, vdd: float, corner: str = "as they are") -> tuple[float
     return tuple(float(of) for of in (errors.corrected, errors.due, errors.sdc))
 
 
-SOFT_GUARDS = ("none", "secded64", "secded32", "secded32x16", "secded32+ecp1")
+SOFT_GUARDS = ("none", "secded64", "secded32", "secded32x16", "secded64+ecp1", "secded32+ecp1")
 
 
 def soft_rows() -> Rows:
@@ -604,7 +616,7 @@ def figure(grid: Grid, rows: Rows) -> Figure:
     """Energy saved by all over Vdd, a panel for each protection; the line is the crossing."""
     picture = Figure(figsize=(7.8, 5.2), layout="constrained")
     panels = picture.subplots(2, 2, sharex=True, sharey=True)
-    guards = [guard for guard in ASKED if guard != "none"]
+    guards = ("ecp1", "secded64", "secded64+ecp1", "secded32+ecp1")
     for axes, guard in zip(panels.flat, guards, strict=True):
         for name in NAMES:
             places = [grid.place[name, guard, vdd] for vdd in grid.volts]
@@ -645,8 +657,9 @@ def tables_of_6t(grid: Grid) -> dict[str, str]:
     """All tables of 6T cells; writes data and the figure."""
     crossings, softs, budget = crossing_rows(grid), soft_rows(), budget_rows(grid)
     front = front_of_files(
-        [grid.path],
+        grid.paths,
         objectives(("rmst_years", "energy_saving_of_all", "area", "sdc_fit")),
+        allowed=["protections"],
         resamples=RESAMPLES,
     )
     write_csv("crossings.csv", crossings)
@@ -675,17 +688,17 @@ def main() -> None:
     parser.add_argument("--instances-8t", type=int, default=16, help="dies of 8T cells (16)")
     given = parser.parse_args()
     tables: dict[str, str] = {}
-    counts = {"6t": given.instances, "6t-further": given.instances, "8t": given.instances_8t}
-    for cell, instances in counts.items():
+    sweeps = {"6t": ("6t", "6t-further"), "8t": ("8t",)}
+    for cell, instances in (("6t", given.instances), ("8t", given.instances_8t)):
         if not instances:
             continue
-        grid = Grid.of(computed(given.folder, cell, instances))
+        grid = Grid.of(*(computed(given.folder, name, instances) for name in sweeps[cell]))
         write_csv(f"cases-{cell}.csv", [grid.row(key) for key in grid.place])
         write_csv(f"lowest-{cell}.csv", lowest_rows(grid))
         tables[f"lowest {cell}"] = lowest_table(grid)
         if cell == "6t":
             tables |= tables_of_6t(grid)
-        elif cell == "8t":
+        else:
             tables["at 0.42 V 8t"] = at_table(grid, 0.42, life_and_saving)
     bring_up_to_date(PAGE, tables)
     print("\n".join(f"{name}\n{text}" for name, text in tables.items()))
