@@ -5,7 +5,8 @@
 Computes the sweeps that are not in the folder yet, `which-protection-6t.h5`,
 `which-protection-6t-further.h5` and `which-protection-8t.h5`, and prints what they take. Writes
 `results/protection/*.csv`, `docs/figures/which-protection.png`, and the tables of
-`docs/which-protection.md`, which stand between comments there. With `--instances-8t 0`, there are no 8T cells.
+`docs/which-protection.md`, which stand between comments there. With `--instances-8t 0`, there are
+no 8T cells.
 """
 
 import argparse
