@@ -309,6 +309,9 @@ def test_lives_under_rrcd_as_a_program(monkeypatch):
     variables = [variable for variable in VARIABLES if "case" in variable.dims]
     for variable in variables:
         built_in, program = np.moveaxis(arrays[variable.name], variable.dims.index("case"), 0)
+        if variable.name.endswith("_fit"):  # nobody knows which bits a program's placement needs
+            assert np.isnan(program).all()
+            continue
         assert np.array_equal(built_in, program, equal_nan=built_in.dtype.kind == "f")
 
 
