@@ -688,7 +688,7 @@ class SweepPlan:
             caveats.append(
                 "8T cells: how their Vmin differs from that of 6T cells is simulated, and hangs on "
                 "the time that the clock leaves a read (assumed; table "
-                f"{self.spec.aging.vmin_model})"
+                f"{self.spec.aging.vmin_model}); energy and area are those of 6T cells"
             )
         return tuple(caveats)
 
