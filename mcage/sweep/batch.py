@@ -230,7 +230,9 @@ class _Batch:
         soft = plan.soft_error_meter(case)
         return CaseResults(
             outcomes=outcomes,
-            soft_fit=soft.read(outcomes, self._workload.epochs, self._constants.activity),
+            soft_fit=soft.read(
+                outcomes, self._workload.epochs, self._constants.activity, fractions
+            ),
             consumption=meter.read(outcomes.moments, fractions),
             time_fractions=self._time_fractions(case, fractions),
         )

@@ -46,7 +46,13 @@ class SoftErrorMeter:
         bits = self.protection.word_bits or COMPONENT_BITS
         return self.geometry.cells // bits
 
-    def read(self, outcomes: LifeOutcomes, workload: tuple[Turns, ...], activity: Floats) -> Floats:
+    def read(
+        self,
+        outcomes: LifeOutcomes,
+        workload: tuple[Turns, ...],
+        activity: Floats,
+        time_fractions: Floats | None = None,
+    ) -> Floats:
         """Corrected, detected (DUE) and silent (SDC) errors of each life, epoch by epoch, in FIT.
 
         Parameters
@@ -57,6 +63,8 @@ class SoftErrorMeter:
             What runs in each epoch.
         activity : float64[I] or float64[]
             Fraction of the time in which a slice is busy; while it is idle, nothing is needed.
+        time_fractions : float64[points, I], optional
+            Fraction of the time at each operating point, where lives differ in it.
 
         Returns
         -------
@@ -75,9 +83,12 @@ class SoftErrorMeter:
         counts = np.stack([self._words - at_risk, at_risk, np.zeros_like(at_risk)], axis=-1)
         busy = np.broadcast_to(activity, len(needed))[:, None]
         total = np.zeros((3, *needed.shape))
-        for point in self.environment.points:
+        for number, point in enumerate(self.environment.points):
             rates = self._at(point.vdd_volts, counts, np.where(lives, needed * busy, 0))
-            total += point.time_fraction * np.stack([rates.corrected, rates.due, rates.sdc])
+            share = np.asarray(point.time_fraction)
+            if time_fractions is not None:
+                share = time_fractions[number, :, None]
+            total += share * np.stack([rates.corrected, rates.due, rates.sdc])
         return np.where(lives, total, np.nan)
 
     def _at(self, vdd_volts: float, counts: Floats, needed: Floats) -> SoftErrors:
