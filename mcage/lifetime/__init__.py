@@ -34,3 +34,7 @@ DVTH_BIN_EDGES_MV = np.arange(0.0, 201.0)
 
 RANKS = 8
 """Uncorrectable words of a slice whose ages are recorded."""
+
+BISECTIONS = 12
+"""Halvings of an epoch in search of the moment from which a kernel cannot run, or a word is
+uncorrectable: 4 hours of two years."""

@@ -20,7 +20,7 @@ from mcage.aging.sampling import InstanceConstants
 from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
 from mcage.engines.stress import TrackedCells, Turns
-from mcage.lifetime import EndCause, outcomes
+from mcage.lifetime import BISECTIONS, EndCause, outcomes
 from mcage.lifetime.check_cells import DegradationOfBoth
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
@@ -31,10 +31,6 @@ from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation.fault_models import NewSlices
-
-BISECTIONS = 12
-"""Halvings of an epoch in search of the moment from which a kernel cannot run: 4 hours of two
-years."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,9 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.geometry import Booleans, Floats, Integers
-from mcage.lifetime import RANKS
+from mcage.lifetime import BISECTIONS, RANKS
 from mcage.lifetime.faults import NewFaults
 from mcage.variation.fault_models import EntryFaults
-
-HALVINGS = 12
-"""Of an epoch, in search of the moment from which a word is uncorrectable, as for ends of lives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +75,7 @@ class UncorrectableWords:
         while len(left):
             low, high, words_then = new.span.start, new.span.end, last.copy()
             count = known.sum(axis=(1, 2))
-            for _ in range(HALVINGS):
+            for _ in range(BISECTIONS):
                 middle = 0.5 * (low + high)
                 words = uncorrectable(new.faults_at(middle), needed[left])
                 more = words.sum(axis=(1, 2)) > count

@@ -50,11 +50,6 @@ class Outcome(IntEnum):
     UNDETECTED = 4
     """The pattern is a code word itself: the decoder sees nothing, the word is wrong."""
 
-    @property
-    def silent(self) -> bool:
-        """Whether a wrong word leaves the decoder as a right one."""
-        return self >= Outcome.MISCORRECTED
-
 
 @dataclass(frozen=True)
 class Code:

@@ -153,7 +153,7 @@ class Protection:
     @property
     def check_share(self) -> float:
         """Check bits per data bit: cells that a slice has beside its own."""
-        return 0.0 if self.code is None else self.code.check_bits / self.code.data_bits
+        return 0.0 if self.code is None else self.code.overhead
 
     def without_spares(self, maps: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Fault maps once spares have taken the places of faulty entries: uint8[I, entries]."""

@@ -5,7 +5,7 @@ from life_cases import (
     dvth,
 )
 
-from mcage.lifetime.simulator import BISECTIONS
+from mcage.lifetime import BISECTIONS
 
 
 def becomes_faulty_at(seconds, duty_cycle=1.0):
