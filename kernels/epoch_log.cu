@@ -82,30 +82,20 @@ __device__ __forceinline__ void come_round(View &view, Long cycles) {
     view.one = view.zero = false;
 }
 
-// Log an epoch of slices, and raise the bounds of their instances.
-//
-// runs[slice]                          what it runs
-// first_write[], cycles[]              of each kernel: number of its first write, cycles of a pass
-// starts[slice][pass][entries + 1], occupants  as `sort_occupants` leaves them
-// instance_of[slice], scales[slice]    whose epoch it is, and seconds that a cycle stands for
-// codes, code_starts[slice][entries x pass + 1], powered[slice][entry]   the log; codes lie as occupants
-//
-// Grid: slices x parts of the entries; 256 threads, a warp for one entry after the other.
-extern "C" __global__ void __launch_bounds__(THREADS, RECORDS ? 2 : 3)
-log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *first_write,
-          const Long *cycles, const int *starts, const int4 *occupants, const int *instance_of,
-          const double *scales, unsigned *codes, int *code_starts, long long *powered, int begins) {
+// Log a turn of an epoch of an instance, and raise its bounds; arguments as of `log_epoch`.
+__device__ __forceinline__ void log_turn(const Residencies &residencies, const State &state,
+                                         long long instance, long long slice, const int4 *runs,
+                                         const int *first_write, const Long *cycles,
+                                         const int *starts, const int4 *occupants, double scale,
+                                         unsigned *codes, int *code_starts, long long *powered,
+                                         bool begins) {
     constexpr int VIEWS = RECORDS ? 5 : 1;
     constexpr int UNROLLED = GATED && !RECORDS ? 4 : 1;  // occupants whose bounds come together
     __shared__ int place[ENTRIES + 1];
-    const Residencies &residencies = *all;
-    const State &state = *states;
     const int passes = int(residencies.passes), lane = threadIdx.x % 32;
-    const long long slice = blockIdx.x, instance = instance_of[slice];
     const Run run = reinterpret_cast<const Run *>(runs)[slice];
     const int first = first_write[run.kernel];
     const Long period = cycles[run.kernel];
-    const double scale = scales[slice];
     starts += slice * passes * (ENTRIES + 1);
     occupants += run.first;
     codes += run.first;
@@ -240,5 +230,30 @@ log_epoch(const Residencies *all, const State *states, const int4 *runs, const i
         }
         zero[0] = __dadd_rn(zero[0], __dmul_rn(double(at_zero), scale));
         zero[PLACES] = __dadd_rn(zero[PLACES], __dmul_rn(double(at_one), scale));
+    }
+}
+
+// Log an epoch of instances, turn after turn, and raise their bounds.
+//
+// runs[slice]                          what a slice of the launch runs
+// slice_of[instance of the launch][turn]   the slice that an instance is in each of its turns
+// first_write[], cycles[]              of each kernel: number of its first write, cycles of a pass
+// starts[slice][pass][entries + 1], occupants  as `sort_occupants` leaves them
+// instance_of[]                        whose epoch it is
+// scales[instance of the launch][turn]     seconds that a cycle stands for
+// codes, code_starts[slice][entries x pass + 1], powered[slice][entry]   the log; codes lie as occupants
+//
+// Grid: instances x parts of the entries; 256 threads, a warp for one entry after the other.
+extern "C" __global__ void __launch_bounds__(THREADS, RECORDS ? 2 : 3)
+log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *slice_of, int turns,
+          const int *first_write, const Long *cycles, const int *starts, const int4 *occupants,
+          const int *instance_of, const double *scales, unsigned *codes, int *code_starts,
+          long long *powered) {
+    const long long row = blockIdx.x;
+    for (int turn = 0; turn < turns; turn++) {
+        log_turn(*all, *states, instance_of[row], slice_of[row * turns + turn], runs, first_write,
+                 cycles, starts, occupants, scales[row * turns + turn], codes, code_starts, powered,
+                 turn == 0);
+        __syncthreads();  // before the next one uses the shared memory
     }
 }

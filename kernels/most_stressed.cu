@@ -16,7 +16,7 @@ struct Moments {
     const double *parts;          // [row] of the epoch that has passed; 1 at its end
     const double *backs;          // [row][turn] seconds to be taken back for each cycle; 0 at its end
     Long *longest;                // [2][row] bits of a double: longest seconds of any cell seen so far
-    long long rows, turns;        // turns that the latest epochs are made of
+    int rows, turns;              // turns that the latest epochs are made of
 };
 
 // Fraction of a bound by which it may fall short within an epoch by rounding alone.
@@ -57,13 +57,12 @@ __device__ __forceinline__ bool is_open(const State &state, const Moments &momen
 //
 // Grid: rows; 256 threads.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-guess(const State *states, const Moments *all_moments, unsigned *items) {
+guess(const State *states, const int *instance_of, const double *parts, unsigned *items) {
     __shared__ Long most_of[4][WARPS];
     __shared__ int place_of[4][WARPS];
     const State &state = *states;
-    const Moments &moments = *all_moments;
-    const long long row = blockIdx.x, instance = moments.instance_of[row];
-    const double part = moments.parts[row];
+    const long long row = blockIdx.x, instance = instance_of[row];
+    const double part = parts[row];
 #pragma unroll
     for (int trial = 0; trial < 4; trial++) {
         Long most = 0;
@@ -104,9 +103,10 @@ guess(const State *states, const Moments *all_moments, unsigned *items) {
 //
 // Grid: tiles of the rows' places.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-list_open(const State *states, const Moments *all_moments, unsigned *items, int *count) {
+list_open(const State *states, const int *instance_of, const double *parts, Long *longest, int rows,
+          unsigned *items, int *count) {
     const State &state = *states;
-    const Moments &moments = *all_moments;
+    const Moments moments = {instance_of, parts, nullptr, longest, rows, 0};
     const long long item = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     const bool open = is_open(state, moments, item / PLACES, int(item % PLACES));
     const unsigned lanes = __ballot_sync(EVERY_LANE, open);
@@ -183,11 +183,12 @@ __device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times<2
 //
 // A warp takes one item after the other, a lane two components.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
-work_out(const Residencies *all, const State *states, const Moments *all_moments,
-         const unsigned *items, const int *count) {
+work_out(const Residencies *all, const State *states, const int *instance_of, const double *parts,
+         const double *backs, Long *longest, int rows, int turns, const unsigned *items,
+         const int *count) {
     const Residencies &residencies = *all;
     const State &state = *states;
-    const Moments &moments = *all_moments;
+    const Moments moments = {instance_of, parts, backs, longest, rows, turns};
     const int component = threadIdx.x % 32 * 2;
     const int warps = gridDim.x * WARPS;
     for (int i = blockIdx.x * WARPS + threadIdx.x / 32; i < *count; i += warps) {
@@ -199,7 +200,7 @@ work_out(const Residencies *all, const State *states, const Moments *all_moments
         const long long instance = moments.instance_of[row];
         const int epoch_count = state.epoch_count[instance];
         const Epoch *epochs = state.epochs + instance * state.most_epochs;
-        const int turns = int(moments.turns), latest_turns = epoch_count - turns;
+        const int latest_turns = epoch_count - turns;
         double seconds[2][2] = {}, truth[2];
         Times<2> latest = {};
         bool still_open = true;
@@ -240,21 +241,19 @@ work_out(const Residencies *all, const State *states, const Moments *all_moments
             }
         }
 
-        const double *backs = moments.backs + static_cast<long long>(row) * turns;
+        const double *back = backs + static_cast<long long>(row) * turns;
         for (int turn = 0; turn < turns - 1 && moments.parts[row] != 1.0; turn++) {
             const Epoch &epoch = epochs[latest_turns + turn];
             const Times<2> times =
                 times_in<2>(residencies, epoch, place / BITS, component, place % BITS);
-            take_back(seconds, times, backs[turn]);
+            take_back(seconds, times, back[turn]);
         }
-        take_back(seconds, latest, backs[turns - 1]);
+        take_back(seconds, latest, back[turns - 1]);
 #pragma unroll
         for (int which = 0; which < 2; which++) {
             const double then = max(0.0, max(seconds[0][which], seconds[1][which]));
-            const Long longest = most_of_warp(bits_of(then));
-            if (threadIdx.x % 32 == 0) {
-                atomicMax(&moments.longest[which * moments.rows + row], longest);
-            }
+            const Long seen = most_of_warp(bits_of(then));
+            if (threadIdx.x % 32 == 0) atomicMax(&longest[which * rows + row], seen);
         }
     }
 }

@@ -431,14 +431,16 @@ __device__ __forceinline__ Number sum_of_lanes(Number value) {
 // Place the registers of `slices` slices in `passes` passes each.
 //
 // kernels[], runs[slice]      tables, and which of them a slice needs
-// fault_maps[slice][entry]    blocks that are unusable, as bits
+// map_of[slice]               number of its fault map: slices of an instance that runs several kernels
+//                             share one
+// fault_maps[map][entry]      blocks that are unusable, as bits
 // arrivals[]                  result: where `runs` says, if `wanted`
 // arrived[slice][pass][entry] result: arrivals in each entry, if `wanted`
 // events[slice][pass][9]      result: as `Events`
 extern "C" __global__ void __launch_bounds__(LANES *WARPS, BLOCKS_OF_MULTIPROCESSOR)
 place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
-      const unsigned char *__restrict__ fault_maps, int slices, int passes, int wanted,
-      Arrival *arrivals, int *arrived, long long *events) {
+      const int *__restrict__ map_of, const unsigned char *__restrict__ fault_maps, int slices,
+      int passes, int wanted, Arrival *arrivals, int *arrived, long long *events) {
     __shared__ Rows rows_of_warp[WARPS];
 
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
@@ -457,7 +459,8 @@ place(const Kernel *__restrict__ kernels, const Run *__restrict__ runs,
     }
 
     Slice sound = {{}, {}, lane};
-    const unsigned char *map = fault_maps + slice_number * ENTRIES + lane * ENTRIES_OF_LANE;
+    const unsigned char *map = fault_maps + static_cast<long long>(map_of[slice_number]) * ENTRIES +
+                               lane * ENTRIES_OF_LANE;
     for (int k = 0; k < ENTRIES_OF_LANE; k++) {
         const unsigned unusable = map[k] & EVERY_BLOCK;
         sound.free |= some_from(~unusable & EVERY_BLOCK, BLOCKS * k);

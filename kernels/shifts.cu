@@ -79,13 +79,6 @@ list_failing(const Shift *shifts, const double *ages, const int *instance_of, co
     }
 }
 
-// Cells that are faulty from now on: places[count].
-extern "C" __global__ void __launch_bounds__(THREADS)
-mark_faulty(const int *places, int count, unsigned char *sound) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) sound[places[i]] = 0;
-}
-
 // Count sampled cells by their shifts, in bins of which `per_volt` are a volt.
 //
 // instance_of_row[], parts[], ages[]  a moment of each instance: the part of its latest epoch that has

@@ -248,7 +248,7 @@ __device__ __forceinline__ Times<N> times_in(const Residencies &residencies, con
             for (int n = 0; n < N; n++) times.ones[n] += sums[row * BITS * COMPONENTS + n];
         }
 #pragma unroll
-        for (int n = 0; n < N; n++) times.powered[n] = powered;
+        for (int n = 0; n < N; n++) times.powered[n] = static_cast<Long>(powered);
         return times;
     }
     for (int pass = 0; pass < passes; pass++) {

@@ -114,12 +114,24 @@ class Pool(Generic[Item]):
 
 
 _most_cores = sys.maxsize
+_device_sharers = 1
 
 
 def limit_cores(most: int) -> None:
     """Let this process use no more cores, since others use the rest."""
     global _most_cores
     _most_cores = most
+
+
+def share_devices(processes: int) -> None:
+    """Let this process use its part of each device: so many processes, it included, use it."""
+    global _device_sharers
+    _device_sharers = processes
+
+
+def device_sharers() -> int:
+    """Return the number of processes that use each device, this one included."""
+    return _device_sharers
 
 
 def usable_cores() -> int:

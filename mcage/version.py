@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,15 +46,20 @@ KERNELS = kernels_of(Path(__file__).resolve().parent)
 """Folder of the CUDA sources of this mcage."""
 
 
-def kernel_text(source: str) -> str:
+def kernel_text(source: str, constants: Mapping[str, int] | None = None) -> str:
     """Text of a file of `KERNELS`, with the files that it includes: NVRTC need not find them.
+
+    Errors of compilers name the file and its own lines.
 
     Parameters
     ----------
     source : str
         Name of the file.
+    constants : mapping of str to int, optional
+        Macros that its kernels are compiled under.
     """
-    lines = [f'#line 1 "{FOLDER}/{source}"']
+    lines = [f"#define {name} {value}" for name, value in (constants or {}).items()]
+    lines.append(f'#line 1 "{FOLDER}/{source}"')
     text = (KERNELS / source).read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), start=1):
         if included := _INCLUDE.match(line):

@@ -24,7 +24,7 @@ from typing import Any, NoReturn, Self
 from mcage.campaign.executors import TRIES, Answer, MadeShard, described, given_up, may_begin, timed
 from mcage.campaign.shards import in_words
 from mcage.campaign.study import ShardTask, Study
-from mcage.concurrency import limit_cores, usable_cores
+from mcage.concurrency import limit_cores, share_devices, usable_cores
 from mcage.errors import UserError
 from mcage.files.atomic import remove_all_in_work
 from mcage.files.disk_cache import cache_folder, warn_of_others
@@ -65,6 +65,8 @@ class WorkerProcess:
         Cores that it may use.
     device : int, optional
         The only CUDA device that it sees.
+    sharers : int
+        Processes that use each device which it sees, this one included.
 
     Attributes
     ----------
@@ -78,12 +80,13 @@ class WorkerProcess:
 
     connection: "Connection[Any, Any]"
 
-    def __init__(self, name: str, cores: int, device: int | None) -> None:
+    def __init__(self, name: str, cores: int, device: int | None, sharers: int) -> None:
         self.name = name
         self.ready = False
         self.begun: dict[int, tuple[ShardTask, int]] = {}
         self._cores = cores
         self._device = device
+        self._sharers = sharers
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
 
@@ -113,7 +116,8 @@ class WorkerProcess:
         if folder := cache_folder():
             warn_of_others(folder)  # workers say nothing of it
         self.connection, theirs = Pipe()
-        program = f"from {MODULE} import work; work({theirs.fileno()}, {self._cores})"
+        given = f"{theirs.fileno()}, {self._cores}, {self._sharers}"
+        program = f"from {MODULE} import work; work({given})"
         # A new session: Ctrl-C and the end of a terminal reach the process that has started it.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", program],
@@ -211,11 +215,10 @@ class Processes:
     def __init__(self, number: int, devices: Sequence[int] = (), say: Say | None = None) -> None:
         self._say = say or (lambda _: None)
         cores = max(1, usable_cores() // number)
+        device_of = [devices[place % len(devices)] if devices else None for place in range(number)]
         self._crew = [
-            WorkerProcess(
-                f"worker {place + 1}", cores, devices[place % len(devices)] if devices else None
-            )
-            for place in range(number)
+            WorkerProcess(f"worker {place + 1}", cores, device, device_of.count(device))
+            for place, device in enumerate(device_of)
         ]
 
     @property
@@ -378,9 +381,10 @@ MOST_AT_ONCE = 256
 """Shards that may be computed at once; how many are, those decide who send them."""
 
 
-def work(descriptor: int, cores: int) -> NoReturn:
+def work(descriptor: int, cores: int, sharers: int) -> NoReturn:
     """Compute until nobody asks any more."""
     limit_cores(cores)
+    share_devices(sharers)
     warnings.filterwarnings("ignore", module="mcage.files.disk_cache")  # their parent says it
     connection: Connection[Any, Any] = Connection(descriptor)
     answers = _Answers(connection)

@@ -5,9 +5,13 @@
 
 What kernels do is computed by the host device. What is asked of a card is the work of a stream,
 never of CUDA's default one; an array may be used on another stream once its own has been waited
-for. Messages and codes of errors are those of CuPy 14.
+for. Copies take as long as they may: what comes down is not there before its stream has been waited
+for, and memory of the host from which something goes up must be as it was until then. Messages and
+codes of errors are those of CuPy 14.
 """
 
+import collections
+import ctypes
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +20,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 from host_gpu.host_device import HostDevice, Stream
+from host_gpu.memory import DeviceArray
 
 MESSAGES = {
     2: "cudaErrorMemoryAllocation: out of memory",
@@ -95,19 +100,38 @@ class SimulatedCupy(ModuleType):
         Whether there is a compiler.
     newest : tuple of int
         Compute capability up to which it compiles.
+    headers : bool
+        Whether CUDA's headers are there, without which CuPy compiles nothing.
+    version : str
+        Of CuPy.
     driver, runtime : int
         Versions of CUDA, of the driver 0 for none.
     cache_error : OSError, optional
         Why compiled kernels cannot be kept.
+
+    Attributes
+    ----------
+    calls : Counter
+        How often what makes a thread give Python's lock away: ``launch``, ``upload``,
+        ``download``, ``memset``, ``wait``, ``get_function``.
     """
 
-    __version__ = "14.2.0"
-
     def __init__(
-        self, cards, nvrtc=True, newest=(12, 1), driver=13000, runtime=13020, cache_error=None
+        self,
+        cards,
+        nvrtc=True,
+        newest=(12, 1),
+        headers=True,
+        version="14.2.0",
+        driver=13000,
+        runtime=13020,
+        cache_error=None,
     ):
         super().__init__("cupy")
         self.__spec__ = ModuleSpec("cupy", None)
+        self.__version__, self.headers = version, headers
+        self.calls, self._counting = collections.Counter(), threading.Lock()
+        self._array = type("ndarray", (DeviceArray,), {"data": property(self._pointer)})
         self.cards, self.nvrtc, self.newest = cards, nvrtc, newest
         self.cache_error = cache_error
         self.set_devices, self.streams = [], []
@@ -116,7 +140,7 @@ class SimulatedCupy(ModuleType):
         self.cuda = SimpleNamespace(
             Stream=lambda non_blocking: _Stream(self),
             Event=lambda block, disable_timing: _Event(self, block),
-            MemoryPool=lambda: SimpleNamespace(malloc="tables"),
+            MemoryPool=_MemoryPool,
             using_allocator=self._using_allocator,
             alloc_pinned_memory=self._alloc_pinned_memory,
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -174,17 +198,37 @@ class SimulatedCupy(ModuleType):
         except MemoryError as error:
             raise OutOfMemoryError("Out of memory allocating a lot.") from error
 
+    def count_call(self, name):
+        with self._counting:
+            self.calls[name] += 1
+
     def get_default_memory_pool(self):
-        return SimpleNamespace(free_bytes=lambda: 0)
+        return _MemoryPool()
 
     def asarray(self, array, order):
-        return self._allocated(self.on_stream().upload, array)
+        self.count_call("upload")
+        return self._allocated(self.on_stream().upload, array).view(self._array)
 
     def zeros(self, shape, dtype):
-        return self._allocated(self.on_stream().zeros, shape, dtype)
+        self.count_call("memset")
+        return self._allocated(self.on_stream().zeros, shape, dtype).view(self._array)
 
     def empty(self, shape, dtype):
-        return self._allocated(self.on_stream().empty, shape, dtype)
+        return self._allocated(self.on_stream().empty, shape, dtype).view(self._array)
+
+    def _pointer(self, array):
+        address = array.__array_interface__["data"][0]
+
+        def copy_from_host_async(mem, size):
+            """Let bytes travel that nobody may change before the stream has been waited for."""
+            self.count_call("upload")
+            self.on_stream()
+            assert size <= array.nbytes
+            sent = ctypes.string_at(mem, size)
+            ctypes.memmove(address, sent, size)
+            self.streams_in_use()[-1].enqueue(lambda: _assert_unchanged(mem, sent))
+
+        return SimpleNamespace(ptr=address, copy_from_host_async=copy_from_host_async)
 
     @contextmanager
     def _using_allocator(self, allocator):
@@ -195,7 +239,8 @@ class SimulatedCupy(ModuleType):
     def _alloc_pinned_memory(self, size_bytes):
         if not self.current().pinned:
             raise CUDARuntimeError(2)
-        return bytearray(size_bytes)
+        # What was there before may be anything.
+        return np.full(size_bytes, 0xA5, dtype=np.uint8)
 
     def asnumpy(self, array, stream, out, blocking):
         """The copy is not there before the stream has been waited for."""
@@ -206,17 +251,48 @@ class SimulatedCupy(ModuleType):
         if out is None:
             out = np.zeros_like(copy)
         assert out.shape == copy.shape
-        stream.copies.append((out, copy))
+        self.count_call("download")
+        stream.enqueue(lambda: np.copyto(out, copy))
         return out
+
+
+class _MemoryPool:
+    malloc = "of the pool"
+
+    def free_bytes(self):
+        return 0
+
+    def free_all_blocks(self):
+        pass
+
+
+def _assert_unchanged(address, sent):
+    assert ctypes.string_at(address, len(sent)) == sent, "memory in flight was written to"
 
 
 class _Stream:
     def __init__(self, cupy):
         self._cupy = cupy
         self.device = cupy.cuda.runtime.getDevice()
-        self.copies, self.used_by, self.work = [], set(), Stream()
+        self.used_by, self.work = set(), Stream()
+        self._enqueued, self._done = collections.deque(), 0
         cupy.streams.append(self)
         cupy.current()
+
+    def enqueue(self, action):
+        """Do something once the stream has come that far, as the host sees it."""
+        self._enqueued.append(action)
+
+    @property
+    def enqueued(self):
+        """How much has been enqueued so far."""
+        return self._done + len(self._enqueued)
+
+    def come_to(self, number):
+        """Have so much done."""
+        while self._done < number:
+            self._enqueued.popleft()()
+            self._done += 1
 
     def __enter__(self):
         self.used_by.add(threading.get_ident())
@@ -231,27 +307,26 @@ class _Stream:
 class _Event:
     def __init__(self, cupy, block):
         assert block  # a thread that waits leaves its core to others
-        self._cupy = cupy
+        self._cupy, self._stream = cupy, None
 
     def record(self, stream):
-        self._copies, stream.copies = stream.copies, []
-        self._work, stream.work = stream.work, Stream()
+        work, stream.work = stream.work, Stream()
+        stream.enqueue(lambda: setattr(work, "ended", True))
+        self._stream, self._number = stream, stream.enqueued
 
     def synchronize(self):
+        self._cupy.count_call("wait")
         self._cupy.current()
-        for out, copy in self._copies:
-            out[...] = copy
-        self._work.ended = True
+        if self._stream:  # before it is recorded, there is nothing to wait for
+            self._stream.come_to(self._number)
 
 
 class _RawModule:
     def __init__(self, cupy, code, options, backend):
         assert backend == "nvrtc"
-        assert options[0] == "-std=c++17"
+        # Whatever differs costs a run of NVRTC at each start.
+        assert options == ("-std=c++17", "--fmad=false")
         self._cupy, self._code = cupy, code
-        assert options[1] == "--fmad=false"
-        pairs = [option.removeprefix("-D").split("=") for option in options[2:]]
-        self._constants = {name: int(value) for name, value in pairs}
 
     def compile(self):
         cupy, card = self._cupy, self._cupy.current()
@@ -259,15 +334,23 @@ class _RawModule:
             raise RuntimeError(
                 'Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file: libnvrtc.so.13'
             )
+        if not cupy.headers:
+            raise RuntimeError(
+                "Failed to find CUDA headers. Please install CUDA toolkit headers (e.g., pip "
+                "install cupy-cuda12x[ctk]) or specify CUDA_PATH environment variable."
+            )
         if cupy.cache_error:
             raise cupy.cache_error
         if card.capability > cupy.newest:
             raise CUDADriverError(209)
         self._card = card
-        self._module = card.host.module_from_text(self._code, self._constants)
+        self._module = card.host.module_from_text(self._code)
 
     def get_function(self, kernel):
+        self._cupy.count_call("get_function")
+
         def launch(grid, block, arguments, shared_mem):
+            self._cupy.count_call("launch")
             card = self._cupy.current()
             if kernel == card.refuses:
                 raise CUDADriverError(701)

@@ -16,6 +16,7 @@ from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
 
 from mcage.engines.cuda_engine.devices import DeviceError, NoDeviceError
+from mcage.engines.cuda_engine.opening import LEAST_CUPY
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
@@ -37,6 +38,16 @@ UNUSABLE = {
         {"cards": [Card()], "nvrtc": False, "runtime": 12090},
         "device 0: CuPy finds no NVRTC, which compiles kernels",
         "pip install '.[cuda12]'",
+    ),
+    "no headers": (
+        {"cards": [Card()], "headers": False},
+        "device 0: CuPy finds no CUDA headers, without which it compiles nothing",
+        "pip install '.[cuda13]' in a clone of mcage, or name CUDA's folder in CUDA_PATH",
+    ),
+    "old CuPy": (
+        {"cards": [Card()], "version": "14.0.1"},
+        "CuPy is 14.0.1, and 14.1 is needed",
+        "pip install '.[cuda13]' or '.[cuda12]'",
     ),
     "no driver": ({"cards": [], "driver": 0}, "CuPy finds no NVIDIA driver", ""),
     "no card": ({"cards": []}, "the driver shows no device", ""),
@@ -139,9 +150,17 @@ def one_line(error):
 
 
 def test_the_extras_bring_a_compiler():
+    """And headers, and no library that nobody calls; CuPy as old as is taken, and no older."""
     extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
-    for name, package in (("cuda12", "cupy-cuda12x"), ("cuda13", "cupy-cuda13x")):
-        assert extras[name] == [f"{package}[ctk]>=14"]  # before 14 there was no such extra
+    least = ".".join(map(str, LEAST_CUPY))
+    for name, suffix in (("cuda12", "-cu12"), ("cuda13", "")):
+        names = [re.split("[>=<]", requirement)[0] for requirement in extras[name]]
+        assert names == [
+            f"cupy-{name}x",
+            f"nvidia-cuda-nvrtc{suffix}",
+            f"nvidia-cuda-runtime{suffix}",
+        ]
+        assert extras[name][0] == f"cupy-{name}x>={least}"
 
 
 # ---- cards that cannot be used ---------------------------------------------------------------

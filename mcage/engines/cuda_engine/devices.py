@@ -1,17 +1,17 @@
 """Devices of this machine through CuPy, and what the engine asks of any device."""
 
 import itertools
-import math
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from mcage.concurrency import FreeList
+from mcage.concurrency import FreeList, Lazy
 from mcage.errors import UserError
 from mcage.geometry import Bytes
 from mcage.version import kernel_text
@@ -48,6 +48,13 @@ class Module(Protocol):
         """
 
 
+class Download(Protocol):
+    """An array on its way from a device."""
+
+    def result(self) -> NDArray[Any]:
+        """Copy of the array, once all work before the begin of the download is done."""
+
+
 class Device(Protocol):
     """One device, as a thread of the host sees it: its work is done in the order of the calls."""
 
@@ -69,10 +76,13 @@ class Device(Protocol):
         """Copy of an array on the device."""
 
     def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
-        """Copies of some arrays on the device."""
+        """Copies of some arrays on the device, which travel as one."""
 
     def upload_table(self, array: NDArray[Any]) -> Any:
         """Copy of an array that stays for long, and is there for all threads at once."""
+
+    def empty_table(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Array that outlives the work at hand, apart from the memory that this work uses."""
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
@@ -83,11 +93,17 @@ class Device(Protocol):
     def download(self, array: Any) -> NDArray[Any]:
         """Copy of an array of the device, once all work before is done."""
 
+    def begin_download(self, array: Any) -> Download:
+        """Let an array travel from the device while the host goes on.
+
+        Whoever waits for one array of a thread has all that it has begun to download before.
+        """
+
     def address(self, array: Any) -> int:
         """Address of an array of the device, for tables of arrays; the array must be kept."""
 
     def module(self, source: str, constants: Mapping[str, int]) -> Module:
-        """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
+        """Kernels of the file ``source`` of `kernels/`, compiled under constants."""
 
 
 # What goes wrong with devices, in words that a user can act on.
@@ -135,13 +151,57 @@ def causes(error: BaseException) -> list[BaseException]:
 
 _MOST_STAGED_BYTES = 1 << 26
 _LEAST_STAGED_BYTES = 1 << 20
+_HALF_RING_BYTES = 1 << 23
+"""Of memory from which arrays travel to the device: more than an epoch of a batch needs."""
+
+
+class UploadRing:
+    """Memory of the host that cannot be moved, from which arrays travel while the host goes on.
+
+    It has two halves. One is written to while the device may still read the other, which is
+    written to again once the stream has passed the point where it was left.
+
+    Parameters
+    ----------
+    cupy : module
+        CuPy, whose current device is that of the stream.
+    stream : cupy.cuda.Stream
+        The stream.
+    """
+
+    def __init__(self, cupy: Any, stream: Any) -> None:
+        self._stream = stream
+        self._memory = _pinned(cupy, 2 * _HALF_RING_BYTES)
+        self._left = [cupy.cuda.Event(block=True, disable_timing=True) for _ in range(2)]
+        self._half, self._used_bytes = 0, 0
+
+    def slot(self, size_bytes: int) -> Bytes | None:
+        """Memory for a copy that is about to begin; None if it is too large, or there is none."""
+        if self._memory is None or size_bytes > _HALF_RING_BYTES:
+            return None
+        if self._used_bytes + size_bytes > _HALF_RING_BYTES:
+            self._left[self._half].record(self._stream)
+            self._half, self._used_bytes = 1 - self._half, 0
+            self._left[self._half].synchronize()
+        first = self._half * _HALF_RING_BYTES + self._used_bytes
+        self._used_bytes += size_bytes
+        return self._memory[first : first + size_bytes]
+
+
+def _pinned(cupy: Any, size_bytes: int) -> Bytes | None:
+    """Memory of the host that cannot be moved; None if the driver gives none."""
+    try:
+        pinned = cupy.cuda.alloc_pinned_memory(size_bytes)
+    except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
+        return None
+    return np.frombuffer(pinned, dtype=np.uint8, count=size_bytes)
 
 
 class Lane:
     """A stream for one thread of the host at a time.
 
-    What comes back from the device goes through memory of the host that cannot be moved, which
-    stays with the stream: the device copies into other memory at a fraction of the speed, and
+    What travels between host and device goes through memory of the host that cannot be moved,
+    which stays with the stream: the device copies other memory at a fraction of the speed, and
     fresh pages cost more than the copy.
 
     A thread that waits leaves its core to others; by default CUDA would keep it busy.
@@ -155,35 +215,48 @@ class Lane:
     ----------
     stream : cupy.cuda.Stream
         The stream.
+    begun, arrived : int
+        Downloads that have begun; how many of them have arrived, as far as the host knows.
     """
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
         self.stream: Any = cupy.cuda.Stream(non_blocking=True)
         self._done = cupy.cuda.Event(block=True, disable_timing=True)
-        self._staging: Bytes | None = None
+        self.begun = self.arrived = 0
+        self._free: dict[int, list[Bytes]] = {}
+        self._at_work: list[Bytes] = []
+
+    @cached_property
+    def ring(self) -> UploadRing:
+        """From where arrays travel to the device."""
+        return UploadRing(self._cupy, self.stream)
 
     def wait(self) -> None:
         """Wait until all work of the stream so far is done."""
+        begun = self.begun
         self._done.record(self.stream)
         self._done.synchronize()
+        self.arrived = begun
+        self._at_work.clear()
 
-    def staging(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
-        """Memory of the host for an array that is downloaded, until the next is asked for.
+    def staging(self, size_bytes: int) -> Bytes | None:
+        """Memory of the host for a download that is about to begin, until it is given back.
 
         None if the array is large, or the driver gives no such memory.
         """
-        size_bytes = math.prod(shape) * np.dtype(dtype).itemsize
         if not 0 < size_bytes <= _MOST_STAGED_BYTES:
             return None
-        if self._staging is None or len(self._staging) < size_bytes:
-            size = max(_LEAST_STAGED_BYTES, 1 << (size_bytes - 1).bit_length())
-            try:
-                pinned = self._cupy.cuda.alloc_pinned_memory(size)
-            except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError):
-                return None
-            self._staging = np.frombuffer(pinned, dtype=np.uint8, count=size)
-        return self._staging[:size_bytes].view(dtype).reshape(shape)
+        size = max(_LEAST_STAGED_BYTES, 1 << (size_bytes - 1).bit_length())
+        free = self._free.setdefault(size, [])
+        memory = free.pop() if free else _pinned(self._cupy, size)
+        if memory is not None:
+            self._at_work.append(memory)  # also if nobody asks for the result
+        return memory
+
+    def give_back(self, memory: Bytes) -> None:
+        """Put back memory of a download that has arrived."""
+        self._free[len(memory)].append(memory)
 
 
 class Kept:
@@ -368,7 +441,7 @@ class CupyDevice:
         # While every kernel is waited for, it is also alone.
         self._alone = threading.Lock() if synchronous() else None
         self._lanes = FreeList(lambda: Lane(cupy))
-        self._tables: Any = None
+        self._tables = Lazy[Any](cupy.cuda.MemoryPool)
 
     @property
     def description(self) -> str:
@@ -402,27 +475,50 @@ class CupyDevice:
             self._lanes.give_back(lane)
 
     def free_bytes(self) -> int:
-        """Memory that may be asked for: free, or held by CuPy's pool and not in use."""
+        """Memory that may be asked for: free, or held by a pool and not in use."""
         with self._faults.named("asking for its free memory"), self.current():
             free, _ = self._cupy.cuda.runtime.memGetInfo()
-            return int(free) + int(self._cupy.get_default_memory_pool().free_bytes())
+            return int(free) + sum(int(pool.free_bytes()) for pool in self._pools)
+
+    @property
+    def _pools(self) -> tuple[Any, Any]:
+        """CuPy's pool, and that of tables."""
+        return self._cupy.get_default_memory_pool(), self._tables.get()
+
+    def _taken(self, take: Callable[[], Any]) -> Any:
+        """Take memory; if there is none, once more without what either pool holds in reserve."""
+        try:
+            return take()
+        except self._cupy.cuda.memory.OutOfMemoryError:
+            for pool in self._pools:
+                pool.free_all_blocks()
+            return take()
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Copy of an array on the device."""
-        with self._faults.named("copying to it"), self.current():
-            return self._cupy.asarray(array, order="C")
+        return self._upload(array)[0]
 
     def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         """Copies of some arrays on the device, which travel as one."""
+        return self._upload(*arrays)
+
+    def _upload(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         starts, end = [], 0
         for array in arrays:
             starts.append(end)
             end += -(-array.nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        packed = np.empty(max(1, end), dtype=np.uint8)
-        for start, array in zip(starts, arrays, strict=True):
-            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            packed[start : start + array.nbytes] = flat
-        together = self.upload(packed)
+        size_bytes = max(1, end)
+        with self._faults.named("copying to it"), self.current() as lane:
+            slot = lane.ring.slot(size_bytes)
+            packed = np.empty(size_bytes, dtype=np.uint8) if slot is None else slot
+            for start, array in zip(starts, arrays, strict=True):
+                flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+                packed[start : start + array.nbytes] = flat
+            if slot is None:
+                together = self._taken(lambda: self._cupy.asarray(packed, order="C"))
+            else:
+                together = self._taken(lambda: self._cupy.empty(packed.shape, np.uint8))
+                together.data.copy_from_host_async(packed.ctypes.data, size_bytes)
         return tuple(
             together[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
             for start, array in zip(starts, arrays, strict=True)
@@ -432,40 +528,61 @@ class CupyDevice:
         """Copy of an array that stays, in a pool of its own; there for all threads."""
         cuda = self._cupy.cuda
         with self._faults.named("copying a table to it"), self.current() as lane:
-            self._tables = self._tables or cuda.MemoryPool()
-            with cuda.using_allocator(self._tables.malloc):
-                table = self._cupy.asarray(array, order="C")
+            with cuda.using_allocator(self._tables.get().malloc):
+                table = self._taken(lambda: self._cupy.asarray(array, order="C"))
             with self._faults.answering(lane.stream):
                 lane.wait()
         return table
 
+    def empty_table(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Array that outlives the work at hand, in the pool of tables."""
+        cuda = self._cupy.cuda
+        with (
+            self._faults.named("taking memory"),
+            self.current(),
+            cuda.using_allocator(self._tables.get().malloc),
+        ):
+            return self._taken(lambda: self._cupy.empty(shape, dtype))
+
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
         with self._faults.named("taking memory"), self.current():
-            return self._cupy.zeros(shape, dtype)
+            return self._taken(lambda: self._cupy.zeros(shape, dtype))
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array on the device whose contents do not matter."""
         with self._faults.named("taking memory"), self.current():
-            return self._cupy.empty(shape, dtype)
+            return self._taken(lambda: self._cupy.empty(shape, dtype))
 
     def download(self, array: Any) -> NDArray[Any]:
         """Copy of an array of the device, once all work of this thread before is done."""
-        with (
-            self._faults.named("copying from it"),
-            self.current() as lane,
-            self._faults.answering(lane.stream),
-        ):
-            staged = lane.staging(array.shape, array.dtype)
+        return self.begin_download(array).result()
+
+    def begin_download(self, array: Any) -> "CupyDownload":
+        """Let an array travel from the device while the host goes on."""
+        with self._faults.named("copying from it"), self.current() as lane:
+            staging = lane.staging(array.nbytes)
+            staged = None
+            if staging is not None:
+                staged = staging[: array.nbytes].view(array.dtype).reshape(array.shape)
             copy: NDArray[Any] = self._cupy.asnumpy(
                 array, stream=lane.stream, out=staged, blocking=False
             )
+            lane.begun += 1
+        return CupyDownload(self, lane, copy, staging)
+
+    def wait(self, lane: Lane) -> None:
+        """Wait until all work of a stream so far is done."""
+        with (
+            self._faults.named("waiting for it"),
+            self.current(),
+            self._faults.answering(lane.stream),
+        ):
             lane.wait()
-            return copy if staged is None else copy.copy()
 
     def address(self, array: Any) -> int:
         """Address of an array of the device."""
-        return int(array.__cuda_array_interface__["data"][0])
+        return int(array.data.ptr)
 
     def module(self, source: str, constants: Mapping[str, int]) -> "CupyModule":
         """Kernels of a file of `kernels/`, compiled by NVRTC for this device.
@@ -475,13 +592,12 @@ class CupyDevice:
         DeviceError
             If NVRTC or the driver refuses.
         """
-        # Products and sums are rounded one by one, as on the host.
-        defined = (f"-D{name}={value}" for name, value in constants.items())
-        options = ("-std=c++17", "--fmad=false", *defined)
+        # Products and sums are rounded one by one, as on the host. The constants are no options:
+        # CuPy asks NVRTC about each set of options at every start.
+        options = ("-std=c++17", "--fmad=false")
+        code = kernel_text(source, constants)
         with self._faults.named(f"loading kernels/{source}"), self.current():
-            module = self._cupy.RawModule(
-                code=kernel_text(source), options=options, backend="nvrtc"
-            )
+            module = self._cupy.RawModule(code=code, options=options, backend="nvrtc")
             try:
                 module.compile()
             except self._faults.of_cuda:
@@ -536,6 +652,38 @@ class CupyDevice:
                     lane.wait()
 
 
+class CupyDownload:
+    """An array on its way from a GPU.
+
+    Parameters
+    ----------
+    device : CupyDevice
+        From where.
+    lane : Lane
+        On which stream; the latest download of it.
+    copy : ndarray
+        Where it arrives.
+    staging : uint8[n], optional
+        Memory of the stream that `copy` is a part of, if it is.
+    """
+
+    def __init__(
+        self, device: CupyDevice, lane: Lane, copy: NDArray[Any], staging: Bytes | None
+    ) -> None:
+        self._device, self._lane, self._copy, self._staging = device, lane, copy, staging
+        self._number = lane.begun
+
+    def result(self) -> NDArray[Any]:
+        """See `Download.result`; the array is of the caller, who asks once."""
+        if self._lane.arrived < self._number:
+            self._device.wait(self._lane)
+        if self._staging is None:
+            return self._copy
+        copy = self._copy.copy()
+        self._lane.give_back(self._staging)
+        return copy
+
+
 class CupyModule:
     """Compiled kernels of one source file.
 
@@ -553,6 +701,8 @@ class CupyModule:
         self._device = device
         self._module = module
         self._source = source
+        # Another one of the same kernel would ask the driver for it again.
+        self._functions: dict[str, Any] = {}
 
     def launch(
         self,
@@ -565,7 +715,9 @@ class CupyModule:
         """See `device.Module`; a refused launch raises DeviceError."""
 
         def call() -> None:
-            function = self._module.get_function(kernel)
+            function = self._functions.get(kernel)
+            if function is None:
+                function = self._functions[kernel] = self._module.get_function(kernel)
             function(grid, block, tuple(arguments), shared_mem=shared_bytes)
 
         doing = f"kernel {kernel} of {self._source}, grid {grid}, block {block}"

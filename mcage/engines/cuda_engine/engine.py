@@ -5,12 +5,14 @@ It knows devices by the protocol of `mcage.engines.cuda_engine.devices` only.
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 from typing_extensions import override
 
+from mcage.concurrency import device_sharers
 from mcage.engines.cuda_engine.devices import Device
 from mcage.engines.cuda_engine.programs import Runner
 from mcage.engines.cuda_engine.stress import CudaStress, duties_on, tables_on
@@ -49,35 +51,48 @@ class CudaEngine(RememberingEngine):
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
         super().__init__()
-        free = min(device.free_bytes() for device in devices)
+        sharers = device_sharers()
+        free = min(device.free_bytes() for device in devices) // sharers
         each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
         self.devices = tuple(devices)
         affordable = each * len(devices)
         self.threads = affordable if affordable < threads else None
         self.busy_threads = busy_threads(len(devices))
-        self._on_devices = [_OnDevice(Runner(device, each)) for device in devices]
+        batches = min(each, -(-self.busy_threads // len(devices)))  # at once on a device
+        self._on_devices = [_OnDevice(Runner(device, batches, sharers)) for device in devices]
         self._turn = itertools.cycle(self._on_devices)
         self._taking_turns = threading.Lock()
         self._of_thread = threading.local()
-        batches = min(each, -(-self.busy_threads // len(devices)))  # at once on a device
         self.batch = max(1, min(MOST_INSTANCES, free // (2 * batches * _STRESS_BYTES)))
         self.device = "; ".join(device.description for device in devices)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """See `Engine.working`: on the device that has fewest batches at work."""
+        """See `Engine.working`: on the device that would be done with one more batch first."""
         with self._taking_turns:
-            here = min(self._on_devices, key=lambda on_device: on_device.batches)
-            here.batches += 1
+            here = min(self._on_devices, key=self._seconds_until_done)
+            here.walk.runner.at_work += 1
         before = getattr(self._of_thread, "here", None)
         self._of_thread.here = here
+        begun = time.monotonic()
         try:
             with here.walk.runner.device.working():
                 yield
         finally:
             self._of_thread.here = before
             with self._taking_turns:
-                here.batches -= 1
+                here.walk.runner.at_work -= 1
+                here.batches += 1
+                here.seconds += time.monotonic() - begun
+
+    def _seconds_until_done(self, here: "_OnDevice") -> float:
+        """How long a device would take for one more batch, those at work included.
+
+        A device of which nothing is known yet is as fast as the fastest.
+        """
+        known = [each.seconds / each.batches for each in self._on_devices if each.batches]
+        seconds = here.seconds / here.batches if here.batches else min(known, default=1.0)
+        return (here.walk.runner.at_work + 1) * seconds
 
     def _here(self) -> "_OnDevice":
         """What is on the device of the calling thread."""
@@ -157,6 +172,6 @@ class _OnDevice:
 
     def __init__(self, runner: Runner) -> None:
         self.walk = Walk(runner)
-        self.batches = 0  # at work
+        self.batches, self.seconds = 0, 0.0  # that are done, and how long they were at work
         self.duties = duties_on(runner)
         self.tables = tables_on(runner, self.duties)

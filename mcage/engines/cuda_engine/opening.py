@@ -2,13 +2,17 @@
 
 import ctypes
 import importlib.util
+import re
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from mcage.concurrency import device_sharers
 from mcage.engines.cuda_engine.devices import (
     CupyDevice,
     Device,
@@ -25,6 +29,7 @@ from mcage.errors import UserError, pip_install
 
 CACHE_REMEDY = "name a folder that can be written in CUPY_CACHE_DIR"
 
+_NO_HEADERS = "Failed to find CUDA headers"
 _OUT_OF_MEMORY = 2
 _INSUFFICIENT_DRIVER = 35
 _UNAVAILABLE = 46
@@ -78,6 +83,9 @@ def reason(cupy: Any, error: BaseException) -> tuple[str, str]:
     if any("libnvrtc" in str(cause) for cause in chain):
         remedy = pip_install(extra(cuda_major(cupy)))
         return "CuPy finds no NVRTC, which compiles kernels", remedy
+    if any(_NO_HEADERS in str(cause) for cause in chain):
+        remedy = f"{pip_install(extra(cuda_major(cupy)))}, or name CUDA's folder in CUDA_PATH"
+        return "CuPy finds no CUDA headers, without which it compiles nothing", remedy
     status = getattr(first, "status", None)
     if isinstance(first, MemoryError) or status == _OUT_OF_MEMORY:
         return f"its memory is full ({text})", ""
@@ -199,6 +207,9 @@ def _card(cuda: ctypes.CDLL, number: int) -> Card:
     return Card(name.value.decode(), ".".join(capability), memory.value)
 
 
+LEAST_CUPY = (14, 1)
+"""CuPy before frees an array whose pool is gone while the array is in use."""
+
 LEAST_CAPABILITY = (7, 5)
 """Compute capability from which on the kernels are tested; NVRTC 13 knows no older cards."""
 
@@ -271,7 +282,8 @@ def ask_devices(numbers: Sequence[int] | None = None) -> Devices:
         if not 0 <= number < count:
             known = "device 0 only" if count == 1 else f"devices 0 ... {count - 1}"
             raise UserError(f"--devices: there is no device {number}; this machine has {known}")
-    asked = [_open(cupy, number) for number in chosen]
+    with ThreadPoolExecutor(max(1, len(chosen))) as pool:  # each waits for its card
+        asked = list(pool.map(partial(_open, cupy), chosen))
     devices = Devices(
         tuple(answer for answer in asked if isinstance(answer, CupyDevice)),
         tuple(answer for answer in asked if isinstance(answer, Refusal)),
@@ -293,6 +305,12 @@ def _import_cupy() -> Any:
         cause = error.__cause__ or error
         remedy = CACHE_REMEDY if of_files(cause) else ""
         raise NoDeviceError(f"CuPy does not start ({first_line(cause)})", remedy) from error
+    version = tuple(map(int, re.findall(r"\d+", cupy.__version__)[:2]))
+    if version < LEAST_CUPY:
+        least = ".".join(map(str, LEAST_CUPY))
+        raise NoDeviceError(
+            f"CuPy is {cupy.__version__}, and {least} is needed", pip_install(extra(13), extra(12))
+        )
     return cupy
 
 
@@ -314,7 +332,7 @@ def _open(cupy: Any, number: int) -> CupyDevice | Refusal:
         if device.capability < LEAST_CAPABILITY:
             return Refusal(number, _too_old(device))
         _probe(device)
-        free = device.free_bytes()
+        free = device.free_bytes() // device_sharers()
     except Exception as error:  # CUDA's, CuPy's, NVRTC's, or those of its cache on disk
         return Refusal(number, *reason(cupy, error))
     if free < LEAST_BYTES:
@@ -344,7 +362,9 @@ def _too_old(device: CupyDevice) -> str:
 
 
 def _too_full(free_bytes: int) -> str:
+    sharers = device_sharers()
+    each = f" for each of {sharers} processes" if sharers > 1 else ""
     return (
-        f"{free_bytes / 2**30:.1f} GiB of its memory are free, and {LEAST_BYTES / 2**30:.1f} are "
-        "needed"
+        f"{free_bytes / 2**30:.1f} GiB of its memory are free{each}, and "
+        f"{LEAST_BYTES / 2**30:.1f} are needed"
     )

@@ -1,7 +1,7 @@
 """Which kernels are compiled under which constants, and what a device keeps of them."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -98,19 +98,32 @@ def stress_program(
     }
 
 
+def programs_of(
+    techniques: Iterable[Technique], geometry: SliceGeometry, wide: bool
+) -> Iterator[Program]:
+    """Every program that lives under some techniques ask for; `wide` as of `stress_program`.
+
+    Those of `walk_program` are not among them: replays without faults ask for them, and what these
+    tell is kept on disk.
+    """
+    yield SHIFTS
+    yield fault_free_program(geometry)
+    redirecting = [technique for technique in techniques if technique.redirects]
+    if redirecting:
+        yield occupants_program(geometry)
+        yield residencies_program(geometry, wide)
+    for technique in redirecting:
+        yield select_program(technique, geometry)
+        for source in STRESS_SOURCES:
+            yield stress_program(source, technique, geometry, wide)
+
+
 def compilations(geometry: SliceGeometry = GCN) -> Iterator[Program]:
     """The probe, and every program that the techniques of the catalogue ever ask for, once."""
-    programs = [PROBE, SHIFTS, occupants_program(geometry), fault_free_program(geometry)]
-    programs += [residencies_program(geometry, wide) for wide in (False, True)]
-    for technique in TECHNIQUES.values():
-        if technique.redirects:
-            programs.append(select_program(technique, geometry))
-            programs += [
-                stress_program(source, technique, geometry, wide)
-                for source in STRESS_SOURCES
-                for wide in (False, True)
-            ]
-        programs += [_walk_program(technique, geometry, wide) for wide in (False, True)]
+    programs = [PROBE]
+    for wide in (False, True):
+        programs += programs_of(TECHNIQUES.values(), geometry, wide)
+        programs += [_walk_program(technique, geometry, wide) for technique in TECHNIQUES.values()]
     for position, program in enumerate(programs):
         if program not in programs[:position]:
             yield program
@@ -128,13 +141,24 @@ class Runner:
     ----------
     device : Device
         Device that computes.
-    threads : int
-        Threads of the host that may use it at once, sharing its memory.
+    batches : int
+        Batches that are meant to be at work on it at once, sharing its memory.
+    sharers : int
+        Processes that share its memory.
+
+    Attributes
+    ----------
+    device : Device
+        As given.
+    at_work : int
+        Batches that are at work.
     """
 
-    def __init__(self, device: Device, threads: int) -> None:
+    def __init__(self, device: Device, batches: int, sharers: int = 1) -> None:
         self.device = device
-        self._workspace_bytes = device.free_bytes() // (4 * threads)
+        self.at_work = 0
+        self._batches = batches
+        self._workspace_bytes = device.free_bytes() // (4 * sharers)
         self._lock = threading.Lock()
         self._modules: dict[tuple[str, tuple[tuple[str, int], ...]], Future[Module]] = {}
 
@@ -181,9 +205,10 @@ class Runner:
         return self.device.upload_table(table)
 
     def chunks(self, bytes_each: Integers) -> Iterator[slice]:
-        """Parts of a batch whose workspace fits into a thread's part of the memory.
+        """Parts of a batch whose workspace fits into its part of the memory.
 
-        A quarter of what was free in the beginning is for the workspace of all threads.
+        A quarter of what was free in the beginning is for the workspace of all batches: of those
+        that are meant to be at work, or that are if they are more.
 
         Parameters
         ----------
@@ -191,10 +216,11 @@ class Runner:
             What each slice needs.
         """
         end = np.cumsum(bytes_each)
+        workspace_bytes = self._workspace_bytes // max(self._batches, self.at_work)
         first = 0
         while first < len(end):
             before = end[first - 1] if first else 0
-            fits = int(np.searchsorted(end, before + self._workspace_bytes, side="right"))
+            fits = int(np.searchsorted(end, before + workspace_bytes, side="right"))
             last = min(max(first + 1, fits), first + _MOST_SLICES)
             yield slice(first, last)
             first = last

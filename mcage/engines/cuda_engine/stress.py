@@ -21,6 +21,7 @@ from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.compiled_cells import is_plain
 from mcage.engines.cuda_engine import programs as cuda_programs
+from mcage.engines.cuda_engine.devices import Download
 from mcage.engines.cuda_engine.walk import Occupants, Walk, forms
 from mcage.engines.interface import check_writes
 from mcage.geometry import (
@@ -169,9 +170,9 @@ def device_residencies(
     residencies = runner.shared(host.residencies.view(np.int32))
     affordable = device.free_bytes() // (_PART_OF_MEMORY * _CELLS * cycles.itemsize)
     rows = min(host.with_sums, affordable)
-    sums = device.empty((max(1, rows), _CELLS), cycles)
-    at_most = device.empty((count, 2 * COMPONENT_BITS), cycles)
-    last = device.empty((count, 2), np.uint32)
+    sums = device.empty_table((max(1, rows), _CELLS), cycles)
+    at_most = device.empty_table((count, 2 * COMPONENT_BITS), cycles)
+    last = device.empty_table((count, 2), np.uint32)
     runner.launch(
         cuda_programs.residencies_program(replays[0].geometry, wide),
         "sum_residencies",
@@ -373,12 +374,16 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     # Memory is taken with the first epoch.
 
     @cached_property
-    def _cells(self) -> tuple[Any, Any]:
-        """Instances and numbers of the cells, as if each entry had 64 components."""
-        upload = self._runner.device.upload
+    def _cells(self) -> tuple[Any, Any, Any]:
+        """Instances, and numbers as if each entry had 64 components; Vmin of the tail."""
         entry, bit = np.divmod(self._tracked.cell, self._geometry.entry_bits)
         cell = entry * (MOST_COMPONENTS * COMPONENT_BITS) + bit
-        return upload(self._tracked.instance.astype(np.int32)), upload(cell.astype(np.int32))
+        instance, number, vmin = self._runner.device.upload_together(
+            self._tracked.instance.astype(np.int32),
+            cell.astype(np.int32),
+            np.ascontiguousarray(self._tracked.vmin_volts),
+        )
+        return instance, number, vmin
 
     @cached_property
     def _seconds(self) -> tuple[Any, Any]:
@@ -387,12 +392,6 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return self._runner.device.zeros(shape, np.float64), self._runner.device.zeros(
             shape, np.float64
         )
-
-    @cached_property
-    def _tail(self) -> tuple[Any, Any]:
-        """Vmin of the cells of the tail for T0 and T1, and whether they are sound."""
-        upload, vmin = self._runner.device.upload, np.ascontiguousarray(self._tracked.vmin_volts)
-        return upload(vmin), upload(self._sound.astype(np.uint8))
 
     @property
     def now(self) -> Floats:
@@ -408,48 +407,69 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return super().of(places)
 
     def _fetch(self) -> None:
-        download = self._runner.device.download
-        self._before, self._now = (download(seconds) for seconds in self._seconds)
+        coming = [self._runner.device.begin_download(seconds) for seconds in self._seconds]
+        self._before, self._now = (seconds.result() for seconds in coming)
 
-    def cells_of(self, instances: Integers) -> tuple[Any, ...]:
-        """What a kernel needs that adds an epoch of instances: its first and its last arguments.
+    def cells_of(self, runs: Any, turns: int) -> tuple[Any, ...]:
+        """What a kernel needs that adds an epoch: what it is told of instances, and the cells.
+
+        Parameters
+        ----------
+        runs : uint8[instances] on the device
+            Who runs.
+        turns : int
+            Turns of the epoch.
+        """
+        instance, cell, _ = self._cells
+        return (runs, np.int32(turns), instance, cell, np.int32(self.count), *self._seconds)
+
+    def among(self, instances: Integers) -> Bytes:
+        """Whether each instance is one of some: uint8[instances]."""
+        return self._among(instances).view(np.uint8)
+
+    @property
+    def count(self) -> int:
+        """Number of the cells."""
+        return len(self._tracked.cell)
+
+    def turns_of(
+        self, instances: Integers, kernel: Integers, seconds: Floats
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """What all instances of the batch run, turn by turn, as `add_duties` takes it.
+
+        Parameters
+        ----------
+        instances, kernel, seconds : int64[m], int64[m, turns], float64[m, turns]
+            Those that run, their kernels, and for how long.
 
         Returns
         -------
-        tuple
-            uint8[instances], who runs; instances and numbers of the cells; how many there are;
-            seconds before and now.
+        int32[turns, instances], float64[turns, instances]
+            Kernels, -1 where an instance does not run, and seconds.
         """
-        runs = self._runner.device.upload(self._among(instances).view(np.uint8))
-        return (runs, *self._cells, np.int32(len(self._tracked.cell)), *self._seconds)
+        shape = kernel.shape[1], self._instances
+        kernel_of, seconds_of = np.full(shape, -1, dtype=np.int32), np.zeros(shape)
+        kernel_of[:, instances], seconds_of[:, instances] = kernel.T, seconds.T
+        return kernel_of, seconds_of
 
-    def add_duties(
-        self,
-        instances: Integers,
-        kernel: Integers,
-        duties: DeviceDuties,
-        seconds: Floats,
-        begins: bool,
-    ) -> None:
-        """Let instances without faults run a kernel each: int64[m], int64[m], float64[m].
-
-        `begins`: whether this is the first turn of their epochs.
-        """
-        kernel_of = np.full(self._instances, -1, dtype=np.int32)
-        seconds_of = np.zeros(self._instances)
-        kernel_of[instances], seconds_of[instances] = kernel, seconds
+    def add_duties(self, kernel_of: Any, seconds_of: Any, duties: DeviceDuties) -> None:
+        """Let instances without faults live through an epoch: `turns_of` on the device."""
+        instance, cell, _ = self._cells
+        turns, instances = kernel_of.shape
         self._launch(
             cuda_programs.fault_free_program(self._geometry),
             "add_duties",
-            len(self._tracked.cell),
-            self._runner.device.upload(kernel_of),
-            *self._cells,
-            np.int32(len(self._tracked.cell)),
+            self.count,
+            kernel_of,
+            seconds_of,
+            np.int32(turns),
+            np.int32(instances),
+            instance,
+            cell,
+            np.int32(self.count),
             duties.duties,
             np.int32(duties.duties.shape[1]),
-            self._runner.device.upload(seconds_of),
             *self._seconds,
-            np.int32(begins),
         )
 
     @override
@@ -462,18 +482,23 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         ages = np.full(self._instances, -1.0)
         ages[instances] = age
         listed = device.zeros((1 + tail, _WORDS), np.uint64)
+        instance, _, vmin = self._cells
+        ages_there, sound, coefficients = device.upload_together(
+            ages, self._sound.view(np.uint8), failure.coefficients
+        )
         self._launch(
             cuda_programs.SHIFTS,
             "list_failing",
             tail,
             self._shift_on_device(shift),
-            device.upload(ages),
-            self._cells[0],
-            *self._tail,
+            ages_there,
+            instance,
+            vmin,
+            sound,
             np.int32(tail),
-            np.int32(len(self._tracked.cell)),
+            np.int32(self.count),
             *self._seconds,
-            device.upload(failure.coefficients),
+            coefficients,
             np.int64(len(failure.coefficients) > 1),
             np.float64(failure.lowest_vdd_volts),
             listed,
@@ -488,15 +513,6 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return rows[:, 0].astype(np.int64), stress.CellSeconds(seconds[:2], seconds[2:])
 
     @override
-    def mark_faulty(self, places: Integers) -> None:
-        super().mark_faulty(places)
-        on_device = self._runner.device.upload(places.astype(np.int32))
-        count = np.int32(len(places))
-        self._launch(
-            cuda_programs.SHIFTS, "mark_faulty", len(places), on_device, count, self._tail[1]
-        )
-
-    @override
     def sampled_dvth(
         self, instances: Integers, moments: stress.Moments, shift: AdditiveShift
     ) -> Floats:
@@ -509,7 +525,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     ) -> Integers:
         if type(shift.nbti) is not Facelift or bins > _MOST_BINS:
             return super().histogram(instances, moments, shift, bins)
-        device, cells = self._runner.device, len(self._tracked.cell)
+        device, cells = self._runner.device, self.count
         counts = device.zeros((2, bins), np.uint64)
         moment = device.upload_together(instances.astype(np.int32), moments.part, moments.age)
         if len(instances):
@@ -551,7 +567,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             eta = shift.of_model.get("eta", np.asarray(nbti.eta))
             given = (shift.rates.stress, shift.rates.diffusion, shift.activity, eta)
             values = [np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in given]
-            arrays = tuple(device.upload(each) for each in values)
+            arrays = device.upload_together(*values)
             words = np.zeros(9, dtype=np.uint64)
             words[:4] = [device.address(array) for array in arrays]
             words[4:8] = [np.ndim(each) for each in given]
@@ -563,7 +579,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
 # What instances have been through, on a device: occupants of entries, and bounds of cells.
 
 _EPOCHS = 8
-"""Epochs of an instance for which there is space at first."""
+"""Epochs of an instance, turns and all, for which there is space at first."""
 
 _EPOCH_WORDS = 5
 """Words of 64 bits of `Epoch` in `kernels/stress.cuh`."""
@@ -575,6 +591,9 @@ _THREADS, _PARTS = 256, 4
 class EpochLog:
     """Epochs of the lives of instances that have separate times, turn after turn.
 
+    What it keeps of them lies in the pool of tables, apart from the workspace of each epoch: that
+    is then there for the next epoch as a whole.
+
     Parameters
     ----------
     runner : Runner
@@ -583,16 +602,20 @@ class EpochLog:
         The technique there.
     instances : int
         Size of the batch.
+    turns : int
+        Turns of the first epoch.
     """
 
-    def __init__(self, runner: cuda_programs.Runner, tables: StressTables, instances: int) -> None:
+    def __init__(
+        self, runner: cuda_programs.Runner, tables: StressTables, instances: int, turns: int
+    ) -> None:
         device, self._entries = runner.device, int(tables.duties.most.shape[2])
         self._runner, self._device, self._tables = runner, device, tables
         self._places = self._entries * COMPONENT_BITS
         self._epochs = np.zeros(instances, dtype=np.int64)
-        self._scale = np.zeros((instances, 1))
-        self._most = _EPOCHS
-        self._table = device.empty((instances, _EPOCHS, _EPOCH_WORDS), np.uint64)
+        self._scale = np.zeros((instances, turns))
+        self._most = _EPOCHS * turns
+        self._table = device.empty((instances, self._most, _EPOCH_WORDS), np.uint64)
         self._kept: list[Any] = []
         self.bounds = device.empty((instances, 2, self._places), np.float64)
         """Seconds at '0' and at '1' that no cell of an entry exceeds in any bit, on the device."""
@@ -619,52 +642,46 @@ class EpochLog:
         program = self._tables.epoch_log
         self._runner.launch(program, "begin", blocks, _THREADS, self.state, mixed, among)
 
-    def epoch_bytes(self, kernel: Integers) -> int:
-        """Bytes that an epoch of an instance takes at most, whichever of the kernels it runs."""
-        codes = int(self._tables.residencies.count_of_kernel[kernel].max())
+    def turn_bytes(self, kernel: Integers) -> int:
+        """Bytes that a turn of an instance takes at most, whichever of the kernels it runs."""
+        codes = int(self._tables.residencies.count_of_kernel[np.unique(kernel)].max())
         return 4 * self._tables.passes * (codes + self._entries) + 8 * self._entries
 
     def add(
-        self,
-        instances: Integers,
-        kernels: Integers,
-        scales: Floats,
-        occupants: Occupants,
-        turn: int,
+        self, instances: Integers, kernel: Integers, scales: Floats, occupants: Occupants
     ) -> None:
-        """Add a turn of an epoch of each of m instances.
+        """Add an epoch of each of m instances.
 
         Parameters
         ----------
         instances : int64[m]
             Positions in the batch.
-        kernels : int64[k]
-            Kernels that they run, in the order in which `Occupants.runs` counts them.
-        scales : float64[m]
+        kernel : int64[m, turns]
+            Kernels that they run.
+        scales : float64[m, turns]
             Seconds that a cycle of all passes stands for.
         occupants : Occupants
             Those of their slices.
-        turn : int
-            Number of the turn in the epoch.
         """
         device, tables = self._device, self._tables
-        self._epochs[instances] += 1
-        if turn >= self._scale.shape[1]:
-            self._scale = np.pad(self._scale, ((0, 0), (0, 1)))
-        self._scale[instances, turn] = scales
+        turns = kernel.shape[1]
+        self._epochs[instances] += turns
+        self._scale = np.pad(self._scale, ((0, 0), (0, max(0, turns - self._scale.shape[1]))))
+        self._scale[instances, :turns] = scales
         if self._epochs[instances].max() > self._most:
             self._enlarge()
-        codes = device.empty((occupants.occupants.size // 4,), np.uint32)
-        starts = device.empty((len(instances), tables.passes * self._entries + 1), np.int32)
-        powered = device.empty((len(instances), self._entries), np.int64)
+        codes = device.empty_table((occupants.occupants.size // 4,), np.uint32)
+        starts = device.empty_table((kernel.size, tables.passes * self._entries + 1), np.int32)
+        powered = device.empty_table((kernel.size, self._entries), np.int64)
         self._kept.append((codes, starts, powered))
-        uploaded = device.upload_together(
+        kernels = np.unique(kernel)  # in the order in which `Occupants.runs` counts them
+        slice_of, first_write, cycles, among, scales_there = device.upload_together(
+            occupants.slice_of,
             tables.residencies.first_write[kernels].astype(np.int32),
             tables.cycles[kernels],
             instances.astype(np.int32),
-            scales,
+            np.ascontiguousarray(scales),
         )
-        first_write, cycles, among, scales_there = uploaded
         self._runner.launch(
             tables.epoch_log,
             "log_epoch",
@@ -673,6 +690,8 @@ class EpochLog:
             tables.residencies.table,
             self.state,
             occupants.runs,
+            slice_of,
+            np.int32(turns),
             first_write,
             cycles,
             occupants.starts,
@@ -682,7 +701,6 @@ class EpochLog:
             codes,
             starts,
             powered,
-            np.int32(turn == 0),
         )
 
     def parts(self, instances: Integers, backs: Floats) -> Floats:
@@ -710,6 +728,8 @@ class EpochLog:
 _WARPS = 8
 _MIXTURES = 4
 """Mixtures of a block that looks for the longest times of some."""
+_MOST_SHARED_KERNELS = 1024
+"""Kernels whose seconds fit into the shared memory of such a block."""
 _GUESSES = 4
 _WARPS_OF_SLICE, _MOST_BLOCKS = 64, 2112
 """Warps that work out cells: so many for each slice, in so many blocks at most."""
@@ -743,7 +763,7 @@ class CudaStress(stress.StressAccumulator):
             walk.runner, duties.replays[0].geometry, tracked, instances
         )
         self._places = duties.replays[0].geometry.entries * COMPONENT_BITS
-        self._upcoming: list[tuple[Integers, Any]] = []
+        self._upcoming: list[tuple[Integers, Download]] = []
         super().__init__(duties, tracked, instances)
 
     # Memory is taken with the first instance that has separate times: often no instance has.
@@ -754,19 +774,29 @@ class CudaStress(stress.StressAccumulator):
 
     @cached_property
     def _log(self) -> EpochLog:
-        return EpochLog(self._runner, self._tables, len(self._has_separate_times))
+        return EpochLog(self._runner, self._tables, len(self._has_separate_times), self._turns)
+
+    @property
+    def longest(self) -> Floats:
+        """See `StressAccumulator.longest`; the device is waited for once somebody asks."""
+        for whose, longest in self._upcoming:
+            self._longest[:, whose] = longest.result().view(np.float64)
+        self._upcoming.clear()
+        return self._longest
+
+    @longest.setter
+    def longest(self, longest: Floats) -> None:
+        self._longest = longest
 
     def _new_tracked_seconds(self) -> CudaTrackedSeconds:
         return self._tracked_there
 
+    @override
     def add(
         self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, seconds: float
     ) -> None:
-        """See `StressAccumulator.add`; the device is waited for once, at the end."""
+        self._turns = len(turns)
         super().add(instances, turns, fault_maps, seconds)
-        for whose, longest in self._upcoming:
-            self.longest[:, whose] = self._runner.device.download(longest).view(np.float64)
-        self._upcoming.clear()
 
     def _begin(self, instances: Integers) -> None:
         """See `StressAccumulator`; `_run_each`, which always follows, adds tracked seconds."""
@@ -775,16 +805,14 @@ class CudaStress(stress.StressAccumulator):
     def _run_each(
         self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, seconds: float
     ) -> None:
-        replays = self._redirected
-        for turn, (kernel, weight) in enumerate(turns.one_by_one()):
-            scales = seconds * weight / self._periods[kernel]
-            more_bytes = self._log.epoch_bytes(kernel)
-            placed = self._placement.occupants(replays, kernel, fault_maps, more_bytes)
-            for chunk, occupants in placed:
-                kernels = np.unique(kernel[chunk])
-                self._log.add(instances[chunk], kernels, scales[chunk], occupants, turn)
-            self._track(instances, turn == 0)
-        nothing, known = np.zeros(turns.kernel.shape), self.longest[:, instances]
+        kernel, scales = turns.kernel, seconds * turns.weight / self._periods[turns.kernel]
+        placed = self._placement.occupants(
+            self._redirected, kernel, fault_maps, self._log.turn_bytes(kernel)
+        )
+        for chunk, occupants in placed:
+            self._log.add(instances[chunk], kernel[chunk], scales[chunk], occupants)
+        self._track(instances)
+        nothing, known = np.zeros(kernel.shape), self.longest[:, instances]
         self._upcoming += self._searches(instances, nothing, known)
 
     @cached_property
@@ -799,13 +827,13 @@ class CudaStress(stress.StressAccumulator):
         backs = seconds[:, None] * turns.weight / self._periods[turns.kernel]
         place = np.zeros(len(self._has_separate_times), np.int64)
         place[instances] = np.arange(len(instances))
-        for whose, upcoming in self._searches(instances, backs, longest.copy()):
-            longest[:, place[whose]] = self._runner.device.download(upcoming).view(np.float64)
+        for whose, upcoming in list(self._searches(instances, backs, longest.copy())):
+            longest[:, place[whose]] = upcoming.result().view(np.float64)
         return longest
 
     def _searches(
         self, instances: Integers, backs: Floats, known: Floats
-    ) -> Iterator[tuple[Integers, Any]]:
+    ) -> Iterator[tuple[Integers, Download]]:
         """Longest seconds at '0' and at '1' of any cell at moments of the latest epochs.
 
         Parameters
@@ -819,93 +847,93 @@ class CudaStress(stress.StressAccumulator):
 
         Yields
         ------
-        int64[n], uint64[2, n] on the device
+        int64[n], Download of uint64[2, n]
             Some of the instances, and the bits of the longest seconds of each.
         """
         for chunk in self._runner.chunks(np.full(len(instances), 4 * self._places)):
             yield instances[chunk], self._search(instances[chunk], backs[chunk], known[:, chunk])
 
-    def _search(self, instances: Integers, backs: Floats, known: Floats) -> Any:
+    def _search(self, instances: Integers, backs: Floats, known: Floats) -> Download:
         runner, program, count = self._runner, self._tables.most_stressed, len(instances)
-        device = runner.device
-        arrays = device.upload_together(
+        device, state, guesses = runner.device, self._log.state, _GUESSES * count
+        among, parts, backs_there, longest, guessed, listed = device.upload_together(
             instances.astype(np.int32),
             self._log.parts(instances, backs),
             np.ascontiguousarray(backs),
             np.ascontiguousarray(known).view(np.uint64),
+            np.array([guesses], dtype=np.int32),
+            np.zeros(1, dtype=np.int32),
         )
-        longest = arrays[-1]
-        addresses = [device.address(array) for array in arrays]
-        sizes = count, backs.shape[1]
-        moments = device.upload(np.array([*addresses, *sizes], dtype=np.uint64))
-        state = self._log.state
-        guesses = device.empty((_GUESSES * count,), np.uint32)
-        runner.launch(program, "guess", count, _THREADS, state, moments, guesses)
-        how_many = device.upload(np.array([_GUESSES * count], dtype=np.int32))
-        self._work_out(moments, guesses, how_many, -(-_GUESSES * count // _WARPS))
+
+        def work_out(items: Any, how_many: Any, blocks: int) -> None:
+            runner.launch(
+                program,
+                "work_out",
+                blocks,
+                _THREADS,
+                *(self._tables.residencies.table, state, among, parts, backs_there, longest),
+                *(np.int32(count), np.int32(backs.shape[1]), items, how_many),
+            )
+
+        items = device.empty((guesses,), np.uint32)
+        runner.launch(program, "guess", count, _THREADS, state, among, parts, items)
+        work_out(items, guessed, -(-guesses // _WARPS))
         places = device.empty((self._places * count,), np.uint32)
-        how_many = device.zeros((1,), np.int32)
-        blocks = self._places // _THREADS * count
-        runner.launch(program, "list_open", blocks, _THREADS, state, moments, places, how_many)
-        blocks = min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count)
-        self._work_out(moments, places, how_many, blocks)
-        return longest
-
-    def _work_out(self, moments: Any, items: Any, how_many: Any, blocks: int) -> None:
-        self._runner.launch(
-            self._tables.most_stressed,
-            "work_out",
-            blocks,
+        runner.launch(
+            program,
+            "list_open",
+            self._places // _THREADS * count,
             _THREADS,
-            *(self._tables.residencies.table, self._log.state, moments, items, how_many),
+            *(state, among, parts, longest, np.int32(count), places, listed),
         )
+        work_out(places, listed, min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count))
+        return device.begin_download(longest)
 
-    def _track(self, instances: Integers, begins: bool) -> None:
-        """Add the latest turn to the tracked cells of instances; the first if it `begins`."""
-        cells = len(self._tracked.cell)
-        if cells:
+    def _track(self, instances: Integers) -> None:
+        """Add the latest epoch to the tracked cells of instances."""
+        tracked = self._tracked_there
+        if tracked.count:
             self._runner.launch(
                 self._tables.tracked_cells,
                 "track",
-                -(-cells // _THREADS),
+                -(-tracked.count // _THREADS),
                 _THREADS,
                 self._tables.residencies.table,
                 self._log.state,
-                *self._tracked_there.cells_of(instances),
-                np.int32(begins),
+                *tracked.cells_of(
+                    self._runner.device.upload(tracked.among(instances)), self._turns
+                ),
             )
 
     def _add_to_mixtures(self, instances: Integers, turns: stress.Turns, seconds: float) -> None:
-        duties = self._duties_there.of(self._duties)
-        for turn, (kernel, weight) in enumerate(turns.one_by_one()):
-            lasts = seconds * weight
-            self._mixture[instances, kernel] += lasts
-            self._tracked_there.add_duties(instances, kernel, duties, lasts, turn == 0)
-        self._upcoming.append((instances, self._longest_of(self._mixture[instances])))
+        lasts, tracked = seconds * turns.weight, self._tracked_there
+        for kernel, of_turn in zip(turns.kernel.T, lasts.T, strict=True):
+            self._mixture[instances, kernel] += of_turn
+        mixtures, kernel_of, seconds_of = self._runner.device.upload_together(
+            self._mixture[instances], *tracked.turns_of(instances, turns.kernel, lasts)
+        )
+        tracked.add_duties(kernel_of, seconds_of, self._duties_there.of(self._duties))
+        self._upcoming.append((instances, self._longest_of(mixtures)))
 
     def _longest_of_mixtures(self, mixtures: Floats) -> Floats:
-        return self._runner.device.download(self._longest_of(mixtures))
+        return self._longest_of(self._runner.device.upload(mixtures)).result()
 
-    def _longest_of(self, mixtures: Floats) -> Any:
-        """Longest seconds at '0' and at '1' of mixtures float64[m, k]: float64[2, m], there."""
+    def _longest_of(self, mixtures: Any) -> Download:
+        """Longest seconds at '0' and at '1', float64[2, m], of mixtures float64[m, k] there."""
         device, (count, kernels) = self._runner.device, mixtures.shape
-        longest, on_device = device.empty((2, count), np.float64), device.upload(mixtures)
-        skylines = self._duties_there.of(self._duties).skylines
-        for of_kind, skyline in zip((longest[0], longest[1]), skylines, strict=True):
-            self._runner.launch(
-                cuda_programs.fault_free_program(self._duties.replays[0].geometry),
-                "longest_of_mixtures",
-                -(-count // _MIXTURES),
-                _THREADS,
-                on_device,
-                np.int32(count),
-                np.int32(kernels),
-                skyline,
-                np.int32(skyline.shape[1]),
-                of_kind,
-                shared_bytes=8 * kernels * _MIXTURES,
-            )
-        return longest
+        longest = device.empty((2, count), np.float64)
+        zero, one = self._duties_there.of(self._duties).skylines
+        self._runner.launch(
+            cuda_programs.fault_free_program(self._duties.replays[0].geometry),
+            "longest_of_mixtures",
+            (-(-count // _MIXTURES), 2),
+            _THREADS,
+            *(mixtures, np.int32(count), np.int32(kernels)),
+            *(zero, np.int32(zero.shape[1]), one, np.int32(one.shape[1])),
+            longest,
+            shared_bytes=8 * min(kernels, _MOST_SHARED_KERNELS) * _MIXTURES,
+        )
+        return device.begin_download(longest)
 
     @cached_property
     def _redirected(self) -> tuple[RedirectedReplay, ...]:

@@ -200,11 +200,14 @@ class _PlacementTables:
         The same as `kernels/select.cu` takes them: their addresses, and how many operations.
     residencies : int
         Residencies that may find a home in a pass.
+    operations : int
+        Operations of residencies in a pass: what it takes to place them.
     """
 
     arrays: tuple[Any, ...]
     words: Words
     residencies: int
+    operations: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +216,8 @@ class Occupants:
 
     Attributes
     ----------
+    slice_of : int32[n, turns]
+        On the host: which of the slices an instance is in each of its turns.
     most_orbits : int
         Passes of a slice.
     runs : int32[m, 4]
@@ -224,17 +229,39 @@ class Occupants:
         First and end of the writes of an occupant, its block, and its turn in an orbit.
     """
 
+    slice_of: NDArray[np.int32]
     most_orbits: int
     runs: Any
     starts: Any
     occupants: Any
 
 
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """Slices after `kernels/select.cu`.
+
+    Attributes
+    ----------
+    slice_of : int32[n, turns]
+        On the host: which of the slices an instance is in each of its turns.
+    runs, events, arrivals, arrived : arrays of the device
+        As the kernel has them.
+    """
+
+    slice_of: NDArray[np.int32]
+    runs: Any
+    events: Any
+    arrivals: Any
+    arrived: Any
+
+
 class Placement:
     """Runs the selectors of redirecting techniques, for batches whose slices run any kernels.
 
-    ``replays`` is a technique on several kernels, ``kernel`` int64[m] says which of them each of
-    the m slices of a batch runs, and ``fault_maps`` is uint8[m, entries].
+    ``replays`` is a technique on several kernels, ``kernel`` int64[n, turns] says which of them
+    each of the n instances of a batch runs in each of its turns, and ``fault_maps`` is uint8[n,
+    entries]. Each turn is a slice of its own on the device. The longest slices of a launch begin
+    first: none that begins late keeps the device waiting.
 
     Parameters
     ----------
@@ -263,17 +290,17 @@ class Placement:
         numbers = [len(tables.residency_operations), len(tables.write_operations)]
         numbers += [tables.lds_rows, 0]
         words[-2:] = np.array(numbers, dtype=np.int32).view(np.uint64)
-        return _PlacementTables(arrays, words, tables.residencies)
+        return _PlacementTables(arrays, words, tables.residencies, numbers[0])
 
     def count(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
-        """Events of each slice in each pass: int64[m, passes, 9]."""
+        """Events in each pass, int64[n, passes, 9], of instances that run a kernel each."""
         events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
         bytes_each = np.full(len(kernel), fault_maps.shape[1] + events[:1].nbytes)
         for chunk in self._runner.chunks(bytes_each):
-            _, counted, *_ = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=False)
-            events[chunk] = self._runner.device.download(counted)
+            placed = self._place(replays, kernel[chunk, None], fault_maps[chunk], wanted=False)
+            events[chunk] = self._runner.device.download(placed.events)[placed.slice_of[:, 0]]
         return events
 
     def occupants(
@@ -296,47 +323,48 @@ class Placement:
         numbers, place = np.unique(kernel, return_inverse=True)
         residencies = np.array([self._tables.of(replays[number]).residencies for number in numbers])
         tables = 4 * entries + 4 * (entries + 1) + 8 * EVENTS
-        bytes_of_kernel = passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables)
-        for chunk in self._runner.chunks(bytes_of_kernel[place] + entries + more_bytes):
-            runs, _, arrivals, arrived = self._place(
-                replays, kernel[chunk], fault_maps[chunk], wanted=True
-            )
-            replicas = len(kernel[chunk]) * passes
+        bytes_of_kernel = passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables) + more_bytes
+        bytes_each = bytes_of_kernel[place.reshape(kernel.shape)].sum(axis=1) + entries
+        for chunk in self._runner.chunks(bytes_each):
+            placed = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=True)
+            replicas = placed.slice_of.size * passes
             starts = device.empty((replicas, entries + 1), np.int32)
-            occupants = device.empty(arrivals.shape, np.int32)
+            occupants = device.empty(placed.arrivals.shape, np.int32)
             self._runner.launch(
                 cuda_programs.occupants_program(replays[0].geometry),
                 "sort_occupants",
                 replicas,
                 entries // -(-entries // _MOST_THREADS),
-                runs,
+                placed.runs,
                 np.int32(passes),
-                arrivals,
-                arrived,
+                placed.arrivals,
+                placed.arrived,
                 starts,
                 occupants,
             )
-            yield chunk, Occupants(passes, runs, starts, occupants)
+            yield chunk, Occupants(placed.slice_of, passes, placed.runs, starts, occupants)
 
     def _place(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes, wanted: bool
-    ) -> tuple[Any, ...]:
-        """Run the selectors; with their arrivals if they are ``wanted``.
-
-        Returns
-        -------
-        tuple of arrays of the device
-            Runs, events, arrivals and how many have arrived, as `kernels/select.cu` has them.
-        """
-        device, slices, passes = self._runner.device, len(kernel), replays[0].passes
+    ) -> _Placed:
+        """Run the selectors; with their arrivals if they are ``wanted``."""
+        device, passes = self._runner.device, replays[0].passes
         numbers, place = np.unique(kernel, return_inverse=True)
         tables = [self._tables.of(replays[number]) for number in numbers]
+        operations = np.array([of_kernel.operations for of_kernel in tables])[place.ravel()]
+        order = np.argsort(-operations, kind="stable")
+        slices, place = len(order), place.ravel()[order]
+        slice_of = np.empty(slices, dtype=np.int32)
+        slice_of[order] = np.arange(slices, dtype=np.int32)
         capacity = np.array([of_kernel.residencies for of_kernel in tables])[place]
         end = np.cumsum(passes * capacity)
         first = end - passes * capacity
-        runs = runs_of(first, place, capacity)
-        words = np.stack([of_kernel.words for of_kernel in tables])
-        kernels, on_device, maps = device.upload_together(words, runs, fault_maps)
+        kernels, runs, map_of, maps = device.upload_together(
+            np.stack([of_kernel.words for of_kernel in tables]),
+            runs_of(first, place, capacity),
+            (order // kernel.shape[1]).astype(np.int32),
+            fault_maps,
+        )
         events = device.empty((slices, passes, EVENTS), np.int64)
         arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
         arrived = device.empty((slices * passes if wanted else 1, fault_maps.shape[1]), np.int32)
@@ -346,7 +374,8 @@ class Placement:
             -(-slices * passes // _WARPS),
             32 * _WARPS,
             kernels,
-            on_device,
+            runs,
+            map_of,
             maps,
             np.int32(slices),
             np.int32(passes),
@@ -355,7 +384,7 @@ class Placement:
             arrived,
             events,
         )
-        return on_device, events, arrivals, arrived
+        return _Placed(slice_of.reshape(kernel.shape), runs, events, arrivals, arrived)
 
 
 def runs_of(first: Integers, kernel: Integers, capacity: Integers) -> NDArray[np.int32]:
@@ -525,9 +554,10 @@ class Walk:
             host.periods,
         )
         tables = self._tables((*columns, *of_entries), replay.schedule)
-        occupants = Occupants(most_orbits, runs, starts, rows)
+        alone = np.zeros((1, 1), dtype=np.int32)
+        occupants = Occupants(alone, most_orbits, runs, starts, rows)
         return self._cell_times(
-            cuda_programs.walk_program((replay,)), replay.geometry, [tables], occupants, 1
+            cuda_programs.walk_program((replay,)), replay.geometry, [tables], occupants
         )
 
     def redirected_times(
@@ -546,12 +576,12 @@ class Walk:
         for start in range(0, len(kernel), TOGETHER):
             part = slice(start, start + TOGETHER)
             placed = self.placement.occupants(
-                replays, kernel[part], fault_maps[part], 16 * _CELLS * geometry.entries
+                replays, kernel[part, None], fault_maps[part], 16 * _CELLS * geometry.entries
             )
             for chunk, occupants in placed:
                 numbers = kernel[part][chunk]
                 tables = [self._redirected.of(replays[number]) for number in np.unique(numbers)]
-                yield self._cell_times(program, geometry, tables, occupants, len(numbers))
+                yield self._cell_times(program, geometry, tables, occupants)
 
     def _cell_times(
         self,
@@ -559,14 +589,14 @@ class Walk:
         geometry: SliceGeometry,
         tables: Sequence[_Tables],
         occupants: Occupants,
-        slices: int,
     ) -> Times:
-        device, shape = self.runner.device, (slices, geometry.entries, _CELLS)
+        slice_of = occupants.slice_of[:, 0]
+        device, shape = self.runner.device, (len(slice_of), geometry.entries, _CELLS)
         ones, powered = device.empty(shape, np.uint64), device.empty(shape, np.uint64)
         self.runner.launch(
             program,
             "cell_times",
-            (slices, geometry.entries),
+            shape[:2],
             MOST_COMPONENTS,
             device.upload(np.stack([of_kernel.words for of_kernel in tables])),
             occupants.runs,
@@ -577,7 +607,6 @@ class Walk:
             powered,
         )
         of_entry = geometry.entry_bits  # without the components that are repeated
-        return (
-            device.download(ones)[:, :, :of_entry].view(np.int64),
-            device.download(powered)[:, :, :of_entry].view(np.int64),
-        )
+        coming = device.begin_download(ones), device.begin_download(powered)
+        at_one, on = (each.result().view(np.int64)[slice_of, :, :of_entry] for each in coming)
+        return at_one, on

@@ -145,6 +145,10 @@ class HostDevice:
         """Copy of an array that stays, for all streams."""
         return self._upload(array, None)
 
+    def empty_table(self, shape, dtype):
+        """Array that stays, for all streams."""
+        return self._memory.allocate(shape, dtype)
+
     def zeros(self, shape, dtype):
         """Array of zeros on the device."""
         array = self._memory.allocate(shape, dtype, self._stream)
@@ -161,6 +165,10 @@ class HostDevice:
             raise TypeError("not an array of the device")
         self.check(array, "an array that is downloaded", contiguous=False)
         return np.array(array.view(np.ndarray))
+
+    def begin_download(self, array):
+        """Let an array travel; here it is there at once."""
+        return Arrived(self.download(array))
 
     def address(self, array):
         """Address of an array of the device, for tables of arrays; the array must be kept."""
@@ -200,6 +208,17 @@ class HostDevice:
         if _stacks.holds(address):
             return f"in a stack: a thread needs more than {_STACK_BYTES} bytes of its own"
         return self._memory.near(address)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """A download that is done."""
+
+    array: np.ndarray
+
+    def result(self):
+        """The copy."""
+        return self.array
 
 
 @dataclass(eq=False)
