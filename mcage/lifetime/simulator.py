@@ -26,7 +26,12 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
 from mcage.lifetime.end_of_life import CellLimits, delay_end
 from mcage.lifetime.faults import BatchLuck, NewFaults
-from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
+from mcage.lifetime.feasibility import (
+    FaultFreeReplays,
+    FaultMapReplays,
+    Feasibility,
+    Known,
+)
 from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
@@ -197,7 +202,7 @@ class BatchOfLives:
             self.uncorrectable.begin(running, self.entries.of(running), self._needed(turns))
         if self.learnt:
             self.learnt.begin(running, turns, fault_maps)
-        first = self.feasibility.replay(running, turns, fault_maps, self.last.of(running))
+        first = self.feasibility.replay(running, turns, fault_maps, Known(self.last, running))
         dead = np.flatnonzero(~first.feasible)
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
@@ -218,7 +223,7 @@ class BatchOfLives:
         faults = new_faults.faults_at(new_faults.span.end)
         if self._counts_words:
             self.uncorrectable.grow(running, new_faults, faults, self._needed(turns))
-        last = self.feasibility.replay(running, turns, faults.maps, first)
+        last = self.feasibility.replay(running, turns, faults.maps, Known(first))
         self.last.keep(running, last)
         self.ended_by_delay[running] = self.delay_end.exceeded(self.degradation, running)
         infeasible = np.flatnonzero(~last.feasible)
@@ -288,7 +293,9 @@ class BatchOfLives:
         for _ in range(BISECTIONS):
             moment = 0.5 * (moment + end)
         fault_maps = new_faults.fault_maps_at(moment)
-        tried = self.feasibility.replay(instances, first.turns, fault_maps, last, first)
+        tried = self.feasibility.replay(
+            instances, first.turns, fault_maps, Known(last), Known(first)
+        )
         return ~tried.feasible
 
     def _record(
@@ -302,7 +309,8 @@ class BatchOfLives:
         """Record the last epochs of instances, up to a moment of each."""
         start, epoch = new_faults.span.start, self.epoch[instances]
         halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
-        middle = self.feasibility.replay(instances, first.turns, halfway, first, last)
+        known = Known(first), Known(last)
+        middle = self.feasibility.replay(instances, first.turns, halfway, *known)
         self.moments.seconds[instances, epoch] = growth_weights(start, moment).T
         self.moments.events[instances, epoch] = np.stack(
             [first.events, middle.events, last.events], axis=1
@@ -340,7 +348,7 @@ class BatchOfLives:
 
         first, last = self.first.of(ended), self.last.of(ended)
         fault_maps = new_faults.fault_maps_at(moment)
-        last = self.feasibility.replay(ended, first.turns, fault_maps, first, last)
+        last = self.feasibility.replay(ended, first.turns, fault_maps, Known(first), Known(last))
         self._record(ended, moment, new_faults, first, last)
 
     def _solve_ends_by_faults(
@@ -353,7 +361,8 @@ class BatchOfLives:
             middle = 0.5 * (low + high)
             fault_maps = new_faults.fault_maps_at(middle)
             turns = feasible.turns
-            tried = self.feasibility.replay(instances, turns, fault_maps, feasible, infeasible)
+            known = Known(feasible), Known(infeasible)
+            tried = self.feasibility.replay(instances, turns, fault_maps, *known)
             runs = tried.feasible
             low, high = np.where(runs, middle, low), np.where(runs, high, middle)
             feasible.replace(runs, tried)
