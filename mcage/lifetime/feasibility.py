@@ -461,7 +461,7 @@ class Feasibility:
         instances: NDArray[np.int64],
         turns: Turns,
         fault_maps: NDArray[np.uint8],
-        *known: "Known",
+        *known: FaultMapReplays,
     ) -> FaultMapReplays:
         """Replay the kernels of each instance on its fault map.
 
@@ -473,17 +473,19 @@ class Feasibility:
             Kernels of the n instances, and their shares.
         fault_maps : uint8[n, entries]
             Fault maps.
-        *known : Known
-            Two at most, made before; they are taken over where kernels and fault map are the same.
+        *known : FaultMapReplays
+            Replays [n] made before, two at most, which are taken over where kernels and fault map
+            are the same.
         """
         fault_free, count = self.fault_free, len(instances)
         result = FaultMapReplays.unset(turns, fault_maps)
         causes = np.full(turns.kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
         affected = np.empty(count, dtype=np.bool_)
+        of_result = _rows(result)
         first, second, *_ = (*known, self._nothing, self._nothing)
         differ = self.learnt is not None and self.learnt.differs
         unknown = _look_up(
-            _rows(Known(result)),
+            of_result,
             _rows(first),
             _rows(second),
             len(known) if fault_free.redirects else 0,
@@ -497,7 +499,7 @@ class Feasibility:
         elif unknown and fault_free.packs:
             self._pack(np.flatnonzero(affected), result, causes)
         _judge(
-            _rows(Known(result)),
+            of_result,
             result.weight,
             affected,
             self._needed,
@@ -509,9 +511,9 @@ class Feasibility:
         return result
 
     @cached_property
-    def _nothing(self) -> "Known":
+    def _nothing(self) -> FaultMapReplays:
         """Replays of no instance, in the place of those that are known."""
-        return Known(FaultMapReplays.none(0, 1, self.fault_free.geometry.entries))
+        return FaultMapReplays.none(0, 1, self.fault_free.geometry.entries)
 
     @cached_property
     def _needed(self) -> NDArray[np.bool_]:
@@ -581,29 +583,13 @@ class Feasibility:
                 result.events[selected, turn, Event.WAIT] = waits
 
 
-class Known(NamedTuple):
-    """Replays made before.
-
-    Attributes
-    ----------
-    replays : FaultMapReplays
-        Of any number of instances.
-    rows : int64[n], optional
-        Where those of n instances are among them; by default they are all, in this order.
-    """
-
-    replays: FaultMapReplays
-    rows: NDArray[np.int64] | None = None
-
-
 class _Rows(NamedTuple):
-    """`Known` as compiled functions take it."""
+    """`FaultMapReplays` as compiled functions take them, but causes and weights."""
 
     kernel: NDArray[np.int64]
     fault_maps: NDArray[np.uint8]
     events: NDArray[np.float64]
     peak_spilled_rows: NDArray[np.int64]
-    rows: NDArray[np.int64]
 
 
 class _Bounds(NamedTuple):
@@ -624,31 +610,29 @@ class _Pace(NamedTuple):
     memory: float
 
 
-def _rows(known: Known) -> _Rows:
-    replays, rows = known
+def _rows(replays: FaultMapReplays) -> _Rows:
     return _Rows(
         np.ascontiguousarray(replays.kernel),
         np.ascontiguousarray(replays.fault_maps),
         replays.events,
         replays.peak_spilled_rows,
-        np.arange(len(replays.kernel)) if rows is None else rows,
     )
 
 
 @compiled
 def _take_over(result: _Rows, known: _Rows, row: int) -> bool:
     """Take over what is known of a row, if kernels and fault map are the same."""
-    of, other, turns = known.rows[row], np.uint8(0), result.kernel.shape[1]
+    other, turns = np.uint8(0), result.kernel.shape[1]
     for entry in range(result.fault_maps.shape[1]):
-        other |= result.fault_maps[row, entry] ^ known.fault_maps[of, entry]
-    same = other == 0
+        other |= result.fault_maps[row, entry] ^ known.fault_maps[row, entry]
+    same: bool = other == 0
     for turn in range(turns):
-        same &= known.kernel[of, turn] == result.kernel[row, turn]
+        same &= known.kernel[row, turn] == result.kernel[row, turn]
     if same:
         for turn in range(turns):
             for event in range(EVENTS):
-                result.events[row, turn, event] = known.events[of, turn, event]
-            result.peak_spilled_rows[row, turn] = known.peak_spilled_rows[of, turn]
+                result.events[row, turn, event] = known.events[row, turn, event]
+            result.peak_spilled_rows[row, turn] = known.peak_spilled_rows[row, turn]
     return same
 
 
@@ -670,7 +654,7 @@ def _look_up(
     result : _Rows
         Replays to be filled in, whose kernels and fault maps are there.
     first, second, known : _Rows, _Rows, int
-        Replays made before, and how many of the two there are.
+        Replays of the same instances made before, and how many of the two there are.
     differ : bool
         Whether replays differ from those of `events` without faults, too.
     events, peak_spilled_rows : float64[kernels, EVENTS], int64[kernels]
@@ -689,11 +673,11 @@ def _look_up(
         for entry in range(result.fault_maps.shape[1]):
             faults |= result.fault_maps[row, entry]
         unknown = faults != 0 or differ
-        if unknown and known > 0 and _take_over(result, first, row):
-            unknown = False
-        elif unknown and known > 1 and _take_over(result, second, row):
-            unknown = False
-        else:
+        if unknown and known > 0:
+            unknown = not _take_over(result, first, row)
+        if unknown and known > 1:
+            unknown = not _take_over(result, second, row)
+        if unknown or (faults == 0 and not differ):
             for turn in range(result.kernel.shape[1]):
                 kernel = result.kernel[row, turn]
                 for event in range(EVENTS):
