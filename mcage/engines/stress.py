@@ -53,8 +53,10 @@ class Turns:
         """These turns, with those of selected instances, int64[m], replaced by no fewer of each."""
         if len(which) == len(self.kernel):
             return turns
-        more = (0, 0), (0, len(turns) - len(self))
-        kernel, weight = np.pad(self.kernel, more, mode="edge"), np.pad(self.weight, more)
+        kernel, weight = self.kernel.copy(), self.weight.copy()
+        if len(turns) > len(self):
+            more = (0, 0), (0, len(turns) - len(self))
+            kernel, weight = np.pad(kernel, more, mode="edge"), np.pad(weight, more)
         kernel[which], weight[which] = turns.kernel, turns.weight
         return Turns(kernel, weight)
 

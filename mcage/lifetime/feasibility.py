@@ -98,12 +98,12 @@ class FaultFreeReplays:
         """The slice."""
         return self.replays[0].geometry
 
-    @property
+    @cached_property
     def redirects(self) -> bool:
         """Whether the technique moves registers away from faults."""
         return self.replays[0].technique.redirects
 
-    @property
+    @cached_property
     def packs(self) -> bool:
         """Whether the technique moves whole windows away from faults."""
         return self.replays[0].technique.packs
