@@ -140,13 +140,16 @@ class FaultFreeReplays:
 
     def pace(self, timing: "Timing") -> "Pace":
         """How fast the kernels run, by the constants of time of a technology."""
-        if timing not in self._paces:
-            self._paces[timing] = Pace.of(self, timing)
-        return self._paces[timing]
+        for known, pace in self._paces:
+            if known == timing:  # to hash all constants would take longer
+                return pace
+        pace = Pace.of(self, timing)
+        self._paces.append((timing, pace))
+        return pace
 
     @cached_property
-    def _paces(self) -> "dict[Timing, Pace]":
-        return {}
+    def _paces(self) -> "list[tuple[Timing, Pace]]":
+        return []
 
 
 @dataclass(frozen=True)
@@ -383,11 +386,11 @@ class FaultMapReplays:
     @classmethod
     def unset(cls, turns: Turns, fault_maps: NDArray[np.uint8]) -> Self:
         """Replays of turns on fault maps, whose results are to be filled in."""
-        kernel = turns.kernel
+        kernel = np.ascontiguousarray(turns.kernel)
         return cls(
             kernel,
             np.ascontiguousarray(turns.weight),
-            fault_maps,
+            np.ascontiguousarray(fault_maps),
             np.empty(len(kernel), dtype=np.int8),
             np.empty((*kernel.shape, EVENTS)),
             np.empty(kernel.shape, dtype=np.int64),
@@ -401,8 +404,13 @@ class FaultMapReplays:
     @property
     def feasible(self) -> NDArray[np.bool_]:
         """Whether a life can go on: bool[n]."""
-        going: NDArray[np.bool_] = self.end_cause == EndCause.CENSORED
+        going: NDArray[np.bool_] = self.end_cause == _NONE
         return going
+
+    @cached_property
+    def rows(self) -> "_Rows":
+        """The same as compiled functions take them, but for causes and weights."""
+        return _Rows(self.kernel, self.fault_maps, self.events, self.peak_spilled_rows)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "FaultMapReplays":
         """Replays of selected instances."""
@@ -481,13 +489,12 @@ class Feasibility:
         result = FaultMapReplays.unset(turns, fault_maps)
         causes = np.full(turns.kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
         affected = np.empty(count, dtype=np.bool_)
-        of_result = _rows(result)
         first, second, *_ = (*known, self._nothing, self._nothing)
         differ = self.learnt is not None and self.learnt.differs
         unknown = _look_up(
-            of_result,
-            _rows(first),
-            _rows(second),
+            result.rows,
+            first.rows,
+            second.rows,
             len(known) if fault_free.redirects else 0,
             differ,
             fault_free.events,
@@ -499,7 +506,7 @@ class Feasibility:
         elif unknown and fault_free.packs:
             self._pack(np.flatnonzero(affected), result, causes)
         _judge(
-            of_result,
+            result.rows,
             result.weight,
             affected,
             self._needed,
@@ -584,7 +591,7 @@ class Feasibility:
 
 
 class _Rows(NamedTuple):
-    """`FaultMapReplays` as compiled functions take them, but causes and weights."""
+    """`FaultMapReplays.rows`."""
 
     kernel: NDArray[np.int64]
     fault_maps: NDArray[np.uint8]
@@ -608,15 +615,6 @@ class _Pace(NamedTuple):
     wakeup: float
     lds: float
     memory: float
-
-
-def _rows(replays: FaultMapReplays) -> _Rows:
-    return _Rows(
-        np.ascontiguousarray(replays.kernel),
-        np.ascontiguousarray(replays.fault_maps),
-        replays.events,
-        replays.peak_spilled_rows,
-    )
 
 
 @compiled
