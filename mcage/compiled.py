@@ -94,4 +94,8 @@ class _LightCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """See Numba's class, which prepares for compiling first."""
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            try:
+                return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            except (AttributeError, ImportError):  # it names a type of an earlier version
+                self._cache_file.flush()  # type: ignore[no-untyped-call]
+        return None

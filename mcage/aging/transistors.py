@@ -27,8 +27,8 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Self, cast
+from functools import cache, cached_property
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ from scipy.special import gammaln, ndtri, pdtr, pdtrc
 
 from mcage.aging.nbti import (
     AdditiveModel,
+    Facelift,
     NbtiModel,
     Rates,
     Transistors,
@@ -337,6 +338,23 @@ LEAST_RECOVERY = 1e-12
 of some models falls at once when recovery begins."""
 
 
+class FaceliftRates(NamedTuple):
+    """What the formula of `facelift` takes, of each instance or of all: float64[I] or [1].
+
+    Attributes
+    ----------
+    stress, diffusion : float64[I]
+        As `Rates`.
+    activity, eta : float64[I]
+        Fraction of the time in which cells hold values, and the share of recovery.
+    """
+
+    stress: NDArray[np.float64]
+    diffusion: NDArray[np.float64]
+    activity: NDArray[np.float64]
+    eta: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class AdditiveShift:
     """How the transistors of n instances shift; arrays [n], or a number for all instances.
@@ -360,6 +378,16 @@ class AdditiveShift:
     activity: NDArray[np.float64]
     of_model: Columns = field(default_factory=dict)
     pull_downs: "AdditiveShift | None" = None
+
+    @cached_property
+    def of_facelift(self) -> "FaceliftRates":
+        """What the formula of `facelift` takes, if that is the model."""
+        assert isinstance(self.nbti, Facelift)
+        rates, eta = self.rates, self.of_model.get("eta", self.nbti.eta)
+        given = (rates.stress, rates.diffusion, self.activity, eta)
+        return FaceliftRates(
+            *(np.ascontiguousarray(v, dtype=np.float64).reshape(-1) for v in given)
+        )
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":
         """The same for selected instances, also repeated."""

@@ -6,14 +6,13 @@ it that may have another formula, the reference computes them.
 """
 
 import sys
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from mcage.aging.nbti import Facelift
-from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
+from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift, FaceliftRates
 from mcage.aging.vmin import CellFailure
 from mcage.compiled import compiled
 from mcage.engines.stress import (
@@ -26,15 +25,6 @@ from mcage.engines.stress import (
 from mcage.geometry import Booleans, Floats, Integers
 
 _LEAST = sys.float_info.min
-
-
-class _Rates(NamedTuple):
-    """What the formula of `facelift` takes, of each: float64[I] or [1]."""
-
-    stress: Floats
-    diffusion: Floats
-    activity: Floats
-    eta: Floats
 
 
 class CompiledSeconds(TrackedSeconds):
@@ -76,7 +66,7 @@ class CompiledSeconds(TrackedSeconds):
         limits = failure.coefficients, failure.lowest_vdd_volts
         seconds, cells = (self._before, self.now), (self._tracked.instance, self._sound)
         vmin = self._tracked.vmin_volts
-        _find_failing(*cells, vmin, *seconds, ages, _rates(shift), limits, fails)
+        _find_failing(*cells, vmin, *seconds, ages, shift.of_facelift, limits, fails)
         places = np.flatnonzero(fails)
         return places, self.of(places)
 
@@ -87,7 +77,7 @@ class CompiledSeconds(TrackedSeconds):
         volts = np.empty((2, len(instances), self._tracked.sampled))
         first = len(self._tracked.cell) - self._instances * self._tracked.sampled
         seconds, when = (self._before, self.now), (moments.part, moments.age)
-        _shift_sampled(*seconds, first, instances, *when, _rates(shift), volts)
+        _shift_sampled(*seconds, first, instances, *when, shift.of_facelift, volts)
         return volts
 
     @override
@@ -99,16 +89,21 @@ class CompiledSeconds(TrackedSeconds):
         counts, sampled = np.zeros((2, bins), dtype=np.int64), self._tracked.sampled
         first = len(self._tracked.cell) - self._instances * sampled
         seconds, when = (self._before, self.now), (moments.part, moments.age)
-        _count(*seconds, first, sampled, instances, *when, _rates(shift), counts)
+        _count(*seconds, first, sampled, instances, *when, shift.of_facelift, counts)
         return counts
 
 
-def shifts(shift: AdditiveShift, busy: Floats, age: Floats) -> Floats:
-    """As `AdditiveShift.dvth`: float64[2, n] and float64[n] to float64[2, n]."""
+def shifts(
+    shift: AdditiveShift, busy: Floats, age: Floats, which: Integers | None = None
+) -> Floats:
+    """As `AdditiveShift.dvth`: float64[2, n] and float64[n] to float64[2, n].
+
+    `which`, int64[n], are the instances of n transistors; by default all, in their order.
+    """
     if type(shift.nbti) is not Facelift:
-        return shift.dvth(busy, age)
-    volts = np.empty(busy.shape)
-    _shift_each(np.ascontiguousarray(busy), age, _rates(shift), volts)
+        return (shift if which is None else shift.of(which)).dvth(busy, age)
+    volts, instance = np.empty(busy.shape), np.arange(len(age)) if which is None else which
+    _shift_each(np.ascontiguousarray(busy), age, shift.of_facelift, instance, volts)
     return volts
 
 
@@ -119,16 +114,23 @@ def are_faulty(
     seconds: CellSeconds,
     moments: Moments,
     scores: Floats | None = None,
+    which: Integers | None = None,
 ) -> Booleans:
-    """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n]."""
+    """As `CellFailure.are_faulty` of n cells at a moment of each: bool[n].
+
+    `which`, int64[n], are the instances of n cells, whose shifts `shift` tells; by default it tells
+    the shifts of each cell.
+    """
     if not is_plain(shift, failure):
+        shift = shift if which is None else shift.of(which)
         dvth = shift.of_cells(seconds.at(moments.part), moments.age)
         return failure.are_faulty(vmin_volts, dvth, scores)
     faulty = np.empty(vmin_volts.shape[1], dtype=bool)
     times = np.ascontiguousarray(seconds.before), np.ascontiguousarray(seconds.after)
     limits = failure.coefficients, failure.lowest_vdd_volts
     vmin, when = np.ascontiguousarray(vmin_volts), (moments.part, moments.age)
-    _judge(vmin, *times, *when, _rates(shift), limits, faulty)
+    instance = np.arange(len(faulty)) if which is None else which
+    _judge(vmin, *times, *when, shift.of_facelift, instance, limits, faulty)
     return faulty
 
 
@@ -136,13 +138,6 @@ def is_plain(shift: AdditiveShift, failure: CellFailure) -> bool:
     """Whether cells fail by shifts of `facelift` in T0 and T1 alone, as is compiled here."""
     plain = shift.pull_downs is None and failure.margins is None
     return plain and type(shift.nbti) is Facelift
-
-
-def _rates(shift: AdditiveShift) -> _Rates:
-    assert type(shift.nbti) is Facelift
-    rates, eta = shift.rates, shift.of_model.get("eta", shift.nbti.eta)
-    given = (rates.stress, rates.diffusion, shift.activity, eta)
-    return _Rates(*(np.ascontiguousarray(v, dtype=np.float64).reshape(-1) for v in given))
 
 
 @compiled
@@ -180,7 +175,7 @@ def _of(values: Floats, instance: int) -> float:
 
 
 @compiled
-def _dvth(busy: float, age: float, rates: _Rates, instance: int) -> float:
+def _dvth(busy: float, age: float, rates: FaceliftRates, instance: int) -> float:
     """Shift in volts as `AdditiveShift.dvth` and `Facelift.dvth` compute it, step by step."""
     diffusion = _of(rates.diffusion, instance)
     stressed = _of(rates.activity, instance) * busy
@@ -202,7 +197,7 @@ def _dvth_within(
     cell: int,
     part: float,
     age: float,
-    rates: _Rates,
+    rates: FaceliftRates,
     instance: int,
 ) -> float:
     """Shift in volts of a transistor of a cell when a part of an epoch has passed."""
@@ -218,13 +213,13 @@ def _fails(
     cell: int,
     part: float,
     age: float,
-    rates: _Rates,
+    rates: FaceliftRates,
     instance: int,
-    limits: tuple[Floats, float],
+    coefficient: float,
+    lowest_vdd: float,
 ) -> bool:
     """Tell whether a cell fails when a part of an epoch has passed."""
-    coefficients, lowest_vdd = limits
-    coefficient, fails = _of(coefficients, instance), False
+    fails = False
     for kind in range(2):
         shift = _dvth_within(before, after, kind, cell, part, age, rates, instance)
         fails |= vmin[kind, cell] + coefficient * shift > lowest_vdd
@@ -232,10 +227,12 @@ def _fails(
 
 
 @compiled
-def _shift_each(busy: Floats, age: Floats, rates: _Rates, volts: Floats) -> None:
+def _shift_each(
+    busy: Floats, age: Floats, rates: FaceliftRates, instance: Integers, volts: Floats
+) -> None:
     for kind in range(2):
         for place in range(len(age)):
-            volts[kind, place] = _dvth(busy[kind, place], age[place], rates, place)
+            volts[kind, place] = _dvth(busy[kind, place], age[place], rates, instance[place])
 
 
 @compiled
@@ -245,14 +242,17 @@ def _judge(
     after: Floats,
     part: Floats,
     age: Floats,
-    rates: _Rates,
+    rates: FaceliftRates,
+    instance: Integers,
     limits: tuple[Floats, float],
     faulty: Booleans,
 ) -> None:
-    """Tell which cells fail when a part of their epochs has passed."""
+    """Tell which cells fail when a part of their epochs has passed; limits are those of cells."""
+    coefficients, lowest_vdd = limits
     for cell in range(len(faulty)):
+        owner, grows = instance[cell], _of(coefficients, cell)
         when = part[cell], age[cell]
-        faulty[cell] = _fails(vmin, before, after, cell, *when, rates, cell, limits)
+        faulty[cell] = _fails(vmin, before, after, cell, *when, rates, owner, grows, lowest_vdd)
 
 
 @compiled
@@ -263,16 +263,18 @@ def _find_failing(
     before: Floats,
     now: Floats,
     ages: Floats,
-    rates: _Rates,
+    rates: FaceliftRates,
     limits: tuple[Floats, float],
     fails: Booleans,
 ) -> None:
     """Mark sound cells of the tail that fail; an age below 0: the instance is not looked at."""
+    coefficients, lowest_vdd = limits
     for cell in range(len(sound)):
         owner = instance[cell]
         age = ages[owner]
         if sound[cell] and age >= 0:
-            fails[cell] = _fails(vmin, before, now, cell, 1.0, age, rates, owner, limits)
+            grows = _of(coefficients, owner)
+            fails[cell] = _fails(vmin, before, now, cell, 1.0, age, rates, owner, grows, lowest_vdd)
 
 
 @compiled
@@ -283,7 +285,7 @@ def _shift_sampled(
     instances: Integers,
     part: Floats,
     age: Floats,
-    rates: _Rates,
+    rates: FaceliftRates,
     volts: Floats,
 ) -> None:
     """Fill in the shifts of sampled cells, which begin at the first: float64[2, n, sample]."""
@@ -307,7 +309,7 @@ def _count(
     instances: Integers,
     part: Floats,
     age: Floats,
-    rates: _Rates,
+    rates: FaceliftRates,
     counts: Integers,
 ) -> None:
     """Count sampled cells, which begin at the first, per shift: counts int64[2, bins]."""

@@ -5,8 +5,10 @@ kept cell by cell.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +53,10 @@ class Turns:
         """These turns, with those of selected instances, int64[m], replaced by no fewer of each."""
         if len(which) == len(self.kernel):
             return turns
-        more = (0, 0), (0, len(turns) - len(self))
-        kernel, weight = np.pad(self.kernel, more, mode="edge"), np.pad(self.weight, more)
+        kernel, weight = self.kernel.copy(), self.weight.copy()
+        if len(turns) > len(self):
+            more = (0, 0), (0, len(turns) - len(self))
+            kernel, weight = np.pad(kernel, more, mode="edge"), np.pad(weight, more)
         kernel[which], weight[which] = turns.kernel, turns.weight
         return Turns(kernel, weight)
 
@@ -62,6 +66,25 @@ class Turns:
 
     def __len__(self) -> int:
         return int(self.kernel.shape[1])
+
+
+class TurnsByEpoch(tuple[Turns, ...]):
+    """Turns of the same instances in each epoch of their lives, equally many in all of them."""
+
+    @classmethod
+    def of(cls, turns: Iterable[Turns]) -> Self:
+        """The same turns, which may be of this kind already."""
+        return turns if isinstance(turns, cls) else cls(turns)
+
+    @cached_property
+    def kernel(self) -> Integers:
+        """Kernels: int64[n, epochs, turns]."""
+        return np.stack([of_epoch.kernel for of_epoch in self], axis=1)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Share of each in the busy time: float64[n, epochs, turns]."""
+        return np.stack([of_epoch.weight for of_epoch in self], axis=1)
 
 
 # Tracked cells: those whose stress times are kept cell by cell, and how far they have shifted.

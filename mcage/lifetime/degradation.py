@@ -731,7 +731,9 @@ class AdditiveCells(CellDegradation):
     Attributes
     ----------
     shift : AdditiveShift
-        How the transistors of each cell shift.
+        How the transistors of the instances of a batch shift.
+    instance : int64[n]
+        Instance of each cell.
     span : EpochSpan
         Latest epochs of their instances.
     seconds : CellSeconds
@@ -739,16 +741,19 @@ class AdditiveCells(CellDegradation):
     """
 
     shift: AdditiveShift
+    instance: NDArray[np.int64]
     span: EpochSpan
     seconds: stress.CellSeconds
 
     @override
     def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.shift.dvth(self.seconds.at(self.span.part(moment)), moment)
+        return self.shift.of(self.instance).dvth(self.seconds.at(self.span.part(moment)), moment)
 
     @override
     def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.shift.of_cells(self.seconds.at(self.span.part(moment)), moment)
+        return self.shift.of(self.instance).of_cells(
+            self.seconds.at(self.span.part(moment)), moment
+        )
 
     @override
     def are_faulty(
@@ -759,11 +764,15 @@ class AdditiveCells(CellDegradation):
         scores: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
         moments = stress.Moments(self.span.part(moment), moment)
-        return are_faulty(self.shift, failure, vmin_volts, self.seconds, moments, scores)
+        return are_faulty(
+            self.shift, failure, vmin_volts, self.seconds, moments, scores, self.instance
+        )
 
     @override
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
-        return AdditiveCells(self.shift.of(which), self.span.of(which), self.seconds.of(which))
+        return AdditiveCells(
+            self.shift, self.instance[which], self.span.of(which), self.seconds.of(which)
+        )
 
 
 class AdditiveDegradation(Degradation):
@@ -830,7 +839,7 @@ class AdditiveDegradation(Degradation):
             instances, self.span.end[instances], self._shift, failure
         )
         instance = self._instance[places]
-        return places, AdditiveCells(self._shift.of(instance), self.span.of(instance), seconds)
+        return places, AdditiveCells(self._shift, instance, self.span.of(instance), seconds)
 
     @override
     def mark_faulty(self, places: NDArray[np.int64]) -> None:
@@ -897,7 +906,7 @@ class AdditiveDegradation(Degradation):
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return shifts(self._shift.of(instances), self._longest_busy(instances, moment), moment)
+        return shifts(self._shift, self._longest_busy(instances, moment), moment, instances)
 
     @override
     def stay_below(
@@ -905,7 +914,7 @@ class AdditiveDegradation(Degradation):
     ) -> bool:
         ages = np.full(len(instances), age)
         stress = np.full((2, len(instances)), age * (1 + 1e-9))  # sums of epochs are rounded
-        worst = shifts(self._shift.of(instances), stress, ages).max(axis=0)
+        worst = shifts(self._shift, stress, ages, instances).max(axis=0)
         below = bool((worst - limit_volts < 0).all())
         self._stress.knows_longest = not below
         return below
@@ -930,7 +939,7 @@ class AdditiveDegradation(Degradation):
             )
             moment[open_] = crossing(excess, line.start, line.end)
             longest[:, open_] = self._longest_busy(unsolved, moment[open_])
-            worst = shifts(self._shift.of(unsolved), longest[:, open_], moment[open_]).max(axis=0)
+            worst = shifts(self._shift, longest[:, open_], moment[open_], unsolved).max(axis=0)
             open_ = open_[worst < limit[open_] * (1 - SAME)]
         return moment
 
@@ -943,10 +952,10 @@ class AdditiveDegradation(Degradation):
         limit_volts: NDArray[np.float64],
     ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
         """Worst shifts beyond limits, in volts, where the longest times grow evenly."""
-        shift = self._shift.of(instances)
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            dvth = shifts(shift, stress.between(before, after, line.part(moment)), moment)
+            busy = stress.between(before, after, line.part(moment))
+            dvth = shifts(self._shift, busy, moment, instances)
             beyond: NDArray[np.float64] = dvth.max(axis=0) - limit_volts
             return beyond
 

@@ -1,12 +1,13 @@
 """Feasibility: whether a mix can run on a fault map, and what happens to its writes there."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.compiled import compiled
 from mcage.costs import Technology, entries_that_hold, slowdown
 from mcage.costs.activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
@@ -97,12 +98,12 @@ class FaultFreeReplays:
         """The slice."""
         return self.replays[0].geometry
 
-    @property
+    @cached_property
     def redirects(self) -> bool:
         """Whether the technique moves registers away from faults."""
         return self.replays[0].technique.redirects
 
-    @property
+    @cached_property
     def packs(self) -> bool:
         """Whether the technique moves whole windows away from faults."""
         return self.replays[0].technique.packs
@@ -139,13 +140,16 @@ class FaultFreeReplays:
 
     def pace(self, timing: "Timing") -> "Pace":
         """How fast the kernels run, by the constants of time of a technology."""
-        if timing not in self._paces:
-            self._paces[timing] = Pace.of(self, timing)
-        return self._paces[timing]
+        for known, pace in self._paces:
+            if known == timing:  # to hash all constants would take longer
+                return pace
+        pace = Pace.of(self, timing)
+        self._paces.append((timing, pace))
+        return pace
 
     @cached_property
-    def _paces(self) -> "dict[Timing, Pace]":
-        return {}
+    def _paces(self) -> "list[tuple[Timing, Pace]]":
+        return []
 
 
 @dataclass(frozen=True)
@@ -379,6 +383,19 @@ class FaultMapReplays:
             np.zeros((count, turns), dtype=np.int64),
         )
 
+    @classmethod
+    def unset(cls, turns: Turns, fault_maps: NDArray[np.uint8]) -> Self:
+        """Replays of turns on fault maps, whose results are to be filled in."""
+        kernel = np.ascontiguousarray(turns.kernel)
+        return cls(
+            kernel,
+            np.ascontiguousarray(turns.weight),
+            np.ascontiguousarray(fault_maps),
+            np.empty(len(kernel), dtype=np.int8),
+            np.empty((*kernel.shape, EVENTS)),
+            np.empty(kernel.shape, dtype=np.int64),
+        )
+
     @property
     def turns(self) -> Turns:
         """Kernels and their shares."""
@@ -387,8 +404,13 @@ class FaultMapReplays:
     @property
     def feasible(self) -> NDArray[np.bool_]:
         """Whether a life can go on: bool[n]."""
-        going: NDArray[np.bool_] = self.end_cause == EndCause.CENSORED
+        going: NDArray[np.bool_] = self.end_cause == _NONE
         return going
+
+    @cached_property
+    def rows(self) -> "_Rows":
+        """The same as compiled functions take them, but for causes and weights."""
+        return _Rows(self.kernel, self.fault_maps, self.events, self.peak_spilled_rows)
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "FaultMapReplays":
         """Replays of selected instances."""
@@ -419,12 +441,6 @@ class FaultMapReplays:
         np.copyto(self.end_cause, others.end_cause, where=where)
         np.copyto(self.events, others.events, where=of_rows[..., None])
         np.copyto(self.peak_spilled_rows, others.peak_spilled_rows, where=of_rows)
-
-    def are_of(self, kernel: NDArray[np.int64], fault_maps: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Whether they are those of kernels int64[n, turns] on maps uint8[n, entries]: bool[n]."""
-        same: NDArray[np.bool_] = (_words(self.fault_maps) == _words(fault_maps)).all(axis=1)
-        same &= (self.kernel == kernel).all(axis=1)
-        return same
 
 
 @dataclass(frozen=True)
@@ -466,62 +482,77 @@ class Feasibility:
         fault_maps : uint8[n, entries]
             Fault maps.
         *known : FaultMapReplays
-            Replays [n] made before; they are taken over where kernels and fault map are the same.
+            Replays [n] made before, two at most, which are taken over where kernels and fault map
+            are the same.
         """
-        fault_free, limits, kernel = self.fault_free, self.limits, turns.kernel
-        events, peak = fault_free.events[kernel], fault_free.peak_spilled_rows[kernel]
-        causes = np.full(kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
-        result = FaultMapReplays(kernel, turns.weight, fault_maps, causes[:, 0], events, peak)
+        fault_free, count = self.fault_free, len(instances)
+        result = FaultMapReplays.unset(turns, fault_maps)
+        causes = np.full(turns.kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
+        affected = np.empty(count, dtype=np.bool_)
+        first, second, *_ = (*known, self._nothing, self._nothing)
         differ = self.learnt is not None and self.learnt.differs
-        if differ or fault_maps.any():
-            is_affected: NDArray[np.bool_] = (_words(fault_maps) != 0).any(axis=1) | differ
-            affected = np.flatnonzero(is_affected)
-            if fault_free.redirects:
-                self._redirect(instances, is_affected, result, known)
-            elif fault_free.packs:
-                self._pack(affected, result, causes)
-            else:
-                needed = fault_free.needed[kernel[affected]]
-                blocks = np.bitwise_count(fault_maps[affected, None])
-                harmed = (needed * blocks).sum(axis=2) > limits.uncorrectable_blocks
-                causes[affected] = np.where(harmed, EndCause.FAULTY_ENTRY, causes[affected])
-        if limits.spill_limit < 1:
-            causes[_spill_rate(events) > limits.spill_limit] = EndCause.SPILL_LIMIT
-        # Where there is no room at all, the limit does not matter.
-        if not limits.to_memory:
-            causes[peak > limits.lds_rows] = EndCause.NO_HOME
-        first = (causes != EndCause.CENSORED).argmax(axis=1)
-        end_cause = np.take_along_axis(causes, first[:, None], axis=1)[:, 0]
-        if limits.slowdown < np.inf:
-            # Rounded, so that a slowdown that equals the limit does not exceed it by its last bit.
-            slower = self._pace.of_mix(turns, events).round(12)
-            end_cause[(slower > limits.slowdown) & (end_cause == EndCause.CENSORED)] = (
-                EndCause.TOO_SLOW
-            )
-        return replace(result, end_cause=end_cause)
+        unknown = _look_up(
+            result.rows,
+            first.rows,
+            second.rows,
+            len(known) if fault_free.redirects else 0,
+            differ,
+            fault_free.events,
+            fault_free.peak_spilled_rows,
+            affected,
+        )
+        if unknown and fault_free.redirects:
+            self._redirect(instances, affected, result)
+        elif unknown and fault_free.packs:
+            self._pack(np.flatnonzero(affected), result, causes)
+        _judge(
+            result.rows,
+            result.weight,
+            affected,
+            self._needed,
+            self._bounds,
+            self._pace,
+            causes,
+            result.end_cause,
+        )
+        return result
 
     @cached_property
-    def _pace(self) -> Pace:
+    def _nothing(self) -> FaultMapReplays:
+        """Replays of no instance, in the place of those that are known."""
+        return FaultMapReplays.none(0, 1, self.fault_free.geometry.entries)
+
+    @cached_property
+    def _needed(self) -> NDArray[np.bool_]:
+        """Entries whose faults harm a kernel; none where the technique avoids faults."""
+        avoids = self.fault_free.redirects or self.fault_free.packs
+        return self.fault_free.needed[:, : 0 if avoids else None].copy()
+
+    @cached_property
+    def _bounds(self) -> "_Bounds":
+        """The limits as compiled functions take them."""
+        limits = self.limits
+        rows = np.iinfo(np.int64).max if limits.to_memory else limits.lds_rows
+        slowdown = float(limits.slowdown)
+        return _Bounds(limits.uncorrectable_blocks, rows, float(limits.spill_limit), slowdown)
+
+    @cached_property
+    def _pace(self) -> "_Pace":
         """How fast the kernels run, looked up once for all replays."""
+        if self.limits.slowdown == np.inf:
+            return _Pace(np.zeros(len(self.fault_free.replays)), 0.0, 0.0, 0.0)
         assert self.limits.timing is not None, "a limit of slowdown needs constants of time"
-        return self.fault_free.pace(self.limits.timing)
+        pace = self.fault_free.pace(self.limits.timing)
+        return _Pace(pace.undisturbed, float(pace.wakeup), float(pace.lds), float(pace.memory))
 
     def _redirect(
         self,
         instances: NDArray[np.int64],
         unknown: NDArray[np.bool_],
         result: FaultMapReplays,
-        known: tuple[FaultMapReplays, ...],
     ) -> None:
-        """Take over or count events and spilled rows of a result, where bool[n] says so."""
-        for earlier in known:
-            same = unknown & earlier.are_of(result.kernel, result.fault_maps)
-            np.copyto(result.events, earlier.events, where=same[:, None, None])
-            np.copyto(result.peak_spilled_rows, earlier.peak_spilled_rows, where=same[:, None])
-            unknown &= ~same
+        """Count events and spilled rows of a result, where bool[n] says so."""
         which = np.flatnonzero(unknown)
-        if not len(which):
-            return
         turns = result.kernel.shape[1]
         # Row by row: an instance in each of its turns.
         kernel = result.kernel[which].ravel()
@@ -559,14 +590,176 @@ class Feasibility:
                 result.events[selected, turn, Event.WAIT] = waits
 
 
-def _spill_rate(events: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fraction of the register writes that are spilled: float64[..., EVENTS] to float64[...]."""
-    # Rounded, so that a rate that equals a limit does not exceed it by its last bit.
-    writes = events[..., : Event.LDS + 1].sum(axis=-1)
-    rate: NDArray[np.float64] = events[..., Event.LDS] / writes
-    return rate.round(12)
+class _Rows(NamedTuple):
+    """`FaultMapReplays.rows`."""
+
+    kernel: NDArray[np.int64]
+    fault_maps: NDArray[np.uint8]
+    events: NDArray[np.float64]
+    peak_spilled_rows: NDArray[np.int64]
 
 
-def _words(fault_maps: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Fault maps in words of 8 entries, for comparisons."""
-    return np.ascontiguousarray(fault_maps).view(np.uint64)
+class _Bounds(NamedTuple):
+    """`Limits` as compiled functions take them; there is always a limit of rows."""
+
+    uncorrectable_blocks: int
+    rows: int
+    spill_rate: float
+    slowdown: float
+
+
+class _Pace(NamedTuple):
+    """`Pace` as compiled functions take it."""
+
+    undisturbed: NDArray[np.float64]
+    wakeup: float
+    lds: float
+    memory: float
+
+
+@compiled
+def _take_over(result: _Rows, known: _Rows, row: int) -> bool:
+    """Take over what is known of a row, if kernels and fault map are the same."""
+    other, turns = np.uint8(0), result.kernel.shape[1]
+    for entry in range(result.fault_maps.shape[1]):
+        other |= result.fault_maps[row, entry] ^ known.fault_maps[row, entry]
+    same: bool = other == 0
+    for turn in range(turns):
+        same &= known.kernel[row, turn] == result.kernel[row, turn]
+    if same:
+        for turn in range(turns):
+            for event in range(EVENTS):
+                result.events[row, turn, event] = known.events[row, turn, event]
+            result.peak_spilled_rows[row, turn] = known.peak_spilled_rows[row, turn]
+    return same
+
+
+@compiled
+def _look_up(
+    result: _Rows,
+    first: _Rows,
+    second: _Rows,
+    known: int,
+    differ: bool,
+    events: NDArray[np.float64],
+    peak_spilled_rows: NDArray[np.int64],
+    affected: NDArray[np.bool_],
+) -> int:
+    """Fill in what happens without faults, or what is known of the same kernels and fault map.
+
+    Parameters
+    ----------
+    result : _Rows
+        Replays to be filled in, whose kernels and fault maps are there.
+    first, second, known : _Rows, _Rows, int
+        Replays of the same instances made before, and how many of the two there are.
+    differ : bool
+        Whether replays differ from those of `events` without faults, too.
+    events, peak_spilled_rows : float64[kernels, EVENTS], int64[kernels]
+        Those of each kernel without faults.
+    affected : bool[n]
+        Is filled in: whose replays differ from these, and are not known.
+
+    Returns
+    -------
+    int
+        Their number.
+    """
+    left = 0
+    for row in range(len(affected)):
+        faults = np.uint8(0)
+        for entry in range(result.fault_maps.shape[1]):
+            faults |= result.fault_maps[row, entry]
+        unknown = faults != 0 or differ
+        if unknown and known > 0:
+            unknown = not _take_over(result, first, row)
+        if unknown and known > 1:
+            unknown = not _take_over(result, second, row)
+        if unknown or (faults == 0 and not differ):
+            for turn in range(result.kernel.shape[1]):
+                kernel = result.kernel[row, turn]
+                for event in range(EVENTS):
+                    result.events[row, turn, event] = events[kernel, event]
+                result.peak_spilled_rows[row, turn] = peak_spilled_rows[kernel]
+        affected[row] = unknown
+        left += unknown
+    return left
+
+
+# Rates and slowdowns are rounded, so that those that equal a limit do not exceed it by a last bit.
+_DECIMALS = 1e12
+
+_NONE = np.int8(EndCause.CENSORED)
+_FAULTY_ENTRY, _NO_HOME = np.int8(EndCause.FAULTY_ENTRY), np.int8(EndCause.NO_HOME)
+_SPILL_LIMIT, _TOO_SLOW = np.int8(EndCause.SPILL_LIMIT), np.int8(EndCause.TOO_SLOW)
+_LDS, _LDS_READ = int(Event.LDS), int(Event.LDS_READ)
+_MEMORY, _MEMORY_READ = int(Event.MEMORY), int(Event.MEMORY_READ)
+_WAKEUP, _WAIT = int(Event.WAKEUP), int(Event.WAIT)
+
+
+@compiled
+def _judge(
+    replays: _Rows,
+    weight: NDArray[np.float64],
+    affected: NDArray[np.bool_],
+    needed: NDArray[np.bool_],
+    limits: _Bounds,
+    pace: _Pace,
+    causes: NDArray[np.int8],
+    end_cause: NDArray[np.int8],
+) -> None:
+    """Fill in why lives end: for each instance, its first turn that cannot run, or its mix.
+
+    Parameters
+    ----------
+    replays, weight, affected
+        The replays, shares of the turns, and which fault maps have faults that may harm.
+    needed : bool[kernels, entries]
+        Entries of which faults harm.
+    limits, pace
+        What a slice must keep, and how slow it becomes: `Pace.of_mix`.
+    causes : int8[n, turns]
+        Why turns cannot run, as far as that is known.
+    end_cause : int8[n]
+        Is filled in.
+    """
+    count, turns = replays.kernel.shape
+    for row in range(count):
+        cause, total, done = _NONE, 0.0, 0.0
+        for turn in range(turns):
+            kernel, happens = replays.kernel[row, turn], replays.events[row, turn]
+            of_turn = causes[row, turn]
+            if affected[row]:
+                harmed = 0
+                for entry in range(needed.shape[1]):
+                    blocks = replays.fault_maps[row, entry]
+                    while needed[kernel, entry] and blocks != 0:
+                        harmed += 1
+                        blocks &= blocks - np.uint8(1)
+                if harmed > limits.uncorrectable_blocks:
+                    of_turn = _FAULTY_ENTRY
+            writes = 0.0
+            for kind in range(_LDS + 1):
+                writes += happens[kind]
+            if writes > 0:
+                rate = np.rint(happens[_LDS] / writes * _DECIMALS) / _DECIMALS
+                if limits.spill_rate < 1 and rate > limits.spill_rate:
+                    of_turn = _SPILL_LIMIT
+            # Where there is no room at all, the limit does not matter.
+            if replays.peak_spilled_rows[row, turn] > limits.rows:
+                of_turn = _NO_HOME
+            if cause == _NONE:
+                cause = of_turn
+            in_memory = happens[_MEMORY] + happens[_MEMORY_READ]
+            in_lds = happens[_LDS] + happens[_LDS_READ] - in_memory
+            lost = pace.undisturbed[kernel] + pace.wakeup * happens[_WAKEUP]
+            lost = lost + pace.lds * in_lds + pace.memory * in_memory
+            slower = (1 + lost) * (1 + happens[_WAIT]) - 1
+            share = weight[row, turn]
+            total += share
+            done += share / (1 + slower)
+        if cause == _NONE and limits.slowdown < np.inf:
+            mix = np.rint((total / done - 1) * _DECIMALS) / _DECIMALS
+            if mix > limits.slowdown:
+                cause = _TOO_SLOW
+        end_cause[row] = cause

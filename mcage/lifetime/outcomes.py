@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
@@ -13,9 +12,10 @@ from numpy.typing import NDArray
 from mcage.aging.environment import Environment
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
+from mcage.compiled import compiled
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, slowdown
 from mcage.costs.protection import protected_slice
-from mcage.engines.stress import Turns, by_kernel, dvth_histogram
+from mcage.engines.stress import Turns, TurnsByEpoch, by_kernel, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays, Timing
@@ -217,10 +217,16 @@ class FaultyEntries:
 
 def count_faulty(fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Faulty entries on fault maps: uint8[n, 256] to int64[n]."""
-    # In words of eight entries, whose bytes are added up side by side.
-    of_words = (fault_maps != 0).view(np.uint64).sum(axis=1, dtype=np.uint64)
-    count: NDArray[np.int64] = of_words.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64)
+    count = np.zeros(len(fault_maps), dtype=np.int64)
+    _count_faulty(np.ascontiguousarray(fault_maps), count)
     return count
+
+
+@compiled
+def _count_faulty(fault_maps: NDArray[np.uint8], count: NDArray[np.int64]) -> None:
+    for row in range(len(count)):
+        for entry in range(fault_maps.shape[1]):
+            count[row] += fault_maps[row, entry] != 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,15 +276,28 @@ class LifeMoments:
     weight: NDArray[np.float64]
 
     @classmethod
-    def none(cls, instances: int, workload: Sequence[Turns]) -> Self:
+    def none(cls, instances: int, workload: TurnsByEpoch) -> Self:
         """Instances that have not lived yet, and what they would run in each epoch."""
         epochs, turns = len(workload), len(workload[0])
         return cls(
             np.zeros((instances, epochs, MOMENTS)),
             np.zeros((instances, epochs, MOMENTS, turns, EVENTS)),
-            np.stack([of_epoch.kernel for of_epoch in workload], axis=1),
-            np.stack([of_epoch.weight for of_epoch in workload], axis=1),
+            workload.kernel,
+            workload.weight,
         )
+
+    def keep_events(
+        self,
+        instances: NDArray[np.int64],
+        epoch: NDArray[np.int64],
+        *of_moments: NDArray[np.float64],
+    ) -> None:
+        """Keep the events of an epoch of each of n instances: of moments float64[n, turns, EVENTS].
+
+        `instances` and `epoch`, int64[n], are positions in the batch, and the epoch of each.
+        """
+        for moment, events in enumerate(of_moments):
+            _keep_events(instances, epoch, moment, events, self.events)
 
     @property
     def of_mixes(self) -> NDArray[np.float64]:
@@ -295,6 +314,21 @@ class LifeMoments:
         )
         total: NDArray[np.float64] = functools.reduce(np.add, each)
         return total
+
+
+@compiled
+def _keep_events(
+    instances: NDArray[np.int64],
+    epoch: NDArray[np.int64],
+    moment: int,
+    events: NDArray[np.float64],
+    kept: NDArray[np.float64],
+) -> None:
+    for row in range(len(instances)):
+        instance, when = instances[row], epoch[row]
+        for turn in range(events.shape[1]):
+            for event in range(events.shape[2]):
+                kept[instance, when, moment, turn, event] = events[row, turn, event]
 
 
 @dataclass(frozen=True, eq=False)

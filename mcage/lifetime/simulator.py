@@ -19,14 +19,18 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
-from mcage.engines.stress import TrackedCells, Turns
+from mcage.engines.stress import TrackedCells, Turns, TurnsByEpoch
 from mcage.lifetime import BISECTIONS, EndCause, outcomes
 from mcage.lifetime.check_cells import DegradationOfBoth
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
 from mcage.lifetime.end_of_life import CellLimits, delay_end
 from mcage.lifetime.faults import BatchLuck, NewFaults
-from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
+from mcage.lifetime.feasibility import (
+    FaultFreeReplays,
+    FaultMapReplays,
+    Feasibility,
+)
 from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
@@ -118,8 +122,8 @@ class BatchOfLives:
         fault_free: FaultFreeReplays,
         batch: SliceBatch,
     ) -> None:
-        count, epochs, turns = len(batch), len(batch.workload), len(batch.workload[0])
-        self.tail, self.entries = batch.new.tail, batch.new.faults.of(np.arange(count))
+        count, epochs = len(batch), len(batch.workload)
+        self.tail, self.entries = batch.new.tail, batch.new.faults.copy()
         self.vmin_volts = batch.vmin_volts(conditions)
         self.scores = batch.limits.scores if batch.limits else None
         self.conditions, self.batch, self.engine = conditions, batch, engine
@@ -127,21 +131,18 @@ class BatchOfLives:
         self.failure = conditions.cell_failure(batch.constants)
         self.learnt = engine.learnt(fault_free.duties.replays, count)
         self.feasibility = Feasibility(engine, fault_free, conditions.limits, self.learnt)
-        # The last epoch of each instance so far, and the replays at both its ends.
-        self.epoch = np.zeros(count, dtype=np.int64)
-        entries = fault_free.geometry.entries
-        self.first = FaultMapReplays.none(count, turns, entries)
-        self.last = FaultMapReplays.none(count, turns, entries)
-
+        self.epoch = np.zeros(count, dtype=np.int64)  # the last of each instance so far
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)
+        # Instances that end in the midst of an epoch, and the replays at both its ends.
+        self.ended: list[tuple[NDArray[np.int64], FaultMapReplays, FaultMapReplays]] = []
 
         self.end = outcomes.LifeEnd.at_horizon(count, conditions.horizon_seconds)
         self.spills = outcomes.Spills.none(count, epochs)
         self.faulty_entries = outcomes.FaultyEntries.of(self.entries.maps, epochs)
         self.uncovered = outcomes.UncoveredByEpoch.none(count, epochs)
         self.uncorrectable = UncorrectableWords.none(count)
-        self.moments = outcomes.LifeMoments.none(count, batch.workload)
+        self.moments = outcomes.LifeMoments.none(count, TurnsByEpoch.of(batch.workload))
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
 
     @cached_property
@@ -151,13 +152,8 @@ class BatchOfLives:
         if batch.luck:
             followed = np.concatenate([followed, batch.luck.unlucky_cells], axis=1)
         count, sampled = followed.shape
-        tracked = TrackedCells(
-            np.concatenate([self.tail.instance, np.repeat(np.arange(count), sampled)]),
-            np.concatenate([self.tail.cell.astype(np.int64), followed.ravel()]),
-            self.vmin_volts,
-            sampled,
-            self.scores,
-        )
+        cells = batch.new.cells_with(followed)
+        tracked = TrackedCells(*cells, self.vmin_volts, sampled, self.scores)
         fault_free, conditions = self.feasibility.fault_free, self.conditions
 
         def degradation(of_check: bool, tracked: TrackedCells) -> Degradation:
@@ -175,29 +171,35 @@ class BatchOfLives:
     def run(self) -> outcomes.LifeOutcomes:
         """Let all instances live until their ends, or the horizon."""
         edges = [years * SECONDS_PER_YEAR for years in self.conditions.epoch_edges_years]
-        running = np.arange(len(self.epoch))
+        running, last = np.arange(len(self.epoch)), None
         for epoch, (start, end) in enumerate(pairwise(edges)):
-            first = self._begin(running, epoch, start)
+            first = self._begin(running, epoch, start, last)
             if not first.feasible.all():
                 running, first = running[first.feasible], first.of(first.feasible)
             if not len(running):
                 break
-            self.first.keep(running, first)
             self.epoch[running] = epoch
             self.faulty_entries.epoch[running, epoch] = outcomes.count_faulty(first.fault_maps)
             self.uncovered.begin(running, epoch, self.entries)
-            running = self._age(running, epoch, first, start, end)
+            running, last = self._age(running, epoch, first, start, end)
         self._solve_ends()
         return self._outcomes()
 
-    def _begin(self, running: NDArray[np.int64], epoch: int, start: float) -> FaultMapReplays:
-        """Let instances begin an epoch; those of which a kernel cannot run end there."""
+    def _begin(
+        self, running: NDArray[np.int64], epoch: int, start: float, last: FaultMapReplays | None
+    ) -> FaultMapReplays:
+        """Let instances begin an epoch; those of which a kernel cannot run end there.
+
+        `last` are their replays at the end of the epoch before.
+        """
         turns, fault_maps = self.batch.workload[epoch].of(running), self.entries.maps[running]
         if epoch == 0 and self._counts_words:
             self.uncorrectable.begin(running, self.entries.of(running), self._needed(turns))
         if self.learnt:
             self.learnt.begin(running, turns, fault_maps)
-        first = self.feasibility.replay(running, turns, fault_maps, self.last.of(running))
+        first = self.feasibility.replay(
+            running, turns, fault_maps, *([] if last is None else [last])
+        )
         dead = np.flatnonzero(~first.feasible)
         self.end.seconds[running[dead]] = start
         self.end.cause[running[dead]] = first.end_cause[dead]
@@ -210,16 +212,23 @@ class BatchOfLives:
         first: FaultMapReplays,
         start: float,
         end: float,
-    ) -> NDArray[np.int64]:
-        """Let instances live through an epoch; return those that do not end in it."""
+    ) -> tuple[NDArray[np.int64], FaultMapReplays]:
+        """Let instances live through an epoch.
+
+        Returns
+        -------
+        int64[n], FaultMapReplays
+            Those that do not end in it, and their replays at its end.
+        """
         turns = self.batch.workload[epoch].of(running)
         self.degradation.add(running, turns, first.fault_maps, start, end)
         new_faults = self._new_faults(running)
         faults = new_faults.faults_at(new_faults.span.end)
         if self._counts_words:
             self.uncorrectable.grow(running, new_faults, faults, self._needed(turns))
-        last = self.feasibility.replay(running, turns, faults.maps, first)
-        self.last.keep(running, last)
+        last = first
+        if len(new_faults.places) or self.learnt:
+            last = self.feasibility.replay(running, turns, faults.maps, first)
         self.ended_by_delay[running] = self.delay_end.exceeded(self.degradation, running)
         infeasible = np.flatnonzero(~last.feasible)
         if len(infeasible):
@@ -232,7 +241,8 @@ class BatchOfLives:
 
         ended = (self.ended_by_delay | self.ended_by_faults)[running]
         if ended.any():
-            alive = np.flatnonzero(~ended)
+            alive, dying = np.flatnonzero(~ended), np.flatnonzero(ended)
+            self.ended.append((running[dying], first.of(dying), last.of(dying)))
             running, new_faults = running[alive], new_faults.of(alive)
             first, last = first.of(alive), last.of(alive)
             faults = faults.of(alive)
@@ -243,7 +253,7 @@ class BatchOfLives:
         if self.learnt:
             turns = self.batch.workload[epoch].of(running)
             self.learnt.advance(running, turns, first.fault_maps)
-        return running
+        return running, last
 
     @property
     def _counts_words(self) -> bool:
@@ -301,12 +311,12 @@ class BatchOfLives:
     ) -> None:
         """Record the last epochs of instances, up to a moment of each."""
         start, epoch = new_faults.span.start, self.epoch[instances]
-        halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
-        middle = self.feasibility.replay(instances, first.turns, halfway, first, last)
+        middle = first
+        if len(new_faults.places) or self.learnt:
+            halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
+            middle = self.feasibility.replay(instances, first.turns, halfway, first, last)
         self.moments.seconds[instances, epoch] = growth_weights(start, moment).T
-        self.moments.events[instances, epoch] = np.stack(
-            [first.events, middle.events, last.events], axis=1
-        )
+        self.moments.keep_events(instances, epoch, first.events, middle.events, last.events)
         found_room = last.peak_spilled_rows.max(axis=1)
         if not self.conditions.limits.to_memory:
             # A row more than there is room for ends the life: it never was in the LDS.
@@ -325,29 +335,49 @@ class BatchOfLives:
 
     def _solve_ends(self) -> None:
         """Solve for the moments of the ends that lie inside an epoch."""
-        ended = np.flatnonzero(self.ended_by_delay | self.ended_by_faults)
-        if not len(ended):
+        if not self.ended:
             return
+        ended = np.flatnonzero(self.ended_by_delay | self.ended_by_faults)
+        first, last = self._replays_of_ended(ended)
         new_faults = self._new_faults(ended)
         moment, cause = new_faults.span.end.copy(), np.full(len(ended), EndCause.DELAY)
         late = np.flatnonzero(self.ended_by_delay[ended])
         moment[late] = self.delay_end.reaching(self.degradation, ended[late])
         failed = np.flatnonzero(self.ended_by_faults[ended])
-        by_faults, failure = self._solve_ends_by_faults(ended[failed], new_faults.of(failed))
+        by_faults, failure = self._solve_ends_by_faults(
+            ended[failed], new_faults.of(failed), first.of(failed), last.of(failed)
+        )
         sooner = by_faults < moment[failed]
         moment[failed[sooner]], cause[failed[sooner]] = by_faults[sooner], failure[sooner]
         self.end.seconds[ended], self.end.cause[ended] = moment, cause
 
-        first, last = self.first.of(ended), self.last.of(ended)
         fault_maps = new_faults.fault_maps_at(moment)
         last = self.feasibility.replay(ended, first.turns, fault_maps, first, last)
         self._record(ended, moment, new_faults, first, last)
 
+    def _replays_of_ended(
+        self, ended: NDArray[np.int64]
+    ) -> tuple[FaultMapReplays, FaultMapReplays]:
+        """Replays at both ends of the last epochs of all that end within one, in rising order."""
+        turns, entries = len(self.batch.workload[0]), self.entries.maps.shape[1]
+        first, last = (FaultMapReplays.none(len(ended), turns, entries) for _ in range(2))
+        for instances, at_start, at_end in self.ended:
+            places = np.searchsorted(ended, instances)
+            first.keep(places, at_start)
+            last.keep(places, at_end)
+        return first, last
+
     def _solve_ends_by_faults(
-        self, instances: NDArray[np.int64], new_faults: NewFaults
+        self,
+        instances: NDArray[np.int64],
+        new_faults: NewFaults,
+        feasible: FaultMapReplays,
+        infeasible: FaultMapReplays,
     ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-        """Moments from which kernels cannot run any longer, and why: float64[n], int8[n]."""
-        feasible, infeasible = self.first.of(instances), self.last.of(instances)
+        """Moments from which kernels cannot run any longer, and why: float64[n], int8[n].
+
+        The replays are those at the starts and at the ends of the epochs; they are changed.
+        """
         low, high = new_faults.span.start, new_faults.span.end
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)

@@ -22,7 +22,7 @@ from mcage.concurrency import usable_cores
 from mcage.costs import Activity, conventional
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
-from mcage.engines.stress import FaultFreeDuties, Turns
+from mcage.engines.stress import FaultFreeDuties, Turns, TurnsByEpoch
 from mcage.errors import UserError
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
 from mcage.geometry import GCN, SliceGeometry
@@ -96,10 +96,10 @@ class Workloads:
     periods: tuple[Turns, ...]
     period_of_epoch: tuple[int, ...]
 
-    @property
-    def epochs(self) -> tuple[Turns, ...]:
+    @cached_property
+    def epochs(self) -> TurnsByEpoch:
         """Kernels that take turns in each epoch."""
-        return tuple(self.periods[period] for period in self.period_of_epoch)
+        return TurnsByEpoch(self.periods[period] for period in self.period_of_epoch)
 
     def arrays(self, mixes: bool) -> dict[str, NDArray[np.generic]]:
         """What the results file has of them; `mixes`: whether kernels take turns."""

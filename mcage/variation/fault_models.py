@@ -1,6 +1,7 @@
 """The fault model of a sweep: which scenario, and how its maps come about."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -56,8 +57,15 @@ class EntryFaults:
         return self.protection.without_spares(self.unspared)
 
     def of(self, instances: NDArray[np.int64]) -> "EntryFaults":
-        """Faults of selected instances."""
+        """Faults of selected instances, in rising order; all of them share these arrays."""
+        if len(instances) == len(self.bits):
+            return self
         bits, blocks, words, unspared = (faults[instances] for faults in self._arrays)
+        return EntryFaults(bits, blocks, words, unspared, self.protection)
+
+    def copy(self) -> "EntryFaults":
+        """The same in arrays of its own."""
+        bits, blocks, words, unspared = (faults.copy() for faults in self._arrays)
         return EntryFaults(bits, blocks, words, unspared, self.protection)
 
     def keep(self, instances: NDArray[np.int64], others: "EntryFaults") -> None:
@@ -104,11 +112,12 @@ class EntryFaults:
 
     def uncovered(self) -> "UncoveredFaults":
         """What hard faults have left without cover."""
-        lost, pointers = self.maps != 0, self.protection.pointers
+        maps, pointers = self.maps, self.protection.pointers
         if self.protection.code is None:
-            beyond = np.where(lost & (self.bits > pointers), self.bits, 0)
-            none = np.zeros(len(beyond), dtype=np.int64)
-            return UncoveredFaults(beyond.sum(axis=1, dtype=np.int64), none)
+            beyond, none = (np.zeros(len(maps), dtype=np.int64) for _ in range(2))
+            _count_beyond(self.bits, maps, pointers, beyond)
+            return UncoveredFaults(beyond, none)
+        lost = maps != 0
         harmed = np.where((self.words > 1) & lost[..., None], self.words, 0)
         of_entries = np.where(self.unspared == 0, self.words.sum(axis=2, dtype=np.int64), 0)
         spent = np.maximum(of_entries - pointers, 0)
@@ -147,6 +156,30 @@ class NewSlices:
 
     faults: EntryFaults
     tail: TailCells
+
+    def cells_with(self, others: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cells of the tail, and after them as many others of each instance.
+
+        Parameters
+        ----------
+        others : int64[I, k]
+            Cells of each instance; the same array may be asked for again.
+
+        Returns
+        -------
+        int64[n], int64[n]
+            Instance of each cell, and its number in the slice.
+        """
+        if self._with.get("others") is not others:
+            size = len(self.tail.cell) + others.size
+            instance, cell = np.empty(size, np.int64), np.empty(size, np.int64)
+            _list_cells(self.tail.offsets, self.tail.cell, others, instance, cell)
+            self._with.update(others=others, instance=instance, cell=cell)
+        return self._with["instance"], self._with["cell"]
+
+    @cached_property
+    def _with(self) -> dict[str, NDArray[np.int64]]:
+        return {}
 
     @classmethod
     def at(cls, vdd_volts: float, cells: TailCells, protection: Protection = ECP) -> Self:
@@ -235,6 +268,36 @@ def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
 
 
 # What more faulty cells do to the fault maps of slices; compiled.
+
+
+@compiled
+def _count_beyond(
+    bits: NDArray[np.int16], maps: NDArray[np.uint8], pointers: int, beyond: NDArray[np.int64]
+) -> None:
+    """Count the faulty bits of unusable entries that have more of them than pointers."""
+    for instance in range(len(beyond)):
+        for entry in range(maps.shape[1]):
+            number = bits[instance, entry]
+            lost = maps[instance, entry] != 0 and number > pointers
+            beyond[instance] += number if lost else 0
+
+
+@compiled
+def _list_cells(
+    offsets: NDArray[np.int64],
+    tail: NDArray[np.int32],
+    others: NDArray[np.int64],
+    instances: NDArray[np.int64],
+    cells: NDArray[np.int64],
+) -> None:
+    """Fill in what `NewSlices.cells_with` returns."""
+    count, each = others.shape
+    for instance in range(count):
+        for place in range(offsets[instance], offsets[instance + 1]):
+            instances[place], cells[place] = instance, tail[place]
+        first = len(tail) + instance * each
+        for number in range(each):
+            instances[first + number], cells[first + number] = instance, others[instance, number]
 
 
 @compiled

@@ -312,3 +312,32 @@ def test_what_is_compiled_is_used_without_what_compiles():
             break
     assert ran.stdout.split() == [], ran.stderr
     assert ran.returncode == 0, ran.stderr
+
+
+RECORD = """
+from typing import NamedTuple
+import numpy as np
+from mcage.compiled import compiled
+
+class {name}(NamedTuple):
+    values: object
+
+@compiled
+def add_up(record):
+    total = 0.0
+    for value in record.values:
+        total += value
+    return total
+
+print(add_up({name}(np.ones(3))))
+"""
+
+
+def test_code_for_a_type_of_an_earlier_version_is_made_again(tmp_path):
+    program = tmp_path / "added.py"
+    for name in ("Earlier", "Later", "Later"):
+        program.write_text(RECORD.format(name=name), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-c", "import added"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.stdout == "3.0\n", done.stderr
