@@ -34,16 +34,22 @@ _give_lock_away = ctypes.CDLL(None).getppid
 class Clock:
     """Processor time of stand-ins, calls, and until when the card is busy.
 
-    Parameters
+    Attributes
     ----------
+    seconds : float
+        Processor time of stand-ins so far.
+    calls : Counter
+        Calls that give the lock away, by kind.
     device_us : float
         For how long an epoch of an instance keeps the card busy, in microseconds.
+    sampler : LockSampler, optional
+        Looks away while stand-ins compute.
     """
 
-    def __init__(self, device_us=0.0):
-        self.seconds, self.calls, self.device_seconds = 0.0, collections.Counter(), 0.0
+    def __init__(self):
+        self.seconds, self.calls, self.device_us = 0.0, collections.Counter(), 0.0
         self.sampler = None
-        self._lock, self._device_us, self._busy_until = threading.Lock(), device_us, 0.0
+        self._lock, self._busy_until = threading.Lock(), 0.0
 
     @contextmanager
     def stand_in(self):
@@ -67,9 +73,8 @@ class Clock:
 
     def occupy(self, instances):
         """Let the card be busy with an epoch of so many instances; return until when."""
-        seconds = 1e-6 * self._device_us * instances
+        seconds = 1e-6 * self.device_us * instances
         with self._lock:
-            self.device_seconds += seconds
             self._busy_until = max(self._busy_until, time.perf_counter()) + seconds
             return self._busy_until
 
