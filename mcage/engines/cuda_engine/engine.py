@@ -91,7 +91,7 @@ class CudaEngine(RememberingEngine):
     def expect(self, techniques: Iterable[Technique], geometry: SliceGeometry, cycles: int) -> None:
         """See `Engine.expect`: programs are compiled, side by side."""
         programs = list(programs_of(techniques, geometry, is_wide(cycles)))
-        pool = ThreadPoolExecutor(usable_cores())
+        pool = ThreadPoolExecutor(usable_cores(), "compiling")
         for here in self._on_devices:  # another device finds them in CuPy's cache
             for program in programs:
                 pool.submit(here.walk.runner.module, program)  # whoever asks meets its error
