@@ -257,7 +257,7 @@ def test_where_free_places_are_makes_no_difference(name, seed, ahead):
 
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
 def test_what_is_counted_ahead_is_what_is_asked_for_next(name):
-    """Of slices that lose a block or an entry, one after the other, in few calls."""
+    """Of slices that gain blocks or an entry, one after the other: in fewer calls."""
     technique, rng, calls = TECHNIQUES[name], random.Random(1), {}
     replays = [prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL)]
 
@@ -272,10 +272,9 @@ def test_what_is_counted_ahead_is_what_is_asked_for_next(name):
 
     plain, ahead = counts(False), counts(True)
     fault_map, places = np.full((1, 256), 15, dtype=np.uint8), list(range(256))
-    fault_map[0, :200] = 1
     rng.shuffle(places)
     for place in places[:40]:
-        fault_map[0, place] |= rng.choice((0, 2, 4, 8))
+        fault_map[0, place] = rng.choice((0, 1, 3, 14))
         for kernel in range(2):
             asked = replays, np.array([kernel]), fault_map
             assert np.array_equal(columns(ahead.of(*asked)), columns(plain.of(*asked)))

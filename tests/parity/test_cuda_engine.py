@@ -153,7 +153,7 @@ def test_programs_of_a_plan_are_compiled_before_they_are_asked_for_and_no_other(
             return module
 
     engine = CudaEngine([Recording()])
-    sweep = Sweep(small_undervolted(("rrcd", "rrcd+pg")), engine)
+    sweep = Sweep(small_undervolted(("baseline", "rrcd", "rrcd+pg")), engine)
     sweep.compute(0, 3)
     (here,) = engine._on_devices
     wait(here.walk.runner._modules.values())
