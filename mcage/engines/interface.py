@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from threading import RLock
@@ -298,6 +298,21 @@ class Engine(ABC):
         """
         self.policies.check(technique, self.name)
 
+    def expect(  # noqa: B027  (most engines have nothing to make ready)
+        self, techniques: Iterable[Technique], geometry: SliceGeometry, cycles: int
+    ) -> None:
+        """Be told what will be asked for: an engine may begin to make it ready.
+
+        Parameters
+        ----------
+        techniques : iterable of Technique
+            Under which slices will live whose cells shift as `facelift` says.
+        geometry : SliceGeometry
+            Of the slices.
+        cycles : int
+            Of a pass of the longest trace.
+        """
+
     @abstractmethod
     def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
         """Event counts of a technique that redirects."""
@@ -457,6 +472,8 @@ COUNTERS = 10
 """Columns of counted events: the arrays of `Counters` in their order."""
 
 _MANY = MOST_BLOCKS * MOST_ENTRIES + 1
+_NEARBY_ENTRIES, _NEARBY_BLOCKS, _MOST_NEARBY = 2, 6, 4096
+"""How far a place that is counted ahead is from one that is asked for; places of a call at most."""
 _EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b101, 0b11))
 """Bytes of a word, each an entry whose blocks, at most four, are bits."""
 _ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)
@@ -473,10 +490,13 @@ class Counts:
     ----------
     count : callable
         Counts what is not known yet, in a single call for all kernels.
+    ahead : bool
+        Whether a call counts nearby places as well: worthwhile where it takes as long as its
+        longest slice, however many there are.
     """
 
-    def __init__(self, count: Count) -> None:
-        self._count = count
+    def __init__(self, count: Count, ahead: bool = False) -> None:
+        self._count, self._ahead = count, ahead
         numbers = itertools.count()
         self._used: Memo[RedirectedReplay, tuple[int, int, int]] = Memo(
             lambda replay: (next(numbers) * _MANY * _MANY, *_kept_most_in_use(replay))
@@ -513,10 +533,47 @@ class Counts:
         if unknown.any():
             _, first = np.unique(places[unknown], return_index=True)
             first = np.flatnonzero(unknown)[first]
-            self._add(places[first], self._count(replays, kernel[first], fault_maps[first]))
+            asked = places[first], kernel[first], fault_maps[first]
+            if self._ahead:
+                asked = self._with_nearby(replays, *asked)
+            self._add(asked[0], self._count(replays, *asked[1:]))
             known, counters = self._known
             at = np.searchsorted(known, places)
         return counters[at]
+
+    def _with_nearby(
+        self, replays: Sequence[RedirectedReplay], places: Integers, kernel: Integers, maps: Bytes
+    ) -> tuple[Integers, Integers, Bytes]:
+        """Unknown places, and others nearby that are unknown: places, kernels, fault maps."""
+        geometry = replays[0].geometry
+        first, most_entries, most_blocks = np.array([self._used.of(each) for each in replays]).T
+        entries, blocks = np.divmod(places - first[kernel], _MANY)
+        if most_blocks.any():
+            steps = np.mgrid[
+                -_NEARBY_ENTRIES : _NEARBY_ENTRIES + 1, -_NEARBY_BLOCKS : _NEARBY_BLOCKS + 1
+            ]
+            more_entries, more_blocks = steps.reshape(2, -1)
+            number = kernel.repeat(len(more_entries))
+            entries = (entries[:, None] + more_entries).ravel()
+            blocks = (blocks[:, None] + more_blocks).ravel()
+        else:  # all kernels, from the fewest entries on
+            fewest = entries.min() - _NEARBY_ENTRIES
+            number, entries = np.mgrid[: len(replays), fewest : most_entries.max() + 1].reshape(
+                2, -1
+            )
+            blocks = np.zeros(len(entries), dtype=np.int64)
+        there = (entries >= 0) & (entries <= np.minimum(most_entries[number], geometry.entries))
+        there &= (blocks >= 0) & (blocks <= most_blocks[number])
+        there &= blocks <= (geometry.blocks - 1) * (geometry.entries - entries)
+        number, entries, blocks = number[there], entries[there], blocks[there]
+        nearby, at = np.unique(first[number] + entries * _MANY + blocks, return_index=True)
+        unknown = ~(np.isin(nearby, places) | np.isin(nearby, self._known[0]))
+        nearby, at = nearby[unknown][:_MOST_NEARBY], at[unknown][:_MOST_NEARBY]
+        return (
+            np.concatenate([places, nearby]),
+            np.concatenate([kernel, number[at]]),
+            np.concatenate([maps, maps_with(entries[at], blocks[at], geometry)]),
+        )
 
     def _places(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
@@ -538,11 +595,17 @@ class Counts:
 
 
 class RememberingEngine(Engine):
-    """An engine that counts events of redirected replays where they are not known yet."""
+    """An engine that counts events of redirected replays where they are not known yet.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    counts_ahead : bool
+        As `ahead` of `Counts`.
+    """
+
+    def __init__(self, counts_ahead: bool = False) -> None:
         super().__init__()
-        self._counts = Counts(self._count)
+        self._counts = Counts(self._count, counts_ahead)
 
     @abstractmethod
     def _count(
@@ -560,6 +623,24 @@ class RememberingEngine(Engine):
     ) -> Counters:
         self.check(replays[0].technique)
         return self._counts.of(replays, kernel, fault_maps)
+
+
+def maps_with(entries: Integers, blocks: Integers, geometry: SliceGeometry) -> Bytes:
+    """Fault maps with so many reliable entries, and sound blocks of the others: uint8[n, entries].
+
+    Parameters
+    ----------
+    entries, blocks : int64[n]
+        What `free_places` counts; a faulty entry has a block that is not sound at least.
+    geometry : SliceGeometry
+        The slice.
+    """
+    most = geometry.blocks - 1  # sound blocks of a faulty entry
+    place = np.arange(geometry.entries)
+    sound = np.clip(blocks[:, None] - most * place, 0, most)
+    unusable = geometry.all_blocks & ~((1 << sound) - 1)
+    faulty = place < geometry.entries - entries[:, None]
+    return np.where(faulty, unusable, 0).astype(np.uint8)
 
 
 def free_places(fault_maps: Bytes, blocks_of_entry: int) -> tuple[Integers, Integers]:

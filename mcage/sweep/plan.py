@@ -866,7 +866,19 @@ class SweepPlan:
     def prepare(self) -> None:
         """Compute what all instances share, once; otherwise the first batch does."""
         with self._preparing:
-            _ = self.meters, self._avf
+            _ = self._expected, self.meters, self._avf
+
+    @cached_property
+    def _expected(self) -> None:
+        """Tell the engine what will be asked for, while replays are prepared."""
+        techniques = {
+            case.technique.name: case.technique
+            for case in self.cases
+            if case.conditions.is_plain and not (case.technique.packs or case.technique.program)
+        }
+        if techniques:
+            cycles = max(trace.cycles for trace in self.traces_with_idle or self.traces)
+            self.engine.expect(techniques.values(), self.geometry, cycles)
 
     def in_threads(
         self, function: Callable[[Given], Result], items: Iterable[Given]

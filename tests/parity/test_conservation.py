@@ -28,6 +28,8 @@ from mcage.engines.interface import (
     COUNTERS,
     Counts,
     fault_free_maps,
+    free_places,
+    maps_with,
     most_in_use,
     only_numbers_matter,
 )
@@ -43,6 +45,7 @@ from mcage.engines.numpy_engine.redirection import (
     place_writes,
 )
 from mcage.errors import UserError
+from mcage.geometry import GCN, NVIDIA
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH
 from mcage.techniques import TECHNIQUES, Storage
@@ -224,9 +227,9 @@ def columns(counters):
 
 
 @pytest.mark.parametrize("name", possible_redirections())
-@pytest.mark.parametrize("seed", range(3))
-def test_where_free_places_are_makes_no_difference(name, seed):
-    """Several kernels in any order, what is known and what is not."""
+@pytest.mark.parametrize(("seed", "ahead"), [(0, False), (1, False), (2, False), (2, True)])
+def test_where_free_places_are_makes_no_difference(name, seed, ahead):
+    """Several kernels in any order, what is known and what is not, or has been counted ahead."""
     rng, technique = random.Random(seed), possible_redirections()[name]
     replays = [prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL)]
     maps = scattered_maps(rng)
@@ -238,17 +241,53 @@ def test_where_free_places_are_makes_no_difference(name, seed):
         each = [counted(replays[number], fault_maps) for number in range(len(replays))]
         return np.stack(each)[kernel, np.arange(len(kernel))]
 
-    counts = Counts(count_unknown)
+    counts = Counts(count_unknown, ahead)
     kernel = np.array([rng.randrange(2) for _ in maps])
     for first, last in ((0, 9), (5, len(maps)), (0, len(maps))):
         of_maps = counts.of(replays, kernel[first:last], maps[first:last])
         assert of_maps.passes == replays[0].passes
         assert np.array_equal(columns(of_maps), expected[kernel, np.arange(len(maps))][first:last])
     if only_numbers_matter(technique):
-        assert len(asked) == 2  # nothing is unknown in the end, and all kernels are asked together
-        assert sum(asked) < len(maps)
+        assert len(asked) <= 2  # nothing is unknown in the end, and all kernels are asked together
+        assert ahead or len(asked) == 2
+        assert ahead or sum(asked) < len(maps)
     empty = counts.of(replays, kernel[:0], maps[:0])
     assert columns(empty).shape == (0, COUNTERS)
+
+
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
+def test_what_is_counted_ahead_is_what_is_asked_for_next(name):
+    """Of slices that gain blocks or an entry, one after the other: in fewer calls."""
+    technique, rng, calls = TECHNIQUES[name], random.Random(1), {}
+    replays = [prepare(random_trace(rng, **shape), technique) for shape in (SPILLING, SMALL)]
+
+    def counts(ahead):
+        def count_unknown(replays, kernel, fault_maps):
+            calls[ahead] += 1
+            each = [counted(replays[number], fault_maps) for number in range(len(replays))]
+            return np.stack(each)[kernel, np.arange(len(kernel))]
+
+        calls[ahead] = 0
+        return Counts(count_unknown, ahead)
+
+    plain, ahead = counts(False), counts(True)
+    fault_map, places = np.full((1, 256), 15, dtype=np.uint8), list(range(256))
+    rng.shuffle(places)
+    for place in places[:40]:
+        fault_map[0, place] = rng.choice((0, 1, 3, 14))
+        for kernel in range(2):
+            asked = replays, np.array([kernel]), fault_map
+            assert np.array_equal(columns(ahead.of(*asked)), columns(plain.of(*asked)))
+    assert calls[True] <= calls[False] / 2
+
+
+@pytest.mark.parametrize("geometry", [GCN, NVIDIA])
+def test_maps_are_made_for_so_many_free_places(geometry):
+    entries, blocks = np.divmod(np.arange(geometry.entries * 7), 7)
+    possible = blocks <= (geometry.blocks - 1) * (geometry.entries - entries)
+    entries, blocks = entries[possible], blocks[possible]
+    free = free_places(maps_with(entries, blocks, geometry), geometry.blocks)
+    assert np.array_equal(free, [entries, blocks])
 
 
 @pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")

@@ -3,10 +3,13 @@
 Its kernels run on the host device. `test_engines` compares it with the reference.
 """
 
+import contextlib
 import functools
 import importlib.util
 import random
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,7 +30,13 @@ from host_gpu.host_device import HostDevice
 from trace_strategies import SPILLING, random_trace
 
 from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.cuda_engine.programs import compilations, select_program, walk_program
+from mcage.engines.cuda_engine.programs import (
+    Runner,
+    compilations,
+    select_program,
+    walk_program,
+)
+from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.select import device_of, parse_devices, select_engine
 from mcage.errors import UserError
 from mcage.geometry import GCN
@@ -72,11 +81,87 @@ def test_chunks_follow_from_free_memory():
     replay = prepare(random_trace(random.Random(1), **SPILLING), TECHNIQUES["rrcd"])
     maps = seeded_fault_maps(1)
     whole, parts = cuda_engine(), cuda_engine(memory_bytes=LITTLE_MEMORY)
-    assert whole.batch > parts.batch == 16
+    assert whole.batch > parts.batch == 8
     times = [engine.cell_times(replay, maps) for engine in (whole, parts)]
     assert np.array_equal(times[0].ones, times[1].ones)
     assert np.array_equal(times[0].powered, times[1].powered)
     assert [engine.devices[0].launches for engine in (whole, parts)] == [3, 15]
+
+
+def test_more_cores_make_no_workspace_smaller(monkeypatch):
+    """Batches at work share it: two of them, or more where more threads have one."""
+    bytes_each = np.full(1000, 2**20)
+
+    def chunks(cores):
+        engine = cuda_engine(memory_bytes=2**33, threads=cores)
+        (here,) = engine._on_devices
+        return engine, [len(list(here.walk.runner.chunks(bytes_each)))], here.walk.runner
+
+    assert [chunks(cores)[1] for cores in (2, 16, 64)] == [[1]] * 3  # 1 GiB each
+    engine, count, runner = chunks(64)
+    with contextlib.ExitStack() as at_work:
+        for _ in range(4):
+            at_work.enter_context(engine.working())
+        assert len(list(runner.chunks(bytes_each))) == 2
+    assert len(list(runner.chunks(bytes_each))) == 1
+    monkeypatch.setattr("mcage.concurrency._device_sharers", 4)
+    shared, count, _ = chunks(64)
+    assert count == [4]
+    assert engine.batch == 910
+    assert shared.batch == 910 // 4
+
+
+@with_compiler
+@pytest.mark.parametrize("kernels", [3, 1100, 1600])
+def test_longest_times_of_mixtures_of_any_number_of_kernels(kernels):
+    """Also of more than have room in the shared memory of a block."""
+    rng, (replay, *_) = np.random.default_rng(2), random_replays(TECHNIQUES["baseline"])
+    cycles = rng.integers(100, size=(2, kernels, 5))
+    duties = [SimpleNamespace(skyline=SimpleNamespace(duty=each / 100, cells=5)) for each in cycles]
+    mixtures = rng.uniform(size=(6, kernels))
+    meant = np.zeros((2, 6))
+    for which, of_cells in enumerate(duties):
+        total = np.zeros((6, 5))
+        for kernel in range(kernels):
+            total += mixtures[:, kernel, None] * of_cells.skyline.duty[kernel]
+        meant[which] = total.max(axis=1)
+    runner = Runner(HostDevice(seed=3), 1)
+    skylines = tuple(runner.shared(each.skyline.duty) for each in duties)
+    stress = CudaStress.__new__(CudaStress)
+    stress._runner, stress._duties = runner, SimpleNamespace(replays=(replay,))
+    stress._duties_there = SimpleNamespace(of=lambda _: SimpleNamespace(skylines=skylines))
+    assert np.array_equal(stress._longest_of_mixtures(mixtures), meant)
+
+
+@with_compiler
+def test_programs_of_a_plan_are_compiled_before_they_are_asked_for_and_no_other():
+    asked, launched, lock = [], set(), threading.Lock()
+
+    class Recording(HostDevice):
+        def module(self, source, constants):
+            key = source, tuple(constants.items())
+            with lock:
+                asked.append((key, threading.current_thread().name))
+            module = super().module(source, constants)
+            launch = module.launch
+
+            def launching(*arguments, **given):
+                launched.add(key)
+                launch(*arguments, **given)
+
+            module.launch = launching
+            return module
+
+    engine = CudaEngine([Recording()])
+    sweep = Sweep(small_undervolted(("baseline", "rrcd", "rrcd+pg")), engine)
+    sweep.compute(0, 3)
+    (here,) = engine._on_devices
+    wait(here.walk.runner._modules.values())
+    ahead = {key for key, thread in asked if thread.startswith("compiling")}
+    assert len({key for key, _ in asked}) == len(asked)
+    assert ahead <= launched
+    assert {source for (source, _) in launched - ahead} <= {"walk.cu", "select.cu", "occupants.cu"}
+    assert len(ahead) > 8
 
 
 @with_compiler
@@ -104,16 +189,20 @@ def test_compilations_are_those_that_replays_ask_for():
             assert select_program(technique, GCN) in listed
 
 
-@with_compiler
-def test_a_sweep_is_the_same_whatever_computes_it():
-    spec = SweepSpec(
+def small_undervolted(techniques):
+    return SweepSpec(
         instances=3,
-        techniques=("baseline", "disable", "gr-guard", "rrcd", "rrcd+pg"),
+        techniques=techniques,
         scenarios=("clustered",),
         environments=("undervolted",),
         workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
         life={"epochs": 2},
     )
+
+
+@with_compiler
+def test_a_sweep_is_the_same_whatever_computes_it():
+    spec = small_undervolted(("baseline", "disable", "gr-guard", "rrcd", "rrcd+pg"))
     actual, meant = (Sweep(spec, engine).compute(0, 3) for engine in (cuda_engine(seed=8), NUMPY))
     assert actual.keys() == meant.keys()
     for name, values in meant.items():

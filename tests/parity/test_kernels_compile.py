@@ -19,7 +19,7 @@ from kernel_resources import (
 
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.geometry import MOST_BLOCKS, MOST_ENTRIES, NVIDIA, SliceGeometry
-from mcage.version import KERNELS
+from mcage.version import KERNELS, kernel_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NVRTC's wheel is for Linux")
 
@@ -47,10 +47,10 @@ def test_architectures_begin_with_turing():
 
 def assert_compiles_without_spills(program, some_architectures, cuda=None):
     source, constants = program
-    text = (KERNELS / source).read_text(encoding="utf-8")
+    text = kernel_text(source, constants)
     spilling = []
     for architecture in some_architectures:
-        cubin, resources = compile_kernels(text, source, constants, architecture, cuda)
+        cubin, resources = compile_kernels(text, source, architecture, cuda)
         assert cubin.startswith(b"\x7fELF")
         for kernel in resources:
             assert kernel.shared_bytes <= 48 * 1024
@@ -128,6 +128,7 @@ def test_cuda_12_compiles_every_source_without_spills(source):
 
 
 SPILLING = """
+#define WHAT 3
 extern "C" __global__ void __launch_bounds__(1024, 2) spills(const float *in, float *out) {
     __shared__ float row[1024];
     float values[100];
@@ -150,7 +151,7 @@ extern "C" __global__ void plain(int *out) { out[threadIdx.x] = WHAT; }
 
 
 def test_resources_are_told():
-    resources = compile_kernels(SPILLING, "spilling.cu", {"WHAT": 3}, 90)[1]
+    resources = compile_kernels(SPILLING, "spilling.cu", 90)[1]
     kernels = {kernel.kernel: kernel for kernel in resources}
     spills, stack, plain = kernels["spills"], kernels["stack"], kernels["plain"]
     assert spills.registers == 32  # 65,536 of them for twice 1,024 threads
@@ -162,4 +163,15 @@ def test_resources_are_told():
 
 def test_error_has_the_compilers_line():
     with pytest.raises(NvrtcError, match=r"bad\.cu\(2\): error"):
-        compile_kernels("\nnonsense", "bad.cu", {}, 90)
+        compile_kernels("\nnonsense", "bad.cu", 90)
+
+
+def test_error_in_a_file_has_the_line_of_the_file(tmp_path, monkeypatch):
+    """Whatever constants and included files come before it."""
+    monkeypatch.setattr("mcage.version.KERNELS", tmp_path)
+    (tmp_path / "some.cuh").write_text("int two() {\n    return 2;\n}\n")
+    (tmp_path / "bad.cu").write_text(
+        '// 1\n#include "some.cuh"\n// 3\nint four = FOUR + nonsense;\n'
+    )
+    with pytest.raises(NvrtcError, match=r"kernels/bad\.cu\(4\): error.*nonsense"):
+        compile_kernels(kernel_text("bad.cu", {"FOUR": 4, "FIVE": 5}), "bad.cu", 90)

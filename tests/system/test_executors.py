@@ -19,7 +19,7 @@ from mcage.campaign.executors import Threads
 from mcage.campaign.processes import Processes
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import shard_folder
-from mcage.concurrency import limit_cores, usable_cores
+from mcage.concurrency import device_sharers, limit_cores, usable_cores
 from mcage.errors import UserError
 
 INSTANCES = 60
@@ -198,6 +198,12 @@ def test_processes_take_turns_with_the_devices(visible, seen, monkeypatch):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with Processes(3, (0, 2)) as executor:
         assert [worker._environment()["CUDA_VISIBLE_DEVICES"] for worker in executor._crew] == seen
+
+
+@pytest.mark.parametrize(("devices", "share"), [((), 3), ((0,), 3), ((0, 1), 2), ((0, 1, 2), 1)])
+def test_processes_know_how_many_share_a_device(devices, share):
+    with Processes(3, devices) as executor:
+        assert executor.ask(device_sharers) == share
 
 
 def test_the_process_that_asks_imports_no_cupy(monkeypatch):

@@ -372,7 +372,7 @@ def test_a_rate_kernel_does_what_it_counts(operation):
     """By the machine code: its loop has as many of the instructions as are counted for it."""
     wanted = {"add": (0x210, 0x224, 0x235), "lop3": (0x212,), "dp2a": (0x226,)}[operation]
     for architecture in (75, 90, 120):
-        cubin, _ = compile_kernels(rate_source(operation), operation, {}, architecture)
+        cubin, _ = compile_kernels(rate_source(operation), operation, architecture)
         counts = opcodes(cubin)
         number = sum(counts[opcode & 0x1FF] for opcode in wanted)
         assert STEPS <= number <= STEPS + 32, (architecture, counts)

@@ -46,7 +46,7 @@ def test_injected_functions_compile(architecture):
             mcage_mark(predicate, 0, control, 0);
             mcage_write(predicate, 1, control, value);
         }"""
-    cubin, _ = compile_kernels(text, "inject.cu", {}, architecture)
+    cubin, _ = compile_kernels(text, "inject.cu", architecture)
     for name in (b"mcage_mark", b"mcage_write"):
         assert name in cubin
 

@@ -6,28 +6,30 @@ It knows devices by the protocol of `mcage.engines.cuda_engine.devices` only.
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
 from typing_extensions import override
 
-from mcage.concurrency import device_sharers
+from mcage.concurrency import device_sharers, usable_cores
 from mcage.engines.cuda_engine.devices import Device
-from mcage.engines.cuda_engine.programs import Runner
+from mcage.engines.cuda_engine.programs import Runner, is_wide, programs_of
 from mcage.engines.cuda_engine.stress import CudaStress, duties_on, tables_on
 from mcage.engines.cuda_engine.walk import Walk
 from mcage.engines.interface import POLICIES, RememberingEngine
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells
-from mcage.geometry import Bytes, Integers
+from mcage.geometry import Bytes, Integers, SliceGeometry
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay, RedirectedReplay
+from mcage.techniques import Technique
 
-MOST_INSTANCES = 1024
-"""A batch that keeps any device busy; more would only wait for each other."""
+MOST_INSTANCES = 4096
+"""A batch that keeps any device busy, also where a slice has a single pass."""
 
-_STRESS_BYTES = 5 << 18
-"""Bounds of an instance, and the log of six epochs of the bundled traces under eight passes."""
+_STRESS_BYTES = 9 << 18
+"""Bounds of an instance, and the log of twelve turns of the bundled traces under eight passes."""
 
 LEAST_BYTES = 1 << 30
 """Free memory that a device needs: half of it is for instances, the rest for workspace and for what
@@ -50,7 +52,7 @@ class CudaEngine(RememberingEngine):
     policies = POLICIES
 
     def __init__(self, devices: Sequence[Device], threads: int = 1) -> None:
-        super().__init__()
+        super().__init__(counts_ahead=True)
         sharers = device_sharers()
         free = min(device.free_bytes() for device in devices) // sharers
         each = max(1, min(-(-threads // len(devices)), free // LEAST_BYTES))
@@ -84,6 +86,16 @@ class CudaEngine(RememberingEngine):
                 here.walk.runner.at_work -= 1
                 here.batches += 1
                 here.seconds += time.monotonic() - begun
+
+    @override
+    def expect(self, techniques: Iterable[Technique], geometry: SliceGeometry, cycles: int) -> None:
+        """See `Engine.expect`: programs are compiled, side by side."""
+        programs = list(programs_of(techniques, geometry, is_wide(cycles)))
+        pool = ThreadPoolExecutor(usable_cores(), "compiling")
+        for here in self._on_devices:  # another device finds them in CuPy's cache
+            for program in programs:
+                pool.submit(here.walk.runner.module, program)  # whoever asks meets its error
+        pool.shutdown(wait=False)
 
     def _seconds_until_done(self, here: "_OnDevice") -> float:
         """How long a device would take for one more batch, those at work included.

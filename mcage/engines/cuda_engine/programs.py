@@ -64,7 +64,7 @@ def walk_program(replays: Sequence[PreparedReplay]) -> Program:
     """The walk through the entries of replays of a technique."""
     longest = max(replay.period for replay in replays)
     first = replays[0]
-    return _walk_program(first.technique, first.geometry, longest > _MOST_NARROW_CYCLES)
+    return _walk_program(first.technique, first.geometry, is_wide(longest))
 
 
 def _walk_program(technique: Technique, geometry: SliceGeometry, wide: bool) -> Program:
@@ -75,6 +75,11 @@ def _walk_program(technique: Technique, geometry: SliceGeometry, wide: bool) -> 
         "REGIONS": int(technique.stores_inline and technique.gates_released),
         "WIDE": int(wide),
     }
+
+
+def is_wide(cycles: int) -> bool:
+    """Whether sums of so many cycles of a pass at most exceed 32 bits."""
+    return cycles > _MOST_NARROW_CYCLES
 
 
 def residencies_program(geometry: SliceGeometry, wide: bool) -> Program:
@@ -101,7 +106,7 @@ def stress_program(
 def programs_of(
     techniques: Iterable[Technique], geometry: SliceGeometry, wide: bool
 ) -> Iterator[Program]:
-    """Every program that lives under some techniques ask for; `wide` as of `stress_program`.
+    """Every program of lives under some techniques and `facelift`; `wide` as of `stress_program`.
 
     Those of `walk_program` are not among them: replays without faults ask for them, and what these
     tell is kept on disk.

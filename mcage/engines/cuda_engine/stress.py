@@ -162,7 +162,7 @@ def device_residencies(
 ) -> DeviceResidencies:
     """Upload the residencies of a technique, and sum up what they show."""
     host, device = host_residencies(replays), runner.device
-    wide = max(replay.schedule.cycles for replay in replays) >= 1 << 32
+    wide = cuda_programs.is_wide(max(replay.schedule.cycles for replay in replays))
     cycles = np.dtype(np.uint64 if wide else np.uint32)
     count = len(host.residencies)
     writes = runner.shared(host.writes)
@@ -386,17 +386,15 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return instance, number, vmin
 
     @cached_property
-    def _seconds(self) -> tuple[Any, Any]:
+    def seconds(self) -> tuple[Any, Any]:
         """Seconds at the starts and at the ends of the latest epochs: two times float64[2, n]."""
-        shape = (2, len(self._tracked.cell))
-        return self._runner.device.zeros(shape, np.float64), self._runner.device.zeros(
-            shape, np.float64
-        )
+        both = self._runner.device.zeros((2, 2, self.count), np.float64)
+        return both[0], both[1]
 
     @property
     def now(self) -> Floats:
         """See `TrackedSeconds.now`; a copy."""
-        return self._runner.device.download(self._seconds[1])
+        return self._runner.device.download(self.seconds[1])
 
     def begin_epoch(self, instances: Integers) -> None:
         """See `TrackedSeconds.begin_epoch`; what adds the epoch keeps what was before."""
@@ -407,7 +405,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return super().of(places)
 
     def _fetch(self) -> None:
-        coming = [self._runner.device.begin_download(seconds) for seconds in self._seconds]
+        coming = [self._runner.device.begin_download(seconds) for seconds in self.seconds]
         self._before, self._now = (seconds.result() for seconds in coming)
 
     def cells_of(self, runs: Any, turns: int) -> tuple[Any, ...]:
@@ -421,7 +419,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             Turns of the epoch.
         """
         instance, cell, _ = self._cells
-        return (runs, np.int32(turns), instance, cell, np.int32(self.count), *self._seconds)
+        return (runs, np.int32(turns), instance, cell, np.int32(self.count), *self.seconds)
 
     def among(self, instances: Integers) -> Bytes:
         """Whether each instance is one of some: uint8[instances]."""
@@ -435,7 +433,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     def turns_of(
         self, instances: Integers, kernel: Integers, seconds: Floats
     ) -> tuple[NDArray[np.int32], Floats]:
-        """What all instances of the batch run, turn by turn, as `add_duties` takes it.
+        """What all instances of the batch run, turn by turn.
 
         Parameters
         ----------
@@ -452,25 +450,10 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         kernel_of[:, instances], seconds_of[:, instances] = kernel.T, seconds.T
         return kernel_of, seconds_of
 
-    def add_duties(self, kernel_of: Any, seconds_of: Any, duties: DeviceDuties) -> None:
-        """Let instances without faults live through an epoch: `turns_of` on the device."""
-        instance, cell, _ = self._cells
-        turns, instances = kernel_of.shape
-        self._launch(
-            cuda_programs.fault_free_program(self._geometry),
-            "add_duties",
-            self.count,
-            kernel_of,
-            seconds_of,
-            np.int32(turns),
-            np.int32(instances),
-            instance,
-            cell,
-            np.int32(self.count),
-            duties.duties,
-            np.int32(duties.duties.shape[1]),
-            *self._seconds,
-        )
+    def cells_without_faults(self, kernel_of: Any, seconds_of: Any) -> tuple[Any, ...]:
+        """As `cells_of`, of instances without faults: their turns as `turns_of`, on the device."""
+        turns, instances = (np.int32(size) for size in kernel_of.shape)
+        return (kernel_of, seconds_of, turns, instances, *self._cells[:2], np.int32(self.count))
 
     @override
     def failing(
@@ -497,7 +480,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             sound,
             np.int32(tail),
             np.int32(self.count),
-            *self._seconds,
+            *self.seconds,
             coefficients,
             np.int64(len(failure.coefficients) > 1),
             np.float64(failure.lowest_vdd_volts),
@@ -539,7 +522,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
                 np.int64(cells - self._instances * self._tracked.sampled),
                 np.int32(self._tracked.sampled),
                 np.int32(cells),
-                *self._seconds,
+                *self.seconds,
                 np.float64(stress.BINS_PER_VOLT),
                 np.int32(bins),
                 counts,
@@ -909,28 +892,41 @@ class CudaStress(stress.StressAccumulator):
         lasts, tracked = seconds * turns.weight, self._tracked_there
         for kernel, of_turn in zip(turns.kernel.T, lasts.T, strict=True):
             self._mixture[instances, kernel] += of_turn
-        mixtures, kernel_of, seconds_of = self._runner.device.upload_together(
+        mixtures, *of_turns = self._runner.device.upload_together(
             self._mixture[instances], *tracked.turns_of(instances, turns.kernel, lasts)
         )
-        tracked.add_duties(kernel_of, seconds_of, self._duties_there.of(self._duties))
-        self._upcoming.append((instances, self._longest_of(mixtures)))
+        rows, cells = -(-len(instances) // _MIXTURES), -(-tracked.count // _THREADS)
+        longest = self._look_at_mixtures(
+            "live_without_faults",
+            2 * rows + cells,
+            mixtures,
+            *tracked.cells_without_faults(*of_turns),
+            self._duties_there.of(self._duties).duties,
+            *tracked.seconds,
+        )
+        self._upcoming.append((instances, longest))
 
     def _longest_of_mixtures(self, mixtures: Floats) -> Floats:
-        return self._longest_of(self._runner.device.upload(mixtures)).result()
+        on_device = self._runner.device.upload(mixtures)
+        blocks = -(-len(mixtures) // _MIXTURES), 2
+        return self._look_at_mixtures("longest_of_mixtures", blocks, on_device).result()
 
-    def _longest_of(self, mixtures: Any) -> Download:
+    def _look_at_mixtures(
+        self, kernel: str, blocks: int | tuple[int, int], mixtures: Any, *more: Any
+    ) -> Download:
         """Longest seconds at '0' and at '1', float64[2, m], of mixtures float64[m, k] there."""
         device, (count, kernels) = self._runner.device, mixtures.shape
         longest = device.empty((2, count), np.float64)
         zero, one = self._duties_there.of(self._duties).skylines
         self._runner.launch(
             cuda_programs.fault_free_program(self._duties.replays[0].geometry),
-            "longest_of_mixtures",
-            (-(-count // _MIXTURES), 2),
+            kernel,
+            blocks,
             _THREADS,
             *(mixtures, np.int32(count), np.int32(kernels)),
             *(zero, np.int32(zero.shape[1]), one, np.int32(one.shape[1])),
             longest,
+            *more,
             shared_bytes=8 * min(kernels, _MOST_SHARED_KERNELS) * _MIXTURES,
         )
         return device.begin_download(longest)

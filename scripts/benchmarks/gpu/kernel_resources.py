@@ -10,13 +10,13 @@ nvidia-cuda-nvrtc``. Exit code 1: a kernel spills or has a stack.
 import ctypes
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from itertools import chain
 
-from mcage.version import KERNELS
+from mcage.version import kernel_text
 
 _WHEELS = {
     13: ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13"),
@@ -82,7 +82,6 @@ def oldest_of_generations() -> list[int]:
 def compile_kernels(
     text: str,
     name: str,
-    constants: Mapping[str, int],
     architecture: int,
     cuda: int | None = None,
 ) -> tuple[bytes, list[Resources]]:
@@ -93,9 +92,7 @@ def compile_kernels(
     text : str
         CUDA C++.
     name : str
-        What the compiler's messages call it.
-    constants : mapping of str to int
-        Macros, as by ``-D``.
+        What the compiler's messages call it, where the text does not say so.
     architecture : int
         75 for sm_75.
     cuda : int, optional
@@ -103,7 +100,6 @@ def compile_kernels(
     """
     options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v"]
     options.append("--fmad=false")  # as where they run
-    options += [f"--include-path={KERNELS}", *(f"-D{key}={constants[key]}" for key in constants)]
     nvrtc = _nvrtc(cuda)
     program = ctypes.c_void_p()
     made = nvrtc.nvrtcCreateProgram(
@@ -182,8 +178,8 @@ def _rows(chosen: list[int]) -> Iterator[tuple[str, bool]]:
     yield "| kernel | constants | " + " | ".join(f"sm_{number}" for number in chosen) + " |", True
     yield "|---|---|" + "---|" * len(chosen), True
     for source, constants in compilations():
-        text = (KERNELS / source).read_text(encoding="utf-8")
-        compiled = [compile_kernels(text, source, constants, number)[1] for number in chosen]
+        text = kernel_text(source, constants)
+        compiled = [compile_kernels(text, source, number)[1] for number in chosen]
         given = ", ".join(f"{key}={value}" for key, value in constants.items())
         for name in sorted({kernel.kernel for kernel in compiled[0]}):
             kernels = [kernel for resources in compiled for kernel in resources]
