@@ -256,55 +256,17 @@ def _sample_slices(
     keys, instances : uint64[I, 2], int64[I]
         Streams of the slices.
     """
-    from mcage.philox import first_numbers_below, numbers_at
+    from mcage.philox import exponentials_up_to  # Numba takes long to import
 
-    segments = scenario.segments
-    limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
-    bounds = -np.expm1(-bits * limits) * (1 + ROUNDING)
-    owner, segment, uniform = first_numbers_below(keys, instances, bounds, segments)
-    node = (
-        owner * nodes[0].size
-        + _node_of_segment(scenario.node_rows, scenario.node_columns, scenario.geometry.entries)[
-            segment
-        ]
-    )
-    mean, limit = nodes.ravel()[node], limits.ravel()[node]
-    depth = np.zeros(len(owner))  # -log Phi of the last cell drawn
-    drawn: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
-    for taken in range(bits):
-        if taken > 0:
-            uniform = numbers_at(keys, instances, owner, 2 * taken * segments + segment)
-        depth = depth - np.log1p(-uniform) / (bits - taken)
-        above = np.flatnonzero(depth <= limit)
-        if not above.size:
-            break
-        owner, segment = owner[above], segment[above]
-        mean, limit, depth = mean[above], limit[above], depth[above]
-        # A step of the Fisher-Yates shuffle: swap a random free place to the front.
-        uniform = numbers_at(keys, instances, owner, (2 * taken + 1) * segments + segment)
-        chosen = taken + (uniform * (bits - taken)).astype(np.int64)
-        each = np.arange(len(above))
-        place: NDArray[np.integer] = chosen
-        if taken == 0:  # no place is taken; most segments draw no other cell
-            first = chosen
-        else:
-            if taken == 1:
-                places = np.tile(np.arange(bits, dtype=np.int16), (len(above), 1))
-                places[each, first[above]] = 0
-            else:
-                places = places[above]
-            place = places[each, chosen]
-            places[each, chosen] = places[:, taken]
-        vmin = mean + scenario.sigma_random_volts * ndtri_exp(-depth)
-        drawn.append((owner, segment * bits + place, vmin))
-    if not drawn:
-        return np.zeros(len(nodes), np.int64), np.empty(0, np.int32), np.empty(0)
-    owner, cell, vmin = (np.concatenate(values) for values in zip(*drawn, strict=True))
-    kept = np.flatnonzero(vmin > floor_volts)
-    # What each round has drawn is in rising order: to be merged, not to be sorted.
-    order = kept[np.argsort(owner[kept] * segments * bits + cell[kept], kind="stable")]
-    counts = np.bincount(owner[kept], minlength=len(nodes))
-    return counts, cell[order].astype(np.int32), vmin[order]
+    sigma = scenario.sigma_random_volts
+    limits = -log_ndtr((floor_volts - nodes) / sigma) * (1 + ROUNDING)
+    drawn = exponentials_up_to(keys, instances, limits, scenario.segments, bits)
+    vmin = nodes.ravel()[drawn.limit] + sigma * ndtri_exp(-drawn.number)
+    kept = vmin > floor_volts
+    if kept.all():
+        return np.diff(drawn.offsets), drawn.member, vmin
+    before = np.append(0, np.cumsum(kept))[drawn.offsets]
+    return np.diff(before), drawn.member[kept], vmin[kept]
 
 
 def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailCells:
@@ -340,15 +302,6 @@ def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailC
         vmin_volts=np.concatenate([data.vmin_volts, check.vmin_volts])[order],
         geometry=geometry,
     )
-
-
-@lru_cache(maxsize=8)
-def _node_of_segment(rows: int, columns: int, entries: int) -> NDArray[np.int64]:
-    """Node of each segment of a slice: int64[segments], read-only."""
-    nodes = np.arange(rows * columns).reshape(rows, columns)
-    of_segments = np.repeat(nodes, entries // rows, axis=0).ravel()
-    of_segments.setflags(write=False)
-    return of_segments
 
 
 # What the variation model expects on the average, and which Vdd it therefore refuses.
