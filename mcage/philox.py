@@ -420,7 +420,7 @@ class SmallNumbers(NamedTuple):
         Numbers ``offsets[i] ... offsets[i+1] - 1`` belong to the i-th stream.
     member : int32[n]
         Group x members of a group + place in the group; ascending within a stream.
-    limit : int32[n]
+    limit : int64[n]
         Place of the number's limit among all limits.
     number : float64[n]
         The numbers.
@@ -428,14 +428,12 @@ class SmallNumbers(NamedTuple):
 
     offsets: Integers
     member: NDArray[np.int32]
-    limit: NDArray[np.int32]
+    limit: Integers
     number: Floats
 
 
-def exponentials_up_to(
-    keys: Words, streams: Integers, limits: Floats, groups: int, members: int
-) -> SmallNumbers:
-    """Exponential numbers with mean 1 that do not exceed limits, without drawing the others.
+class ExponentialGroups:
+    """Groups of exponential numbers with mean 1, of which only the small ones are drawn.
 
     The smallest of n is exponential with mean 1/n, the next larger by an exponential with mean
     1/(n-1), and so on (Rényi, 1953); each is at a place among those not yet taken. Group g takes
@@ -444,65 +442,98 @@ def exponentials_up_to(
 
     Parameters
     ----------
-    keys : uint64[I, 2]
-        Key of each of I streams.
-    streams : int64[I]
-        Their instances.
-    limits : float64[I, rows, columns]
-        Limits of the groups, of which each row stands for several rows of groups.
     groups : int
-        Groups of a stream: a multiple of all limits, and the columns are a multiple of four.
+        Groups of a stream.
     members : int
         Numbers of a group, 2**15 - 1 at most.
+    together : int
+        Streams of a call at most. Workspaces are kept for the next.
     """
-    bounds = -np.expm1(-members * limits) * (1 + _MARGIN)
-    most = len(streams) * groups + 1  # memory that is never touched costs nothing
-    ends, group, limit = np.empty(len(streams), np.int64), *np.empty((2, most), np.int32)
-    step = np.empty(most)
-    begun = _keep_below(keys, streams, bounds, groups, ends, group, limit, step)
-    which, number, last = np.arange(begun, dtype=np.int32), np.zeros(begun), ends.copy()
-    drawn_by, drawn_at = np.empty(begun * members, np.int32), np.empty(begun * members, np.int16)
-    places, drawn = np.empty((members, begun), np.int16), np.empty(begun * members)
-    count, left, given = 0, begun, (keys, streams, groups, limits.ravel(), group, limit)
-    for taken in range(members):
-        if left == 0:
-            break
-        np.log1p(np.negative(step[:left], out=step[:left]), out=step[:left])
-        left = _next_of_groups(
-            *given, taken, places, last, which, number, step, count, drawn_by, drawn_at, drawn
+
+    def __init__(self, groups: int, members: int, together: int) -> None:
+        self._groups, self._members = groups, members
+        most = together * groups + 1  # memory that is never touched costs nothing
+        self._ends, self._left = np.empty((2, together), np.int64)
+        self._group, self._limit, self._last, self._begins, self._free = np.empty((5, most), np.int32)
+        self._step = np.empty(most)
+        self._drawn = np.empty(most, _DRAWN)
+
+    def up_to(self, keys: Words, streams: Integers, limits: Floats) -> SmallNumbers:
+        """Numbers that do not exceed limits; where they hardly do, rounding may decide.
+
+        Parameters
+        ----------
+        keys : uint64[I, 2]
+            Key of each of I streams.
+        streams : int64[I]
+            Their instances.
+        limits : float64[I, rows, columns]
+            Limits of the groups, of which each row stands for several rows of groups. Groups are a
+            multiple of all limits, and the columns are a multiple of four.
+        """
+        of_groups, step = (self._group, self._limit), self._step
+        ends, left, shape = self._ends[: len(streams)], self._left[: len(streams)], (0, self._members)
+        begun = _keep_small(
+            keys, streams, limits, self._groups, self._members, np.empty(limits.shape[2]), ends, *of_groups, step
         )
-        count += left
-    begins, offsets = np.zeros(begun + 1, np.int64), np.zeros(len(streams) + 1, np.int64)
-    of_members = SmallNumbers(offsets, *np.empty((2, count), np.int32), np.empty(count))
-    free, listed = np.empty(begun, np.int64), (drawn_by[:count], drawn_at, drawn)
-    _put_in_order(ends, group, limit, members, *listed, begins, free, *of_members)
-    return of_members
+        left[:] = ends
+        count, remaining, taken = 0, begun, 0
+        while remaining:
+            if count + remaining > len(self._drawn):
+                self._drawn = np.concatenate([self._drawn, np.empty(count + remaining, _DRAWN)])
+            steps = step[:remaining]
+            np.log1p(np.negative(steps, out=steps), out=steps)
+            count = _draw_next(
+                keys, streams, self._groups, self._members, limits.ravel(), *of_groups, taken,
+                left, self._last, step, count, self._drawn,
+            )
+            remaining, taken = int(left[-1]), taken + 1
+        numbers = SmallNumbers(
+            np.zeros(len(streams) + 1, np.int64),
+            np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count),
+        )
+        self._begins[: begun + 1] = 0
+        _put_in_order(
+            ends, *of_groups, self._members, self._drawn[:count], self._begins[:begun + 1], self._free, *numbers
+        )
+        return numbers
+
+
+_DRAWN = np.dtype([("by", np.int32), ("before", np.int32), ("chosen", np.int16), ("place", np.int16), ("number", np.float64)], align=True)
+"""A number that was drawn: its group among those that are kept, the number that this drew before,
+the free place that was chosen, and the member that was there."""
 
 
 @compiled
-def _keep_below(
+def _keep_small(
     keys: Words,
     streams: Integers,
-    bounds: Floats,
+    limits: Floats,
     groups: int,
+    members: int,
+    bounds: Floats,
     ends: Integers,
     group: NDArray[np.int32],
     limit: NDArray[np.int32],
     number: Floats,
 ) -> int:
-    """Fill in the groups whose first numbers do not exceed their bounds; return how many.
+    """Fill in the groups whose smallest number may lie below its limit; return how many.
 
-    Filled in are the group, the place of its bound and its number, of which a stream has those up
-    to its end, and what comes last counts for nothing.
+    Filled in are the group, the place of its limit and its first number, of which a stream has
+    those up to its end, and what comes last counts for nothing. That number makes a smallest one
+    up to x/n if it does not exceed ``1 - exp(-x)``, which is x / (1 + x/2) at most.
     """
-    _, bound_rows, columns = bounds.shape
-    repeated = groups // (bound_rows * columns)
+    _, limit_rows, columns = limits.shape
+    repeated = groups // (limit_rows * columns)
     kept = 0
     for row in range(len(streams)):
         stream, even, odd = np.uint64(streams[row]), keys[row, 0], keys[row, 1]
         begin = 0
-        for of_row in range(bound_rows):
-            first = (row * bound_rows + of_row) * columns
+        for of_row in range(limit_rows):
+            first = (row * limit_rows + of_row) * columns
+            for column in range(columns):
+                most = members * limits[row, of_row, column]
+                bounds[column] = most / (1.0 + 0.5 * most) * (1.0 + _MARGIN)
             for _ in range(repeated):
                 for column in range(0, columns, _WORDS):
                     place = begin + column
@@ -511,7 +542,7 @@ def _keep_below(
                         of_group = _number(words[word])
                         group[kept], limit[kept] = place + word, first + column + word
                         number[kept] = of_group
-                        kept += of_group <= bounds[row, of_row, column + word]
+                        kept += of_group <= bounds[column + word]
                 begin += columns
         ends[row] = kept
     return kept
@@ -523,52 +554,56 @@ def _number_at(place: int, stream: np.uint64, even: np.uint64, odd: np.uint64) -
 
 
 @compiled
-def _next_of_groups(
+def _draw_next(
     keys: Words,
     streams: Integers,
     groups: int,
+    members: int,
     limits: Floats,
     group: NDArray[np.int32],
     limit: NDArray[np.int32],
     taken: int,
-    places: NDArray[np.int16],
     ends: Integers,
-    which: NDArray[np.int32],
-    number: Floats,
+    last: NDArray[np.int32],
     step: Floats,
-    drawn: int,
-    drawn_by: NDArray[np.int32],
-    drawn_at: NDArray[np.int16],
-    drawn_number: Floats,
+    count: int,
+    drawn: NDArray[Any],
 ) -> int:
     """Draw the next number of all groups that are left, and keep those groups that it leaves.
 
-    Groups that are left are ``which``, those of a stream up to its end, with their last number and
-    the logarithm of what the next step uses; what is drawn is appended. Returns how many are left.
+    Groups that are left have, up to the end of each stream, what they drew last, and the logarithm
+    of the number that makes the next step. Returns how many numbers are drawn by now.
     """
-    members = len(places)
     left, begin = 0, 0
     for row in range(len(streams)):
         stream, even, odd = np.uint64(streams[row]), keys[row, 0], keys[row, 1]
         for each in range(begin, ends[row]):
-            by = which[each]
-            larger = number[each] - step[each] / (members - taken)
-            if larger > limits[limit[by]]:
+            before, by, number = -1, each, 0.0
+            if taken > 0:
+                before = last[each]
+                by, number = drawn[before].by, drawn[before].number
+            number -= step[each] / (members - taken)
+            highest = limits[limit[by]]
+            if number > highest:
                 continue
             # A step of the Fisher-Yates shuffle: a random free place is swapped to the front.
             at = (2 * taken + 1) * groups + group[by]
-            place = taken + int(_number_at(at, stream, even, odd) * (members - taken))
-            places[taken, by] = place
-            for earlier in range(taken - 1, -1, -1):  # what the swaps before have put there
-                if places[earlier, by] == place:
-                    place = earlier
-            which[left], number[left] = by, larger
-            step[left] = _number_at(at + groups, stream, even, odd)
-            drawn_by[drawn], drawn_at[drawn], drawn_number[drawn] = by, place, larger
-            left += 1
-            drawn += 1
+            chosen = taken + int(_number_at(at, stream, even, odd) * (members - taken))
+            place, earlier = chosen, before
+            for swapped in range(taken - 1, -1, -1):  # what the swaps before have put there
+                if drawn[earlier].chosen == place:
+                    place = swapped
+                earlier = drawn[earlier].before
+            record = drawn[count]
+            record.by, record.before, record.number = by, before, number
+            record.chosen, record.place = chosen, place
+            # The next step is this number or more, over those that are left.
+            least = _number_at(at + groups, stream, even, odd)
+            last[left], step[left] = count, least
+            left += taken + 1 < members and number + least / (members - taken - 1) <= highest
+            count += 1
         begin, ends[row] = ends[row], left
-    return left
+    return count
 
 
 @compiled
@@ -577,31 +612,29 @@ def _put_in_order(
     group: NDArray[np.int32],
     limit: NDArray[np.int32],
     members: int,
-    drawn_by: NDArray[np.int32],
-    drawn_at: NDArray[np.int16],
-    drawn: Floats,
-    begins: Integers,
-    free: Integers,
+    drawn: NDArray[Any],
+    begins: NDArray[np.int32],
+    free: NDArray[np.int32],
     offsets: Integers,
     member: NDArray[np.int32],
-    limit_of: NDArray[np.int32],
+    limit_of: Integers,
     number: Floats,
 ) -> None:
-    """Fill in `SmallNumbers`; begins int64[groups + 1], of zeros, and free are workspaces."""
-    for by in drawn_by:
-        begins[by + 1] += 1
-    for by in range(len(free)):
+    """Fill in `SmallNumbers`; begins, zeros for all groups that are kept and one more, and free."""
+    for each in range(len(drawn)):
+        begins[drawn[each].by + 1] += 1
+    for by in range(len(begins) - 1):
         free[by] = begins[by]
         begins[by + 1] += begins[by]
     for row in range(len(ends)):
         offsets[row + 1] = begins[ends[row]]
-    for each in range(len(drawn_by)):
-        by = drawn_by[each]
-        of_member = group[by] * members + drawn_at[each]
+    for each in range(len(drawn)):
+        by = drawn[each].by
+        of_member = group[by] * members + drawn[each].place
         place = free[by]
         free[by] += 1
         limit_of[place] = limit[by]
         while place > begins[by] and member[place - 1] > of_member:
             member[place], number[place] = member[place - 1], number[place - 1]
             place -= 1
-        member[place], number[place] = of_member, drawn[each]
+        member[place], number[place] = of_member, drawn[each].number

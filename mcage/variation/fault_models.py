@@ -163,7 +163,7 @@ class NewSlices:
         """
         faulty, count = cells.vmin_volts > vdd_volts, cells.instances
         faults = EntryFaults.none(count, protection, cells.geometry).more(cells, faulty)
-        return cls(faults, cells.at(np.flatnonzero(~faulty), np.arange(count)))
+        return cls(faults, cells.where(~faulty))
 
     def __len__(self) -> int:
         return self.tail.instances

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
+from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
 from mcage.protection.codes import Code
@@ -115,14 +116,21 @@ class TailCells:
 
     def above(self, floor_volts: float | NDArray[np.float64]) -> "TailCells":
         """Cells whose Vmin lies above a floor of each instance, float64[I], or of all."""
-        floor = np.broadcast_to(floor_volts, self.instances)
-        places = np.flatnonzero(self.vmin_volts > floor[self.instance])
-        return self.at(places, np.arange(self.instances))
+        if isinstance(floor_volts, np.ndarray) and floor_volts.ndim:
+            floor_volts = floor_volts[self.instance]
+        return self.where(self.vmin_volts > floor_volts)
 
     def of_data(self) -> "TailCells":
         """The same without check cells."""
-        places = np.flatnonzero(self.cell < self.geometry.cells)
-        return self.at(places, np.arange(self.instances))
+        return self.where(self.cell < self.geometry.cells)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "TailCells":
+        """Chosen cells of all instances: bool[n]."""
+        most, offsets = len(chosen) + 1, np.zeros(len(self.offsets), np.int64)
+        cell, vmin_volts = np.empty(most, np.int32), np.empty(most)
+        _choose(self.offsets, self.cell, self.vmin_volts, chosen, offsets, cell, vmin_volts)
+        kept = offsets[-1]
+        return replace(self, offsets=offsets, cell=cell[:kept], vmin_volts=vmin_volts[:kept])
 
     @property
     def instances(self) -> int:
@@ -152,6 +160,25 @@ class TailCells:
         within = self.cell % np.int32(self.geometry.entry_bits)
         block: NDArray[np.int32] = within // np.int32(self.geometry.block_bits)
         return block
+
+
+@compiled
+def _choose(
+    offsets: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    vmin_volts: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    new_offsets: NDArray[np.int64],
+    new_cell: NDArray[np.int32],
+    new_vmin_volts: NDArray[np.float64],
+) -> None:
+    """Fill in `TailCells` with those that are chosen, and what comes last counts for nothing."""
+    kept = 0
+    for instance in range(len(offsets) - 1):
+        for place in range(offsets[instance], offsets[instance + 1]):
+            new_cell[kept], new_vmin_volts[kept] = cell[place], vmin_volts[place]
+            kept += chosen[place]  # without a branch, which would often be a surprise
+        new_offsets[instance + 1] = kept
 
 
 def expected_tail_cells(scenario: Scenario, floor_volts: float) -> float:
@@ -200,6 +227,8 @@ def sample_tail(
     UserError
         If more than 200,000 cells of a slice are expected above the floor.
     """
+    from mcage.philox import ExponentialGroups  # Numba takes long to import
+
     expected = expected_tail_cells(scenario, floor_volts)
     if not expected <= MAX_TAIL_CELLS:
         fraction = MAX_TAIL_CELLS / scenario.geometry.cells
@@ -210,18 +239,21 @@ def sample_tail(
             "ageing); "
             f"the model speaks about {math.ceil(lowest * 1000) / 1000:g} V and more"
         )
-    fields = sample_field(scenario, seed, instances, attempts)
+    tries = attempts_of(instances, attempts)
     shifts = sample_die(scenario, seed, die_of(instances, slices_per_chip))
-    means = scenario.mu_volts + fields + shifts[:, None, None]
     stream, bits = "cells", scenario.segment_bits
     if code is not None:
         stream, bits = "check cells", bits * code.check_bits // code.data_bits
-    keys = variation_keys(seed, stream, attempts_of(instances, attempts))
+    keys = variation_keys(seed, stream, tries)
+    drawing = ExponentialGroups(scenario.segments, bits, SAMPLED_TOGETHER)
     parts = []
     for begin in range(0, len(instances), SAMPLED_TOGETHER):
         chunk = slice(begin, begin + SAMPLED_TOGETHER)
-        given = means[chunk], keys[chunk], instances[chunk]
-        parts.append(_sample_slices(scenario, bits, *given, floor_volts))
+        means = sample_field(scenario, seed, instances[chunk], tries[chunk])
+        means += scenario.mu_volts
+        means += shifts[chunk, None, None]
+        given = means, keys[chunk], instances[chunk]
+        parts.append(_sample_slices(scenario, drawing, *given, floor_volts))
     counts, cells, vmins = zip(*parts, strict=True) if parts else ((), (), ())
     return TailCells(
         offsets=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
@@ -233,7 +265,7 @@ def sample_tail(
 
 def _sample_slices(
     scenario: Scenario,
-    bits: int,
+    drawing: "ExponentialGroups",
     nodes: NDArray[np.float64],
     keys: NDArray[np.uint64],
     instances: NDArray[np.int64],
@@ -256,17 +288,55 @@ def _sample_slices(
     keys, instances : uint64[I, 2], int64[I]
         Streams of the slices.
     """
-    from mcage.philox import exponentials_up_to  # Numba takes long to import
-
-    sigma = scenario.sigma_random_volts
-    limits = -log_ndtr((floor_volts - nodes) / sigma) * (1 + ROUNDING)
-    drawn = exponentials_up_to(keys, instances, limits, scenario.segments, bits)
-    vmin = nodes.ravel()[drawn.limit] + sigma * ndtri_exp(-drawn.number)
+    sigma, limits = scenario.sigma_random_volts, np.empty(nodes.shape)
+    _fill_in_limits(nodes.ravel(), floor_volts, sigma, _table_of_limits(), limits.reshape(-1))
+    drawn = drawing.up_to(keys, instances, limits)
+    vmin = ndtri_exp(np.negative(drawn.number, out=drawn.number), out=drawn.number)
+    vmin *= sigma
+    vmin += nodes.ravel()[drawn.limit]
     kept = vmin > floor_volts
     if kept.all():
         return np.diff(drawn.offsets), drawn.member, vmin
     before = np.append(0, np.cumsum(kept))[drawn.offsets]
     return np.diff(before), drawn.member[kept], vmin[kept]
+
+
+_LOWEST, _HIGHEST, _STEPS = -8, 12, 1024
+"""Range of the table of limits, in standard deviations, and its steps in one of them."""
+
+
+@cache
+def _table_of_limits() -> NDArray[np.float64]:
+    """-log Phi from the lowest standard normal number to the highest, float64[n]; read-only."""
+    numbers = np.arange(_LOWEST * _STEPS, _HIGHEST * _STEPS + 1) / _STEPS
+    table: NDArray[np.float64] = -log_ndtr(numbers) * (1 + ROUNDING)
+    table.setflags(write=False)
+    return table
+
+
+@compiled
+def _fill_in_limits(
+    means: NDArray[np.float64],
+    floor: float,
+    sigma: float,
+    table: NDArray[np.float64],
+    limits: NDArray[np.float64],
+) -> None:
+    """Fill in limits of -log Phi for cells of such means above the floor, or slightly larger.
+
+    A chord of the table lies above it, since -log Phi is convex. Beyond the table, it rises less
+    fast than the square, and falls.
+    """
+    last = len(table) - 1
+    for node in range(len(means)):
+        standard = (floor - means[node]) / sigma
+        place = min((standard - _LOWEST) * _STEPS, float(last))
+        if place < 0.0:
+            limits[node] = standard * standard
+        else:
+            below = min(int(place), last - 1)
+            rise = table[below + 1] - table[below]
+            limits[node] = table[below] + rise * (place - below)
 
 
 def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailCells:
