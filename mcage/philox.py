@@ -454,9 +454,10 @@ class ExponentialGroups:
         self._groups, self._members = groups, members
         most = together * groups + 1  # memory that is never touched costs nothing
         self._ends, self._left = np.empty((2, together), np.int64)
-        self._group, self._limit, self._last, self._begins, self._free = np.empty((5, most), np.int32)
-        self._step = np.empty(most)
-        self._drawn = np.empty(most, _DRAWN)
+        self._group, self._limit, self._last, self._begins, self._free = np.empty(
+            (5, most), np.int32
+        )
+        self._step, self._drawn = np.empty(most), np.empty(most, _DRAWN)
 
     def up_to(self, keys: Words, streams: Integers, limits: Floats) -> SmallNumbers:
         """Numbers that do not exceed limits; where they hardly do, rounding may decide.
@@ -471,35 +472,36 @@ class ExponentialGroups:
             Limits of the groups, of which each row stands for several rows of groups. Groups are a
             multiple of all limits, and the columns are a multiple of four.
         """
-        of_groups, step = (self._group, self._limit), self._step
-        ends, left, shape = self._ends[: len(streams)], self._left[: len(streams)], (0, self._members)
-        begun = _keep_small(
-            keys, streams, limits, self._groups, self._members, np.empty(limits.shape[2]), ends, *of_groups, step
-        )
+        count, kept = len(streams), (self._group, self._limit)
+        ends, left, step = self._ends[:count], self._left[:count], self._step
+        given, bounds = (keys, streams, self._groups, self._members), np.empty(limits.shape[2])
+        begun = remaining = _keep_small(*given, limits, bounds, ends, *kept, step)
         left[:] = ends
-        count, remaining, taken = 0, begun, 0
+        drawn, taken = 0, 0
         while remaining:
-            if count + remaining > len(self._drawn):
-                self._drawn = np.concatenate([self._drawn, np.empty(count + remaining, _DRAWN)])
+            if drawn + remaining > len(self._drawn):
+                self._drawn = np.concatenate([self._drawn, np.empty(drawn + remaining, _DRAWN)])
             steps = step[:remaining]
             np.log1p(np.negative(steps, out=steps), out=steps)
-            count = _draw_next(
-                keys, streams, self._groups, self._members, limits.ravel(), *of_groups, taken,
-                left, self._last, step, count, self._drawn,
-            )
+            of_left = taken, left, self._last, step
+            drawn = _draw_next(*given, limits.reshape(-1), *kept, *of_left, drawn, self._drawn)
             remaining, taken = int(left[-1]), taken + 1
-        numbers = SmallNumbers(
-            np.zeros(len(streams) + 1, np.int64),
-            np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count),
+        offsets, begins = np.zeros(count + 1, np.int64), self._begins[: begun + 1]
+        member, limit, number = (
+            np.empty(drawn, np.int32),
+            np.empty(drawn, np.int64),
+            np.empty(drawn),
         )
-        self._begins[: begun + 1] = 0
-        _put_in_order(
-            ends, *of_groups, self._members, self._drawn[:count], self._begins[:begun + 1], self._free, *numbers
-        )
-        return numbers
+        begins[:] = 0
+        listed = self._members, self._drawn[:drawn], begins, self._free
+        _put_in_order(ends, *kept, *listed, offsets, member, limit, number)
+        return SmallNumbers(offsets, member, limit, number)
 
 
-_DRAWN = np.dtype([("by", np.int32), ("before", np.int32), ("chosen", np.int16), ("place", np.int16), ("number", np.float64)], align=True)
+_DRAWN = np.dtype(
+    [("by", "i4"), ("before", "i4"), ("chosen", "i2"), ("place", "i2"), ("number", "f8")],
+    align=True,
+)
 """A number that was drawn: its group among those that are kept, the number that this drew before,
 the free place that was chosen, and the member that was there."""
 
@@ -508,9 +510,9 @@ the free place that was chosen, and the member that was there."""
 def _keep_small(
     keys: Words,
     streams: Integers,
-    limits: Floats,
     groups: int,
     members: int,
+    limits: Floats,
     bounds: Floats,
     ends: Integers,
     group: NDArray[np.int32],

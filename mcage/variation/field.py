@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.errors import UserError
-from mcage.philox import first_normals
 from mcage.random import attempts_of, variation_keys
 from mcage.variation.scenarios import Scenario
 
@@ -137,6 +136,8 @@ def sample_field(
         instance has the same field, scaled, in every scenario with the same grid and range, or
         with the same arrays.
     """
+    from mcage.philox import first_normals  # Numba takes long to import
+
     rows, columns = scenario.node_rows, scenario.node_columns
     each = scenario.arrays.counts(scenario.geometry) if scenario.arrays else (rows, columns)
     keys = variation_keys(seed, "field", attempts_of(instances, attempts))
@@ -279,6 +280,8 @@ def sample_die(scenario: Scenario, seed: int, dies: NDArray[np.int64]) -> NDArra
     float64[I]
         Volts, normal with mean 0. The draw behind it depends on seed and die only.
     """
+    from mcage.philox import first_normals
+
     if scenario.sigma_die_volts == 0:
         return np.zeros(len(dies))
     ids, place = np.unique(dies, return_inverse=True)

@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,16 @@ from mcage.random import attempts_of, variation_keys
 from mcage.variation.field import die_of, sample_die, sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, Scenario
 
+if TYPE_CHECKING:
+    from mcage.philox import ExponentialGroups
+
 MAX_TAIL_CELLS = 200_000
 """Expected cells of a slice above the floor beyond which the model has nothing to say."""
 
 ROUNDING = 1e-9
 """Relative margin of the stop, so that rounding cannot drop a cell at the very floor."""
 
-SAMPLED_TOGETHER = 64
+SAMPLED_TOGETHER = 128
 """Slices whose cells are drawn together, so that their numbers stay in the cache."""
 
 
@@ -273,16 +277,12 @@ def _sample_slices(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Number of the cells above the floor of each of I slices, these cells, and their Vmin.
 
-    All slices go through the rounds together. In each round a segment uses two numbers of its own
-    of the slice's stream: what it uses does not depend on other segments. The first numbers are
-    compared with bounds just beyond those up to which a cell lies above the floor.
-
     Parameters
     ----------
     scenario, floor_volts
         As of `sample_tail`.
-    bits : int
-        Cells of a segment.
+    drawing : ExponentialGroups
+        Segments of a slice, with -log Phi of the random parts of their cells.
     nodes : float64[I, node_rows, node_columns]
         Mean Vmin of the cells of each node, in V.
     keys, instances : uint64[I, 2], int64[I]
