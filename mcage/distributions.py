@@ -14,8 +14,10 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from mcage.plain_text import one_line, shortened
 
@@ -89,33 +91,38 @@ class Distribution:
     def _ends(self) -> tuple[float, float]:
         return self.numbers[0], self.numbers[-1]
 
-    def at(self, uniform: float) -> float:
-        """Quantile at a number; a draw is the quantile at a uniformly distributed number.
+    def at(self, uniform: ArrayLike) -> NDArray[np.float64]:
+        """Quantiles at numbers; a draw is the quantile at a uniformly distributed number.
 
         Parameters
         ----------
-        uniform : float
-            Cumulative probability, 0 <= ``uniform`` < 1.
+        uniform : float64, any shape
+            Cumulative probabilities, 0 <= ``uniform`` < 1.
+
+        Returns
+        -------
+        float64
+            An array of the same shape.
         """
+        ranks = np.asarray(uniform, dtype=np.float64)
         match self.form:
             case "constant":
-                return self.numbers[0]
+                values = np.full(ranks.shape, self.numbers[0])
             case "uniform":
                 low, high = self.numbers
-                return low + (high - low) * uniform
+                values = low + (high - low) * ranks
             case "normal":
                 from scipy.special import ndtri
 
                 below, within = self._probabilities
                 mean, sigma, low, high = self.numbers
                 # Bounds again, for what rounding puts beyond them.
-                return min(max(mean + sigma * float(ndtri(below + within * uniform)), low), high)
+                values = np.clip(mean + sigma * ndtri(below + within * ranks), low, high)
             case _:
-                reached = (share > uniform for share in accumulate(self.shares))
-                return next(
-                    (x for x, is_it in zip(self.numbers, reached, strict=True) if is_it),
-                    self.numbers[-1],
-                )
+                # Rounding may leave the last sum below a number.
+                reached = np.cumsum(self.shares)[:-1]
+                values = np.array(self.numbers)[np.searchsorted(reached, ranks, side="right")]
+        return np.asarray(values)
 
     @cached_property
     def _probabilities(self) -> tuple[float, float]:

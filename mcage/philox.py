@@ -10,12 +10,24 @@ are left to it.
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
+from numba.np.random._constants import (
+    fe_double,
+    fi_double,
+    ke_double,
+    ki_double,
+    we_double,
+    wi_double,
+    ziggurat_exp_r,
+    ziggurat_nor_inv_r,
+    ziggurat_nor_r,
+)
+from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.geometry import Booleans, Floats, Integers, Words
@@ -113,6 +125,28 @@ def _fill_in(
         words[wanted] = _words(counter, stream, keys[row, 0], keys[row, 1])[place % _WORDS]
 
 
+def first_numbers(key: Words, streams: Integers, count: int) -> Floats:
+    """The first numbers of streams, as `Generator.random` draws them.
+
+    Parameters
+    ----------
+    key : uint64[2]
+        Key of all I streams.
+    streams : int64[I]
+        Their instances.
+    count : int
+        How many of each stream.
+
+    Returns
+    -------
+    float64[I, count]
+        0 <= number < 1.
+    """
+    rows, places = np.divmod(np.arange(len(streams) * count), max(count, 1))
+    keys = np.broadcast_to(key, (len(streams), 2))
+    return numbers_at(np.ascontiguousarray(keys), streams, rows, places).reshape(-1, count)
+
+
 def integers_below(bound: int, key: Words, streams: Integers, count: int) -> Integers:
     """The first integers of streams, as `Generator.integers` draws them.
 
@@ -186,55 +220,423 @@ def _redrawn(
     return numbers
 
 
-def first_numbers_below(
-    keys: Words, streams: Integers, bounds: Floats, count: int
-) -> tuple[Integers, Integers, Floats]:
-    """Those of the first numbers of streams that do not exceed their bounds.
+# Numbers of a stream one after the other, where how many are used depends on what they are.
 
-    Parameters
-    ----------
-    keys, streams
-        As of `numbers_at`.
-    bounds : float64[I, rows, columns]
-        Bounds of the numbers of each stream, of which each row stands for several rows of numbers.
-    count : int
-        How many numbers of each stream are looked at: a multiple of all bounds, and the columns
-        are a multiple of four.
+_STATE = 10
+_PLACE, _STREAM, _EVEN, _ODD, _HALF_HELD, _IS_HELD = range(_WORDS, _STATE)
+"""State of a stream, uint64[10]: four words, the place of the next, the stream and its key, and the
+half of a word that is left over, if any."""
 
-    Returns
-    -------
-    int64[n], int64[n], float64[n]
-        Stream and place of each number, in rising order, and the number.
-    """
-    most = len(streams) * count + 1  # memory that is never touched costs nothing
-    rows, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-    kept = _keep_below(keys, streams, bounds, count, rows, places, numbers)
-    return rows[:kept], places[:kept], numbers[:kept]
+_ONCE, _EACH = np.uint64(1), np.uint64(_WORDS)
+_LOWER_HALF = np.uint64(2**_HALF - 1)
 
 
 @compiled
-def _keep_below(
+def _begin(state: Words, key: Words, stream: int) -> None:
+    state[_PLACE], state[_STREAM] = np.uint64(0), np.uint64(stream)
+    state[_EVEN], state[_ODD], state[_IS_HELD] = key[0], key[1], np.uint64(0)
+
+
+@compiled
+def _next_word(state: Words) -> np.uint64:
+    place = state[_PLACE]
+    state[_PLACE] = place + _ONCE
+    if place % _EACH == np.uint64(0):
+        words = _words(place // _EACH + _ONCE, state[_STREAM], state[_EVEN], state[_ODD])
+        for number in range(_WORDS):
+            state[number] = words[number]
+    word: np.uint64 = state[place % _EACH]
+    return word
+
+
+@compiled
+def _next_half(state: Words) -> np.uint64:
+    """Half a word: an upper half that is left over stays behind while whole words are drawn."""
+    if state[_IS_HELD] != np.uint64(0):
+        state[_IS_HELD] = np.uint64(0)
+        half: np.uint64 = state[_HALF_HELD]
+        return half
+    word = _next_word(state)
+    state[_HALF_HELD], state[_IS_HELD] = word >> np.uint64(_HALF), _ONCE
+    return word & _LOWER_HALF
+
+
+@compiled
+def _next_number(state: Words) -> float:
+    return _number(_next_word(state))
+
+
+# Ziggurats (Marsaglia and Tsang, J. Stat. Software 2000), as NumPy has them: 256 layers below the
+# density, of the same area. Most words fall well inside of a layer, and are a number at once.
+
+
+@compiled
+def _next_exponential(state: Words) -> float:
+    while True:
+        word = _next_word(state) >> np.uint64(3)
+        layer, part = word & np.uint64(255), word >> np.uint64(8)
+        number = np.float64(np.int64(part)) * we_double[layer]
+        if part < ke_double[layer]:
+            return float(number)
+        if layer == np.uint64(0):
+            tail: float = ziggurat_exp_r - np.log1p(-_next_number(state))
+            return tail
+        above = fe_double[layer - _ONCE] - fe_double[layer]
+        if above * _next_number(state) + fe_double[layer] < np.exp(-number):
+            return float(number)
+
+
+@compiled
+def _next_normal(state: Words) -> float:
+    while True:
+        word = _next_word(state)
+        layer, part = word & np.uint64(255), word >> np.uint64(9) & np.uint64(2**52 - 1)
+        sign = 1.0 - np.float64(np.int64(word >> np.uint64(7) & np.uint64(2)))
+        number = sign * (np.float64(np.int64(part)) * wi_double[layer])
+        if part < ki_double[layer]:
+            return float(number)
+        if layer == np.uint64(0):
+            while True:
+                beyond = -ziggurat_nor_inv_r * np.log1p(-_next_number(state))
+                height = -np.log1p(-_next_number(state))
+                if height + height > beyond * beyond:
+                    tail = float(ziggurat_nor_r + beyond)
+                    return -tail if part >> np.uint64(8) & _ONCE != np.uint64(0) else tail
+        above = fi_double[layer - _ONCE] - fi_double[layer]
+        if above * _next_number(state) + fi_double[layer] < np.exp(-0.5 * number * number):
+            return float(number)
+
+
+def first_normals(keys: Words, streams: Integers, count: int) -> Floats:
+    """The first numbers of streams, as `Generator.standard_normal` draws them.
+
+    Parameters
+    ----------
+    keys : uint64[I, 2]
+        Key of each of I streams.
+    streams : int64[I]
+        Their instances.
+    count : int
+        How many of each stream.
+
+    Returns
+    -------
+    float64[I, count]
+    """
+    normals = np.empty((len(streams), count))
+    _draw_normals(keys, streams, np.empty(_STATE, np.uint64), normals)
+    return normals
+
+
+@compiled
+def _draw_normals(keys: Words, streams: Integers, state: Words, normals: Floats) -> None:
+    count, columns = normals.shape
+    for row in range(count):
+        _begin(state, keys[row], streams[row])
+        for column in range(columns):
+            normals[row, column] = _next_normal(state)
+
+
+def fill_in_mixes(
+    key: Words, streams: Integers, size: int, differ: bool, members: Integers, shares: Floats
+) -> None:
+    """Fill in random subsets and shares of their members, period after period, as NumPy does.
+
+    In each period, `Generator.permutation` of the whole set comes first, and then, if shares
+    differ, `Generator.dirichlet` with ones.
+
+    Parameters
+    ----------
+    key : uint64[2]
+        Key of all I streams.
+    streams : int64[I]
+        Their instances.
+    size : int
+        Members of the whole set, as many as of a subset or more.
+    differ : bool
+        Whether shares differ; otherwise they are left as they are.
+    members : int64[I, periods, turns]
+        Filled in with the members of the subsets, 0 ... size - 1, in rising order.
+    shares : float64[I, periods, turns]
+        Filled in with their shares, which sum to 1.
+    """
+    workspaces = np.empty(_STATE, np.uint64), np.empty(size, np.int64)
+    _draw_mixes(key, streams, differ, *workspaces, members, shares)
+
+
+@compiled
+def _draw_mixes(
+    key: Words,
+    streams: Integers,
+    differ: bool,
+    state: Words,
+    order: Integers,
+    members: Integers,
+    shares: Floats,
+) -> None:
+    count, periods, turns = members.shape
+    for row in range(count):
+        _begin(state, key, streams[row])
+        for period in range(periods):
+            for member in range(len(order)):
+                order[member] = member
+            mask = np.uint64(0)
+            for last in range(1, len(order)):
+                mask |= np.uint64(last)
+            for last in range(len(order) - 1, 0, -1):
+                while mask >> _ONCE >= np.uint64(last):
+                    mask >>= _ONCE
+                chosen = _next_half(state) & mask
+                while chosen > np.uint64(last):
+                    chosen = _next_half(state) & mask
+                order[last], order[chosen] = order[chosen], order[last]
+            for turn in range(turns):
+                place = turn
+                while place > 0 and members[row, period, place - 1] > order[turn]:
+                    members[row, period, place] = members[row, period, place - 1]
+                    place -= 1
+                members[row, period, place] = order[turn]
+            if differ:
+                total = 0.0
+                for turn in range(turns):
+                    shares[row, period, turn] = _next_exponential(state)
+                    total += shares[row, period, turn]
+                for turn in range(turns):
+                    shares[row, period, turn] *= 1.0 / total
+
+
+# The smallest of the exponential numbers of many groups.
+
+_MARGIN = 1e-9
+"""Relative margin of the first comparison, so that rounding cannot leave out a group."""
+
+
+class SmallNumbers(NamedTuple):
+    """Exponential numbers of I streams up to limits.
+
+    Attributes
+    ----------
+    offsets : int64[I+1]
+        Numbers ``offsets[i] ... offsets[i+1] - 1`` belong to the i-th stream.
+    member : int32[n]
+        Group x members of a group + place in the group; ascending within a stream.
+    limit : int64[n]
+        Place of the number's limit among all limits.
+    number : float64[n]
+        The numbers.
+    """
+
+    offsets: Integers
+    member: NDArray[np.int32]
+    limit: Integers
+    number: Floats
+
+
+class ExponentialGroups:
+    """Groups of exponential numbers with mean 1, of which only the small ones are drawn.
+
+    The smallest of n is exponential with mean 1/n, the next larger by an exponential with mean
+    1/(n-1), and so on (Rényi, 1953); each is at a place among those not yet taken. Group g takes
+    for its k-th number the numbers 2kG + g and (2k+1)G + g of the stream with G groups: what it
+    draws depends neither on other groups nor on the limits.
+
+    Parameters
+    ----------
+    groups : int
+        Groups of a stream.
+    members : int
+        Numbers of a group, 2**15 - 1 at most.
+    together : int
+        Streams of a call at most. Workspaces are kept for the next.
+    """
+
+    def __init__(self, groups: int, members: int, together: int) -> None:
+        self._groups, self._members = groups, members
+        most = together * groups + 1  # memory that is never touched costs nothing
+        self._ends, self._left = np.empty((2, together), np.int64)
+        self._group, self._limit, self._last, self._begins, self._free = np.empty(
+            (5, most), np.int32
+        )
+        self._step, self._drawn = np.empty(most), np.empty(most, _DRAWN)
+
+    def up_to(self, keys: Words, streams: Integers, limits: Floats) -> SmallNumbers:
+        """Numbers that do not exceed limits; where they hardly do, rounding may decide.
+
+        Parameters
+        ----------
+        keys : uint64[I, 2]
+            Key of each of I streams.
+        streams : int64[I]
+            Their instances.
+        limits : float64[I, rows, columns]
+            Limits of the groups, of which each row stands for several rows of groups. Groups are a
+            multiple of all limits, and the columns are a multiple of four.
+        """
+        count, kept = len(streams), (self._group, self._limit)
+        ends, left, step = self._ends[:count], self._left[:count], self._step
+        given, bounds = (keys, streams, self._groups, self._members), np.empty(limits.shape[2])
+        begun = remaining = _keep_small(*given, limits, bounds, ends, *kept, step)
+        left[:] = ends
+        drawn, taken = 0, 0
+        while remaining:
+            if drawn + remaining > len(self._drawn):
+                self._drawn = np.concatenate([self._drawn, np.empty(drawn + remaining, _DRAWN)])
+            steps = step[:remaining]
+            np.log1p(np.negative(steps, out=steps), out=steps)
+            of_left = taken, left, self._last, step
+            drawn = _draw_next(*given, limits.reshape(-1), *kept, *of_left, drawn, self._drawn)
+            remaining, taken = int(left[-1]), taken + 1
+        offsets, begins = np.zeros(count + 1, np.int64), self._begins[: begun + 1]
+        member, limit, number = (
+            np.empty(drawn, np.int32),
+            np.empty(drawn, np.int64),
+            np.empty(drawn),
+        )
+        begins[:] = 0
+        listed = self._members, self._drawn[:drawn], begins, self._free
+        _put_in_order(ends, *kept, *listed, offsets, member, limit, number)
+        return SmallNumbers(offsets, member, limit, number)
+
+
+_DRAWN = np.dtype(
+    [("by", "i4"), ("before", "i4"), ("chosen", "i2"), ("place", "i2"), ("number", "f8")],
+    align=True,
+)
+"""A number that was drawn: its group among those that are kept, the number that this drew before,
+the free place that was chosen, and the member that was there."""
+
+
+@compiled
+def _keep_small(
     keys: Words,
     streams: Integers,
+    groups: int,
+    members: int,
+    limits: Floats,
     bounds: Floats,
-    count: int,
-    rows: Integers,
-    places: Integers,
-    numbers: Floats,
+    ends: Integers,
+    group: NDArray[np.int32],
+    limit: NDArray[np.int32],
+    number: Floats,
 ) -> int:
-    """Fill in what `first_numbers_below` returns, and one more; return how many they are."""
-    _, bound_rows, columns = bounds.shape
-    repeated = count // (bound_rows * columns)
+    """Fill in the groups whose smallest number may lie below its limit; return how many.
+
+    Filled in are the group, the place of its limit and its first number, of which a stream has
+    those up to its end, and what comes last counts for nothing. That number makes a smallest one
+    up to x/n if it does not exceed ``1 - exp(-x)``, which is x / (1 + x/2) at most.
+    """
+    _, limit_rows, columns = limits.shape
+    repeated = groups // (limit_rows * columns)
     kept = 0
     for row in range(len(streams)):
         stream, even, odd = np.uint64(streams[row]), keys[row, 0], keys[row, 1]
-        for begin in range(0, count, columns):
-            of_row = bounds[row, begin // columns // repeated]
-            for column in range(0, columns, _WORDS):
-                place = begin + column
-                words = _words(np.uint64(place // _WORDS + 1), stream, even, odd)
-                for word in range(_WORDS):  # without a branch, which would often be a surprise
-                    number = _number(words[word])
-                    rows[kept], places[kept], numbers[kept] = row, place + word, number
-                    kept += number <= of_row[column + word]
+        begin = 0
+        for of_row in range(limit_rows):
+            first = (row * limit_rows + of_row) * columns
+            for column in range(columns):
+                most = members * limits[row, of_row, column]
+                bounds[column] = most / (1.0 + 0.5 * most) * (1.0 + _MARGIN)
+            for _ in range(repeated):
+                for column in range(0, columns, _WORDS):
+                    place = begin + column
+                    words = _words(np.uint64(place // _WORDS + 1), stream, even, odd)
+                    for word in range(_WORDS):  # without a branch, which would often be a surprise
+                        of_group = _number(words[word])
+                        group[kept], limit[kept] = place + word, first + column + word
+                        number[kept] = of_group
+                        kept += of_group <= bounds[column + word]
+                begin += columns
+        ends[row] = kept
     return kept
+
+
+@compiled
+def _number_at(place: int, stream: np.uint64, even: np.uint64, odd: np.uint64) -> float:
+    return _number(_words(np.uint64(place // _WORDS + 1), stream, even, odd)[place % _WORDS])
+
+
+@compiled
+def _draw_next(
+    keys: Words,
+    streams: Integers,
+    groups: int,
+    members: int,
+    limits: Floats,
+    group: NDArray[np.int32],
+    limit: NDArray[np.int32],
+    taken: int,
+    ends: Integers,
+    last: NDArray[np.int32],
+    step: Floats,
+    count: int,
+    drawn: NDArray[Any],
+) -> int:
+    """Draw the next number of all groups that are left, and keep those groups that it leaves.
+
+    Groups that are left have, up to the end of each stream, what they drew last, and the logarithm
+    of the number that makes the next step. Returns how many numbers are drawn by now.
+    """
+    left, begin = 0, 0
+    for row in range(len(streams)):
+        stream, even, odd = np.uint64(streams[row]), keys[row, 0], keys[row, 1]
+        for each in range(begin, ends[row]):
+            before, by, number = -1, each, 0.0
+            if taken > 0:
+                before = last[each]
+                by, number = drawn[before].by, drawn[before].number
+            number -= step[each] / (members - taken)
+            highest = limits[limit[by]]
+            if number > highest:
+                continue
+            # A step of the Fisher-Yates shuffle: a random free place is swapped to the front.
+            at = (2 * taken + 1) * groups + group[by]
+            chosen = taken + int(_number_at(at, stream, even, odd) * (members - taken))
+            place, earlier = chosen, before
+            for swapped in range(taken - 1, -1, -1):  # what the swaps before have put there
+                if drawn[earlier].chosen == place:
+                    place = swapped
+                earlier = drawn[earlier].before
+            record = drawn[count]
+            record.by, record.before, record.number = by, before, number
+            record.chosen, record.place = chosen, place
+            # The next step is this number or more, over those that are left.
+            least = _number_at(at + groups, stream, even, odd)
+            last[left], step[left] = count, least
+            left += taken + 1 < members and number + least / (members - taken - 1) <= highest
+            count += 1
+        begin, ends[row] = ends[row], left
+    return count
+
+
+@compiled
+def _put_in_order(
+    ends: Integers,
+    group: NDArray[np.int32],
+    limit: NDArray[np.int32],
+    members: int,
+    drawn: NDArray[Any],
+    begins: NDArray[np.int32],
+    free: NDArray[np.int32],
+    offsets: Integers,
+    member: NDArray[np.int32],
+    limit_of: Integers,
+    number: Floats,
+) -> None:
+    """Fill in `SmallNumbers`; begins, zeros for all groups that are kept and one more, and free."""
+    for each in range(len(drawn)):
+        begins[drawn[each].by + 1] += 1
+    for by in range(len(begins) - 1):
+        free[by] = begins[by]
+        begins[by + 1] += begins[by]
+    for row in range(len(ends)):
+        offsets[row + 1] = begins[ends[row]]
+    for each in range(len(drawn)):
+        by = drawn[each].by
+        of_member = group[by] * members + drawn[each].place
+        place = free[by]
+        free[by] += 1
+        limit_of[place] = limit[by]
+        while place > begins[by] and member[place - 1] > of_member:
+            member[place], number[place] = member[place - 1], number[place - 1]
+            place -= 1
+        member[place], number[place] = of_member, drawn[each].number

@@ -106,6 +106,8 @@ def variation_stream(seed: int, part: str, number: int, attempt: int = 0) -> np.
 
 def variation_keys(seed: int, part: str, attempts: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Keys of a part of the process variation of many instances: int64[I] to uint64[I, 2]."""
+    if not attempts.any():  # as of all slices that are not selected
+        return np.tile(stream_key(seed, _name_of(part, 0)), (len(attempts), 1))
     numbers, place = np.unique(attempts, return_inverse=True)
     keys = [stream_key(seed, _name_of(part, attempt)) for attempt in numbers.tolist()]
     return np.array(keys, dtype=np.uint64).reshape(-1, 2)[place]

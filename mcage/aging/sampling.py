@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import NbtiModel, Transistors
 from mcage.distributions import Distribution
 from mcage.errors import UserError
-from mcage.random import stream, streams_of
+from mcage.random import stream, stream_key
 
 # Constants as samples: joint draws of constants, of which each instance has a row for life.
 #
@@ -141,7 +141,7 @@ class TimeFractionDistributions:
     @property
     def middle(self) -> tuple[float, ...]:
         """Fractions at the medians of the distributions; those of all instances if none varies."""
-        given = [np.zeros(()) if d is None else np.array(d.at(0.5)) for d in self.distributions]
+        given = [np.zeros(()) if d is None else d.at(0.5) for d in self.distributions]
         return tuple(float(fraction) for fraction in self._with_rest(given))
 
     def draw(self, seed: int, instances: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -378,18 +378,14 @@ def _uniform(
     seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
 ) -> NDArray[np.float64]:
     """A uniform number for each instance, float64[n], or for each of its epochs."""
-    shape = () if epochs is None else (epochs,)
-    ranks = np.empty((len(instances), *shape))
-    for number, generator in enumerate(streams_of(seed, name, instances.tolist())):
-        ranks[number] = generator.random(shape)
-    return ranks
+    from mcage.philox import first_numbers  # Numba takes long to import
+
+    numbers = first_numbers(stream_key(seed, name), instances, 1 if epochs is None else epochs)
+    return numbers[:, 0] if epochs is None else numbers
 
 
 def _quantiles(
     distribution: Distribution, ranks: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
     """Quantiles of a distribution at ranks of any shape; a single number if it is constant."""
-    if ranks is None:
-        return np.array(distribution.numbers[0])
-    values = [distribution.at(rank) for rank in ranks.ravel().tolist()]
-    return np.array(values).reshape(ranks.shape)
+    return np.array(distribution.numbers[0]) if ranks is None else distribution.at(ranks)

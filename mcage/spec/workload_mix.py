@@ -3,13 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.plain_text import one_line, shortened
-from mcage.random import stream, stream_key, streams_of, successive_streams
+from mcage.random import stream_key, streams_of
 
 FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
 
@@ -98,19 +97,18 @@ def draw_kernels(
     int64[I, periods]
         Numbers of the kernels.
     """
-    from mcage.philox import integers_below  # Numba takes long to import
+    from mcage.philox import first_numbers, integers_below  # Numba takes long to import
 
     key = stream_key(seed, "workload")
     if mix == "uniform":
         return integers_below(len(kernels), key, instances, periods)
     if mix == "one":
         return np.repeat(integers_below(len(kernels), key, instances, 1), periods, axis=1)
-    ids = instances.tolist()
-    draws = successive_streams(repeat(key), ids)
-    drawn = np.empty((len(ids), periods), dtype=np.int64)
-    for row, instance, of_instance in zip(drawn, ids, draws, strict=True):
-        row[:] = _kernels_of(mix, seed, instance, kernels, of_instance, periods)
-    return drawn
+    cumulative = np.cumsum(kernel_chances(mix, seed, instances, kernels), axis=1)
+    numbers = first_numbers(key, instances, periods)
+    # Rounding may leave the last sum below a number.
+    passed = cumulative[:, None, :-1] <= numbers[..., None]
+    return np.asarray(passed.sum(axis=2), dtype=np.int64)
 
 
 def draw_mixes(
@@ -143,7 +141,7 @@ def draw_mixes(
         kernel = draw_kernels(mix, seed, instances, kernels, periods)[..., None]
         return kernel, np.ones(kernel.shape)
     if isinstance(mix, dict):
-        shares = _probabilities(mix, seed, 0, kernels)
+        shares = _shares_of(mix, kernels)
         shape = (count, periods, len(kernels))
         return (
             np.broadcast_to(np.arange(len(kernels)), shape).copy(),
@@ -152,11 +150,16 @@ def draw_mixes(
     turns = min(most, len(kernels))
     kernel = np.empty((count, periods, turns), dtype=np.int64)
     share = np.full(kernel.shape, 1 / turns)
-    for row, draws in enumerate(streams_of(seed, "workload.mix", instances.tolist())):
+    name, differ = "workload.mix", mix != "uniform"
+    if not differ or _alpha_of(mix) == 1:
+        from mcage.philox import fill_in_mixes  # Numba takes long to import
+
+        fill_in_mixes(stream_key(seed, name), instances, len(kernels), differ, kernel, share)
+        return kernel, share
+    for row, draws in enumerate(streams_of(seed, name, instances.tolist())):
         for period in range(periods):
             kernel[row, period] = np.sort(draws.permutation(len(kernels))[:turns])
-            if mix != "uniform":
-                share[row, period] = draws.dirichlet(np.full(turns, _alpha_of(mix)))
+            share[row, period] = draws.dirichlet(np.full(turns, _alpha_of(mix)))
     return kernel, share
 
 
@@ -175,35 +178,19 @@ def kernel_chances(
     Given these, the kernels of its periods are independent, but of the mix ``one``, which draws one
     kernel for all of them. Arguments as of `draw_kernels`.
     """
-    return np.stack(
-        [_probabilities(mix, seed, instance, kernels) for instance in instances.tolist()]
-    )
-
-
-def _kernels_of(
-    mix: Mix,
-    seed: int,
-    instance: int,
-    kernels: tuple[str, ...],
-    draws: np.random.Generator,
-    periods: int,
-) -> NDArray[np.int64]:
-    cumulative = np.cumsum(_probabilities(mix, seed, instance, kernels))
-    # Rounding may leave the last sum below a draw.
-    drawn: NDArray[np.int64] = np.searchsorted(cumulative[:-1], draws.random(periods), side="right")
-    return drawn
-
-
-def _probabilities(
-    mix: Mix, seed: int, instance: int, kernels: tuple[str, ...]
-) -> NDArray[np.float64]:
-    """Probability of each kernel in a period of an instance."""
     if mix in ("uniform", "one"):
-        return np.full(len(kernels), 1 / len(kernels))
+        return np.full((len(instances), len(kernels)), 1 / len(kernels))
     if isinstance(mix, dict):
-        weights = np.array([mix[name] for name in kernels])
-        return np.asarray(weights / weights.sum())
-    return stream(seed, "workload.taste", instance).dirichlet(np.full(len(kernels), _alpha_of(mix)))
+        return np.tile(_shares_of(mix, kernels), (len(instances), 1))
+    chances = np.empty((len(instances), len(kernels)))
+    for row, draws in enumerate(streams_of(seed, "workload.taste", instances.tolist())):
+        chances[row] = draws.dirichlet(np.full(len(kernels), _alpha_of(mix)))
+    return chances
+
+
+def _shares_of(mix: dict[str, float], kernels: tuple[str, ...]) -> NDArray[np.float64]:
+    weights = np.array([mix[name] for name in kernels])
+    return np.asarray(weights / weights.sum())
 
 
 def _alpha_of(mix: str) -> float:

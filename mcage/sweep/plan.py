@@ -315,7 +315,7 @@ def _planned(
     rules = margins(spec.aging.vmin_model, spec.faults.cell or CELL_6T)
     faults = _fault_model(spec, case.scenario, geometry)
     # Temperatures that differ are drawn by instance; the environment is given the middle one.
-    temperature_kelvin = distributions.temperature_kelvin.at(0.5)
+    temperature_kelvin = float(distributions.temperature_kelvin.at(0.5))
     points, fractions = operating_points(spec, case, temperature_kelvin)
     _check_threshold(spec, points, distributions.highest_vt0_volts)
     _check_fault_voltage(case, points, faults)

@@ -196,7 +196,7 @@ class NewSlices:
         """
         faulty, count = cells.vmin_volts > vdd_volts, cells.instances
         faults = EntryFaults.none(count, protection, cells.geometry).more(cells, faulty)
-        return cls(faults, cells.at(np.flatnonzero(~faulty), np.arange(count)))
+        return cls(faults, cells.where(~faulty))
 
     def __len__(self) -> int:
         return self.tail.instances
@@ -336,11 +336,12 @@ def add_faults(
         place, last = offsets[instance], offsets[instance + 1]
         while place < last:
             entry = cell[place] // entry_bits
-            number, held = 0, 0
-            while place < last and cell[place] // entry_bits == entry:  # cells are in rising order
-                if faulty[place]:
-                    number += 1
-                    held |= 1 << (cell[place] % entry_bits // block_bits)
+            begin = entry * entry_bits
+            number = held = np.int64(0)
+            while place < last and cell[place] < begin + entry_bits:  # cells are in rising order
+                is_faulty = np.int64(faulty[place])  # without a branch, often a surprise
+                number += is_faulty
+                held |= is_faulty << ((cell[place] - begin) // block_bits)
                 place += 1
             if number == 0:
                 continue

@@ -17,11 +17,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
+from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
 from mcage.protection.codes import Code
@@ -30,13 +32,16 @@ from mcage.random import attempts_of, variation_keys
 from mcage.variation.field import die_of, sample_die, sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, Scenario
 
+if TYPE_CHECKING:
+    from mcage.philox import ExponentialGroups
+
 MAX_TAIL_CELLS = 200_000
 """Expected cells of a slice above the floor beyond which the model has nothing to say."""
 
 ROUNDING = 1e-9
 """Relative margin of the stop, so that rounding cannot drop a cell at the very floor."""
 
-SAMPLED_TOGETHER = 64
+SAMPLED_TOGETHER = 128
 """Slices whose cells are drawn together, so that their numbers stay in the cache."""
 
 
@@ -115,14 +120,21 @@ class TailCells:
 
     def above(self, floor_volts: float | NDArray[np.float64]) -> "TailCells":
         """Cells whose Vmin lies above a floor of each instance, float64[I], or of all."""
-        floor = np.broadcast_to(floor_volts, self.instances)
-        places = np.flatnonzero(self.vmin_volts > floor[self.instance])
-        return self.at(places, np.arange(self.instances))
+        if isinstance(floor_volts, np.ndarray) and floor_volts.ndim:
+            floor_volts = floor_volts[self.instance]
+        return self.where(self.vmin_volts > floor_volts)
 
     def of_data(self) -> "TailCells":
         """The same without check cells."""
-        places = np.flatnonzero(self.cell < self.geometry.cells)
-        return self.at(places, np.arange(self.instances))
+        return self.where(self.cell < self.geometry.cells)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "TailCells":
+        """Chosen cells of all instances: bool[n]."""
+        most, offsets = len(chosen) + 1, np.zeros(len(self.offsets), np.int64)
+        cell, vmin_volts = np.empty(most, np.int32), np.empty(most)
+        _choose(self.offsets, self.cell, self.vmin_volts, chosen, offsets, cell, vmin_volts)
+        kept = offsets[-1]
+        return replace(self, offsets=offsets, cell=cell[:kept], vmin_volts=vmin_volts[:kept])
 
     @property
     def instances(self) -> int:
@@ -152,6 +164,25 @@ class TailCells:
         within = self.cell % np.int32(self.geometry.entry_bits)
         block: NDArray[np.int32] = within // np.int32(self.geometry.block_bits)
         return block
+
+
+@compiled
+def _choose(
+    offsets: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    vmin_volts: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    new_offsets: NDArray[np.int64],
+    new_cell: NDArray[np.int32],
+    new_vmin_volts: NDArray[np.float64],
+) -> None:
+    """Fill in `TailCells` with those that are chosen, and what comes last counts for nothing."""
+    kept = 0
+    for instance in range(len(offsets) - 1):
+        for place in range(offsets[instance], offsets[instance + 1]):
+            new_cell[kept], new_vmin_volts[kept] = cell[place], vmin_volts[place]
+            kept += chosen[place]  # without a branch, which would often be a surprise
+        new_offsets[instance + 1] = kept
 
 
 def expected_tail_cells(scenario: Scenario, floor_volts: float) -> float:
@@ -200,6 +231,8 @@ def sample_tail(
     UserError
         If more than 200,000 cells of a slice are expected above the floor.
     """
+    from mcage.philox import ExponentialGroups  # Numba takes long to import
+
     expected = expected_tail_cells(scenario, floor_volts)
     if not expected <= MAX_TAIL_CELLS:
         fraction = MAX_TAIL_CELLS / scenario.geometry.cells
@@ -210,18 +243,21 @@ def sample_tail(
             "ageing); "
             f"the model speaks about {math.ceil(lowest * 1000) / 1000:g} V and more"
         )
-    fields = sample_field(scenario, seed, instances, attempts)
+    tries = attempts_of(instances, attempts)
     shifts = sample_die(scenario, seed, die_of(instances, slices_per_chip))
-    means = scenario.mu_volts + fields + shifts[:, None, None]
     stream, bits = "cells", scenario.segment_bits
     if code is not None:
         stream, bits = "check cells", bits * code.check_bits // code.data_bits
-    keys = variation_keys(seed, stream, attempts_of(instances, attempts))
+    keys = variation_keys(seed, stream, tries)
+    drawing = ExponentialGroups(scenario.segments, bits, SAMPLED_TOGETHER)
     parts = []
     for begin in range(0, len(instances), SAMPLED_TOGETHER):
         chunk = slice(begin, begin + SAMPLED_TOGETHER)
-        given = means[chunk], keys[chunk], instances[chunk]
-        parts.append(_sample_slices(scenario, bits, *given, floor_volts))
+        means = sample_field(scenario, seed, instances[chunk], tries[chunk])
+        means += scenario.mu_volts
+        means += shifts[chunk, None, None]
+        given = means, keys[chunk], instances[chunk]
+        parts.append(_sample_slices(scenario, drawing, *given, floor_volts))
     counts, cells, vmins = zip(*parts, strict=True) if parts else ((), (), ())
     return TailCells(
         offsets=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
@@ -233,7 +269,7 @@ def sample_tail(
 
 def _sample_slices(
     scenario: Scenario,
-    bits: int,
+    drawing: "ExponentialGroups",
     nodes: NDArray[np.float64],
     keys: NDArray[np.uint64],
     instances: NDArray[np.int64],
@@ -241,70 +277,66 @@ def _sample_slices(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Number of the cells above the floor of each of I slices, these cells, and their Vmin.
 
-    All slices go through the rounds together. In each round a segment uses two numbers of its own
-    of the slice's stream: what it uses does not depend on other segments. The first numbers are
-    compared with bounds just beyond those up to which a cell lies above the floor.
-
     Parameters
     ----------
     scenario, floor_volts
         As of `sample_tail`.
-    bits : int
-        Cells of a segment.
+    drawing : ExponentialGroups
+        Segments of a slice, with -log Phi of the random parts of their cells.
     nodes : float64[I, node_rows, node_columns]
         Mean Vmin of the cells of each node, in V.
     keys, instances : uint64[I, 2], int64[I]
         Streams of the slices.
     """
-    from mcage.philox import first_numbers_below, numbers_at
+    sigma, limits = scenario.sigma_random_volts, np.empty(nodes.shape)
+    _fill_in_limits(nodes.ravel(), floor_volts, sigma, _table_of_limits(), limits.reshape(-1))
+    drawn = drawing.up_to(keys, instances, limits)
+    vmin = ndtri_exp(np.negative(drawn.number, out=drawn.number), out=drawn.number)
+    vmin *= sigma
+    vmin += nodes.ravel()[drawn.limit]
+    kept = vmin > floor_volts
+    if kept.all():
+        return np.diff(drawn.offsets), drawn.member, vmin
+    before = np.append(0, np.cumsum(kept))[drawn.offsets]
+    return np.diff(before), drawn.member[kept], vmin[kept]
 
-    segments = scenario.segments
-    limits = -log_ndtr((floor_volts - nodes) / scenario.sigma_random_volts) * (1 + ROUNDING)
-    bounds = -np.expm1(-bits * limits) * (1 + ROUNDING)
-    owner, segment, uniform = first_numbers_below(keys, instances, bounds, segments)
-    node = (
-        owner * nodes[0].size
-        + _node_of_segment(scenario.node_rows, scenario.node_columns, scenario.geometry.entries)[
-            segment
-        ]
-    )
-    mean, limit = nodes.ravel()[node], limits.ravel()[node]
-    depth = np.zeros(len(owner))  # -log Phi of the last cell drawn
-    drawn: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
-    for taken in range(bits):
-        if taken > 0:
-            uniform = numbers_at(keys, instances, owner, 2 * taken * segments + segment)
-        depth = depth - np.log1p(-uniform) / (bits - taken)
-        above = np.flatnonzero(depth <= limit)
-        if not above.size:
-            break
-        owner, segment = owner[above], segment[above]
-        mean, limit, depth = mean[above], limit[above], depth[above]
-        # A step of the Fisher-Yates shuffle: swap a random free place to the front.
-        uniform = numbers_at(keys, instances, owner, (2 * taken + 1) * segments + segment)
-        chosen = taken + (uniform * (bits - taken)).astype(np.int64)
-        each = np.arange(len(above))
-        place: NDArray[np.integer] = chosen
-        if taken == 0:  # no place is taken; most segments draw no other cell
-            first = chosen
+
+_LOWEST, _HIGHEST, _STEPS = -8, 12, 1024
+"""Range of the table of limits, in standard deviations, and its steps in one of them."""
+
+
+@cache
+def _table_of_limits() -> NDArray[np.float64]:
+    """-log Phi from the lowest standard normal number to the highest, float64[n]; read-only."""
+    numbers = np.arange(_LOWEST * _STEPS, _HIGHEST * _STEPS + 1) / _STEPS
+    table: NDArray[np.float64] = -log_ndtr(numbers) * (1 + ROUNDING)
+    table.setflags(write=False)
+    return table
+
+
+@compiled
+def _fill_in_limits(
+    means: NDArray[np.float64],
+    floor: float,
+    sigma: float,
+    table: NDArray[np.float64],
+    limits: NDArray[np.float64],
+) -> None:
+    """Fill in limits of -log Phi for cells of such means above the floor, or slightly larger.
+
+    A chord of the table lies above it, since -log Phi is convex. Beyond the table, it rises less
+    fast than the square, and falls.
+    """
+    last = len(table) - 1
+    for node in range(len(means)):
+        standard = (floor - means[node]) / sigma
+        place = min((standard - _LOWEST) * _STEPS, float(last))
+        if place < 0.0:
+            limits[node] = standard * standard
         else:
-            if taken == 1:
-                places = np.tile(np.arange(bits, dtype=np.int16), (len(above), 1))
-                places[each, first[above]] = 0
-            else:
-                places = places[above]
-            place = places[each, chosen]
-            places[each, chosen] = places[:, taken]
-        vmin = mean + scenario.sigma_random_volts * ndtri_exp(-depth)
-        drawn.append((owner, segment * bits + place, vmin))
-    if not drawn:
-        return np.zeros(len(nodes), np.int64), np.empty(0, np.int32), np.empty(0)
-    owner, cell, vmin = (np.concatenate(values) for values in zip(*drawn, strict=True))
-    kept = np.flatnonzero(vmin > floor_volts)
-    # What each round has drawn is in rising order: to be merged, not to be sorted.
-    order = kept[np.argsort(owner[kept] * segments * bits + cell[kept], kind="stable")]
-    counts = np.bincount(owner[kept], minlength=len(nodes))
-    return counts, cell[order].astype(np.int32), vmin[order]
+            below = min(int(place), last - 1)
+            rise = table[below + 1] - table[below]
+            limits[node] = table[below] + rise * (place - below)
 
 
 def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailCells:
@@ -340,15 +372,6 @@ def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailC
         vmin_volts=np.concatenate([data.vmin_volts, check.vmin_volts])[order],
         geometry=geometry,
     )
-
-
-@lru_cache(maxsize=8)
-def _node_of_segment(rows: int, columns: int, entries: int) -> NDArray[np.int64]:
-    """Node of each segment of a slice: int64[segments], read-only."""
-    nodes = np.arange(rows * columns).reshape(rows, columns)
-    of_segments = np.repeat(nodes, entries // rows, axis=0).ravel()
-    of_segments.setflags(write=False)
-    return of_segments
 
 
 # What the variation model expects on the average, and which Vdd it therefore refuses.

@@ -1,6 +1,7 @@
 """Numbers by their places are those that NumPy draws one after the other."""
 
 import math
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from tables import each
 
 from mcage.concurrency import Pool
 from mcage.distributions import Distribution
-from mcage.philox import distinct_below, first_numbers_below, integers_below, numbers_at
+from mcage.philox import (
+    ExponentialGroups,
+    distinct_below,
+    fill_in_mixes,
+    first_normals,
+    first_numbers,
+    integers_below,
+    numbers_at,
+)
 from mcage.random import stream, stream_key, successive_streams, variation_keys, variation_stream
 
 INSTANCES = np.array([0, 3, 7, 2**62])
@@ -27,27 +36,6 @@ def test_numbers_at_places():
     rng = np.random.default_rng(1)
     rows, places = rng.integers(len(INSTANCES), size=999), rng.integers(50_000, size=999)
     assert (numbers_at(KEYS, INSTANCES, rows, places) == expected[rows, places]).all()
-
-
-@pytest.mark.parametrize("largest", [0.02, 1.0])
-def test_first_numbers_below_bounds(largest):
-    """Each row of bounds stands for three rows of numbers; few and nearly all of them are kept."""
-    expected = drawn(4 * 3 * 8).reshape(len(INSTANCES), 12, 8)
-    bounds = np.random.default_rng(2).uniform(0, largest, (len(INSTANCES), 4, 8))
-    bounds[0, 0, 0] = expected[0, 1, 0]  # a number that equals its bound is kept
-    below = expected <= np.repeat(bounds, 3, axis=1)
-    rows, places, numbers = first_numbers_below(KEYS, INSTANCES, bounds, 96)
-    assert (np.stack([rows, places]) == np.nonzero(below.reshape(len(INSTANCES), -1))).all()
-    assert (numbers == expected[below]).all()
-    assert 0 < len(rows) < expected.size
-
-
-def test_many_numbers_below_bounds():
-    """All of them are kept: there is space for that."""
-    instances = np.arange(40)
-    keys = np.tile(stream_key(7, "test"), (40, 1))
-    rows, _, _ = first_numbers_below(keys, instances, np.full((40, 1, 8), 1.0), 4096)
-    assert (np.bincount(rows) == 4096).all()
 
 
 MANY = np.append(np.arange(60), 2**40)
@@ -71,6 +59,93 @@ def test_distinct_integers_below_a_bound(bound, count):
         of_instance = stream(7, "test", instance)
         expected = of_instance.choice(bound, count, replace=False, shuffle=False)
         assert numbers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_first_numbers(count):
+    assert (first_numbers(KEYS[0], INSTANCES, count) == drawn(count)).all()
+
+
+def test_first_normals():
+    """So many that hundreds lie in the wedges of layers, and dozens in the tail."""
+    expected = [stream(7, "test", instance).standard_normal(4099) for instance in MANY.tolist()]
+    keys = np.tile(KEYS[0], (len(MANY), 1))
+    assert (first_normals(keys, MANY, 4099) == np.stack(expected)).all()
+    assert np.count_nonzero(np.abs(expected) > 3.6542) > 30
+    assert first_normals(keys[:0], MANY[:0], 3).shape == (0, 3)
+
+
+def mixes(streams, size, turns, periods, differ):
+    members = np.empty((len(streams), periods, turns), np.int64)
+    shares = np.full(members.shape, 1 / turns)
+    fill_in_mixes(KEYS[0], streams, size, differ, members, shares)
+    return members, shares
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 3), st.booleans())
+def test_mixes(size, turns, periods, differ):
+    """Of a single kernel and of odd numbers of them; half a word is left over between periods."""
+    turns = min(size, turns)
+    members, shares = mixes(MANY[-9:], size, turns, periods, differ)
+    for row, instance in enumerate(MANY[-9:].tolist()):
+        drawing = stream(7, "test", instance)
+        for period in range(periods):
+            chosen = np.sort(drawing.permutation(size)[:turns])
+            expected = drawing.dirichlet(np.ones(turns)) if differ else np.full(turns, 1 / turns)
+            assert members[row, period].tolist() == chosen.tolist()
+            assert shares[row, period].tolist() == expected.tolist()
+
+
+def test_shares_of_many_mixes():
+    """So many that dozens of the numbers behind them lie in the tail of the ziggurat."""
+    many = np.arange(300)
+    _, shares = mixes(many, 211, 211, 1, True)
+    beyond = 0
+    for row, instance in zip(shares[:, 0], many.tolist(), strict=True):
+        drawing = stream(7, "test", instance)
+        drawing.permutation(211)
+        assert (drawing.dirichlet(np.ones(211)) == row).all()
+        drawing = stream(7, "test", instance)
+        drawing.permutation(211)
+        beyond += np.count_nonzero(drawing.standard_exponential(211) > 7.7)
+    assert beyond > 15
+
+
+def groups_in_full(instance, limits, groups, members):
+    """Members of the groups up to their limits, and their numbers: all of them are drawn."""
+    drawing = stream(7, "test", instance)
+    numbers, places = np.zeros(groups), np.tile(np.arange(members), (groups, 1))
+    listed, each = {}, np.arange(groups)
+    for taken in range(members):
+        numbers = numbers - np.log1p(-drawing.random(groups)) / (members - taken)
+        chosen = taken + (drawing.random(groups) * (members - taken)).astype(int)
+        place = places[each, chosen]
+        places[each, chosen] = places[:, taken]
+        for group in np.flatnonzero(numbers <= limits):
+            listed[int(group * members + place[group])] = float(numbers[group])
+    return dict(sorted(listed.items()))
+
+
+@pytest.mark.parametrize("largest", [0.01, 0.4, 60.0])
+@pytest.mark.parametrize("members", [1, 13])
+def test_exponential_numbers_of_groups(largest, members):
+    """Few of them, many and all. Each row of limits stands for three rows of groups.
+
+    Workspaces are used again, and grow where groups have more numbers than there is space for.
+    """
+    drawing = ExponentialGroups(96, members, len(INSTANCES))
+    for rows in (slice(0, 3), slice(None)):
+        limits = np.random.default_rng(2).uniform(largest / 2, largest, (4, 4, 8))[rows]
+        small = drawing.up_to(KEYS[rows], INSTANCES[rows], limits)
+        for row, instance in enumerate(INSTANCES[rows].tolist()):
+            of_groups = np.repeat(limits[row], 3, axis=0).ravel()
+            listed = groups_in_full(instance, of_groups, 96, members)
+            place = slice(*small.offsets[row : row + 2])
+            assert small.member[place].tolist() == list(listed)
+            assert small.number[place].tolist() == list(listed.values())
+            limit_of = limits.ravel()[small.limit[place]]
+            assert (limit_of == of_groups[small.member[place] // members]).all()
+    assert largest < 60 or len(small.number) == 4 * 96 * members
 
 
 def test_nothing_is_drawn_for_nobody():
@@ -127,6 +202,17 @@ def test_draws_rise_within_the_bounds(text, first, other):
     least, most = distribution.at(min(first, other)), distribution.at(max(first, other))
     assert low <= least <= most <= high
     assert distribution.at(0.0) >= low
+
+
+@given(distributions(), st.lists(uniforms, max_size=9))
+def test_draws_together_are_those_by_themselves(text, ranks):
+    distribution = Distribution.of(text)
+    together = distribution.at(np.array(ranks))
+    assert together.tolist() == [float(distribution.at(rank)) for rank in ranks]
+    if distribution.form == "discrete":
+        sums = [*[*accumulate(distribution.shares)][:-1], 1.0]
+        first = [next(k for k, x in enumerate(sums) if x > rank) for rank in ranks]
+        assert together.tolist() == [distribution.numbers[k] for k in first]
 
 
 @given(distributions(), uniforms)

@@ -314,6 +314,17 @@ def test_weights_are_chances_in_any_order_and_scale():
     assert np.array_equal(kernels, drawn("weights(a: 4, b: 2, c: 14)"))
 
 
+def test_kernels_by_chance_are_those_of_the_streams():
+    """To the last bit, whether chances are given or of the instance."""
+    weights, tastes = drawn({"b": 1, "c": 7, "a": 2}), drawn("dirichlet(0.5)")
+    for instance in range(0, 3000, 100):
+        numbers = stream(1, "workload", instance).random(4)
+        assert weights[instance].tolist() == np.searchsorted([0.2, 0.3], numbers).tolist()
+        taste = stream(1, "workload.taste", instance).dirichlet(np.full(3, 0.5))
+        expected = np.searchsorted(np.cumsum(taste)[:-1], numbers, side="right")
+        assert tastes[instance].tolist() == expected.tolist()
+
+
 def test_one_kernel_for_life():
     kernels = drawn("one")
     assert (kernels == kernels[:, :1]).all()

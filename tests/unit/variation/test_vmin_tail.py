@@ -91,11 +91,11 @@ def slice_by_slice(this, nodes, generator, floor):
 def test_slices_together_are_those_drawn_one_by_one(grid) -> None:
     """To the last bit, with several cells in a segment, for first and later attempts."""
     this = dataclasses.replace(CLUSTERED, node_rows=grid[0], node_columns=grid[1])
-    instances, attempts = np.arange(5, 75), np.arange(70) % 3
+    instances, attempts = np.arange(5, 145), np.arange(140) % 3
     tail = sample_tail(this, 4, instances, 0.47, attempts=attempts)
     fields = sample_field(this, 4, instances, attempts)
     several = 0
-    for i in (0, 1, 2, 63, 64, 69):
+    for i in (0, 1, 2, 127, 128, 139):
         generator = variation_stream(4, "cells", int(instances[i]), int(attempts[i]))
         expected = slice_by_slice(this, this.mu_volts + fields[i], generator, 0.47)
         place = slice(*tail.offsets[i : i + 2])
