@@ -348,10 +348,11 @@ def _hits(sizes: tuple[float, ...], bits: int, interleave: int) -> Floats:
 
 
 def _rates(code: Code | None, rates: Floats, wrong: int, hard: int, bits: int) -> list[float]:
-    """Rates of corrected, detected and silent errors of a word with `hard` stuck cells, `wrong` of them wrong.
+    """Rates of corrected, detected and silent errors of a word with so many stuck cells.
 
-    At most one differs. A cell that is stuck does not change. How many of the cells that an upset
-    reaches are stuck has a hypergeometric distribution, for stuck cells lie anywhere in the word.
+    Of these `wrong` differ, at most one. A cell that is stuck does not change. How many of the
+    cells that an upset reaches are stuck has a hypergeometric distribution, for stuck cells lie
+    anywhere in the word.
     """
     sums = [0.0, 0.0, 0.0]
     for changed in range(1, len(rates)):
