@@ -14,17 +14,19 @@ from mcage.costs.rates import Slices, add_up
 from mcage.geometry import GCN
 from mcage.replays.outcome import EVENTS, Event
 from mcage.replays.prepare import prepare
+from mcage.spec.cost_constants import Component, Penalties, Penalty
 from mcage.techniques import TECHNIQUES
 
 COSTS = load_costs()
 LIVES, MOMENTS, TURNS, KERNELS = 7, 3, 3, 2
 
 
-def slices_of(technique):
+def slices_of(technique, rng):
     """Two kernels, after the second of which the slice holds for a while."""
     traces = [random_trace(random.Random(seed), **SPILLING) for seed in range(KERNELS)]
     activities = tuple(KernelActivity.of(prepare(trace, technique)) for trace in traces)
-    return Slices(technique, activities, np.array([0.0, 0.7]), np.array([0, 40]), COSTS.penalties)
+    idle, holding = np.array([0.0, 0.7]), np.array([0, 40])
+    return Slices(technique, activities, idle, holding, drawn_penalties(rng))
 
 
 def random_lives(slices, epochs, rng):
@@ -87,20 +89,29 @@ def added_up(slices, technologies, lives, reference):
     return products.sum(axis=(2, 3))
 
 
-def at_volts(name, volts):
-    """A technology whose slice runs at a Vdd."""
-    technology = COSTS.technology(name)
-    return dataclasses.replace(technology, slice=technology.slice_at(volts))
+def drawn(rng):
+    """A technology in which each unit takes something, and passes are longer than a refresh."""
+    technology = COSTS.technology("28nm")
+    components = {
+        field.name: Component(*rng.random(4))
+        for field in dataclasses.fields(technology)
+        if isinstance(getattr(technology, field.name), Component)
+    }
+    given = dict(zip(("clock_ghz", "decompression_units", "wakeup_pj"), rng.random(3), strict=True))
+    refresh = 20 * technology.geometry.entries
+    return dataclasses.replace(technology, retention_cycles=refresh, **components, **given)
+
+
+def drawn_penalties(rng):
+    return Penalties(*(Penalty(*rng.random(2)) for _ in dataclasses.fields(Penalties)))
 
 
 @pytest.mark.parametrize("name", possible_techniques())
 def test_the_loop_is_the_array_formulas(name):
-    rng, slices = np.random.default_rng(0), slices_of(possible_techniques()[name])
-    for epochs, technologies in (
-        (1, [at_volts("28nm", None)]),
-        (4, [at_volts("32nm", 1.0)]),
-        (50, [at_volts("28nm", 0.8), at_volts("28nm", 0.419)]),
-    ):
+    rng = np.random.default_rng(0)
+    slices = slices_of(possible_techniques()[name], rng)
+    for epochs, points in ((1, 1), (4, 1), (50, 2)):
+        technologies = [drawn(rng) for _ in range(points)]
         lives = random_lives(slices, epochs, rng)
         reference = rng.random((len(technologies) + 1, KERNELS))
         expected = by_arrays(slices, technologies, lives, reference)
@@ -111,7 +122,8 @@ def test_the_loop_is_the_array_formulas(name):
 
 
 def test_power_of_another_slice_is_unknown_and_its_speed_known():
-    slices, rng = slices_of(TECHNIQUES["rrcd"]), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
+    slices = slices_of(TECHNIQUES["rrcd"], rng)
     other = dataclasses.replace(GCN, entries=2 * GCN.entries)
     technology = dataclasses.replace(COSTS.technology("28nm"), geometry=other)
     lives, reference = random_lives(slices, 3, rng), np.ones((2, KERNELS))
