@@ -156,8 +156,9 @@ def over_life(by_epoch: Floats, outcomes: LifeOutcomes) -> Floats:
 
     NaN for a life of zero.
     """
-    seconds = outcomes.moments.seconds.sum(axis=2)
+    seconds, unknown = outcomes.moments.seconds.sum(axis=2), np.isnan(by_epoch)
     with np.errstate(invalid="ignore"):
-        mean: Floats = (np.nan_to_num(by_epoch) * seconds).sum(axis=-1) / seconds.sum(axis=-1)
-    unknown = (np.isnan(by_epoch) & (seconds > 0)).any(axis=-1)
-    return np.where(unknown, np.nan, mean)
+        total = (np.where(unknown, 0.0, by_epoch) * seconds).sum(axis=-1)
+        mean: Floats = total / seconds.sum(axis=-1)
+    mean[(unknown & (seconds > 0)).any(axis=-1)] = np.nan
+    return mean
