@@ -1,6 +1,5 @@
 """What lives end with: records of a batch, and the costs of each life."""
 
-import functools
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -13,15 +12,16 @@ from mcage.aging.environment import Environment
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
 from mcage.compiled import compiled
-from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy, slowdown
+from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy
 from mcage.costs.protection import protected_slice
-from mcage.engines.stress import Turns, TurnsByEpoch, by_kernel, dvth_histogram
+from mcage.costs.rates import Slices, add_up
+from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays, Timing
 from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.protection.policy import ECP, Protection
-from mcage.replays.outcome import EVENTS, Event
+from mcage.replays.outcome import EVENTS
 from mcage.spec.cost_constants import Penalties
 from mcage.variation.fault_models import EntryFaults
 
@@ -300,20 +300,36 @@ class LifeMoments:
             _keep_events(instances, epoch, moment, events, self.events)
 
     @property
-    def of_mixes(self) -> NDArray[np.float64]:
-        """Events per cycle of the mix: float64[I, epochs, MOMENTS, EVENTS]."""
-        return self.mean(self.events)
+    def turns(self) -> Turns:
+        """Kernels that take turns: [I, epochs, turns]."""
+        return Turns(self.kernel, self.weight)
 
-    def mean(self, of_turns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean over turns by their shares: float64[I, epochs, MOMENTS, turns, ...] to [I, ...]."""
-        more = (1,) * (of_turns.ndim - 4)
-        each = (
-            self.weight[:, :, None, turn].reshape(*self.weight.shape[:2], 1, *more)
-            * of_turns[:, :, :, turn]
-            for turn in range(self.weight.shape[2])
-        )
-        total: NDArray[np.float64] = functools.reduce(np.add, each)
-        return total
+    def events_of_lives(self) -> NDArray[np.float64]:
+        """Seconds of each life times its mean events per cycle: float64[I, EVENTS]."""
+        totals = np.zeros((len(self.seconds), EVENTS))
+        _add_events(self.seconds, self.events, self.weight, totals)
+        return totals
+
+
+@compiled
+def _add_events(
+    seconds: NDArray[np.float64],
+    events: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """Add events of the mix at each moment, weighted by its seconds, to the total of its life."""
+    instances, epochs, moments, turns, kinds = events.shape
+    for instance in range(instances):
+        for epoch in range(epochs):
+            for moment in range(moments):
+                lasting = seconds[instance, epoch, moment]
+                for kind in range(kinds):
+                    mean = 0.0
+                    for turn in range(turns):
+                        share = weight[instance, epoch, turn]
+                        mean += share * events[instance, epoch, moment, turn, kind]
+                    totals[instance, kind] += lasting * mean
 
 
 @compiled
@@ -454,31 +470,22 @@ class Meter:
         time_fractions : float64[points, I], optional
             Fraction of the time at each operating point, to be given where they vary.
         """
-        seconds, events = moments.seconds, moments.events
         assert (time_fractions is not None) == self.time_fractions_vary
-        kernel = np.broadcast_to(moments.kernel[:, :, None], events.shape[:-1])
-        disturbed = self._disturbed(moments)
-
-        def over_life(rate: NDArray[np.float64]) -> NDArray[np.float64]:
-            total: NDArray[np.float64] = (moments.mean(rate) * seconds).sum(axis=(1, 2))
-            return total
-
-        spent = other = np.zeros(len(seconds))
+        seconds, events = moments.seconds, moments.events
         weights = np.ones(1) if time_fractions is None else time_fractions
-        *same_points, nominal = self._conventional
-        for point, technology in enumerate(self._protected):
-            busy, work, power = self._undisturbed[point][:, kernel]
-            for number, runs_it in by_kernel(kernel[disturbed]):
-                selected = tuple(indices[runs_it] for indices in disturbed)
-                rates = self._rates(number, events[selected], technology)
-                busy[selected], work[selected], power[selected] = rates
-            spent = spent + weights[point] * over_life(power)
-            other = other + weights[point] * over_life(work * same_points[point][kernel])
-        duration, done = over_life(busy), over_life(work)
+        products = np.empty((3 + 2 * len(self._protected), *seconds.shape))
+        add_up(
+            *(seconds, events, moments.kernel, moments.weight, self.fault_free.events),
+            *(self._undisturbed, self._conventional, self._constants),
+            products,
+        )
+        duration, done, nominal, *by_point = products.sum(axis=(2, 3))
+        spent = other = np.zeros(len(seconds))
+        for weight, power, reference in zip(weights, by_point[::2], by_point[1::2], strict=True):
+            spent, other = spent + weight * power, other + weight * reference
         lived = (seconds != 0).any(axis=2)
         pace = self.fault_free.pace(Timing(self.technology, self.penalties))
-        mixes = Turns(moments.kernel, moments.weight)
-        new = Turns(moments.kernel[:, 0], moments.weight[:, 0])
+        mixes, new = moments.turns, Turns(moments.kernel[:, 0], moments.weight[:, 0])
         with np.errstate(invalid="ignore"):
             return Consumption(
                 slowdown=duration / done - 1,
@@ -486,17 +493,8 @@ class Meter:
                 epoch_slowdown=np.where(lived, pace.of_mix(mixes, events[:, :, -1]), np.nan),
                 power_mw=spent / duration,
                 energy_saving=1 - spent / other,
-                conventional_power_mw=over_life(work * nominal[kernel]) / done,
+                conventional_power_mw=nominal / done,
             )
-
-    def _disturbed(self, moments: LifeMoments) -> tuple[NDArray[np.int64], ...]:
-        """Instances, epochs, moments and turns in which faults change what happens: numbers."""
-        if not (self.fault_free.redirects or self.fault_free.packs):
-            none = np.empty(0, dtype=np.int64)
-            return none, none, none, none
-        undisturbed = self.fault_free.events[moments.kernel][:, :, None]
-        differs = (moments.events != undisturbed).any(axis=-1)
-        return np.nonzero((moments.seconds != 0)[..., None] & differs)
 
     @cached_property
     def _technologies(self) -> tuple[Technology, ...]:
@@ -528,49 +526,39 @@ class Meter:
             for technology in self._technologies
         )
 
-    def _rates(
-        self, kernel: int, events: NDArray[np.float64], technology: Technology
-    ) -> NDArray[np.float64]:
-        """Rates on fault maps, over busy and idle time: float64[3, n].
-
-        The rows are the busy fraction of the time; the work, in busy time of the conventional
-        slice; and the power in mW.
-        """
-        activity = self.fault_free.activities[kernel].under(events)
-        idle, technique = self.fault_free.idle[kernel], self.fault_free.replays[kernel].technique
-        lost = slowdown(activity, technique, technology, self.penalties)
-        slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
-        longer = slower * waits
-        spent = energy(activity, technique, technology, slowdown=longer - 1)
-        whole = waits + idle
-        entries = self.fault_free.replays[kernel].geometry.entries
-        held = self.fault_free.happens.holding[kernel] / entries * technology.slice.leakage_mw
-        power = spent.total / (self._nanoseconds(activity) * (slower * whole)) + held * idle / whole
-        return np.stack([waits / whole, 1 / (slower * whole), power])
-
-    def _nanoseconds(self, activity: Activity) -> float:
-        return activity.cycles / self.technology.clock_ghz
+    @cached_property
+    def _slices(self) -> Slices:
+        given, happens = self.fault_free, self.fault_free.happens
+        technique = given.replays[0].technique
+        return Slices(technique, given.activities, happens.idle, happens.holding, self.penalties)
 
     @cached_property
-    def _undisturbed(self) -> list[NDArray[np.float64]]:
-        """Rates on a fault-free slice for each of the technologies: float64[3, kernels]."""
-        events = self.fault_free.events
-        return [
-            np.hstack([self._rates(k, events[k, None], technology) for k in range(len(events))])
-            for technology in self._protected
-        ]
+    def _constants(self) -> NDArray[np.void]:
+        """Constants of all kernels for each of the technologies: [points, kernels]."""
+        return np.stack([self._slices.constants(technology) for technology in self._protected])
 
     @cached_property
-    def _conventional(self) -> list[NDArray[np.float64]]:
-        """Energy per busy time for each of the technologies, and at the nominal Vdd: [kernels]."""
-        return [
-            np.array(
-                [
-                    energy(activity, CONVENTIONAL, technology).total[0]
-                    / self._nanoseconds(activity)
-                    + technology.slice.leakage_mw * idle
-                    for activity, idle in zip(self.conventional, self.fault_free.idle, strict=True)
-                ]
-            )
-            for technology in (*self._technologies, self.technology)
-        ]
+    def _undisturbed(self) -> NDArray[np.float64]:
+        """Rates on a fault-free slice for each of the technologies: float64[points, 3, kernels]."""
+        events, rates = self.fault_free.events, self._slices.rates
+        return np.stack(
+            [
+                np.hstack([rates(k, events[k, None], technology) for k in range(len(events))])
+                for technology in self._protected
+            ]
+        )
+
+    @cached_property
+    def _conventional(self) -> NDArray[np.float64]:
+        """Energy per busy time at each technology, and at the nominal Vdd: [..., kernels]."""
+        pairs = list(zip(self.conventional, self.fault_free.idle, strict=True))
+
+        def power(activity: Activity, idle: float, technology: Technology) -> float:
+            spent_pj: float = energy(activity, CONVENTIONAL, technology).total[0]
+            nanoseconds = activity.cycles / technology.clock_ghz
+            return spent_pj / nanoseconds + technology.slice.leakage_mw * idle
+
+        technologies = (*self._technologies, self.technology)
+        return np.array(
+            [[power(*pair, technology) for pair in pairs] for technology in technologies]
+        )

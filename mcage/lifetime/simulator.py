@@ -429,7 +429,7 @@ class BatchOfLives:
         return outcomes.SampledLuck(spread.traps, luck.sampled) if spread and luck else None
 
     def _write_rates(self) -> outcomes.WriteRates:
-        events = (self.moments.seconds[..., None] * self.moments.of_mixes).sum(axis=(1, 2))
+        events = self.moments.events_of_lives()
         writes = events[:, : Event.LDS + 1].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             rates = events / writes[:, None]

@@ -152,7 +152,7 @@ def _conforming(
             raise ValueError(f"{variable.name}: type {array.dtype}, not a float")
         if np.isinf(array).any() or (not variable.missing and np.isnan(array).any()):
             raise ValueError(f"{variable.name}: values that are not finite")
-        return array.astype(dtype)
+        return array.astype(dtype, copy=False)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{variable.name}: type {array.dtype}, not an integer")
     allowed = np.iinfo(dtype)
@@ -161,7 +161,7 @@ def _conforming(
         raise ValueError(f"{variable.name}: values {low} ... {high} do not fit into {dtype}")
     if variable.flags and not np.isin(array, variable.flag_values).all():
         raise ValueError(f"{variable.name}: values other than {variable.flag_values}")
-    return array.astype(dtype)
+    return array.astype(dtype, copy=False)
 
 
 def joined(
@@ -177,6 +177,8 @@ def joined(
         The arrays of each range.
     """
     given = list(parts)
+    if len(given) == 1:
+        return {variable.name: given[0][variable.name] for variable in variables}
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     for variable in variables:
         pieces = [part[variable.name] for part in given]

@@ -25,7 +25,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -257,26 +257,71 @@ def soft_errors(
     """
     words = np.asarray(words_by_hard_faults, dtype=np.float64)
     needed = np.asarray(avf, dtype=np.float64)
-    share = _tables()["faults"]["differing"]["value"] if differing is None else differing
+    share = differing_by_default() if differing is None else differing
     differs = np.asarray(share, dtype=np.float64)
     _check(words, needed, differs, interleave)
-    bits = code.bits if code else data_bits
-    rates = cells.events_per_cell * bits * _hits(cells.sizes, bits, interleave)
     shape = np.broadcast_shapes(words.shape[:-1], needed.shape, differs.shape)
     sums = {name: np.zeros(shape) for name in ("corrected", "due", "sdc", "wrong_due", "wrong_sdc")}
-    for hard in range(words.shape[-1]):
-        for wrong in range(hard + 1):  # of the stuck cells, so many differ
-            chance = math.comb(hard, wrong) * differs**wrong * (1 - differs) ** (hard - wrong)
-            affected = words[..., hard] * needed * chance
+    for fate in fates_of_words(cells, code, interleave, data_bits, words.shape[-1]):
+        affected = words[..., fate.hard] * needed * fate.chance(differs)
+        if fate.corrected is None:
+            sums["wrong_due"] += affected * fate.due
+            sums["wrong_sdc"] += affected * fate.sdc
+        else:
+            sums["corrected"] += affected * fate.corrected
+            sums["due"] += affected * fate.due
+            sums["sdc"] += affected * fate.sdc
+    every_word = np.broadcast_to(words.sum(axis=-1) * (code.bits if code else data_bits), shape)
+    return SoftErrors(**sums, bits=np.asarray(every_word, dtype=np.float64))
+
+
+def differing_by_default() -> float:
+    """Share of the time in which a stuck cell differs from the stored bit (`soft_errors.toml`)."""
+    return float(_tables()["faults"]["differing"]["value"])
+
+
+class FateOfWords(NamedTuple):
+    """What becomes of words with so many hard faults while so many of these differ.
+
+    Attributes
+    ----------
+    hard, wrong : int
+        Stuck cells of a word, and those of them that differ from the stored bits.
+    corrected : float or None
+        Rate of a needed word, in FIT; None where the word is wrong without any upset.
+    due, sdc : float
+        Rates, too; of words that are wrong by themselves, shares.
+    """
+
+    hard: int
+    wrong: int
+    corrected: float | None
+    due: float
+    sdc: float
+
+    def chance(self, differs: Floats) -> Floats:
+        """Share of the time in which so many differ, if each does for a share: float64[...]."""
+        ways = math.comb(self.hard, self.wrong)
+        chance: Floats = ways * differs**self.wrong * (1 - differs) ** (self.hard - self.wrong)
+        return chance
+
+
+@lru_cache(maxsize=256)
+def fates_of_words(
+    cells: Upsets, code: Code | None, interleave: int, data_bits: int, columns: int
+) -> tuple[FateOfWords, ...]:
+    """What becomes of words with 0 ... `columns` - 1 hard faults; arguments as of `soft_errors`."""
+    bits = code.bits if code else data_bits
+    rates = cells.events_per_cell * bits * _hits(cells.sizes, bits, interleave)
+    fates = []
+    for hard in range(columns):
+        for wrong in range(hard + 1):
             corrected, due, sdc = _fates(code, wrong)
             if wrong and corrected < 1:
-                sums["wrong_due"] += affected * due
-                sums["wrong_sdc"] += affected * sdc
-                continue
-            for name, rate in _rates(code, rates, wrong, hard, bits).items():
-                sums[name] += affected * rate
-    every_word = np.broadcast_to(words.sum(axis=-1) * bits, shape)
-    return SoftErrors(**sums, bits=np.asarray(every_word, dtype=np.float64))
+                fates.append(FateOfWords(hard, wrong, None, due, sdc))
+            else:
+                fates.append(FateOfWords(hard, wrong, *_rates(code, rates, wrong, hard, bits)))
+    return tuple(fates)
 
 
 def _check(words: Floats, needed: Floats, differs: Floats, interleave: int) -> None:
@@ -302,13 +347,14 @@ def _hits(sizes: tuple[float, ...], bits: int, interleave: int) -> Floats:
     return total
 
 
-def _rates(code: Code | None, rates: Floats, wrong: int, hard: int, bits: int) -> dict[str, float]:
-    """Rates of outcomes in a word in which `wrong` of `hard` stuck cells differ, at most one.
+def _rates(code: Code | None, rates: Floats, wrong: int, hard: int, bits: int) -> list[float]:
+    """Rates of corrected, detected and silent errors of a word with so many stuck cells.
 
-    A cell that is stuck does not change. How many of the cells that an upset reaches are stuck has
-    a hypergeometric distribution, for stuck cells lie anywhere in the word.
+    Of these `wrong` differ, at most one. A cell that is stuck does not change. How many of the
+    cells that an upset reaches are stuck has a hypergeometric distribution, for stuck cells lie
+    anywhere in the word.
     """
-    sums: dict[str, float] = dict.fromkeys(("corrected", "due", "sdc"), 0.0)
+    sums = [0.0, 0.0, 0.0]
     for changed in range(1, len(rates)):
         if not rates[changed]:
             continue
@@ -316,8 +362,8 @@ def _rates(code: Code | None, rates: Floats, wrong: int, hard: int, bits: int) -
             ways = math.comb(hard, stuck) * math.comb(bits - hard, changed - stuck)
             chance = ways / math.comb(bits, changed)
             fates = _fates(code, wrong + changed - stuck, neighbours=not wrong and not stuck)
-            for name, part in zip(sums, fates, strict=True):
-                sums[name] += float(rates[changed]) * chance * part
+            for place, part in enumerate(fates):
+                sums[place] += float(rates[changed]) * chance * part
     return sums
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mcage.lifetime import DVTH_BIN_EDGES_MV
 from mcage.lifetime.degradation import most_instances
 from mcage.lifetime.end_of_life import CellLimits, luck_and_limits
 from mcage.lifetime.faults import BatchLuck, SliceLuck
-from mcage.lifetime.outcomes import Consumption, LifeOutcomes, Meter
+from mcage.lifetime.outcomes import Consumption, LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.protection.policy import Protection
 from mcage.random import stream_key
@@ -117,10 +118,16 @@ class CaseResults:
             for field in fields(record)
         }
 
-    def of_working(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values of the slices that worked at all; NaN for a slice that was dead on arrival."""
-        worked = self.outcomes.end.seconds > 0
-        return np.where(worked.reshape(worked.shape + (1,) * (values.ndim - 1)), values, np.nan)
+    def of_working(self, values: NDArray[np.float64], factor: float = 1) -> NDArray[np.float64]:
+        """Values of slices that worked at all, times a factor; NaN of those dead on arrival."""
+        scaled = factor * values
+        scaled[~(self.outcomes.end.seconds > 0)] = np.nan
+        return scaled
+
+    @cached_property
+    def fit_of_lives(self) -> NDArray[np.float64]:
+        """Detected and silent soft errors over each life, in FIT: float64[2, instances]."""
+        return over_life(self.soft_fit[1:], self.outcomes)
 
     def histogram(self) -> NDArray[np.int64]:
         """Sampled cells of the slices that worked at all, per threshold shift: int64[2, bins]."""
@@ -131,7 +138,7 @@ OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
     "operating_point_share": lambda case: case.time_fractions,
     "life_years": lambda case: case.outcomes.end.seconds / SECONDS_PER_YEAR,
     "end_cause": lambda case: case.outcomes.end.cause,
-    "max_dvth_mv": lambda case: 1e3 * case.of_working(case.outcomes.degradation.max_dvth_volts),
+    "max_dvth_mv": lambda case: case.of_working(case.outcomes.degradation.max_dvth_volts, 1e3),
     "longest_duty": lambda case: case.of_working(case.outcomes.degradation.longest_duty),
     "delay_increase": lambda case: case.of_working(case.outcomes.degradation.delay_increase),
     "epoch_max_dvth_mv": lambda case: 1e3 * case.outcomes.degradation.epoch_max_dvth_volts,
@@ -149,8 +156,8 @@ OF_CASES: dict[str, Callable[[CaseResults], NDArray[Any]]] = {
     "epoch_corrected_fit": lambda case: case.soft_fit[0],
     "epoch_due_fit": lambda case: case.soft_fit[1],
     "epoch_sdc_fit": lambda case: case.soft_fit[2],
-    "due_fit": lambda case: over_life(case.soft_fit[1], case.outcomes),
-    "sdc_fit": lambda case: over_life(case.soft_fit[2], case.outcomes),
+    "due_fit": lambda case: case.fit_of_lives[0],
+    "sdc_fit": lambda case: case.fit_of_lives[1],
     "new_faults": lambda case: case.outcomes.faulty_entries.new_by_margin,
     "epoch_faulty_entries": lambda case: case.outcomes.faulty_entries.epoch,
     "energy_saving_nominal": lambda case: case.consumption.energy_saving_nominal,
@@ -179,14 +186,16 @@ class _Batch:
         ] = {}
 
     def arrays(self) -> Arrays:
-        plan = self._plan
-        cases = [
-            self._arrays_of_case(case, meter)
-            for case, meter in zip(plan.cases, plan.meters, strict=True)
-        ]
-        return self._arrays_of_instances() | {
-            name: np.stack([case[name] for case in cases]) for name in cases[0]
-        }
+        count = len(self._plan.cases)
+        of_cases: Arrays = {}
+        for number in range(count):
+            of_case = self._arrays_of_case(number)
+            if not of_cases:
+                shapes = {name: (count, *array.shape) for name, array in of_case.items()}
+                of_cases = {name: np.empty(shapes[name], of_case[name].dtype) for name in shapes}
+            for name, array in of_case.items():
+                np.copyto(of_cases[name][number], array)
+        return self._arrays_of_instances() | of_cases
 
     def _arrays_of_instances(self) -> Arrays:
         """What is the same in all cases."""
@@ -200,18 +209,23 @@ class _Batch:
             ),
         }
 
-    def _arrays_of_case(self, case: PlannedCase, meter: Meter) -> Arrays:
-        results = self._live(case, meter)
+    def _arrays_of_case(self, number: int) -> Arrays:
+        results = self._live(number)
         carried = results.fields()
         return {
-            variable.name: OF_CASES[variable.name](results)
-            if variable.name in OF_CASES
-            else carried[variable.name]
-            for variable in variables(margins=bool(self._plan.margin_kinds))
-            if "case" in variable.dims
+            name: OF_CASES[name](results) if name in OF_CASES else carried[name]
+            for name in self._names_of_cases
         }
 
-    def _live(self, case: PlannedCase, meter: Meter) -> CaseResults:
+    @cached_property
+    def _names_of_cases(self) -> list[str]:
+        """Variables with a dimension for cases."""
+        declared = variables(margins=bool(self._plan.margin_kinds))
+        return [variable.name for variable in declared if "case" in variable.dims]
+
+    def _live(self, number: int) -> CaseResults:
+        """Let the instances live in the case with a number."""
+        case, meter = self._plan.cases[number], self._plan.meters[number]
         plan, conditions = self._plan, case.conditions
         distributions = conditions.distributions.time_fractions
         fractions = (
@@ -227,11 +241,10 @@ class _Batch:
             limits=limits,
         )
         outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
-        soft = plan.soft_error_meter(case)
         return CaseResults(
             outcomes=outcomes,
-            soft_fit=soft.read(
-                outcomes, self._workload.epochs, self._constants.activity, fractions
+            soft_fit=plan.soft_error_meters[number].read(
+                outcomes, outcomes.moments.turns, self._constants.activity, fractions
             ),
             consumption=meter.read(outcomes.moments, fractions),
             time_fractions=self._time_fractions(case, fractions),

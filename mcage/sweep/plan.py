@@ -777,14 +777,18 @@ class SweepPlan:
 
         return known | dict(zip(lacking, self.in_threads(replayed, lacking.items()), strict=True))
 
-    def soft_error_meter(self, case: PlannedCase) -> SoftErrorMeter:
-        """What tells the soft errors of a case."""
-        return SoftErrorMeter(
-            self._avf[case.case.technique],
-            self.geometry,
-            case.conditions.environment,
-            case.conditions.protection,
-            self.spec.faults.fit_per_mbit,
+    @cached_property
+    def soft_error_meters(self) -> tuple[SoftErrorMeter, ...]:
+        """By case: what tells the soft errors of its lives."""
+        return tuple(
+            SoftErrorMeter(
+                self._avf[case.case.technique],
+                self.geometry,
+                case.conditions.environment,
+                case.conditions.protection,
+                self.spec.faults.fit_per_mbit,
+            )
+            for case in self.cases
         )
 
     @cached_property

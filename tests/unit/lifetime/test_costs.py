@@ -30,8 +30,8 @@ from mcage.costs import (
 )
 from mcage.costs.activity import KernelActivity
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.lifetime.outcomes import Meter
-from mcage.replays.outcome import Counters, Event, events_per_cycle
+from mcage.lifetime.outcomes import LifeMoments, Meter
+from mcage.replays.outcome import EVENTS, Counters, Event, events_per_cycle
 from mcage.replays.prepare import prepare
 from mcage.spec.epochs import growth_weights
 from mcage.techniques import TECHNIQUES
@@ -212,6 +212,19 @@ def test_dead_on_arrival(kernels):
         of_instances = np.isnan(getattr(found, field.name)).reshape(2, -1)
         assert of_instances.all(axis=1).tolist() == [True, False], field.name
         assert not of_instances[1].any(), field.name
+
+
+def test_events_of_lives_are_their_means_times_seconds():
+    """To the last bit as the mean over turns, and the sum over moments, of arrays."""
+    rng, shape = np.random.default_rng(0), (5, 12, 3)
+    seconds, events = rng.random(shape), rng.random((*shape, 9, EVENTS))
+    weight = rng.random((5, 12, 9))
+    mean = np.zeros((*shape, EVENTS))
+    for turn in range(9):
+        mean = mean + weight[:, :, None, turn, None] * events[:, :, :, turn]
+    moments = LifeMoments(seconds, events, np.zeros(weight.shape, dtype=np.int64), weight)
+    expected = (seconds[..., None] * mean).sum(axis=(1, 2))
+    np.testing.assert_array_equal(moments.events_of_lives(), expected)
 
 
 # ---- sweeps ------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Soft errors of lives: by hand from words at risk, kernels, voltages and idle time."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from fault_cases import becomes_faulty_at
@@ -24,11 +26,16 @@ def meter(name, avf, **fields):
     return SoftErrorMeter(np.array(avf), protection=protection(name), **given)
 
 
+def single(lives):
+    """The only kernel, in ten epochs."""
+    return Turns(np.zeros((lives, 10, 1), dtype=np.int64), np.ones((lives, 10, 1)))
+
+
 def test_rates_by_hand():
     """One word at risk when new, two from the fourth year on; two kernels, a quarter idle."""
     tail = tail_of({cell(0, 3): np.inf, cell(1, 40): becomes_faulty_at(3.5 * YEAR)})
     life = lived([steady_trace(ROWS)], "baseline", tail, protection="secded32")
-    turns = tuple(Turns(np.array([[0, 1]]), np.array([[0.25, 0.75]])) for _ in range(10))
+    turns = Turns(np.tile([0, 1], (1, 10, 1)), np.tile([0.25, 0.75], (1, 10, 1)))
     avf = 0.25 * 0.4 + 0.75 * 0.2
     rates = meter("secded32", [0.4, 0.2]).read(life, turns, np.array(0.75))
     assert rates.shape == (3, 1, 10)
@@ -44,7 +51,7 @@ def test_rates_by_hand():
 
 def test_without_a_code_every_error_is_silent_and_follows_the_rate():
     life = lived([steady_trace(ROWS)], "baseline", tail_of({}), protection="ecp1")
-    turns = tuple(Turns.single(np.array([0])) for _ in range(10))
+    turns = single(lives=1)
     corrected, due, sdc = meter("ecp1", [0.5], fit_per_mbit=100.0).read(life, turns, np.array(1.0))
     assert not corrected.any()
     assert not due.any()
@@ -57,7 +64,7 @@ def test_without_a_code_every_error_is_silent_and_follows_the_rate():
 def test_nothing_is_said_of_the_dead_and_of_programs():
     tail = tail_of(dict.fromkeys([cell(0, 3), cell(0, 4)], np.inf), {})
     life = lived([steady_trace(ROWS)], "baseline", tail, protection="secded32")
-    turns = tuple(Turns.single(np.array([0, 0])) for _ in range(10))
+    turns = single(lives=2)
     rates = meter("secded32", [0.5]).read(life, turns, np.array(1.0))
     assert np.isnan(rates[:, 0]).all()
     assert not np.isnan(rates[:, 1]).any()
@@ -80,3 +87,36 @@ def test_a_sweep_takes_the_avf_of_its_kernels():
         arrays["sdc_fit"][1, alive] < arrays["sdc_fit"][0, alive]
     ).all()  # fewer bits are needed
     assert not np.nan_to_num(arrays["due_fit"]).any()
+
+
+@pytest.mark.parametrize("name", ["ecp1", "secded32", "secded64x4+ecp1+spare8"])
+@pytest.mark.parametrize("points", ["turbo", "dvfs"])
+def test_the_loop_is_the_array_formula(name, points):
+    """`soft_errors`, point by point and added up: equal to the last bit."""
+    rng, (lives, epochs, kernels) = np.random.default_rng(0), (9, 12, 3)
+    faulty = np.floor(rng.random((lives, epochs)) * 257)
+    faulty[0, 4:] = np.nan
+    spent = np.floor(rng.random((lives, epochs)) ** 4 * 40_000)
+    record = {"faulty_entries.epoch": faulty, "uncovered.epoch_words_at_risk": spent}
+    outcomes = mock.Mock(**record)
+    kernel = rng.integers(0, kernels, (lives, epochs, 9))
+    weight = rng.random(kernel.shape) / 2  # so that slices need more than all in places
+    activity, avf = rng.random(lives), [0.9, 0.3, 0.7]
+    given = meter(name, avf, environment=environment(points, 0.419))
+    among = given.environment.points
+    fractions = rng.random((len(among), lives)) if len(among) > 1 else None
+    computed = given.read(outcomes, Turns(kernel, weight), activity, fractions)
+
+    known, words = ~np.isnan(faulty), GCN.cells // (given.protection.word_bits or 32)
+    usable = 1 - np.where(known, faulty, 0) / GCN.entries
+    at_risk = np.minimum(spent / np.maximum(usable, 1e-9), words)
+    counts = np.stack([words - at_risk, at_risk, 0 * at_risk], axis=-1)
+    needed = (weight * np.array(avf)[kernel]).sum(axis=2) * activity[:, None]
+    assert (needed > 1).any()
+    total = np.zeros((3, lives, epochs))
+    for number, point in enumerate(among):
+        cells, code = upsets("28nm", point.vdd_volts), given.protection.code
+        of = soft_errors(counts, np.minimum(needed, 1), cells, code, given.protection.interleave)
+        share = point.time_fraction if fractions is None else fractions[number, :, None]
+        total += share * np.stack([of.corrected, of.due, of.sdc])
+    np.testing.assert_array_equal(computed, np.where(known, total, np.nan))
