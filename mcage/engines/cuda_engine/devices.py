@@ -323,6 +323,9 @@ def _suspects(kernels: list[str]) -> str:
     return f"in one of the kernels {', '.join(kernels)} ({SYNC}=1 in the environment tells which)"
 
 
+NVRTC_OPTIONS = ("-std=c++17", "--fmad=false")
+"""Products and sums are rounded one by one, as on the host."""
+
 _ALIGNMENT_BYTES = 256
 """Of arrays that are uploaded together, as those of CUDA's own allocations."""
 
@@ -475,9 +478,8 @@ class CupyDevice:
         DeviceError
             If NVRTC or the driver refuses.
         """
-        # Products and sums are rounded one by one, as on the host.
         defined = (f"-D{name}={value}" for name, value in constants.items())
-        options = ("-std=c++17", "--fmad=false", *defined)
+        options = (*NVRTC_OPTIONS, *defined)
         with self._faults.named(f"loading kernels/{source}"), self.current():
             module = self._cupy.RawModule(
                 code=kernel_text(source), options=options, backend="nvrtc"
