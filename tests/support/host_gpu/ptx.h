@@ -126,8 +126,8 @@ inline T extract_bits(T value, u32 position, u32 length) {
     const bool sign = T(-1) < T(0) && (value >> last & 1);
     T result = sign ? T(-1) : T(0);
     for (u32 i = 0; i < length && position + i < width<T>; i++) {
-        const u64 bit = u64(1) << i, one = u64(value >> (position + i) & 1);
-        result = T((u64(result) & ~bit) | one << i);
+        const u64 bit = u64(1) << i, bit_of_value = u64(value >> (position + i) & 1);
+        result = T((u64(result) & ~bit) | bit_of_value << i);
     }
     return result;
 }

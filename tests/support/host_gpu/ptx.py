@@ -105,7 +105,7 @@ _FORMS = (
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """Types of the result and the operands of an instruction, and C++ over the operands."""
 
     result: str
@@ -121,12 +121,12 @@ def _forms():
             places = (f"{{{place}}}" for place in range(len(of_operands)))
             yield (
                 name.format(**given),
-                _Form(result.format(**given), of_operands, expression.format(*places, **given)),
+                Form(result.format(**given), of_operands, expression.format(*places, **given)),
             )
     integers = ("u8", "s8", *_INTEGERS)
     for to in integers:
         for kind in integers:
-            yield f"cvt.{to}.{kind}", _Form(to, (kind,), "{0}")
+            yield f"cvt.{to}.{kind}", Form(to, (kind,), "{0}")
 
 
 def _bits(kind):
@@ -134,7 +134,8 @@ def _bits(kind):
     return 1 if kind == "pred" else int(kind[1:])
 
 
-_KNOWN = dict(_forms())
+KNOWN = dict(_forms())
+"""Instructions that only compute, each with its `Form`."""
 
 _SPECIAL = {
     f"%{name}.{axis}": f"{variable}.{axis}"
@@ -207,14 +208,14 @@ def translate(ptx, name):
     return _Translation(ptx, name).text
 
 
-class _Refused(Exception):
+class _NotKnownError(Exception):
     """Something that is not known, in words."""
 
 
 class _Translation:
     def __init__(self, ptx, name):
         self._lines = [_WITHOUT_COMMENT.sub("", line).strip() for line in ptx.splitlines()]
-        self._labels = {found[1] for line in self._lines if (found := _LABEL.match(line))}
+        self._labels = {match[1] for line in self._lines if (match := _LABEL.match(line))}
         self._variables, self._dynamic = {}, set()
         self._registers, self._parameters = {}, {}
         self._within = "module"  # or "parameters", "head", "body"
@@ -222,7 +223,7 @@ class _Translation:
         for number, line in enumerate(self._lines, 1):
             try:
                 made.append(self._line(number, line) if line else "")
-            except _Refused as refused:
+            except _NotKnownError as refused:
                 raise PtxError(f"{name}:{number}: {refused}: {line}") from None
         if self._within != "module":
             raise PtxError(f"{name}:{len(self._lines)}: a kernel that does not end")
@@ -245,29 +246,29 @@ class _Translation:
     def _line(self, number, line):
         if _WITHOUT_EFFECT.match(line):
             return ""
-        if found := _SHARED.match(line):
-            self._variables[found[2]] = int(found[1]), int(found[3])
+        if match := _SHARED.match(line):
+            self._variables[match[2]] = int(match[1]), int(match[3])
             return ""
         return getattr(self, f"_line_of_{self._within}")(number, line)
 
     def _line_of_module(self, number, line):
-        if found := _DYNAMIC.match(line):
-            self._dynamic.add(found[1])
+        if match := _DYNAMIC.match(line):
+            self._dynamic.add(match[1])
             return ""
-        if found := _ENTRY.match(line):
+        if match := _ENTRY.match(line):
             self._within = "parameters"
             self._registers, self._parameters = {}, {}
             return (
                 f'extern "C" __global__ void __launch_bounds__({self._most_threads(number)}) '
-                f"{found[1]}("
+                f"{match[1]}("
             )
-        raise _Refused("not known outside of a kernel")
+        raise _NotKnownError("not known outside of a kernel")
 
     def _most_threads(self, number):
         """Most threads of a block of the kernel whose head begins on a line."""
         for line in self._lines[number : self._lines.index("{", number)]:
-            if found := _MOST_THREADS.match(line):
-                sizes = [int(size or 1) for size in found.groups()]
+            if match := _MOST_THREADS.match(line):
+                sizes = [int(size or 1) for size in match.groups()]
                 return sizes[0] * sizes[1] * sizes[2]
         return 1024
 
@@ -275,13 +276,13 @@ class _Translation:
         if line == ")":
             self._within = "head"
             return ")"
-        if found := _PARAMETER.match(line):
-            kind, pointer, name, comma = found.groups()
+        if match := _PARAMETER.match(line):
+            kind, pointer, name, comma = match.groups()
             self._parameters[name] = kind
             # A PTX integer may have a sign or not.
             of_host = {"f64": "f64"}.get(kind, f"Bits<{_bits(kind) // 8}>")
             return f"{'void *' if pointer else of_host} {name}{comma}"
-        raise _Refused("parameter not known")
+        raise _NotKnownError("parameter not known")
 
     def _line_of_head(self, number, line):
         if _MOST_THREADS.match(line):
@@ -289,28 +290,28 @@ class _Translation:
         if line == "{":
             self._within = "body"
             return "{"
-        raise _Refused("not known before a kernel's body")
+        raise _NotKnownError("not known before a kernel's body")
 
     def _line_of_body(self, number, line):
         if line == "}":
             self._within = "module"
             return "}"
-        if found := _REGISTERS.match(line):
-            return self._declare(*found.groups())
-        if found := _LABEL.match(line):
-            return f"{found[1]}:;"
-        if found := _INSTRUCTION.match(line):
-            negated, guard, instruction, operands = found.groups()
+        if match := _REGISTERS.match(line):
+            return self._declare(*match.groups())
+        if match := _LABEL.match(line):
+            return f"{match[1]}:;"
+        if match := _INSTRUCTION.match(line):
+            negated, guard, instruction, operands = match.groups()
             statement = self._statement(instruction, _split(operands))
             if guard is None:
                 return statement
             return f"if ({'!' if negated else ''}{self._register(guard, 'pred')}) {{ {statement} }}"
-        raise _Refused("not known in a kernel")
+        raise _NotKnownError("not known in a kernel")
 
     def _declare(self, kind, prefix, count):
         names = [f"{prefix}{number}" for number in range(int(count))]
         if f"%{prefix}0" in self._registers:
-            raise _Refused("registers declared before")
+            raise _NotKnownError("registers declared before")
         self._registers |= dict.fromkeys((f"%{name}" for name in names), kind)
         of_host = "bool" if kind == "pred" else f"u{_bits(kind)}"
         return f"{of_host} " + ", ".join(f"{name} = {of_host}(undefined)" for name in names) + ";"
@@ -325,12 +326,12 @@ class _Translation:
         """
         of_register = self._registers.get(operand)
         if of_register is None:
-            raise _Refused(f"{operand} is not declared")
+            raise _NotKnownError(f"{operand} is not declared")
         wide, needed = _bits(of_register), _bits(kind)
         may_be_wider = or_wider and kind[0] in "bsu" and of_register[0] == "b"
         fits = wide == needed or (may_be_wider and wide > needed)
         if not fits or (of_register == "f64" and kind not in ("f64", "b64")):
-            raise _Refused(f"{operand} of type {of_register} where {kind} is needed")
+            raise _NotKnownError(f"{operand} of type {of_register} where {kind} is needed")
         return operand[1:]
 
     def _value(self, operand, kind, or_wider=False):
@@ -354,10 +355,10 @@ class _Translation:
 
     def _place(self, operand, space, kind):
         """Pointer to a value of a type at an address."""
-        found = _ADDRESS.match(operand)
-        if not found:
-            raise _Refused(f"address {operand} not known")
-        base, offset = found[1], found[2] or "0"
+        match = _ADDRESS.match(operand)
+        if not match:
+            raise _NotKnownError(f"address {operand} not known")
+        base, offset = match[1], match[2] or "0"
         if space == "shared":
             return f"shared<{kind}>({self._shared_address(base)} + u32({offset}))"
         return f"global<{kind}>({self._register(base, 'b64')} + u64({offset}ll))"
@@ -372,12 +373,12 @@ class _Translation:
             return f"shared_address({name})"
         if name in self._dynamic:
             return "shared_address(host_gpu::dynamic_shared)"
-        raise _Refused(f"symbol {name} not known")
+        raise _NotKnownError(f"symbol {name} not known")
 
     # ---- instructions ------------------------------------------------------------------------
 
     def _statement(self, instruction, operands):
-        if form := _KNOWN.get(instruction):
+        if form := KNOWN.get(instruction):
             return self._of_form(instruction, form, operands)
         for pattern, make in (
             (_MOVE, self._move),
@@ -386,12 +387,12 @@ class _Translation:
             (_SHUFFLE, self._shuffle),
             (_VOTE, self._vote),
         ):
-            if found := pattern.match(instruction):
-                return make(found, operands)
+            if match := pattern.match(instruction):
+                return make(match, operands)
         rest = instruction.replace(".", "_")
         make = getattr(self, f"_{rest}", None) if rest in _PLAIN else None
         if not make:
-            raise _Refused(f"instruction {instruction} not known")
+            raise _NotKnownError(f"instruction {instruction} not known")
         return make(operands)
 
     def _of_form(self, instruction, form, operands):
@@ -403,8 +404,8 @@ class _Translation:
         )
         return self._result(to, form.result, form.expression.format(*values), or_wider=converts)
 
-    def _move(self, found, operands):
-        kind = found[1]
+    def _move(self, match, operands):
+        kind = match[1]
         to, of = _counted(operands, 2)
         if to.startswith("{"):
             return self._unpack(kind, _split(to[1:-1]), of)
@@ -439,15 +440,15 @@ class _Translation:
         )
         return self._result(to, kind, " | ".join(shifted))
 
-    def _memory(self, found, operands):
-        action, volatile, space, constant, count, kind = found.groups()
+    def _memory(self, match, operands):
+        action, volatile, space, constant, count, kind = match.groups()
         if kind not in _OF_MEMORY or (constant and (action == "st" or space != "global")):
-            raise _Refused("access to memory not known")
+            raise _NotKnownError("access to memory not known")
         if constant and volatile:
-            raise _Refused("access to memory not known")
+            raise _NotKnownError("access to memory not known")
         if space == "param":
             if action == "st" or volatile or count:
-                raise _Refused("access to parameters not known")
+                raise _NotKnownError("access to parameters not known")
             return self._load_parameter(kind, *_counted(operands, 2))
         registers, place = (
             _counted(operands, 2) if action == "ld" else reversed(_counted(operands, 2))
@@ -459,7 +460,7 @@ class _Translation:
                 return self._result(registers, kind, f"*{pointer}", or_wider=True)
             return f"*{pointer} = {self._value(registers, kind, or_wider=True)};"
         if volatile or not (registers.startswith("{") and registers.endswith("}")):
-            raise _Refused("access to memory not known")
+            raise _NotKnownError("access to memory not known")
         pointer = self._place(place, space, f"Vector<{kind}, {count}>")
         parts = _counted(_split(registers[1:-1]), int(count))
         if action == "ld":
@@ -473,21 +474,21 @@ class _Translation:
         return f"*{pointer} = {{{{{values}}}}};"
 
     def _load_parameter(self, kind, to, operand):
-        found = _ADDRESS.match(operand)
-        if not found or found[1] not in self._parameters:
-            raise _Refused(f"parameter {operand} not known")
-        offset, name = int(found[2] or 0), found[1]
+        match = _ADDRESS.match(operand)
+        if not match or match[1] not in self._parameters:
+            raise _NotKnownError(f"parameter {operand} not known")
+        offset, name = int(match[2] or 0), match[1]
         size = _bits(kind) // 8
         if offset % size or not 0 <= offset <= _bits(self._parameters[name]) // 8 - size:
-            raise _Refused(f"{size} bytes at {offset} of parameter {name}")
+            raise _NotKnownError(f"{size} bytes at {offset} of parameter {name}")
         return self._result(to, kind, f"parameter<{kind}, {offset}>({name})", or_wider=True)
 
-    def _atomic(self, found, operands):
-        action, space, operation, kind = found.groups()
+    def _atomic(self, match, operands):
+        action, space, operation, kind = match.groups()
         if kind not in _ATOMIC_TYPES[operation] or (
             action == "red" and operation in ("exch", "cas")
         ):
-            raise _Refused("atomic operation not known")
+            raise _NotKnownError("atomic operation not known")
         count = 2 if operation == "cas" else 1
         if action == "red":
             to, (place, *values) = "_", _counted(operands, 1 + count)
@@ -498,19 +499,19 @@ class _Translation:
         call = f"atomic{name}({self._place(place, space, kind)}, {given})"
         return f"{call};" if to == "_" else self._result(to, kind, call)
 
-    def _shuffle(self, found, operands):
+    def _shuffle(self, match, operands):
         to, value, by, clamp, mask = _counted(operands, 5)
         to, _, valid = to.partition("|")
         given = ", ".join(self._value(operand, "b32") for operand in (value, by, clamp, mask))
-        call = f"shuffle(Shuffle::{found[1]}, {given}, valid)"
+        call = f"shuffle(Shuffle::{match[1]}, {given}, valid)"
         told = self._result(valid, "pred", "valid") if valid else ""
         return f"{{ bool valid; {self._result(to, 'b32', call)} {told} }}"
 
-    def _vote(self, found, operands):
+    def _vote(self, match, operands):
         to, predicate, mask = _counted(operands, 3)
         negated = predicate.startswith("!")
         value = f"{'!' if negated else ''}{self._register(predicate.lstrip('!'), 'pred')}"
-        name, kind = found[1] or found[2], "b32" if found[2] else "pred"
+        name, kind = match[1] or match[2], "b32" if match[2] else "pred"
         call = f"__{name}_sync({self._value(mask, 'b32')}, {value})"
         return self._result(to, kind, call)
 
@@ -521,7 +522,7 @@ class _Translation:
 
     def _bar_sync(self, operands):
         if operands != ["0"]:
-            raise _Refused("barrier that is not the first, or not of the whole block")
+            raise _NotKnownError("barrier that is not the first, or not of the whole block")
         return "__syncthreads();"
 
     def _bar_warp_sync(self, operands):
@@ -535,7 +536,7 @@ class _Translation:
     def _bra(self, operands):
         (target,) = _counted(operands, 1)
         if not target.startswith("$") or target[1:] not in self._labels:
-            raise _Refused("label not known")
+            raise _NotKnownError("label not known")
         return f"goto {target[1:]};"
 
     _bra_uni = _bra
@@ -566,29 +567,29 @@ def _split(text):
 
 def _counted(operands, count):
     if len(operands) != count:
-        raise _Refused(f"{len(operands)} operands where {count} are known")
+        raise _NotKnownError(f"{len(operands)} operands where {count} are known")
     return operands
 
 
 def _only(kind, *kinds):
     if kind not in kinds:
-        raise _Refused(f"type {kind} not known here")
+        raise _NotKnownError(f"type {kind} not known here")
     return kind
 
 
 def _integer(text, kind):
     """C++ of an integer constant, which a type must hold with a sign or without."""
     if not _INTEGER.match(text) or kind == "pred":
-        raise _Refused(f"operand {text} not known as {kind}")
+        raise _NotKnownError(f"operand {text} not known as {kind}")
     value, width = int(text.rstrip("U"), 0), _bits(kind)
     if not -(1 << width - 1) <= value < 1 << width:
-        raise _Refused(f"{text} is too large for {kind}")
+        raise _NotKnownError(f"{text} is too large for {kind}")
     return f"{value % 2**64:#x}ull"
 
 
 def _number(text):
     """Bits of a floating-point constant."""
-    found = _NUMBER.match(text)
-    if not found:
-        raise _Refused(f"operand {text} not known as f64")
-    return f"0x{found[1]}ull"
+    match = _NUMBER.match(text)
+    if not match:
+        raise _NotKnownError(f"operand {text} not known as f64")
+    return f"0x{match[1]}ull"
