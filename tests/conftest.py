@@ -77,6 +77,19 @@ def resident_bytes():
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def pytest_addoption(parser):
+    """``--ptx=90``: CUDA kernels that tests run on the host are NVRTC's PTX for sm_90."""
+    parser.addoption("--ptx", type=int, metavar="ARCHITECTURE", help="run NVRTC's PTX of kernels")
+
+
+def pytest_configure(config):
+    """Let devices of the host take the PTX of an architecture if that is asked for."""
+    if architecture := config.getoption("ptx"):
+        from host_gpu.host_device import HostDevice
+
+        HostDevice.everywhere_ptx, HostDevice.everywhere_architecture = True, architecture
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _empty_folder(tmp_path_factory):
     """Work in an empty folder: what tests start imports the installed package, as they do.

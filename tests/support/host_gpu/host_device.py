@@ -50,7 +50,7 @@ _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_BLOCK = (1024, 1024, 64)
 _MOST_SHARED_BYTES = 48 * 1024  # more must be asked for before a launch
 _STACK_BYTES = 256 * 1024
-_OPTIONS_OF_CUPY = ("-ftz=true", "--device-as-default-execution-space")
+OPTIONS_OF_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 """What CuPy 14 adds to those of a `RawModule`."""
 
 # Fibers live in the libraries' own variables and share their stacks: one launch at a time.
@@ -88,10 +88,13 @@ class HostDevice:
         What devices do that are not told.
     everywhere_architecture : int
         Architecture of devices that are not told.
+    nvrtc_options : tuple of str
+        Options of NVRTC but the architecture and the constants.
     """
 
     everywhere_ptx = False
     everywhere_architecture = 90
+    nvrtc_options = (*NVRTC_OPTIONS, *OPTIONS_OF_CUPY)
 
     def __init__(
         self,
@@ -213,7 +216,7 @@ class HostDevice:
     def ptx_of(self, text: str, name: str, constants: Mapping[str, int]):
         """PTX of a source that includes nothing: by the options of the engine and of CuPy."""
         defined = (f"-D{key}={value}" for key, value in constants.items())
-        options = (*NVRTC_OPTIONS, *defined, *_OPTIONS_OF_CUPY)
+        options = (*self.nvrtc_options, *defined)
         return compile_ptx(text, name, options, self.architecture, self.cuda)
 
     def _load(self, text, name, folder, constants):
