@@ -26,6 +26,7 @@ from sweep_cases import assert_same_arrays
 
 from mcage.engines.cuda_engine.devices import NVRTC_OPTIONS
 from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.programs import compilations
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.protection.codes import secded
 from mcage.replays.prepare import prepare
@@ -77,19 +78,16 @@ class EditedDevice(HostDevice):
     ----------
     edited : bool
         Whether a text was changed.
-    edit_ptx : function from str to str
-        What becomes of the PTX.
     """
 
     def __init__(self, edit, **given):
         super().__init__(ptx=True, **given)
         self._edit, self.edited = edit, False
-        self.edit_ptx = str
 
     def ptx_of(self, text, name, constants):
         changed = self._edit(name, text)
         self.edited |= changed != text
-        return self.edit_ptx(super().ptx_of(changed, name, constants))
+        return super().ptx_of(changed, name, constants)
 
 
 MAPS = demanding_maps(3)
@@ -271,16 +269,26 @@ def by_operators(name, text):
     return BY_OPERATORS + text
 
 
+CONTRACTING = (*(each for each in NVRTC_OPTIONS if "fmad" not in each), *OPTIONS_OF_CUPY)
+
+
 def test_a_contraction_shows(architecture):
-    """In the results; and before, as the translator refuses the sums that ptxas may contract."""
     device = EditedDevice(by_operators, seed=1, architecture=architecture)
-    assert agreement(device, "rrcd+pg").bit_equal
-    contracting = tuple(each for each in NVRTC_OPTIONS if "fmad" not in each)
-    device.nvrtc_options = (*contracting, *OPTIONS_OF_CUPY)
-    with pytest.raises(PtxError, match=r"\.cu\.ptx:\d+: instruction \w+\.f64 not known"):
-        agreement(device, "rrcd+pg")
-    device.edit_ptx = lambda ptx: re.sub(r"\b(add|sub|mul)\.f64", r"\1.rn.f64", ptx)
-    assert not agreement(device, "rrcd+pg").bit_equal
+    assert agreement(device, "baseline").bit_equal
+    device.nvrtc_options = CONTRACTING
+    parity = agreement(device, "baseline")
+    assert not parity.unequal_integers
+    assert 0 < parity.largest_difference < 1e-14
+
+
+def test_sums_that_ptxas_may_contract_are_refused(architecture):
+    device = HostDevice(ptx=True, architecture=architecture)
+    program = next(each for each in compilations() if each[0] == "most_stressed.cu")
+    device.nvrtc_options = CONTRACTING
+    with pytest.raises(
+        PtxError, match=r"most_stressed\.cu\.ptx:\d+: instruction \w+\.f64 not known"
+    ):
+        device.module(*program)
 
 
 # ---- what the host device finds in PTX, as in sources ------------------------------------------

@@ -13,48 +13,54 @@ from tables import each
 
 ONE, WARP = (1, 1, 1), (32, 1, 1)
 
-HEAD = """
+BEGINNING = """
 .version 9.0
 .target sm_90
 .address_size 64
 .extern .shared .align 16 .b8 dynamic[];
-.visible .entry kernel(
+.shared .align 16 .b8 held[256];
+"""
+HEAD = """.visible .entry kernel%d(
     .param .u64 .ptr .align 8 kernel_param_0,
     .param .u64 kernel_param_1,
     .param .u32 kernel_param_2
 )
 .maxntid 256, 1, 1
 {
-    .reg .pred  %p<9>;
-    .reg .b16   %rs<9>;
-    .reg .b32   %r<9>;
-    .reg .b64   %rd<19>;
-    .reg .f64   %fd<9>;
-    .shared .align 16 .b8 held[256];
-    ld.param.u64    %rd1, [kernel_param_0];
-    ld.param.u64    %rd2, [kernel_param_1];
-    mov.u32         %r1, %tid.x;
-    mul.wide.u32    %rd3, %r1, 8;
-    add.s64         %rd4, %rd1, %rd3;   // of this thread: a word of 64 bits to read,
-    add.s64         %rd5, %rd2, %rd3;   // and one to write
+    .reg .pred  %%p<9>;
+    .reg .b16   %%rs<9>;
+    .reg .b32   %%r<9>;
+    .reg .b64   %%rd<19>;
+    .reg .f64   %%fd<9>;
+    ld.param.u64    %%rd1, [kernel_param_0];
+    ld.param.u64    %%rd2, [kernel_param_1];
+    mov.u32         %%r1, %%tid.x;
+    mul.wide.u32    %%rd3, %%r1, 8;
+    add.s64         %%rd4, %%rd1, %%rd3;   // of this thread: a word of 64 bits to read,
+    add.s64         %%rd5, %%rd2, %%rd3;   // and one to write
 """
-FIRST_LINE = HEAD.count("\n") + 1
-"""Line of the first instruction of a kernel that `kernel_of` makes."""
+FIRST_LINE = (BEGINNING + HEAD).count("\n") + 1
+"""Line of the first instruction of a kernel by itself."""
 
 
-def kernel_of(body):
-    """A kernel whose first instructions have said where a thread reads and writes."""
-    lines = body.strip().replace("; ", ";\n")
-    return f"{HEAD.rstrip()}\n{lines}\nret;\n}}\n"
+def kernels_of(bodies):
+    """Kernels whose first instructions have said where a thread reads and writes."""
+    of_bodies = (body.strip().replace("; ", ";\n") for body in bodies)
+    kernels = (f"{HEAD % number}{body}\nret;\n}}\n" for number, body in enumerate(of_bodies))
+    return BEGINNING + "".join(kernels)
 
 
-def outcome(body, given, shared_bytes=0, seed=1):
-    """What threads write of the words that they read, a word each."""
-    device, given = HostDevice(seed), np.asarray(given)
-    module = device.module_from_ptx(kernel_of(body))
+def outcome(body, given, shared_bytes=0, seed=1, among=None):
+    """What threads write of the words that they read, a word each.
+
+    The kernel is compiled together with others, once.
+    """
+    bodies, device, given = [*(among or [body])], HostDevice(seed), np.asarray(given)
+    module = device.module_from_ptx(kernels_of(bodies))
     results = device.zeros(len(given), np.uint64)
     arguments = [device.upload(given), results, np.int32(7)]
-    module.launch("kernel", ONE, (len(given), 1, 1), arguments, shared_bytes)
+    kernel = f"kernel{bodies.index(body)}"
+    module.launch(kernel, ONE, (len(given), 1, 1), arguments, shared_bytes)
     return device.download(results).tolist()
 
 
@@ -135,8 +141,8 @@ def computed(cases):
     device = HostDevice(seed=2)
     results = device.zeros((len(cases), SAMPLES), np.uint64)
     arguments = [device.upload(np.stack(given)), results, np.int32(0)]
-    module = device.module_from_ptx(kernel_of("\n".join(body)))
-    module.launch("kernel", ONE, (SAMPLES, 1, 1), arguments)
+    module = device.module_from_ptx(kernels_of(["\n".join(body)]))
+    module.launch("kernel0", ONE, (SAMPLES, 1, 1), arguments)
     return device.download(results)
 
 
@@ -226,13 +232,18 @@ BY_HAND = {
 }  # fmt: skip
 
 
+def by_hand(name):
+    body = BY_HAND[name][0]
+    return f"ld.global.b64 %rd6, [%rd4]; mov.b64 %fd1, %rd6; {body} st.global.b64 [%rd5], %rd6;"
+
+
 @needs_host_compiler
 @each("name", BY_HAND)
 def test_by_hand(name):
-    body, given, meant = BY_HAND[name]
+    _, given, meant = BY_HAND[name]
     given = np.array([given], dtype=np.float64 if isinstance(given, float) else np.uint64)
-    body = f"ld.global.b64 %rd6, [%rd4]; mov.b64 %fd1, %rd6; {body} st.global.b64 [%rd5], %rd6;"
-    assert outcome(body, given.view(np.uint64)) == [meant]
+    among = map(by_hand, BY_HAND)
+    assert outcome(by_hand(name), given.view(np.uint64), among=among) == [meant]
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -263,7 +274,8 @@ LOADS = {
 @needs_host_compiler
 @each("body", LOADS)
 def test_memory(body):
-    assert outcome(f"{body} st.global.b64 [%rd5], %rd6;", [WORD], 32) == [LOADS[body]]
+    stored = {each: f"{each} st.global.b64 [%rd5], %rd6;" for each in LOADS}
+    assert outcome(stored[body], [WORD], 32, among=stored.values()) == [LOADS[body]]
 
 
 ATOMICS = {
@@ -286,13 +298,15 @@ ATOMICS = {
 @each(("body", "meant"), ATOMICS.items())
 def test_atomic_operations(body, meant):
     """What they leave in memory, and what was there."""
-    widened = "" if "%rd6" in body else "cvt.u64.u32 %rd6, %r2;"
-    written = [0x7_0000_0007, 0]
-    body = f"{body} {widened} st.global.b64 [%rd4+8], %rd6;"
+    bodies = [
+        f"{each} {'' if '%rd6' in each else 'cvt.u64.u32 %rd6, %r2;'} st.global.b64 [%rd4+8], %rd6;"
+        for each in ATOMICS
+    ]
     device = HostDevice(seed=1)
-    words = device.upload(np.array(written, dtype=np.uint64))
-    module = device.module_from_ptx(kernel_of(body))
-    module.launch("kernel", ONE, ONE, [words, words, np.uint32(0)])
+    words = device.upload(np.array([0x7_0000_0007, 0], dtype=np.uint64))
+    module = device.module_from_ptx(kernels_of(bodies))
+    kernel = f"kernel{list(ATOMICS).index(body)}"
+    module.launch(kernel, ONE, ONE, [words, words, np.uint32(0)])
     assert (
         tuple(device.download(words).tolist())
         == ATOMICS[body.split(" cvt.u64")[0].split(" st.")[0].strip()]
@@ -331,7 +345,7 @@ MISALIGNED = (
 @each("body", MISALIGNED)
 def test_misaligned_access_is_found(body):
     with pytest.raises(LaunchError, match="misaligned access"):
-        outcome(body, [0])
+        outcome(body, [0], among=MISALIGNED)
 
 
 OUTSIDE = {
@@ -348,7 +362,13 @@ OUTSIDE = {
 @each("body", OUTSIDE)
 def test_shared_memory_that_is_not_there(body):
     with pytest.raises(LaunchError, match=rf"{OUTSIDE[body]}.*\(kernels\.ptx:\d+\)"):
-        outcome(body, [0], 32)
+        outcome(body, [0], 32, among=OUTSIDE)
+
+
+@needs_host_compiler
+def test_messages_name_the_line():
+    with pytest.raises(LaunchError, match=rf"__trap \(kernels\.ptx:{FIRST_LINE + 1}\)"):
+        outcome("mov.u32 %r2, 0; trap;", [0])
 
 
 @needs_host_compiler
@@ -391,8 +411,8 @@ def test_shuffles(mode):
     )
     device = HostDevice(seed=4)
     results = device.zeros((len(cases), 32), np.uint64)
-    module = device.module_from_ptx(kernel_of(body))
-    module.launch("kernel", ONE, WARP, [results, results, np.int32(0)])
+    module = device.module_from_ptx(kernels_of([body]))
+    module.launch("kernel0", ONE, WARP, [results, results, np.int32(0)])
     for case, actual in zip(cases, device.download(results).tolist(), strict=True):
         meant = [source_of(mode, lane, *case) for lane in range(32)]
         assert actual == [lane + 100 * valid for lane, valid in meant], case
@@ -442,7 +462,7 @@ LOST = {
     "a barrier that some skip": (
         "setp.eq.u32 %p1, %r1, 3; @%p1 bra $L__BB0_1; bar.sync 0; bra.uni $L__BB0_2;\n"
         "$L__BB0_1:\nbar.warp.sync -1;\n$L__BB0_2:",
-        rf"deadlock.*__syncthreads \(kernels.ptx:{FIRST_LINE + 2}\).*__syncwarp",
+        r"deadlock.*__syncthreads \(kernels.ptx:\d+\).*__syncwarp",
     ),
     "barriers on two lines": (
         "setp.lt.u32 %p1, %r1, 32; @%p1 bra $L__BB0_1; bar.sync 0; bra.uni $L__BB0_2;\n"
@@ -461,8 +481,8 @@ LOST = {
         "divergent warp",
     ),
     "division by zero": ("sub.s32 %r2, %r1, %r1; div.s32 %r3, %r1, %r2;",
-                         rf"division by zero .*kernels.ptx:{FIRST_LINE + 1}\)"),
-    "trap": ("trap;", rf"__trap \(kernels.ptx:{FIRST_LINE}\)"),
+                         r"division by zero .*kernels.ptx:\d+\)"),
+    "trap": ("trap;", r"__trap \(kernels.ptx:\d+\)"),
     "far beyond an array": ("ld.global.b64 %rd6, [%rd4+8000]; st.global.b64 [%rd5], %rd6;",
                             "after the end of the array"),
     "just beyond an array": ("ld.global.b64 %rd6, [%rd4+8]; st.global.b64 [%rd5], %rd6;",
@@ -476,16 +496,17 @@ LOST = {
 def test_what_is_wrong_is_found(name):
     body, message = LOST[name]
     with pytest.raises(LaunchError, match=message):
-        outcome(body, range(64))
+        outcome(body, range(64), among=[each for each, _ in LOST.values()])
 
 
+@needs_host_compiler
 def test_races_are_found_on_lines_of_ptx():
     body = "st.shared.b32 [held], %r1; bar.warp.sync -1; ld.shared.b32 %r2, [held];"
     device = HostDevice(seed=1, races=True)
-    module = device.module_from_ptx(kernel_of(body))
+    module = device.module_from_ptx(kernels_of([body]))
     words = device.zeros(64, np.uint64)
     with pytest.raises(LaunchError, match=r"shared memory that thread \d+ .*kernels\.ptx:\d+"):
-        module.launch("kernel", ONE, WARP, [words, words, np.int32(0)])
+        module.launch("kernel0", ONE, WARP, [words, words, np.int32(0)])
 
 
 # ---- refusals ----------------------------------------------------------------------------------
@@ -554,9 +575,9 @@ REFUSED = {
 @each("line", REFUSED)
 def test_refusals_name_the_line(line):
     with pytest.raises(PtxError, match=rf"^some\.ptx:{FIRST_LINE}: .*({REFUSED[line]})") as refusal:
-        translate(f"{HEAD.rstrip()}\n{line}\nret;\n}}\n", "some.ptx")
+        translate(f"{BEGINNING}{HEAD % 0}{line}\nret;\n}}\n", "some.ptx")
     assert str(refusal.value).endswith(line)
-    assert translate(f"{HEAD.rstrip()}\nret;\n}}\n", "some.ptx")
+    assert translate(kernels_of([""]), "some.ptx")
 
 
 OUTSIDE_OF_KERNELS = {
@@ -574,9 +595,9 @@ OUTSIDE_OF_KERNELS = {
 @each("line", OUTSIDE_OF_KERNELS)
 def test_what_is_not_known_outside_of_kernels(line):
     with pytest.raises(PtxError, match=OUTSIDE_OF_KERNELS[line]):
-        translate(f"{HEAD}ret;\n}}\n{line}\n{{\n}}\n", "some.ptx")
+        translate(f"{kernels_of([''])}{line}\n{{\n}}\n", "some.ptx")
 
 
 def test_a_kernel_must_end():
     with pytest.raises(PtxError, match="a kernel that does not end"):
-        translate(HEAD, "some.ptx")
+        translate(BEGINNING + HEAD % 0, "some.ptx")
