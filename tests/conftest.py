@@ -38,6 +38,7 @@ settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 NOTHING_COMPILED = (
     (
         "parity/test_kernels_compile.py",
+        "parity/test_ptx.py",
         "system/test_worker_kills.py",
         "parity/test_host_gpu.py",
         "unit/variation",
