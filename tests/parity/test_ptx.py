@@ -598,6 +598,13 @@ def test_what_is_not_known_outside_of_kernels(line):
         translate(f"{kernels_of([''])}{line}\n{{\n}}\n", "some.ptx")
 
 
+def test_what_has_no_effect():
+    """How often a loop is unrolled, and which bytes of what is read are used."""
+    pragmas = '.pragma "nounroll"; .pragma "used_bytes_mask 0xf0f"; .pragma "used_bytes_mask 4095";'
+    meant = translate(kernels_of(["\n\n"]), "some.ptx").split()
+    assert translate(kernels_of([pragmas]), "some.ptx").split() == meant
+
+
 def test_a_kernel_must_end():
     with pytest.raises(PtxError, match="a kernel that does not end"):
         translate(BEGINNING + HEAD % 0, "some.ptx")

@@ -161,7 +161,7 @@ _LABEL = re.compile(r"\$(\w+):$")
 _INSTRUCTION = re.compile(r"(?:@(!?)(%\w+)\s+)?([a-z][\w.]*)\b\s*([^;]*);$")
 _WITHOUT_EFFECT = re.compile(
     r"\.version \d+\.\d+$|\.target sm_\d+$|\.address_size 64$|\.minnctapersm \d+$|\.maxnreg \d+$"
-    r'|\.pragma "(?:nounroll|used_bytes_mask 0x[0-9a-f]+)";$'
+    r'|\.pragma "(?:nounroll|used_bytes_mask (?:0x[0-9a-f]+|\d+))";$'
     # Constants that the compiler has put where they are used; an operand that names one is refused.
     r"|\.global \.align \d+ \.\w+ \w+ = [^;{]+;$"
 )
