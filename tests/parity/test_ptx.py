@@ -563,6 +563,7 @@ REFUSED = {
     "bra $L__BB7_1;": "label not known",
     "@%r2 mov.u32 %r3, 0;": "%r2 of type b32 where pred is needed",
     ".reg .b32 %r<3>;": "registers declared before",
+    ".shared .align 4 .b8 held[4];": "variable declared before",
     ".reg .f32 %f<3>;": "not known in a kernel",
     ".local .align 8 .b8 depot[8];": "not known in a kernel",
     '.pragma "frequency 3";': "not known in a kernel",

@@ -188,6 +188,8 @@ _MOVE = re.compile(r"mov\.(b16|u16|s16|b32|u32|s32|b64|u64|s64|f64|pred)$")
 _ADDRESS = re.compile(r"\[\s*(%?\w+)\s*(?:\+\s*(-?\d+)\s*)?\]$")
 _INTEGER = re.compile(r"-?\d+$|0[xX][0-9a-fA-F]+U?$")
 _NUMBER = re.compile(r"0[dD]([0-9a-fA-F]{16})$")
+_APART = 128
+"""Bytes after a variable of shared memory that belong to none."""
 _WITHOUT_COMMENT = re.compile(r"\s*//.*$")
 
 
@@ -236,7 +238,7 @@ class _Translation:
         """
         yield '#include "ptx.h"'
         for name, (alignment, size) in self._variables.items():
-            yield (f"alignas({alignment}) __shared__ unsigned char {name}[{size} + 128];")
+            yield f"alignas({alignment}) __shared__ unsigned char {name}[{size} + {_APART}];"
         extents = "".join(f"{{{name}, {size}}}, " for name, (_, size) in self._variables.items())
         yield f"const Variable shared_variables[] = {{{extents}{{nullptr, 0}}}};"
         yield f"const u32 shared_count = {len(self._variables)};"
@@ -247,6 +249,8 @@ class _Translation:
         if _WITHOUT_EFFECT.match(line):
             return ""
         if match := _SHARED.match(line):
+            if match[2] in self._variables:
+                raise _NotKnownError("variable declared before")
             self._variables[match[2]] = int(match[1]), int(match[3])
             return ""
         return getattr(self, f"_line_of_{self._within}")(number, line)
@@ -280,7 +284,7 @@ class _Translation:
             kind, pointer, name, comma = match.groups()
             self._parameters[name] = kind
             # A PTX integer may have a sign or not.
-            of_host = {"f64": "f64"}.get(kind, f"Bits<{_bits(kind) // 8}>")
+            of_host = kind if kind == "f64" else f"Bits<{_bits(kind) // 8}>"
             return f"{'void *' if pointer else of_host} {name}{comma}"
         raise _NotKnownError("parameter not known")
 
