@@ -38,6 +38,7 @@ settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 NOTHING_COMPILED = (
     (
         "parity/test_kernels_compile.py",
+        "parity/test_ptx.py",
         "system/test_worker_kills.py",
         "parity/test_host_gpu.py",
         "unit/variation",
@@ -75,6 +76,19 @@ def resident_bytes():
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def pytest_addoption(parser):
+    """``--ptx=90``: CUDA kernels that tests run on the host are NVRTC's PTX for sm_90."""
+    parser.addoption("--ptx", type=int, metavar="ARCHITECTURE", help="run NVRTC's PTX of kernels")
+
+
+def pytest_configure(config):
+    """Let devices of the host take the PTX of an architecture if that is asked for."""
+    if architecture := config.getoption("ptx"):
+        from host_gpu.host_device import HostDevice
+
+        HostDevice.everywhere_ptx, HostDevice.everywhere_architecture = True, architecture
 
 
 @pytest.fixture(scope="session", autouse=True)

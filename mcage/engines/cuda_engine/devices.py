@@ -396,6 +396,9 @@ def _suspects(kernels: list[str]) -> str:
     return f"in one of the kernels {', '.join(kernels)} ({SYNC}=1 in the environment tells which)"
 
 
+NVRTC_OPTIONS = ("-std=c++17", "--fmad=false")
+"""Products and sums are rounded one by one, as on the host."""
+
 _ALIGNMENT_BYTES = 256
 """Of arrays that are uploaded together, as those of CUDA's own allocations."""
 
@@ -592,12 +595,10 @@ class CupyDevice:
         DeviceError
             If NVRTC or the driver refuses.
         """
-        # Products and sums are rounded one by one, as on the host. The constants are no options:
-        # CuPy asks NVRTC about each set of options at every start.
-        options = ("-std=c++17", "--fmad=false")
+        # The constants are no options: CuPy asks NVRTC about each set of options at every start.
         code = kernel_text(source, constants)
         with self._faults.named(f"loading kernels/{source}"), self.current():
-            module = self._cupy.RawModule(code=code, options=options, backend="nvrtc")
+            module = self._cupy.RawModule(code=code, options=NVRTC_OPTIONS, backend="nvrtc")
             try:
                 module.compile()
             except self._faults.of_cuda:

@@ -10,7 +10,8 @@ nvidia-cuda-nvrtc``. Exit code 1: a kernel spills or has a stack.
 import ctypes
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -100,6 +101,33 @@ def compile_kernels(
     """
     options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v"]
     options.append("--fmad=false")  # as where they run
+    with _compiled(text, name, options, cuda) as (nvrtc, program, log):
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), _resources(log)
+
+
+def compile_to_ptx(
+    text: str, name: str, options: Sequence[str], architecture: int, cuda: int | None = None
+) -> str:
+    """PTX of a source, as NVRTC makes it on the way to machine code.
+
+    Parameters
+    ----------
+    text, name, architecture, cuda
+        As for `compile_kernels`.
+    options : sequence of str
+        All but the architecture.
+    """
+    options = [f"--gpu-architecture=compute_{architecture}", *options]
+    with _compiled(text, name, options, cuda) as (nvrtc, program, _):
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+    return ptx.rstrip(b"\0").decode()
+
+
+@contextmanager
+def _compiled(
+    text: str, name: str, options: Sequence[str], cuda: int | None
+) -> Iterator[tuple[ctypes.CDLL, ctypes.c_void_p, str]]:
+    """The compiler, a program that it has compiled, and what it said of it."""
     nvrtc = _nvrtc(cuda)
     program = ctypes.c_void_p()
     made = nvrtc.nvrtcCreateProgram(
@@ -112,8 +140,8 @@ def compile_kernels(
         refused = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode()
         if refused:
-            raise NvrtcError(f"{name} for sm_{architecture}:\n{log}")
-        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), _resources(log)
+            raise NvrtcError(f"{name} with {options[0]}:\n{log}")
+        yield nvrtc, program, log
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
         _use_locale(before)
@@ -145,6 +173,22 @@ def _resources(log: str) -> list[Resources]:
 
 @cache
 def _nvrtc(cuda: int | None = None) -> ctypes.CDLL:
+    return ctypes.CDLL(path_of_compiler(cuda))
+
+
+def path_of_compiler(cuda: int | None = None) -> str:
+    """Path of NVRTC's library.
+
+    Parameters
+    ----------
+    cuda : int, optional
+        As for `architectures`.
+
+    Raises
+    ------
+    NvrtcError
+        If it is not installed.
+    """
     for wheel in _WHEELS[cuda] if cuda else chain(*_WHEELS.values()):
         try:
             files = metadata.files(wheel) or []
@@ -152,7 +196,7 @@ def _nvrtc(cuda: int | None = None) -> ctypes.CDLL:
             continue
         for file in files:
             if re.match(r"libnvrtc\.so\.\d+$|nvrtc64_\d+_0\.dll$", file.name):
-                return ctypes.CDLL(str(file.locate()))
+                return str(file.locate())
     what = f"nvidia-cuda-nvrtc-cu{cuda}" if cuda else "nvidia-cuda-nvrtc"
     raise NvrtcError(f"no NVRTC: pip install {what}")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-_HEADERS = Path(__file__).parent
+HEADERS = Path(__file__).parent
 _LANGUAGE = ["-std=c++17", "-fsigned-char"]
 _CHECKS = "bounds,shift-exponent,signed-integer-overflow,integer-divide-by-zero,alignment,return"
 _OPTIONS = [
@@ -86,7 +86,7 @@ def _library(compiler, text, name, folder, defines, more):
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
             made = Path(scratch, "kernels.o"), Path(scratch, "kernels.so")
-            headers = [f"-I{shared}", f"-I{_HEADERS}"]
+            headers = [f"-I{shared}", f"-I{HEADERS}"]
             compiling = [compiler, *_LANGUAGE, *_OPTIONS, *more, *headers, "-x", "c++", "-"]
             _run([*compiling, "-c", "-o", str(made[0])], source)
             # Apart, so that the library of -fsanitize, which ends the process, stays out.
@@ -99,7 +99,7 @@ def _library(compiler, text, name, folder, defines, more):
 def _compiled_once(compiler, more):
     """Folder with what all libraries share: the fibers, and the headers read by the compiler."""
     digest = hashlib.sha256(_version(Path(compiler).resolve()).encode())
-    for part in sorted([*_HEADERS.glob("*.h"), *_HEADERS.glob("*.cpp")]):
+    for part in sorted([*HEADERS.glob("*.h"), *HEADERS.glob("*.cpp")]):
         digest.update(part.read_bytes())
     digest.update(repr([*_OPTIONS, *more]).encode())
     folder = _cache() / f"shared-{digest.hexdigest()[:24]}"
@@ -112,7 +112,7 @@ def _compiled_once(compiler, more):
                 ("cuda_shim.h", "cuda_shim.h.gch", [*more, "-x", "c++-header"]),
             ):
                 compiling = [compiler, *_LANGUAGE, *_OPTIONS, *options]
-                _run([*compiling, "-o", str(made / result), str(_HEADERS / source)])
+                _run([*compiling, "-o", str(made / result), str(HEADERS / source)])
             with suppress(OSError):  # another process has done the same
                 made.rename(folder)
     return folder
@@ -168,6 +168,24 @@ def _run(command, text=None):
     if done.returncode:
         raise CompileError(f"{' '.join(command)}\n{done.stderr[:4000]}")
     return done.stdout
+
+
+@cache
+def compile_ptx(text, name, options, architecture, cuda=None):
+    """PTX of a CUDA source by NVRTC, as `kernel_resources.compile_to_ptx`, made once."""
+    import kernel_resources  # of `scripts`, which only this needs
+
+    nvrtc = os.stat(kernel_resources.path_of_compiler(cuda))
+    asked = text, name, options, architecture, nvrtc.st_size, nvrtc.st_mtime_ns
+    digest = hashlib.sha256(repr(asked).encode()).hexdigest()[:24]
+    kept = _cache() / f"{Path(name).stem}-{digest}.ptx"
+    if not kept.exists():
+        ptx = kernel_resources.compile_to_ptx(text, name, options, architecture, cuda)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+            made = Path(scratch, "made.ptx")
+            made.write_text(ptx, encoding="utf-8")
+            made.replace(kept)
+    return kept.read_text(encoding="utf-8")
 
 
 @cache

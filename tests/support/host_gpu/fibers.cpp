@@ -43,7 +43,7 @@ static char *all_stacks;
 static size_t all_stacks_bytes;
 
 alignas(256) unsigned char dynamic_shared[most_shared_bytes + shared_guard_bytes];
-static unsigned dynamic_shared_bytes;
+unsigned dynamic_shared_bytes;
 static unsigned char shared_poison;
 
 // The linker's names for both ends of the section of `__shared__` variables.

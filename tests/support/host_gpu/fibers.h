@@ -43,6 +43,7 @@ struct Fiber {
 
 extern Fiber *current;
 extern unsigned char dynamic_shared[];
+extern unsigned dynamic_shared_bytes;  // of it, what the launch asked for
 
 [[noreturn]] void fail(const char *format, ...);
 

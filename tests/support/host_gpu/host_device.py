@@ -17,6 +17,11 @@ outside an array whose size the compiler knows; a misaligned access; a shift by 
 overflow of signed integers; a failed ``assert``. So does one of an array of another thread, or of
 another batch before its end: nothing orders their work.
 
+With ``ptx=True`` the kernels are what NVRTC makes of the source with the options of the engine and
+of CuPy: its PTX, line by line (`ptx.py`), in place of the source by the host's compiler. All of the
+above is told of lines of PTX; what the types of C++ tell is lost: shifts, overflow, the sizes of
+arrays but those in shared memory.
+
 Not simulated: threads that wait for each other through memory (a thread runs until its next
 barrier or operation of its warp; so such a wait never ends), blocks that run at the same time
 (each runs to its end before the next), fast approximate mathematics (``__expf`` is ``expf``).
@@ -30,18 +35,23 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from host_gpu.compiler import compile_kernels
+from host_gpu.compiler import HEADERS, compile_kernels, compile_ptx
 from host_gpu.memory import DeviceArray, Memory, Stacks
-from mcage.version import KERNELS
+from host_gpu.ptx import translate
+from mcage.engines.cuda_engine.devices import NVRTC_OPTIONS
+from mcage.version import KERNELS, kernel_text
 
 _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_BLOCK = (1024, 1024, 64)
 _MOST_SHARED_BYTES = 48 * 1024  # more must be asked for before a launch
 _STACK_BYTES = 256 * 1024
+OPTIONS_OF_CUPY = ("-ftz=true", "--device-as-default-execution-space")
+"""What CuPy 14 adds to those of a `RawModule`."""
 
 # Fibers live in the libraries' own variables and share their stacks: one launch at a time.
 _launching = threading.Lock()
@@ -67,18 +77,39 @@ class HostDevice:
         Whether every access to memory is looked at, which takes many times longer: threads that
         touch the same memory without a barrier between them are an error, also where the order in
         which they happen to run hides it. Votes and shuffles are no barriers of memory.
+    ptx : bool, optional
+        Whether kernels are NVRTC's PTX for the architecture; by default as `everywhere_ptx` says.
+    cuda : int, optional
+        Version of CUDA whose NVRTC that is; by default the newest that is installed.
+
+    Attributes
+    ----------
+    everywhere_ptx : bool
+        What devices do that are not told.
+    everywhere_architecture : int
+        Architecture of devices that are not told.
+    nvrtc_options : tuple of str
+        Options of NVRTC but the architecture and the constants.
     """
+
+    everywhere_ptx = False
+    everywhere_architecture = 90
+    nvrtc_options = (*NVRTC_OPTIONS, *OPTIONS_OF_CUPY)
 
     def __init__(
         self,
         seed: int = 0,
         memory_bytes: int = 2**30,
-        architecture: int = 90,
+        architecture: int | None = None,
         races: bool = False,
+        ptx: bool | None = None,
+        cuda: int | None = None,
     ):
         self.seed = seed
         self.races = races
-        self.architecture = architecture
+        self.architecture = architecture or self.everywhere_architecture
+        self.ptx = self.everywhere_ptx if ptx is None else ptx
+        self.cuda = cuda
         self.launches = 0
         self.batches = self.most_batches = 0
         self._counting = threading.Lock()
@@ -177,6 +208,8 @@ class HostDevice:
 
     def module(self, source: str, constants: Mapping[str, int]):
         """Kernels of the file ``source`` of `kernels/`, compiled with ``-D`` constants."""
+        if self.ptx:
+            return self._load(kernel_text(source, constants), source, KERNELS, {})
         path = KERNELS / source
         return self._load(path.read_text(encoding="utf-8"), path, KERNELS, constants)
 
@@ -184,7 +217,19 @@ class HostDevice:
         """Kernels of a source that is not in a file."""
         return self._load(text, "kernels.cu", ".", constants or {})
 
+    def module_from_ptx(self, ptx: str, name: str = "kernels.ptx"):
+        """Kernels of PTX; raises PtxError where it has something that is not known."""
+        return HostModule(self, _library_of_ptx(ptx, name, self.architecture, self.races))
+
+    def ptx_of(self, text: str, name: str, constants: Mapping[str, int]):
+        """PTX of a source that includes nothing: by the options of the engine and of CuPy."""
+        defined = (f"-D{key}={value}" for key, value in constants.items())
+        options = (*self.nvrtc_options, *defined)
+        return compile_ptx(text, name, options, self.architecture, self.cuda)
+
     def _load(self, text, name, folder, constants):
+        if self.ptx:
+            return self.module_from_ptx(self.ptx_of(text, name, constants), f"{name}.ptx")
         library = compile_kernels(text, name, folder, constants, self.architecture, self.races)
         return HostModule(self, library)
 
@@ -232,6 +277,11 @@ class Stream:
     """
 
     ended: bool = False
+
+
+@cache
+def _library_of_ptx(ptx, name, architecture, races):
+    return compile_kernels(translate(ptx, name), name, HEADERS, {}, architecture, races)
 
 
 class HostModule:
@@ -306,14 +356,15 @@ class HostModule:
         values, allocations = [], []
         for place, (argument, expected) in enumerate(zip(arguments, types, strict=True)):
             what = f"argument {place} of kernel {kernel}"
-            if expected.startswith("*"):
+            of_64_bits = expected == "V8" and isinstance(argument, DeviceArray)
+            if expected.startswith("*") or of_64_bits:
                 address, allocation = self._device.check(argument, what)
-                if not _alike(argument.dtype, expected[1:]):
+                if not of_64_bits and not _alike(argument.dtype, expected[1:]):
                     raise LaunchError(f"{what}: {argument.dtype} for a pointer to {expected[1:]}")
                 values.append(ctypes.c_void_p(address))
                 allocations.append(allocation)
             else:
-                if not isinstance(argument, np.generic) or _code(argument.dtype) != expected:
+                if not isinstance(argument, np.generic) or not _is_value(argument, expected):
                     given = getattr(argument, "dtype", type(argument).__name__)
                     raise LaunchError(f"{what}: {given} for a value of type {expected}")
                 values.append((ctypes.c_char * argument.nbytes).from_buffer_copy(argument))
@@ -342,6 +393,13 @@ class _Launch(ctypes.Structure):
 def _code(dtype):
     """A type as the library describes it: kind and bytes."""
     return f"{dtype.kind}{dtype.itemsize}"
+
+
+def _is_value(argument, expected):
+    """Whether a value is of a type; structures take what has their size."""
+    if expected[0] == "V":
+        return argument.nbytes == int(expected[1:]) and argument.dtype.kind != "f"
+    return _code(argument.dtype) == expected
 
 
 def _alike(dtype, expected):

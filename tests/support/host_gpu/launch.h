@@ -25,6 +25,10 @@ template <>
 struct Type<bool> {
     static void tell(char *text) { strcpy(text, "b1"); }
 };
+template <>
+struct Type<void> {  // pointers to anything
+    static void tell(char *text) { strcpy(text, "V0"); }
+};
 template <typename T>
 struct Type<const T> : Type<T> {};
 template <typename T>

@@ -1,0 +1,377 @@
+"""Does what NVIDIA's compiler makes of the kernels compute what the reference computes?
+
+NVRTC compiles the kernels with the options of the engine and of CuPy, and the host device runs the
+PTX, instruction by instruction. That is its front end and its optimiser; what ptxas makes of the
+PTX, blocks that run at the same time, streams and times are not shown.
+
+Here each technique runs for `ARCHITECTURE`, whose code generator is the newer of the two that NVRTC
+has. With ``--ptx=75`` it is for that architecture, and what takes minutes runs, too: a longer sweep
+and each barrier. These files go with it:
+
+    pytest --ptx=75 tests/parity/test_kernels_from_ptx.py tests/parity/test_cuda_stress.py \\
+        tests/parity/test_cuda_engine.py tests/parity/test_cuda_placement.py
+"""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from engine_cases import NUMBA, NUMPY, duties_of, live, random_replays
+from host_gpu.compiler import needs_host_compiler
+from host_gpu.host_device import OPTIONS_OF_CUPY, HostDevice, LaunchError
+from host_gpu.ptx import PtxError
+from kernel_resources import NvrtcError, path_of_compiler
+from sweep_cases import assert_same_arrays
+
+from mcage.engines.cuda_engine.devices import NVRTC_OPTIONS
+from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine.programs import compilations
+from mcage.engines.parity import ask, compare, demanding_maps, excerpt
+from mcage.protection.codes import secded
+from mcage.replays.prepare import prepare
+from mcage.spec import SweepSpec
+from mcage.sweep.study import Sweep
+from mcage.techniques import TECHNIQUES
+from mcage.version import KERNELS
+
+ARCHITECTURE = 120
+
+
+def why_no_compiler(cuda=None):
+    """Why NVRTC cannot be called; empty if it can."""
+    try:
+        path_of_compiler(cuda)
+    except NvrtcError as error:
+        return str(error)
+    return ""
+
+
+pytestmark = [
+    needs_host_compiler,
+    pytest.mark.skipif(bool(why_no_compiler()), reason=why_no_compiler() or "NVRTC is there"),
+]
+
+
+@pytest.fixture(scope="module")
+def architecture(request):
+    return request.config.getoption("ptx") or ARCHITECTURE
+
+
+@pytest.fixture
+def thorough(request):
+    if not request.config.getoption("ptx"):
+        pytest.skip("takes minutes: --ptx=75, or another architecture, runs it")
+
+
+class EditedDevice(HostDevice):
+    """A device of PTX whose sources are changed before they are compiled.
+
+    Parameters
+    ----------
+    edit : function from str and str to str
+        Text that becomes of a source's name and text.
+    given
+        As of a `HostDevice`.
+
+    Attributes
+    ----------
+    edited : bool
+        Whether a text was changed.
+    """
+
+    def __init__(self, edit, **given):
+        super().__init__(ptx=True, **given)
+        self._edit, self.edited = edit, False
+
+    def ptx_of(self, text, name, constants):
+        changed = self._edit(name, text)
+        self.edited |= changed != text
+        return super().ptx_of(changed, name, constants)
+
+
+MAPS = demanding_maps(3)
+
+
+@cache
+def asked(name, bits=None):
+    """A replay of a technique, and what the reference says of it; with check cells of a code."""
+    replay = prepare(excerpt(), TECHNIQUES[name], code=secded(bits) if bits else None)
+    return replay, ask(NUMPY, replay, MAPS)
+
+
+def agreement(device, name, bits=None):
+    replay, meant = asked(name, bits)
+    return compare(ask(CudaEngine([device]), replay, MAPS), meant)
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_each_technique_is_equal_to_the_last_bit(name, architecture):
+    """Counters, times of all cells, stress times; and of check cells, which no engine packs."""
+    device = HostDevice(seed=1, ptx=True, architecture=architecture)
+    words = agreement(device, name).in_words
+    assert words == "equal to the last bit"
+    assert device.launches
+    if not TECHNIQUES[name].packs:
+        assert agreement(device, name, 32).in_words == words
+
+
+def test_a_sweep_is_equal_to_the_last_bit(architecture):
+    """Cells fail, and sampled cells are counted."""
+    assert_same_sweeps(architecture, techniques=("baseline", "rrcd"), instances=2, life_epochs=2)
+
+
+def test_a_longer_sweep_is_equal_to_the_last_bit(architecture, thorough):
+    techniques = ("baseline", "disable", "gr-guard", "rrcd+pg", "rrcd+rc+rar")
+    kernels = ("MatrixTranspose", "QuasiRandomSequence")
+    assert_same_sweeps(architecture, techniques, instances=4, life_epochs=3, kernels=kernels)
+
+
+def assert_same_sweeps(architecture, techniques, instances, life_epochs, kernels=None):
+    spec = SweepSpec(
+        instances=instances,
+        techniques=techniques,
+        scenarios=("clustered",),
+        environments=("undervolted",),
+        workload={
+            "kernels": kernels or ("MatrixTranspose",),
+            "periods": 2,
+            "generations": 1,
+        },
+        life={"epochs": life_epochs},
+    )
+    device = HostDevice(seed=3, ptx=True, architecture=architecture)
+    actual = Sweep(spec, CudaEngine([device])).compute(0, instances)
+    assert device.launches
+    assert_same_arrays(actual, Sweep(spec, NUMBA).compute(0, instances))
+
+
+@pytest.mark.parametrize("name", ["gr-guard", "rrcd+rc+rar"])
+def test_cuda_12_makes_what_is_equal_to_the_last_bit(name, thorough, architecture):
+    if why := why_no_compiler(12):
+        pytest.skip(why)
+    device = HostDevice(seed=1, ptx=True, architecture=architecture, cuda=12)
+    assert agreement(device, name).bit_equal
+
+
+# ---- what must be seen to fail -----------------------------------------------------------------
+
+BARRIER = re.compile(r"__sync(?:warp|threads)\(\);")
+
+
+def barriers(source):
+    return len(BARRIER.findall((KERNELS / source).read_text(encoding="utf-8")))
+
+
+def without_barrier(source, number):
+    """Take out a barrier of a source, counted from 0 in its file without those that it includes."""
+
+    def edit(name, text):
+        if name != source:
+            return text
+        included = len(BARRIER.findall(text)) - barriers(source)
+        place = list(BARRIER.finditer(text))[included + number]
+        return text[: place.start()] + text[place.end() :]
+
+    return edit
+
+
+def assert_fails(device, name):
+    """Either the device finds what is wrong, or the results are others."""
+    try:
+        parity = agreement(device, name)
+    except LaunchError:
+        assert device.edited
+        return
+    assert device.edited
+    assert not parity.bit_equal
+
+
+@pytest.mark.parametrize(
+    ("source", "number", "name"),
+    [("fault_free.cu", 0, "baseline"), ("walk.cu", 2, "wc"), ("select.cu", 2, "rrcd+rc+rar")],
+)
+def test_a_missing_barrier_shows_in_the_order_of_threads(source, number, name, architecture):
+    device = EditedDevice(without_barrier(source, number), seed=1, architecture=architecture)
+    assert_fails(device, name)
+
+
+NOT_NEEDED = {
+    # A lane sums its column alone; the barrier is there for the compiler, as its comment says.
+    ("walk.cu", 0),
+    # The first lane of a warp alone reads and writes the bounds of a place.
+    ("most_stressed.cu", 1),
+    # The last operation of a walk through a trace ends with a barrier already.
+    ("select.cu", 7),
+}
+"""Barriers without which no two threads meet: by the number that they have in their source."""
+
+ALL_BARRIERS = [
+    (path.name, number) for path in sorted(KERNELS.glob("*.cu")) for number in range(barriers(path))
+]
+
+
+@pytest.mark.parametrize(("source", "number"), ALL_BARRIERS)
+def test_each_missing_barrier_is_a_race(source, number, architecture, thorough):
+    edit = without_barrier(source, number)
+    device = EditedDevice(edit, seed=2, architecture=architecture, races=True)
+    if (source, number) in NOT_NEEDED:
+        assert agreement(device, "rrcd+rc+rar").bit_equal
+        assert device.edited
+        return
+    run = live_a_while if source == "shifts.cu" else agreement
+    name = "baseline" if source in ("shifts.cu", "fault_free.cu") else "rrcd+rc+rar"
+    with pytest.raises(LaunchError, match="and nothing orders the two"):
+        run(device, name)
+    assert device.edited
+
+
+def live_a_while(device, name):
+    live(CudaEngine([device]), duties_of(random_replays(TECHNIQUES[name])), 5)
+
+
+def replaced(source, old, new):
+    def edit(name, text):
+        return text.replace(old, new) if name == source else text
+
+    return edit
+
+
+@pytest.mark.parametrize("source", ["fault_free.cu", "select.cu", "walk.cu", "epoch_log.cu"])
+def test_a_mask_without_a_lane_is_found(source, architecture):
+    edit = replaced(source, "EVERY_LANE = 0xFFFFFFFFu", "EVERY_LANE = 0x7FFFFFFFu")
+    device = EditedDevice(edit, seed=1, architecture=architecture)
+    message = r"of lanes 0x7fffffff, without its own lane 31 \(.*\.cu\.ptx:\d+\)"
+    with pytest.raises(LaunchError, match=message):
+        agreement(device, "baseline" if source == "fault_free.cu" else "rrcd+pg")
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new", "name"),
+    [
+        ("select.cu", "__shfl_xor_sync(EVERY_LANE, value", "__shfl_up_sync(EVERY_LANE, value",
+         "gr-guard"),
+        ("select.cu", "__match_any_sync(EVERY_LANE, entry)", "__ballot_sync(EVERY_LANE, entry)",
+         "rrcd+rc+rar"),
+    ],
+)  # fmt: skip
+def test_another_operation_of_the_warp_shows(source, old, new, name, architecture):
+    device = EditedDevice(replaced(source, old, new), seed=1, architecture=architecture)
+    assert_fails(device, name)
+
+
+BY_OPERATORS = "#define __dadd_rn(x, y) ((x) + (y))\n#define __dmul_rn(x, y) ((x) * (y))\n"
+
+
+def by_operators(name, text):
+    """Sums and products whose rounding the compiler may choose; the kernels' say that it must not.
+
+    But those of bounds, which have a margin.
+    """
+    return BY_OPERATORS + text
+
+
+CONTRACTING = (*(each for each in NVRTC_OPTIONS if "fmad" not in each), *OPTIONS_OF_CUPY)
+
+
+def test_a_contraction_shows(architecture):
+    device = EditedDevice(by_operators, seed=1, architecture=architecture)
+    assert agreement(device, "baseline").bit_equal
+    device.nvrtc_options = CONTRACTING
+    parity = agreement(device, "baseline")
+    assert not parity.unequal_integers
+    assert 0 < parity.largest_difference < 1e-14
+
+
+def test_sums_that_ptxas_may_contract_are_refused(architecture):
+    device = HostDevice(ptx=True, architecture=architecture)
+    program = next(each for each in compilations() if each[0] == "most_stressed.cu")
+    device.nvrtc_options = CONTRACTING
+    with pytest.raises(
+        PtxError, match=r"most_stressed\.cu\.ptx:\d+: instruction \w+\.f64 not known"
+    ):
+        device.module(*program)
+
+
+# ---- what the host device finds in PTX, as in sources ------------------------------------------
+
+SMALL = """
+extern "C" __global__ void reversed(unsigned *words) {
+    __shared__ unsigned row[96];
+    row[threadIdx.x] = words[threadIdx.x];
+    __syncthreads();
+    words[threadIdx.x] = row[blockDim.x - 1 - threadIdx.x];
+}
+extern "C" __global__ void neighbours(unsigned *words) {
+    __shared__ unsigned row[96];
+    row[threadIdx.x] = words[threadIdx.x];
+    words[threadIdx.x] = row[threadIdx.x ^ 1];
+}
+extern "C" __global__ void unwritten(unsigned *words) {
+    __shared__ unsigned row[96];
+    if (words[threadIdx.x] == 1000) row[threadIdx.x] = 1;
+    __syncthreads();
+    words[threadIdx.x] = row[threadIdx.x];
+}
+extern "C" __global__ void some_wait(unsigned *words) {
+    if (threadIdx.x == 3) __syncthreads(); else __syncwarp();
+}
+extern "C" __global__ void beyond(unsigned *words) { words[threadIdx.x] = words[threadIdx.x + 1]; }
+extern "C" __global__ void askew(unsigned *words) {
+    words[threadIdx.x] = *(unsigned *)((char *)words + threadIdx.x);
+}
+extern "C" __global__ void beyond_row(unsigned *words) {
+    __shared__ unsigned row[90];
+    row[words[threadIdx.x]] = 1;
+    __syncthreads();
+    words[threadIdx.x] = row[0];
+}
+extern "C" __global__ void total(const unsigned char *bytes, double scale, int count,
+                                 unsigned long long *sum) {
+    for (int i = threadIdx.x; i < count; i += blockDim.x)
+        atomicAdd(sum, (unsigned long long)(scale * bytes[i]));
+}
+"""
+WRONG = {
+    "some_wait": r"deadlock, .*__syncthreads \(small\.cu\.ptx:\d+\)",
+    "beyond": r"0 bytes after the end of the array uint32\[96\]",
+    "askew": r"misaligned access \(small\.cu\.ptx:\d+\)",
+    "beyond_row": r"uses 4 bytes at .* in no variable \(small\.cu\.ptx:\d+\)",
+}
+
+
+def results(kernel, architecture, seed=1):
+    device = HostDevice(seed, ptx=True, architecture=architecture)
+    module = device.module_from_ptx(device.ptx_of(SMALL, "small.cu", {}), "small.cu.ptx")
+    words = device.upload(np.arange(96, dtype=np.uint32))
+    module.launch(kernel, (1, 1, 1), (96, 1, 1), [words])
+    return device.download(words)
+
+
+def test_small_kernels(architecture):
+    assert results("reversed", architecture).tolist() == list(range(96))[::-1]
+    for seed in range(3):
+        (word,) = set(results("unwritten", architecture, seed).tolist())
+        assert word in (0x7F7F_7F7F, 0xDBDB_DBDB)
+    outcomes = {results("neighbours", architecture, seed).tobytes() for seed in range(12)}
+    assert len(outcomes) > 1
+
+
+@pytest.mark.parametrize("kernel", WRONG)
+def test_what_is_wrong_is_found(kernel, architecture):
+    with pytest.raises(LaunchError, match=WRONG[kernel]):
+        results(kernel, architecture)
+
+
+def test_arguments_of_ptx(architecture):
+    """Numbers have the size of the parameter, floats are floats; what pointers point to is lost."""
+    device = HostDevice(ptx=True, architecture=architecture)
+    module = device.module_from_text(SMALL)
+    values, total = device.upload(np.arange(100, dtype=np.uint8)), device.zeros(1, np.uint64)
+    good = [values, np.float64(2), np.int32(100), total]
+    module.launch("total", (1, 1, 1), (32, 1, 1), good)
+    assert device.download(total)[0] == 9900
+    for place, other in ((0, 3), (1, np.uint64(2)), (2, np.int64(100)), (2, np.float32(3))):
+        given = [*good[:place], other, *good[place + 1 :]]
+        with pytest.raises(LaunchError, match=f"argument {place} of kernel total"):
+            module.launch("total", (1, 1, 1), (32, 1, 1), given)
