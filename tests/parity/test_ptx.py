@@ -221,6 +221,12 @@ BY_HAND = {
     "jump": ("setp.gt.u64 %p1, %rd6, 3; @%p1 bra $L__BB0_1; mov.b64 %rd6, 9; bra.uni $L__BB0_1; "
              "mov.b64 %rd6, 8;\n$L__BB0_1:\n", 3, 9),
     "parameter": ("ld.param.s32 %rd6, [kernel_param_2];", 1, 7),
+    "either parameter": (
+        "setp.gt.u64 %p1, %rd6, 3; mov.b64 %rd7, kernel_param_2; mov.b64 %rd8, kernel_param_0; "
+        "selp.b64 %rd7, %rd7, %rd8, %p1; ld.param.s32 %rd6, [%rd7];",
+        4,
+        7,
+    ),
     "part of a parameter": ("ld.param.u16 %rd6, [kernel_param_2+2];", 1, 0),
     "unwritten register": ("mov.b64 %rd6, %rd9;", 1, 0xDBDB_DBDB_DBDB_DBDB),
     "where a thread is": (
@@ -482,6 +488,9 @@ LOST = {
     ),
     "division by zero": ("sub.s32 %r2, %r1, %r1; div.s32 %r3, %r1, %r2;",
                          r"division by zero .*kernels.ptx:\d+\)"),
+    "beyond the parameters": (
+        "mov.b64 %rd7, kernel_param_2; ld.param.b32 %r2, [%rd7+4096];", "that are in no parameter"
+    ),
     "trap": ("trap;", r"__trap \(kernels.ptx:\d+\)"),
     "far beyond an array": ("ld.global.b64 %rd6, [%rd4+8000]; st.global.b64 [%rd5], %rd6;",
                             "after the end of the array"),
@@ -553,6 +562,8 @@ REFUSED = {
     "ld.param.b64 %rd6, [kernel_param_2];": "8 bytes at 0 of parameter kernel_param_2",
     "ld.param.b32 %r2, [kernel_param_0+2];": "4 bytes at 2 of parameter kernel_param_0",
     "ld.param.b32 %r2, [kernel_param_9];": "parameter .* not known",
+    "ld.param.b32 %r2, [%r2];": "%r2 of type b32 where b64 is needed",
+    "mov.b32 %r2, kernel_param_0;": "type b32 not known",
     "st.param.b32 [kernel_param_2], %r2;": "not known",
     "st.global.nc.b32 [%rd4], %r2;": "not known",
     "ld.nc.b32 %r2, [%rd4];": "not known",

@@ -86,6 +86,23 @@ inline T parameter(const Parameter &given) {
     return value;
 }
 
+template <typename Parameter>
+inline u64 address_of_parameter(const Parameter &given) {
+    return reinterpret_cast<u64>(&given);
+}
+
+// What lies at an address in one of the parameters of a kernel.
+template <typename T, typename... Parameters>
+inline T parameter_at(const char *file, int line, u64 address, const Parameters &...given) {
+    const bool within = (... || (address - reinterpret_cast<u64>(&given) <= sizeof(given) - sizeof(T)
+                                 && sizeof(T) <= sizeof(given)));
+    if (!within || address % sizeof(T))
+        host_gpu::fail("reads %u bytes that are in no parameter (%s:%d)", u32(sizeof(T)), file, line);
+    T value;
+    memcpy(&value, reinterpret_cast<const char *>(address), sizeof value);
+    return value;
+}
+
 // ------------------------------------------------------------------------- integers (9.7.1, 9.7.8)
 
 template <typename T>

@@ -377,6 +377,8 @@ class _Translation:
             return f"shared_address({name})"
         if name in self._dynamic:
             return "shared_address(host_gpu::dynamic_shared)"
+        if name in self._parameters:
+            return f"address_of_parameter({name})"
         raise _NotKnownError(f"symbol {name} not known")
 
     # ---- instructions ------------------------------------------------------------------------
@@ -422,7 +424,8 @@ class _Translation:
         if _NUMBER.match(of):
             return f"{self._register(to, _only(kind, 'f64', 'b64'))} = {_number(of)};"
         if re.match(r"[A-Za-z_]", of):
-            return self._result(to, _only(kind, "b32", "u32", "b64", "u64"), self._symbol(of))
+            kinds = ("b64", "u64") if of in self._parameters else ("b32", "u32", "b64", "u64")
+            return self._result(to, _only(kind, *kinds), self._symbol(of))
         # Bits are moved: no float is read.
         as_bits = "pred" if kind == "pred" else f"b{_bits(kind)}"
         return self._result(to, as_bits, self._value(of, as_bits))
@@ -479,6 +482,10 @@ class _Translation:
 
     def _load_parameter(self, kind, to, operand):
         match = _ADDRESS.match(operand)
+        if match and match[1].startswith("%"):  # the address of one was taken before
+            place = f"{self._register(match[1], 'b64')} + u64({match[2] or 0}ll)"
+            known = ", ".join(("__FILE__, __LINE__", place, *self._parameters))
+            return self._result(to, kind, f"parameter_at<{kind}>({known})", or_wider=True)
         if not match or match[1] not in self._parameters:
             raise _NotKnownError(f"parameter {operand} not known")
         offset, name = int(match[2] or 0), match[1]
