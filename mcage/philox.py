@@ -362,6 +362,7 @@ def fill_in_mixes(
     """
     workspaces = np.empty(_STATE, np.uint64), np.empty(size, np.int64)
     _draw_mixes(key, streams, differ, *workspaces, members, shares)
+    members.sort(axis=2)
 
 
 @compiled
@@ -391,11 +392,7 @@ def _draw_mixes(
                     chosen = _next_half(state) & mask
                 order[last], order[chosen] = order[chosen], order[last]
             for turn in range(turns):
-                place = turn
-                while place > 0 and members[row, period, place - 1] > order[turn]:
-                    members[row, period, place] = members[row, period, place - 1]
-                    place -= 1
-                members[row, period, place] = order[turn]
+                members[row, period, turn] = order[turn]
             if differ:
                 total = 0.0
                 for turn in range(turns):
