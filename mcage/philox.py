@@ -480,8 +480,8 @@ class ExponentialGroups:
                 self._drawn = np.concatenate([self._drawn, np.empty(drawn + remaining, _DRAWN)])
             steps = step[:remaining]
             np.log1p(np.negative(steps, out=steps), out=steps)
-            of_left = limits.reshape(-1), group, limit, taken, left, self._last, step
-            drawn = _draw_next(*given, *of_left, drawn, self._drawn)
+            of_left = *given, limits.reshape(-1), group, limit, taken, left, self._last, step
+            drawn = _draw_next(*of_left, drawn, self._drawn)
             remaining, taken = int(left[-1]), taken + 1
         offsets, begins = np.zeros(count + 1, np.int64), self._begins[: begun + 1]
         member, limit_of = np.empty(drawn, np.int32), np.empty(drawn, np.int64)
