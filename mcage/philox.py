@@ -362,6 +362,7 @@ def fill_in_mixes(
     """
     workspaces = np.empty(_STATE, np.uint64), np.empty(size, np.int64)
     _draw_mixes(key, streams, differ, *workspaces, members, shares)
+    members.sort(axis=2)
 
 
 @compiled
@@ -391,11 +392,7 @@ def _draw_mixes(
                     chosen = _next_half(state) & mask
                 order[last], order[chosen] = order[chosen], order[last]
             for turn in range(turns):
-                place = turn
-                while place > 0 and members[row, period, place - 1] > order[turn]:
-                    members[row, period, place] = members[row, period, place - 1]
-                    place -= 1
-                members[row, period, place] = order[turn]
+                members[row, period, turn] = order[turn]
             if differ:
                 total = 0.0
                 for turn in range(turns):
@@ -472,10 +469,10 @@ class ExponentialGroups:
             Limits of the groups, of which each row stands for several rows of groups. Groups are a
             multiple of all limits, and the columns are a multiple of four.
         """
-        count, kept = len(streams), (self._group, self._limit)
-        ends, left, step = self._ends[:count], self._left[:count], self._step
-        given, bounds = (keys, streams, self._groups, self._members), np.empty(limits.shape[2])
-        begun = remaining = _keep_small(*given, limits, bounds, ends, *kept, step)
+        count, group, limit, step = len(streams), self._group, self._limit, self._step
+        ends, left, bounds = self._ends[:count], self._left[:count], np.empty(limits.shape[2])
+        given = keys, streams, self._groups, self._members
+        begun = remaining = _keep_small(*given, limits, bounds, ends, group, limit, step)
         left[:] = ends
         drawn, taken = 0, 0
         while remaining:
@@ -483,19 +480,16 @@ class ExponentialGroups:
                 self._drawn = np.concatenate([self._drawn, np.empty(drawn + remaining, _DRAWN)])
             steps = step[:remaining]
             np.log1p(np.negative(steps, out=steps), out=steps)
-            of_left = taken, left, self._last, step
-            drawn = _draw_next(*given, limits.reshape(-1), *kept, *of_left, drawn, self._drawn)
+            of_left = *given, limits.reshape(-1), group, limit, taken, left, self._last, step
+            drawn = _draw_next(*of_left, drawn, self._drawn)
             remaining, taken = int(left[-1]), taken + 1
         offsets, begins = np.zeros(count + 1, np.int64), self._begins[: begun + 1]
-        member, limit, number = (
-            np.empty(drawn, np.int32),
-            np.empty(drawn, np.int64),
-            np.empty(drawn),
-        )
+        member, limit_of = np.empty(drawn, np.int32), np.empty(drawn, np.int64)
+        numbers = SmallNumbers(offsets, member, limit_of, np.empty(drawn))
         begins[:] = 0
-        listed = self._members, self._drawn[:drawn], begins, self._free
-        _put_in_order(ends, *kept, *listed, offsets, member, limit, number)
-        return SmallNumbers(offsets, member, limit, number)
+        listed = ends, group, limit, self._members, self._drawn[:drawn], begins, self._free
+        _put_in_order(*listed, offsets, member, limit_of, numbers.number)
+        return numbers
 
 
 _DRAWN = np.dtype(

@@ -8,6 +8,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import log_ndtr, ndtri_exp
 from tables import each
@@ -103,6 +105,18 @@ def test_slices_together_are_those_drawn_one_by_one(grid) -> None:
         assert tail.vmin_volts[place].tolist() == list(expected.values())
         several += np.bincount(tail.cell[place] // this.segment_bits).max()
     assert several > 20
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=4), max_size=5))
+def test_chosen_cells(chosen):
+    """Of slices, and of slices without cells; all of them, and none."""
+    counts, flat = [len(of_slice) for of_slice in chosen], [c for each in chosen for c in each]
+    cell = np.arange(len(flat), dtype=np.int32)
+    tail = TailCells(np.cumsum([0, *counts]), cell, cell / 7).where(np.array(flat, dtype=bool))
+    assert tail.cell.tolist() == [number for number, is_it in enumerate(flat) if is_it]
+    assert tail.vmin_volts.tolist() == (tail.cell / 7).tolist()
+    assert np.diff(tail.offsets).tolist() == [sum(of_slice) for of_slice in chosen]
+    assert tail.offsets[0] == 0
 
 
 def test_exact_law_given_the_field() -> None:
