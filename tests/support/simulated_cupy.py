@@ -114,8 +114,8 @@ class SimulatedCupy(ModuleType):
     Attributes
     ----------
     calls : Counter
-        How often what makes a thread give Python's lock away: ``launch``, ``upload``,
-        ``download``, ``memset``, ``wait``, ``get_function``.
+        How often what makes a thread give Python's lock away: ``launch``, also ``launch of`` each
+        kernel, ``upload``, ``download``, ``memset``, ``wait``, ``get_function``.
     """
 
     def __init__(
@@ -353,6 +353,7 @@ class _RawModule:
 
         def launch(grid, block, arguments, shared_mem):
             self._cupy.count_call("launch")
+            self._cupy.count_call(f"launch of {kernel}")
             card = self._cupy.current()
             if kernel == card.refuses:
                 raise CUDADriverError(701)
