@@ -8,9 +8,10 @@ Engine and device are the real ones, over a CuPy that is imitated (`tests/suppor
 fibers of the host, so that a few instances, on the beginnings of their traces, take minutes. Counts
 of events are those of the `numba` engine: a launch, a copy up, a copy down and a wait each.
 
-Prints all calls of each batch, in the cases of the default sweep, and the launches by kernel; in the
-end, calls of the latest batch for each 1,000 instances if a batch has `--batch-size` of them: larger
-batches make hardly more calls, as long as an epoch of theirs fits into the workspace.
+Prints all calls of each batch, in the cases of the default sweep, and the launches by kernel. In
+the end, it prints the calls of the latest batch for each 1,000 instances if a batch has
+`--batch-size` of them: larger batches make hardly more calls, as long as an epoch of theirs fits
+into the workspace.
 """
 
 import argparse
