@@ -50,7 +50,7 @@ import numpy as np
 from bench_engines import TRACKED_CELLS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
-from mcage.concurrency import usable_cores
+from mcage.concurrency import Lazy, usable_cores
 from mcage.engines.cuda_engine.devices import CupyDevice, NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.opening import ask_driver, open_devices
@@ -607,8 +607,16 @@ def each_alone(cupy, device):
         def malloc(size_bytes):
             return cupy.cuda.memory.MemoryPointer(cupy.cuda.memory.Memory(size_bytes), 0)
 
+        @staticmethod
+        def free_bytes():
+            return 0
+
+        @staticmethod
+        def free_all_blocks():
+            pass
+
     cupy.cuda.set_allocator(Alone.malloc)
-    device._tables = Alone
+    device._tables = Lazy(lambda: Alone)
     device.upload_together = lambda *arrays: tuple(map(device.upload, arrays))
 
 

@@ -134,7 +134,7 @@ def figures(given):
     host.run(WARM_UP, 1)
     CLOCK.device_us = given.device_us
     count = given.instances
-    _, wall_alone, held = host.run(count, 1, sampler)
+    _, _, held = host.run(count, 1, sampler)
     seconds, _, _ = host.run(count, 1)
     calls = {name: 1e3 * CLOCK.calls[name] / count for name in CALLS}
     _, wall, _ = host.run(count, given.threads)

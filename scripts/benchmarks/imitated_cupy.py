@@ -1,4 +1,4 @@
-"""CuPy on a card that there is not, whose kernels are stand-ins: for what the host does beside them.
+"""CuPy on a card that there is not, whose kernels are stand-ins: for what the host does beside.
 
 The CUDA engine and its device are the real ones. Arrays are NumPy's. A kernel's stand-in fills in
 plausible answers: cells are stressed by the same part of all time, redirected slices live on, and a

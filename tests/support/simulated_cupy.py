@@ -29,6 +29,7 @@ MESSAGES = {
     100: "cudaErrorNoDevice: no CUDA-capable device is detected",
     209: "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device",
     700: "cudaErrorIllegalAddress: an illegal memory access was encountered",
+    702: "cudaErrorLaunchTimeout: the launch timed out and was terminated",
     701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources requested for launch",
 }
 
@@ -67,8 +68,8 @@ class Card:
         What it has; what it says is free.
     begins : int
         Error with which it refuses to begin, or 0.
-    faults_in : str
-        Kernel that goes wrong once it runs, or none.
+    faults_in, with_code : str, int
+        Kernel that goes wrong once it runs, or none; the error of CUDA.
     refuses : str
         Kernel that it does not launch, or none.
     pinned : bool
@@ -80,6 +81,7 @@ class Card:
     free_bytes: int = 2**32
     begins: int = 0
     faults_in: str = ""
+    with_code: int = 700
     refuses: str = ""
     pinned: bool = True
     fault: int = 0
@@ -112,8 +114,8 @@ class SimulatedCupy(ModuleType):
     Attributes
     ----------
     calls : Counter
-        How often what makes a thread give Python's lock away: ``launch``, ``upload``,
-        ``download``, ``memset``, ``wait``, ``get_function``.
+        How often what makes a thread give Python's lock away: ``launch``, also ``launch of`` each
+        kernel, ``upload``, ``download``, ``memset``, ``wait``, ``get_function``.
     """
 
     def __init__(
@@ -351,12 +353,13 @@ class _RawModule:
 
         def launch(grid, block, arguments, shared_mem):
             self._cupy.count_call("launch")
+            self._cupy.count_call(f"launch of {kernel}")
             card = self._cupy.current()
             if kernel == card.refuses:
                 raise CUDADriverError(701)
             self._cupy.on_stream()
             self._module.launch(kernel, grid, block, arguments, shared_mem)
             if kernel == card.faults_in:
-                card.fault = 700
+                card.fault = card.with_code
 
         return launch

@@ -330,6 +330,13 @@ def test_a_fault_is_put_down_to_the_kernels_at_work(machine, sweep, monkeypatch,
     assert "run the same command again" in last
 
 
+def test_a_kernel_that_a_display_has_ended(machine):
+    machine(Card(faults_in="place", with_code=702))
+    engine, _ = select_engine("cuda")
+    with pytest.raises(DeviceError, match=r"launch timed out .*: name another one in --devices"):
+        Sweep(small_spec(), engine).compute(0, 4)
+
+
 def test_a_batch_does_not_begin_on_a_device_that_has_failed(machine):
     """Nor does it in a thread that is new, whose first call of CUDA is that of the batch."""
     simulated = machine(Card())

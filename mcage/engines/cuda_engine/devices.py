@@ -149,6 +149,8 @@ def causes(error: BaseException) -> list[BaseException]:
 
 # A stream of a device, with what belongs to it: an event to wait for, and memory of the host.
 
+_ALIGNMENT_BYTES = 256
+"""Of arrays that are uploaded together, as those of CUDA's own allocations."""
 _MOST_STAGED_BYTES = 1 << 26
 _LEAST_STAGED_BYTES = 1 << 20
 _HALF_RING_BYTES = 1 << 23
@@ -184,7 +186,7 @@ class UploadRing:
             self._half, self._used_bytes = 1 - self._half, 0
             self._left[self._half].synchronize()
         first = self._half * _HALF_RING_BYTES + self._used_bytes
-        self._used_bytes += size_bytes
+        self._used_bytes += -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         return self._memory[first : first + size_bytes]
 
 
@@ -288,6 +290,7 @@ SYNC = "MCAGE_SYNC"
 """Environment variable: 1 waits for every kernel before the next, so that errors are its own."""
 
 _OUT_OF_MEMORY = 2
+_TIMEOUT = 702
 _OF_KERNELS = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999})
 """Codes of errors that occur while kernels run (CUDA Driver API, ``CUresult``)."""
 
@@ -381,10 +384,15 @@ class Faults:
 
     def _blame(self, error: Exception) -> str:
         kernels = [name for at_work in self._at_work.values() for name in at_work.values()]
+        remedy = "run the same command again, or see 'mcage doctor'"
+        if getattr(error, "status", 0) == _TIMEOUT:
+            remedy = (
+                "a card that drives a display ends kernels that run for seconds: name another one "
+                "in --devices, or give it shorter traces"
+            )
         return (
             f"{self._device} failed {_suspects(list(dict.fromkeys(kernels)))}: "
-            f"{first_line(error)}; what is finished is kept: run the same command again, "
-            "or see 'mcage doctor'"
+            f"{first_line(error)}; what is finished is kept: {remedy}"
         )
 
 
@@ -398,9 +406,6 @@ def _suspects(kernels: list[str]) -> str:
 
 NVRTC_OPTIONS = ("-std=c++17", "--fmad=false")
 """Products and sums are rounded one by one, as on the host."""
-
-_ALIGNMENT_BYTES = 256
-"""Of arrays that are uploaded together, as those of CUDA's own allocations."""
 
 
 class CupyDevice:
@@ -508,8 +513,8 @@ class CupyDevice:
     def _upload(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         starts, end = [], 0
         for array in arrays:
-            starts.append(end)
-            end += -(-array.nbytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+            starts.append(-(-end // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)
+            end = starts[-1] + array.nbytes
         size_bytes = max(1, end)
         with self._faults.named("copying to it"), self.current() as lane:
             slot = lane.ring.slot(size_bytes)

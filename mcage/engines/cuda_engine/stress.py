@@ -917,14 +917,14 @@ class CudaStress(stress.StressAccumulator):
         """Longest seconds at '0' and at '1', float64[2, m], of mixtures float64[m, k] there."""
         device, (count, kernels) = self._runner.device, mixtures.shape
         longest = device.empty((2, count), np.float64)
-        zero, one = self._duties_there.of(self._duties).skylines
+        at_zero, at_one = self._duties_there.of(self._duties).skylines
         self._runner.launch(
             cuda_programs.fault_free_program(self._duties.replays[0].geometry),
             kernel,
             blocks,
             _THREADS,
             *(mixtures, np.int32(count), np.int32(kernels)),
-            *(zero, np.int32(zero.shape[1]), one, np.int32(one.shape[1])),
+            *(at_zero, np.int32(at_zero.shape[1]), at_one, np.int32(at_one.shape[1])),
             longest,
             *more,
             shared_bytes=8 * min(kernels, _MOST_SHARED_KERNELS) * _MIXTURES,

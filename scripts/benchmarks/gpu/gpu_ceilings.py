@@ -78,9 +78,8 @@ BLOCK_THREADS = {
     "work_out": 256,
     "track": 256,
     "longest_of_mixtures": 256,
-    "add_duties": 256,
+    "live_without_faults": 256,
     "list_failing": 256,
-    "mark_faulty": 256,
     "count_shifts": 256,
 }
 _KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
