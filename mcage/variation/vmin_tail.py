@@ -244,7 +244,9 @@ def sample_tail(
             f"the model speaks about {math.ceil(lowest * 1000) / 1000:g} V and more"
         )
     tries = attempts_of(instances, attempts)
-    shifts = sample_die(scenario, seed, die_of(instances, slices_per_chip))
+    means = sample_field(scenario, seed, instances, tries)
+    means += scenario.mu_volts
+    means += sample_die(scenario, seed, die_of(instances, slices_per_chip))[:, None, None]
     stream, bits = "cells", scenario.segment_bits
     if code is not None:
         stream, bits = "check cells", bits * code.check_bits // code.data_bits
@@ -253,10 +255,7 @@ def sample_tail(
     parts = []
     for begin in range(0, len(instances), SAMPLED_TOGETHER):
         chunk = slice(begin, begin + SAMPLED_TOGETHER)
-        means = sample_field(scenario, seed, instances[chunk], tries[chunk])
-        means += scenario.mu_volts
-        means += shifts[chunk, None, None]
-        given = means, keys[chunk], instances[chunk]
+        given = means[chunk], keys[chunk], instances[chunk]
         parts.append(_sample_slices(scenario, drawing, *given, floor_volts))
     counts, cells, vmins = zip(*parts, strict=True) if parts else ((), (), ())
     return TailCells(
