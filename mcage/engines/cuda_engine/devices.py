@@ -82,7 +82,7 @@ class Device(Protocol):
         """Copy of an array that stays for long, and is there for all threads at once."""
 
     def empty_table(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Array that outlives the work at hand, apart from the memory that this work uses."""
+        """Array that stays for long, as a table does, and is written to by kernels before."""
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
@@ -543,7 +543,7 @@ class CupyDevice:
         return table
 
     def empty_table(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
-        """Array that outlives the work at hand, in the pool of tables."""
+        """Array that stays, in the pool of tables."""
         cuda = self._cupy.cuda
         with (
             self._faults.named("taking memory"),

@@ -574,9 +574,6 @@ _THREADS, _PARTS = 256, 4
 class EpochLog:
     """Epochs of the lives of instances that have separate times, turn after turn.
 
-    What it keeps of them lies in the pool of tables, apart from the workspace of each epoch: that
-    is then there for the next epoch as a whole.
-
     Parameters
     ----------
     runner : Runner
@@ -653,9 +650,9 @@ class EpochLog:
         self._scale[instances, :turns] = scales
         if self._epochs[instances].max() > self._most:
             self._enlarge()
-        codes = device.empty_table((occupants.occupants.size // 4,), np.uint32)
-        starts = device.empty_table((kernel.size, tables.passes * self._entries + 1), np.int32)
-        powered = device.empty_table((kernel.size, self._entries), np.int64)
+        codes = device.empty((occupants.occupants.size // 4,), np.uint32)
+        starts = device.empty((kernel.size, tables.passes * self._entries + 1), np.int32)
+        powered = device.empty((kernel.size, self._entries), np.int64)
         self._kept.append((codes, starts, powered))
         kernels = np.unique(kernel)  # in the order in which `Occupants.runs` counts them
         slice_of, first_write, cycles, among, scales_there = device.upload_together(
