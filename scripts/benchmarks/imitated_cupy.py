@@ -1,10 +1,10 @@
 """CuPy on a card that there is not, whose kernels are stand-ins: for what the host does beside.
 
-The CUDA engine and its device are the real ones. Arrays are NumPy's. A kernel's stand-in fills in
-plausible answers: cells are stressed by the same part of all time, redirected slices live on, and a
-slice spills from so many faulty entries on. `Clock` adds up the processor time of stand-ins, which
-is taken off, and lets the card be busy if that is asked for. What gives Python's lock away in CuPy
-does so here: launches, copies, and waits.
+The CUDA engine and its device are the real ones, and arrays are NumPy's. A kernel's stand-in fills
+in plausible answers: cells are stressed by the same part of all time, redirected slices live on,
+and a slice spills from so many faulty entries on. `Clock` adds up the processor time of stand-ins,
+which is taken off, and lets the card be busy if that is asked for. What gives Python's lock away in
+CuPy does so here: launches, copies, and waits.
 """
 
 import collections
@@ -271,9 +271,11 @@ def _longest_of_mixtures(mixtures, count, kernels, zero, zeros, one, ones, longe
     _busy(int(count))
 
 
-def _add_duties(
-    kernel_of, seconds_of, turns, instances, instance, cell, cells, duties, kernels, before, now
-):
+def _live_without_faults(
+    mixtures, count, kernels, zero, zeros, one, ones, longest, kernel_of, seconds_of, turns,
+    instances, instance, cell, cells, duties, before, now,
+):  # fmt: skip
+    _longest_of_mixtures(mixtures, count, kernels, zero, zeros, one, ones, longest)
     runs = np.where(np.asarray(kernel_of)[0] >= 0, np.asarray(seconds_of).sum(axis=0), 0.0)
     _live(np.asarray(instance), runs, np.asarray(kernel_of)[0] >= 0, before, now)
 
@@ -336,7 +338,7 @@ STAND_INS = {
     "log_epoch": _log_epoch,
     "work_out": _work_out,
     "longest_of_mixtures": _longest_of_mixtures,
-    "add_duties": _add_duties,
+    "live_without_faults": _live_without_faults,
     "track": _track,
     "list_failing": _list_failing,
     "count_shifts": _count_shifts,
