@@ -5,7 +5,7 @@ cell is faulty once its Vmin exceeds the lowest supply voltage of the environmen
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -217,7 +217,7 @@ class CellFailure:
             return replace(self, vmin_coefficient=coefficient[which])
         return self
 
-    @property
+    @cached_property
     def coefficients(self) -> NDArray[np.float64]:
         """Growth of Vmin as an array: float64[n], or float64[1] for all."""
         return np.atleast_1d(np.asarray(self.vmin_coefficient, dtype=np.float64))

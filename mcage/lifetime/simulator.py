@@ -73,7 +73,9 @@ class SliceBatch:
             return self.limits.vmin_volts
         if self.luck is not None:
             return self.luck.vmin_volts
-        return np.stack([self.new.tail.vmin_volts] * (2 if conditions.pbti is None else 4))
+        if conditions.pbti is None:
+            return self.new.tail.vmin_of_both
+        return np.stack([self.new.tail.vmin_volts] * 4)
 
     def __len__(self) -> int:
         return len(self.workload[0].kernel)

@@ -142,6 +142,11 @@ class TailCells:
         return len(self.offsets) - 1
 
     @cached_property
+    def vmin_of_both(self) -> NDArray[np.float64]:
+        """Vmin of each cell, once for T0 and once for T1: float64[2, n]."""
+        return np.stack([self.vmin_volts, self.vmin_volts])
+
+    @cached_property
     def instance(self) -> NDArray[np.int64]:
         """Position (0 ... I-1) of the instance that each cell belongs to, int64[n]."""
         return np.repeat(np.arange(self.instances), np.diff(self.offsets))

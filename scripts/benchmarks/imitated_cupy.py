@@ -109,6 +109,9 @@ class _Stream:
     def __exit__(self, *error):
         pass
 
+    def use(self):
+        _of_thread.stream = self
+
 
 class _Event:
     def __init__(self, block, disable_timing):
@@ -142,9 +145,13 @@ def _using_allocator(allocator):
 def imitated_cupy(memory_bytes):
     """CuPy with one card of so much memory."""
 
-    def asarray(array, order):
+    def asarray(array):
         CLOCK.count("upload")
-        return np.array(array, order=order).view(Array)
+        return np.array(array).view(Array)
+
+    def zeros(shape, dtype):
+        with CLOCK.stand_in():
+            return np.zeros(shape, dtype).view(Array)
 
     def asnumpy(array, stream, out, blocking):
         CLOCK.count("download")
@@ -181,7 +188,7 @@ def imitated_cupy(memory_bytes):
         asarray=asarray,
         asnumpy=asnumpy,
         empty=lambda shape, dtype: np.empty(shape, dtype).view(Array),
-        zeros=lambda shape, dtype: np.zeros(shape, dtype).view(Array),
+        zeros=zeros,
         RawModule=lambda code, options, backend: _Module(),
         get_default_memory_pool=_Pool,
     )

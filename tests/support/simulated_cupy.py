@@ -207,7 +207,7 @@ class SimulatedCupy(ModuleType):
     def get_default_memory_pool(self):
         return _MemoryPool()
 
-    def asarray(self, array, order):
+    def asarray(self, array):
         self.count_call("upload")
         return self._allocated(self.on_stream().upload, array).view(self._array)
 
@@ -304,6 +304,12 @@ class _Stream:
 
     def __exit__(self, *error):
         self._cupy.streams_in_use().pop()
+
+    def use(self):
+        """Be what the thread uses, until another stream is."""
+        self.used_by.add(threading.get_ident())
+        assert self.device == self._cupy.cuda.runtime.getDevice()  # as CuPy does
+        self._cupy.streams_in_use()[-1:] = [self]
 
 
 class _Event:

@@ -329,14 +329,13 @@ class Faults:
         self._fault: str | None = None
         self._lock = threading.Lock()
 
-    @contextmanager
-    def launching(self, stream: Hashable, kernel: str) -> Iterator[None]:
-        """While a kernel is launched, which then is at work on a stream."""
+    def launch(self, stream: Hashable, kernel: str, call: Callable[[], None]) -> None:
+        """Launch a kernel, which then is at work on a stream."""
         number = next(self._numbers)
         with self._lock:
             self._at_work.setdefault(stream, {})[number] = kernel
         try:
-            yield
+            call()
         except BaseException:
             self._done(stream, (number,))
             raise
@@ -369,9 +368,10 @@ class Faults:
         try:
             yield
         except self.of_cuda as error:
-            raise self._in_words(error, doing) from error
+            raise self.in_words(error, doing) from error
 
-    def _in_words(self, error: Exception, doing: str) -> DeviceError:
+    def in_words(self, error: BaseException, doing: str) -> DeviceError:
+        """What CUDA says of something that was asked of the device, as `named` raises it."""
         status = getattr(error, "status", _OUT_OF_MEMORY)
         if status == _OUT_OF_MEMORY:
             return OutOfDeviceMemoryError(f"{self._device}: {doing}: {first_line(error)}")
@@ -382,7 +382,7 @@ class Faults:
             self._fault = self._fault or self._blame(error)
         return DeviceError(self._fault)
 
-    def _blame(self, error: Exception) -> str:
+    def _blame(self, error: BaseException) -> str:
         kernels = [name for at_work in self._at_work.values() for name in at_work.values()]
         remedy = "run the same command again, or see 'mcage doctor'"
         if getattr(error, "status", 0) == _TIMEOUT:
@@ -406,6 +406,32 @@ def _suspects(kernels: list[str]) -> str:
 
 NVRTC_OPTIONS = ("-std=c++17", "--fmad=false")
 """Products and sums are rounded one by one, as on the host."""
+
+
+class _Asked:
+    """As `Faults.named` and `CupyDevice.current` in one: nothing else is done so often.
+
+    Parameters
+    ----------
+    device : CupyDevice
+        The device; its stream of the thread is that which CuPy uses from now on.
+    doing : str
+        What is asked of it.
+    """
+
+    __slots__ = ("_device", "_doing")
+
+    def __init__(self, device: "CupyDevice", doing: str) -> None:
+        self._device, self._doing = device, doing
+
+    def __enter__(self) -> Lane:
+        lane = self._device.lane()
+        lane.stream.use()
+        return lane
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and isinstance(error, self._device.faults.of_cuda):
+            raise self._device.faults.in_words(error, self._doing) from error
 
 
 class CupyDevice:
@@ -436,6 +462,8 @@ class CupyDevice:
         Its name.
     capability : tuple of int
         Compute capability, such as (9, 0).
+    faults : Faults
+        Its kernels at work.
     """
 
     def __init__(self, cupy: Any, number: int) -> None:
@@ -445,7 +473,7 @@ class CupyDevice:
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.card: str = properties["name"].decode()
         self.capability: tuple[int, int] = properties["major"], properties["minor"]
-        self._faults = Faults(cupy, f"device {number} ({self.card})")
+        self.faults = Faults(cupy, f"device {number} ({self.card})")
         # While every kernel is waited for, it is also alone.
         self._alone = threading.Lock() if synchronous() else None
         self._lanes = FreeList(lambda: Lane(cupy))
@@ -465,17 +493,17 @@ class CupyDevice:
     def working(self) -> Iterator[None]:
         """While the thread computes a batch: it has a stream that no other thread has."""
         before = getattr(self._of_thread, "lane", None)
-        with self._faults.named("beginning a batch"):
+        with self.faults.named("beginning a batch"):
             self._set_current()
             lane = self._lanes.take()
         self._of_thread.lane = lane
         try:
             yield
-            with self._faults.named("ending a batch"), self._faults.answering(lane.stream):
+            with self.faults.named("ending a batch"), self.faults.answering(lane.stream):
                 lane.wait()
         except BaseException:
             # Others may use the stream at once, and what tables the batch had may go.
-            with suppress(*self._faults.of_cuda), self._faults.answering(lane.stream):
+            with suppress(*self.faults.of_cuda), self.faults.answering(lane.stream):
                 lane.wait()
             raise
         finally:
@@ -484,7 +512,7 @@ class CupyDevice:
 
     def free_bytes(self) -> int:
         """Memory that may be asked for: free, or held by a pool and not in use."""
-        with self._faults.named("asking for its free memory"), self.current():
+        with self.faults.named("asking for its free memory"), self.current():
             free, _ = self._cupy.cuda.runtime.memGetInfo()
             return int(free) + sum(int(pool.free_bytes()) for pool in self._pools)
 
@@ -493,14 +521,14 @@ class CupyDevice:
         """CuPy's pool, and that of tables."""
         return self._cupy.get_default_memory_pool(), self._tables.get()
 
-    def _taken(self, take: Callable[[], Any]) -> Any:
+    def _taken(self, take: Callable[..., Any], *given: Any) -> Any:
         """Take memory; if there is none, once more without what either pool holds in reserve."""
         try:
-            return take()
+            return take(*given)
         except self._cupy.cuda.memory.OutOfMemoryError:
             for pool in self._pools:
                 pool.free_all_blocks()
-            return take()
+            return take(*given)
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Copy of an array on the device."""
@@ -516,16 +544,16 @@ class CupyDevice:
             starts.append(-(-end // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)
             end = starts[-1] + array.nbytes
         size_bytes = max(1, end)
-        with self._faults.named("copying to it"), self.current() as lane:
+        with _Asked(self, "copying to it") as lane:
             slot = lane.ring.slot(size_bytes)
             packed = np.empty(size_bytes, dtype=np.uint8) if slot is None else slot
             for start, array in zip(starts, arrays, strict=True):
                 flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
                 packed[start : start + array.nbytes] = flat
             if slot is None:
-                together = self._taken(lambda: self._cupy.asarray(packed, order="C"))
+                together = self._taken(self._cupy.asarray, packed)
             else:
-                together = self._taken(lambda: self._cupy.empty(packed.shape, np.uint8))
+                together = self._taken(self._cupy.empty, packed.shape, np.uint8)
                 together.data.copy_from_host_async(packed.ctypes.data, size_bytes)
         return tuple(
             together[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -535,10 +563,10 @@ class CupyDevice:
     def upload_table(self, array: NDArray[Any]) -> Any:
         """Copy of an array that stays, in a pool of its own; there for all threads."""
         cuda = self._cupy.cuda
-        with self._faults.named("copying a table to it"), self.current() as lane:
+        with self.faults.named("copying a table to it"), self.current() as lane:
             with cuda.using_allocator(self._tables.get().malloc):
-                table = self._taken(lambda: self._cupy.asarray(array, order="C"))
-            with self._faults.answering(lane.stream):
+                table = self._taken(self._cupy.asarray, np.ascontiguousarray(array))
+            with self.faults.answering(lane.stream):
                 lane.wait()
         return table
 
@@ -546,21 +574,21 @@ class CupyDevice:
         """Array that stays, in the pool of tables."""
         cuda = self._cupy.cuda
         with (
-            self._faults.named("taking memory"),
+            self.faults.named("taking memory"),
             self.current(),
             cuda.using_allocator(self._tables.get().malloc),
         ):
-            return self._taken(lambda: self._cupy.empty(shape, dtype))
+            return self._taken(self._cupy.empty, shape, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array of zeros on the device."""
-        with self._faults.named("taking memory"), self.current():
-            return self._taken(lambda: self._cupy.zeros(shape, dtype))
+        with _Asked(self, "taking memory"):
+            return self._taken(self._cupy.zeros, shape, dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array on the device whose contents do not matter."""
-        with self._faults.named("taking memory"), self.current():
-            return self._taken(lambda: self._cupy.empty(shape, dtype))
+        with _Asked(self, "taking memory"):
+            return self._taken(self._cupy.empty, shape, dtype)
 
     def download(self, array: Any) -> NDArray[Any]:
         """Copy of an array of the device, once all work of this thread before is done."""
@@ -568,7 +596,7 @@ class CupyDevice:
 
     def begin_download(self, array: Any) -> "CupyDownload":
         """Let an array travel from the device while the host goes on."""
-        with self._faults.named("copying from it"), self.current() as lane:
+        with _Asked(self, "copying from it") as lane:
             staging = lane.staging(array.nbytes)
             staged = None
             if staging is not None:
@@ -581,11 +609,7 @@ class CupyDevice:
 
     def wait(self, lane: Lane) -> None:
         """Wait until all work of a stream so far is done."""
-        with (
-            self._faults.named("waiting for it"),
-            self.current(),
-            self._faults.answering(lane.stream),
-        ):
+        with _Asked(self, "waiting for it"), self.faults.answering(lane.stream):
             lane.wait()
 
     def address(self, array: Any) -> int:
@@ -602,11 +626,11 @@ class CupyDevice:
         """
         # The constants are no options: CuPy asks NVRTC about each set of options at every start.
         code = kernel_text(source, constants)
-        with self._faults.named(f"loading kernels/{source}"), self.current():
+        with self.faults.named(f"loading kernels/{source}"), self.current():
             module = self._cupy.RawModule(code=code, options=NVRTC_OPTIONS, backend="nvrtc")
             try:
                 module.compile()
-            except self._faults.of_cuda:
+            except self.faults.of_cuda:
                 raise
             except Exception as error:  # NVRTC is missing or refuses, CuPy's cache, and more
                 raise DeviceError(
@@ -618,14 +642,19 @@ class CupyDevice:
     @contextmanager
     def current(self) -> Iterator[Lane]:
         """Make the device and the thread's stream those that CuPy uses."""
+        lane = self.lane()
+        with lane.stream:
+            yield lane
+
+    def lane(self) -> Lane:
+        """The thread's stream; the device is CUDA's current one from now on."""
         self._set_current()
         lane: Lane | None = getattr(self._of_thread, "lane", None)
         if lane is None:
             if not hasattr(self._of_thread, "kept"):
                 self._of_thread.kept = Kept(self._lanes, self._lanes.take())
             lane = self._of_thread.kept.lane
-        with lane.stream:
-            yield lane
+        return lane
 
     def _set_current(self) -> None:
         runtime = self._cupy.cuda.runtime
@@ -646,15 +675,13 @@ class CupyDevice:
         call : callable
             Launches it.
         """
-        with self._faults.named(doing), self.current() as lane:
+        with _Asked(self, doing) as lane:
             if self._alone is None:
-                with self._faults.launching(lane.stream, kernel):
-                    call()
+                self.faults.launch(lane.stream, kernel, call)
                 return
             with self._alone:
-                with self._faults.launching(lane.stream, kernel):
-                    call()
-                with self._faults.answering(lane.stream):
+                self.faults.launch(lane.stream, kernel, call)
+                with self.faults.answering(lane.stream):
                     lane.wait()
 
 

@@ -157,20 +157,27 @@ class Runner:
         As given.
     at_work : int
         Batches that are at work.
+    of_thread : local
+        What a thread has made there last, for its next batch.
     """
 
     def __init__(self, device: Device, batches: int, sharers: int = 1) -> None:
         self.device = device
         self.at_work = 0
+        self.of_thread = threading.local()
         self._batches = batches
         self._workspace_bytes = device.free_bytes() // (4 * sharers)
         self._lock = threading.Lock()
-        self._modules: dict[tuple[str, tuple[tuple[str, int], ...]], Future[Module]] = {}
+        self._modules: dict[tuple[object, ...], Future[Module]] = {}
+        self._loaded: dict[tuple[object, ...], Module] = {}
 
     def module(self, program: Program) -> Module:
         """Compiled kernels: compiled once, while other threads may compile other programs."""
         source, constants = program
-        key = source, tuple(sorted(constants.items()))
+        key = source, *constants.items()
+        loaded = self._loaded.get(key)
+        if loaded is not None:
+            return loaded
         with self._lock:
             waits = key in self._modules
             module = self._modules.setdefault(key, Future())
@@ -181,7 +188,8 @@ class Runner:
                 with self._lock:
                     del self._modules[key]  # whoever asks next tries again
                 module.set_exception(error)
-        return module.result()
+        self._loaded[key] = module.result()
+        return self._loaded[key]
 
     def launch(
         self,

@@ -341,6 +341,9 @@ _WORDS = 5
 _AT_FIRST = 1024
 """Cells that fail which come back with their number; more are asked for."""
 
+_Latest = tuple[tuple[Integers, Integers, Floats], tuple[Any, Any, Any]]
+"""Tracked cells and Vmin of a batch, and the same on a device."""
+
 _MOST_BINS = 4096
 """Bins of which two rows fit into the shared memory of a block."""
 
@@ -375,7 +378,19 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
 
     @cached_property
     def _cells(self) -> tuple[Any, Any, Any]:
-        """Instances, and numbers as if each entry had 64 components; Vmin of the tail."""
+        """Instances, and numbers as if each entry had 64 components; Vmin of the tail.
+
+        Lives of the same slices under several techniques follow one another in a thread: what is
+        there of the latest is taken again.
+        """
+        given = self._tracked.instance, self._tracked.cell, self._tracked.vmin_volts
+        latest: _Latest | None = getattr(self._runner.of_thread, "cells", None)
+        if latest is None or any(a is not b for a, b in zip(latest[0], given, strict=True)):
+            latest = given, self._upload_cells()
+            self._runner.of_thread.cells = latest
+        return latest[1]
+
+    def _upload_cells(self) -> tuple[Any, Any, Any]:
         entry, bit = np.divmod(self._tracked.cell, self._geometry.entry_bits)
         cell = entry * (MOST_COMPONENTS * COMPONENT_BITS) + bit
         instance, number, vmin = self._runner.device.upload_together(
@@ -646,7 +661,8 @@ class EpochLog:
         device, tables = self._device, self._tables
         turns = kernel.shape[1]
         self._epochs[instances] += turns
-        self._scale = np.pad(self._scale, ((0, 0), (0, max(0, turns - self._scale.shape[1]))))
+        if turns > self._scale.shape[1]:
+            self._scale = np.pad(self._scale, ((0, 0), (0, turns - self._scale.shape[1])))
         self._scale[instances, :turns] = scales
         if self._epochs[instances].max() > self._most:
             self._enlarge()

@@ -23,13 +23,13 @@ from mcage.engines.numba_engine.most_stressed import look
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
 from mcage.engines.stress import CellSeconds, Moments, TrackedCells, TrackedSeconds
-from mcage.philox import _keep_below
+from mcage.philox import _keep_small
 from mcage.spec import SweepSpec
 from mcage.sweep import compile_beside, run
 from mcage.variation.fault_models import add_faults
 
 STEPS = (place_and_bound, look, run_together, run_side_by_side)
-LIVES = (_keep_below, add_faults, _find_failing)
+LIVES = (_keep_small, add_faults, _find_failing)
 
 
 def jitted():
