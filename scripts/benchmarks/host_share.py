@@ -11,6 +11,7 @@ instance with all cases and files:
 - milliseconds in which Python's lock is held, looked at in a run of one thread (`python_lock.py`):
   no second thread can work in that time, on however many cores;
 - launches, uploads, downloads and waits for 1,000 instances;
+- slices that are placed, a turn of an epoch each, and slices whose most stressed cell is searched;
 
 and instances a second by the clock on the wall, with one thread and with `--threads`. With
 `--device-us 5` an epoch of an instance keeps the card busy for 5 microseconds. The last lines are
@@ -43,6 +44,7 @@ NUMBA_INSTANCES = 192
 """Instances whose lives the Numba engine computes: four of its batches."""
 
 CALLS = "launch", "upload", "download", "wait", "get_function"
+WORK = "placed in 1 passes", "placed in 8 passes", "searched"
 
 START = """
 from mcage.engines.select import select_engine
@@ -136,14 +138,15 @@ def figures(given):
     count = given.instances
     _, _, held = host.run(count, 1, sampler)
     seconds, _, _ = host.run(count, 1)
-    calls = {name: 1e3 * CLOCK.calls[name] / count for name in CALLS}
+    calls = {f"{name}_per_1000": 1e3 * CLOCK.calls[name] / count for name in CALLS}
+    calls |= {f"{name} for each": CLOCK.calls[name] / count for name in WORK}
     _, wall, _ = host.run(count, given.threads)
     _, wall_one, _ = host.run(count, 1)
     result = {
         "batch": host.sweep(count, 1).study.batch,
         "ms_per_instance": 1e3 * seconds / count,
         "lock_ms_per_instance": 1e3 * seconds * held / count,
-        **{f"{name}_per_1000": number for name, number in calls.items()},
+        **calls,
         "instances_per_second_one_thread": count / wall_one,
         f"instances_per_second_{given.threads}_threads": count / wall,
         "ratio": wall_one / wall,

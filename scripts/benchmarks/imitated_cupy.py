@@ -219,6 +219,7 @@ def _busy(instances):
 
 
 def _place(kernels, runs, map_of, maps, slices, passes, wanted, arrivals, arrived, events):
+    CLOCK.calls[f"placed in {int(passes)} passes"] += int(slices)
     faulty = (np.asarray(maps) != 0).sum(axis=1)[np.asarray(map_of)]
     events[:] = 0
     events[:, 0, 0] = 16 * faulty
@@ -268,6 +269,7 @@ def _log_epoch(
 
 def _work_out(residencies, state, among, parts, backs, longest, count, turns, items, how_many):
     among = np.asarray(among)
+    CLOCK.calls["searched"] += int(count)
     lived = _lived(state, among)
     back = (np.asarray(backs) / lived.scales[among] * lived.last[among]).sum(axis=1)
     longest.view(np.float64)[:] = LONGEST_DUTY * (lived.seconds[among] - back)
