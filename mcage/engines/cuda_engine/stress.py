@@ -17,6 +17,7 @@ from typing_extensions import override
 from mcage.aging.nbti.models import Facelift
 from mcage.aging.transistors import LEAST_RECOVERY, AdditiveShift
 from mcage.aging.vmin import CellFailure
+from mcage.compiled import compiled
 from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.compiled_cells import is_plain
@@ -391,14 +392,11 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return latest[1]
 
     def _upload_cells(self) -> tuple[Any, Any, Any]:
-        entry, bit = np.divmod(self._tracked.cell, self._geometry.entry_bits)
-        cell = entry * (MOST_COMPONENTS * COMPONENT_BITS) + bit
-        instance, number, vmin = self._runner.device.upload_together(
-            self._tracked.instance.astype(np.int32),
-            cell.astype(np.int32),
-            np.ascontiguousarray(self._tracked.vmin_volts),
-        )
-        return instance, number, vmin
+        narrow = np.empty((2, self.count), dtype=np.int32)
+        of_entry = self._geometry.entry_bits, MOST_COMPONENTS * COMPONENT_BITS
+        _number_cells(self._tracked.instance, self._tracked.cell, *of_entry, narrow)
+        both, vmin = self._runner.device.upload_together(narrow, self._tracked.vmin_volts)
+        return both[0], both[1], vmin
 
     @cached_property
     def seconds(self) -> tuple[Any, Any]:
@@ -572,6 +570,17 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             words[8:].view(np.float64)[:] = LEAST_RECOVERY
             self._shift = shift, device.upload(words), arrays
         return self._shift[1]
+
+
+@compiled
+def _number_cells(
+    instance: Integers, cell: Integers, entry_bits: int, stride: int, narrow: NDArray[np.int32]
+) -> None:
+    """Fill in instances, and numbers of cells whose entries are so far apart: int32[2, n]."""
+    for place in range(len(cell)):
+        number = cell[place]
+        narrow[0, place] = instance[place]
+        narrow[1, place] = number // entry_bits * stride + number % entry_bits
 
 
 # What instances have been through, on a device: occupants of entries, and bounds of cells.
