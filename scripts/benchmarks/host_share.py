@@ -63,18 +63,21 @@ class Host:
         Memory of the card.
     batch : int, optional
         Instances of a batch at most; by default as the engine decides.
+    **keys
+        Of the spec, where it is not the default one.
     """
 
-    def __init__(self, memory_gib, batch=None):
-        self._fault_free = Sweep(SweepSpec(), NumbaEngine()).plan.fault_free
+    def __init__(self, memory_gib=80, batch=None, **keys):
+        self._keys = keys
+        self._fault_free = Sweep(SweepSpec.from_mapping(keys), NumbaEngine()).plan.fault_free
         device = CupyDevice(imitated_cupy(int(memory_gib * 2**30)), 0)
         self.engine = CudaEngine([device], threads=2)
         self.engine.batch = batch or self.engine.batch
 
     def sweep(self, instances, threads):
-        """The default sweep, prepared, whose batches so many threads compute."""
+        """The sweep, prepared, whose batches so many threads compute."""
         self.engine.busy_threads = threads
-        sweep = Sweep(SweepSpec.from_mapping({"instances": instances}), self.engine)
+        sweep = Sweep(SweepSpec.from_mapping(self._keys | {"instances": instances}), self.engine)
         sweep.plan.fault_free = self._fault_free
         sweep.prepare()
         assert sweep.study  # digests of traces belong to a start

@@ -3,14 +3,17 @@
 import itertools
 import json
 import sys
+import time
 
 import bench_engines
 import host_share
+import numpy as np
 import pytest
 from phases import ENGINE_PHASES, Stopwatch, TimedEngine, forget_peak, peak_bytes, run_timed_sweep
 from sweep_cases import assert_same_arrays, small_spec
 
 from mcage.engines.numba_engine import NumbaEngine
+from mcage.lifetime import EndCause
 from mcage.sweep.study import Sweep
 
 
@@ -74,15 +77,35 @@ def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):
     assert "ns/event" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("tracked_on_host", [False, True])
-def test_the_host_without_kernels(tracked_on_host):
+def test_the_host_without_kernels():
     """Some lives end by faults, and what stands in for kernels takes time that is not counted."""
-    engine = host_share.StubEngine(16, tracked_on_host)
     workload = {"kernels": ["MatrixTranspose", "QuasiRandomSequence"]}
     rules = {"life": {"slowdown_limit": "none"}, "registers": {"overflow": "end"}}
-    keys = rules | {"workload": workload, "low_vdd": "printed"}
-    seconds, _, ended = host_share.host_seconds(engine, 64, **keys)
-    assert seconds > 0
-    assert engine.kernels.seconds > 0
+    host = host_share.Host(batch=16, **rules, workload=workload, low_vdd="printed")
+    before = host_share.CLOCK.seconds
+    seconds, wall, held = host.run(64, 1, host_share.LockSampler())
+    assert 0 < seconds < wall + 1
+    assert 0 < held <= 1
+    assert host_share.CLOCK.seconds > before
+    calls = host_share.CLOCK.calls
+    assert calls["launch"] > calls["wait"] > 0
+    assert calls["placed in 8 passes"] > 0
+
+    sweep = host.sweep(64, 1)
+    by_faults = np.isin(sweep.compute(0, 64)["end_cause"], [EndCause.NO_HOME]).mean(axis=1)
+    cases = [f"{case.case.technique} {case.case.environment}" for case in sweep.plan.cases]
+    ended = dict(zip(cases, by_faults, strict=True))
     assert 0 < ended["rrcd dvfs"] < 1
     assert ended["rrcd turbo"] == 0
+
+
+def test_the_lock_is_seen():
+    def held_by(work):
+        with host_share.LockSampler(pause_us=20) as sampler:
+            until = time.perf_counter() + 0.3
+            while time.perf_counter() < until:
+                work()
+        return sampler.held
+
+    sleeping, counting = held_by(lambda: time.sleep(0.05)), held_by(lambda: sum(range(10_000)))
+    assert sleeping < 0.2 < 0.8 < counting

@@ -392,7 +392,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         return latest[1]
 
     def _upload_cells(self) -> tuple[Any, Any, Any]:
-        narrow = np.empty((2, self.count), dtype=np.int32)
+        narrow = np.empty((2, max(1, self.count)), dtype=np.int32)  # on a device: one at least
         of_entry = self._geometry.entry_bits, MOST_COMPONENTS * COMPONENT_BITS
         _number_cells(self._tracked.instance, self._tracked.cell, *of_entry, narrow)
         both, vmin = self._runner.device.upload_together(narrow, self._tracked.vmin_volts)
@@ -401,13 +401,13 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     @cached_property
     def seconds(self) -> tuple[Any, Any]:
         """Seconds at the starts and at the ends of the latest epochs: two times float64[2, n]."""
-        both = self._runner.device.zeros((2, 2, self.count), np.float64)
+        both = self._runner.device.zeros((2, 2, max(1, self.count)), np.float64)
         return both[0], both[1]
 
     @property
     def now(self) -> Floats:
         """See `TrackedSeconds.now`; a copy."""
-        return self._runner.device.download(self.seconds[1])
+        return self._runner.device.download(self.seconds[1])[:, : self.count]
 
     def begin_epoch(self, instances: Integers) -> None:
         """See `TrackedSeconds.begin_epoch`; what adds the epoch keeps what was before."""
@@ -419,7 +419,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
 
     def _fetch(self) -> None:
         coming = [self._runner.device.begin_download(seconds) for seconds in self.seconds]
-        self._before, self._now = (seconds.result() for seconds in coming)
+        self._before, self._now = (seconds.result()[:, : self.count] for seconds in coming)
 
     def cells_of(self, runs: Any, turns: int) -> tuple[Any, ...]:
         """What a kernel needs that adds an epoch: what it is told of instances, and the cells.
