@@ -512,7 +512,7 @@ class CupyDevice:
 
     def free_bytes(self) -> int:
         """Memory that may be asked for: free, or held by a pool and not in use."""
-        with self.faults.named("asking for its free memory"), self.current():
+        with _Asked(self, "asking for its free memory"):
             free, _ = self._cupy.cuda.runtime.memGetInfo()
             return int(free) + sum(int(pool.free_bytes()) for pool in self._pools)
 
@@ -563,7 +563,7 @@ class CupyDevice:
     def upload_table(self, array: NDArray[Any]) -> Any:
         """Copy of an array that stays, in a pool of its own; there for all threads."""
         cuda = self._cupy.cuda
-        with self.faults.named("copying a table to it"), self.current() as lane:
+        with _Asked(self, "copying a table to it") as lane:
             with cuda.using_allocator(self._tables.get().malloc):
                 table = self._taken(self._cupy.asarray, np.ascontiguousarray(array))
             with self.faults.answering(lane.stream):
@@ -573,11 +573,7 @@ class CupyDevice:
     def empty_table(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """Array that stays, in the pool of tables."""
         cuda = self._cupy.cuda
-        with (
-            self.faults.named("taking memory"),
-            self.current(),
-            cuda.using_allocator(self._tables.get().malloc),
-        ):
+        with _Asked(self, "taking memory"), cuda.using_allocator(self._tables.get().malloc):
             return self._taken(self._cupy.empty, shape, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
@@ -626,7 +622,7 @@ class CupyDevice:
         """
         # The constants are no options: CuPy asks NVRTC about each set of options at every start.
         code = kernel_text(source, constants)
-        with self.faults.named(f"loading kernels/{source}"), self.current():
+        with _Asked(self, f"loading kernels/{source}"):
             module = self._cupy.RawModule(code=code, options=NVRTC_OPTIONS, backend="nvrtc")
             try:
                 module.compile()

@@ -169,15 +169,14 @@ class Runner:
         self._workspace_bytes = device.free_bytes() // (4 * sharers)
         self._lock = threading.Lock()
         self._modules: dict[tuple[object, ...], Future[Module]] = {}
-        self._loaded: dict[tuple[object, ...], Module] = {}
 
     def module(self, program: Program) -> Module:
         """Compiled kernels: compiled once, while other threads may compile other programs."""
         source, constants = program
         key = source, *constants.items()
-        loaded = self._loaded.get(key)
-        if loaded is not None:
-            return loaded
+        module = self._modules.get(key)
+        if module is not None:
+            return module.result()
         with self._lock:
             waits = key in self._modules
             module = self._modules.setdefault(key, Future())
@@ -188,8 +187,7 @@ class Runner:
                 with self._lock:
                     del self._modules[key]  # whoever asks next tries again
                 module.set_exception(error)
-        self._loaded[key] = module.result()
-        return self._loaded[key]
+        return module.result()
 
     def launch(
         self,

@@ -558,15 +558,11 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     def _shift_on_device(self, shift: AdditiveShift) -> Any:
         """`Shift` of `kernels/shifts.cu`."""
         if self._shift is None or self._shift[0] is not shift:
-            device, nbti = self._runner.device, shift.nbti
-            assert type(nbti) is Facelift
-            eta = shift.of_model.get("eta", np.asarray(nbti.eta))
-            given = (shift.rates.stress, shift.rates.diffusion, shift.activity, eta)
-            values = [np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in given]
-            arrays = device.upload_together(*values)
+            device, rates = self._runner.device, shift.of_facelift
+            arrays = device.upload_together(*rates)
             words = np.zeros(9, dtype=np.uint64)
             words[:4] = [device.address(array) for array in arrays]
-            words[4:8] = [np.ndim(each) for each in given]
+            words[4:8] = [len(of_instances) > 1 for of_instances in rates]
             words[8:].view(np.float64)[:] = LEAST_RECOVERY
             self._shift = shift, device.upload(words), arrays
         return self._shift[1]
