@@ -168,8 +168,7 @@ class Timing:
     penalties: Penalties
 
 
-@dataclass(frozen=True, eq=False)
-class Pace:
+class Pace(NamedTuple):
     """Slowdown of each kernel under any events, against a conventional slice.
 
     It is that of `mcage.costs.slowdown`, which is linear in the events that a fault map may change:
@@ -198,21 +197,15 @@ class Pace:
             for activity in fault_free.activities
         ]
         cycles = (penalties.wakeup, penalties.lds, penalties.memory)
-        return cls(np.array(undisturbed), *(penalty.unhidden_cycles for penalty in cycles))
+        return cls(np.array(undisturbed), *(float(penalty.unhidden_cycles) for penalty in cycles))
 
     def of_turns(
         self, kernel: NDArray[np.int64], events: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Slowdown of each turn, waits included: int64[..., turns] to float64[..., turns]."""
-        in_memory = events[..., Event.MEMORY] + events[..., Event.MEMORY_READ]
-        in_lds = events[..., Event.LDS] + events[..., Event.LDS_READ] - in_memory
-        lost: NDArray[np.float64] = (
-            self.undisturbed[kernel]
-            + self.wakeup * events[..., Event.WAKEUP]
-            + self.lds * in_lds
-            + self.memory * in_memory
-        )
-        slower: NDArray[np.float64] = (1 + lost) * (1 + events[..., Event.WAIT]) - 1
+        slower = np.empty(kernel.shape)
+        happens = np.ascontiguousarray(events).reshape(-1, EVENTS)
+        _slow_down(self, np.ascontiguousarray(kernel).reshape(-1), happens, slower.reshape(-1))
         return slower
 
     def of_mix(self, turns: Turns, events: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -537,13 +530,12 @@ class Feasibility:
         return _Bounds(limits.uncorrectable_blocks, rows, float(limits.spill_limit), slowdown)
 
     @cached_property
-    def _pace(self) -> "_Pace":
+    def _pace(self) -> Pace:
         """How fast the kernels run, looked up once for all replays."""
         if self.limits.slowdown == np.inf:
-            return _Pace(np.zeros(len(self.fault_free.replays)), 0.0, 0.0, 0.0)
+            return Pace(np.zeros(len(self.fault_free.replays)), 0.0, 0.0, 0.0)
         assert self.limits.timing is not None, "a limit of slowdown needs constants of time"
-        pace = self.fault_free.pace(self.limits.timing)
-        return _Pace(pace.undisturbed, float(pace.wakeup), float(pace.lds), float(pace.memory))
+        return self.fault_free.pace(self.limits.timing)
 
     def _redirect(
         self,
@@ -606,15 +598,6 @@ class _Bounds(NamedTuple):
     rows: int
     spill_rate: float
     slowdown: float
-
-
-class _Pace(NamedTuple):
-    """`Pace` as compiled functions take it."""
-
-    undisturbed: NDArray[np.float64]
-    wakeup: float
-    lds: float
-    memory: float
 
 
 @compiled
@@ -698,13 +681,35 @@ _WAKEUP, _WAIT = int(Event.WAKEUP), int(Event.WAIT)
 
 
 @compiled
+def _slower(pace: Pace, kernel: int, happens: NDArray[np.float64]) -> float:
+    """Slowdown of a kernel under events float64[EVENTS], waits included."""
+    in_memory = happens[_MEMORY] + happens[_MEMORY_READ]
+    in_lds = happens[_LDS] + happens[_LDS_READ] - in_memory
+    lost = pace.undisturbed[kernel] + pace.wakeup * happens[_WAKEUP]
+    lost = lost + pace.lds * in_lds + pace.memory * in_memory
+    slower: float = (1 + lost) * (1 + happens[_WAIT]) - 1
+    return slower
+
+
+@compiled
+def _slow_down(
+    pace: Pace,
+    kernel: NDArray[np.int64],
+    events: NDArray[np.float64],
+    slower: NDArray[np.float64],
+) -> None:
+    for turn in range(len(kernel)):
+        slower[turn] = _slower(pace, kernel[turn], events[turn])
+
+
+@compiled
 def _judge(
     replays: _Rows,
     weight: NDArray[np.float64],
     affected: NDArray[np.bool_],
     needed: NDArray[np.bool_],
     limits: _Bounds,
-    pace: _Pace,
+    pace: Pace,
     causes: NDArray[np.int8],
     end_cause: NDArray[np.int8],
 ) -> None:
@@ -750,14 +755,9 @@ def _judge(
                 of_turn = _NO_HOME
             if cause == _NONE:
                 cause = of_turn
-            in_memory = happens[_MEMORY] + happens[_MEMORY_READ]
-            in_lds = happens[_LDS] + happens[_LDS_READ] - in_memory
-            lost = pace.undisturbed[kernel] + pace.wakeup * happens[_WAKEUP]
-            lost = lost + pace.lds * in_lds + pace.memory * in_memory
-            slower = (1 + lost) * (1 + happens[_WAIT]) - 1
             share = weight[row, turn]
             total += share
-            done += share / (1 + slower)
+            done += share / (1 + _slower(pace, kernel, happens))
         if cause == _NONE and limits.slowdown < np.inf:
             mix = np.rint((total / done - 1) * _DECIMALS) / _DECIMALS
             if mix > limits.slowdown:
