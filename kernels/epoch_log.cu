@@ -41,6 +41,7 @@ begin(const State *states, const double *mixtures, const int *instance_of) {
         if (place == 0) state.mixtures[instance * state.kernels + kernel] = mixture[kernel];
     }
     state.bounds[instance * 2 * PLACES + place] = total;
+    if (place < PLACES) state.kept[instance * PLACES + place] = -1;
 }
 
 // What the cells of an entry see that records in one block overwrite, or no record, as far as one bit
@@ -90,7 +91,6 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
                                          unsigned *codes, int *code_starts, long long *powered,
                                          bool begins) {
     constexpr int VIEWS = RECORDS ? 5 : 1;
-    constexpr int UNROLLED = GATED && !RECORDS ? 4 : 1;  // occupants whose bounds come together
     __shared__ int place[ENTRIES + 1];
     const int passes = int(residencies.passes), lane = threadIdx.x % 32;
     const Run run = reinterpret_cast<const Run *>(runs)[slice];
@@ -144,18 +144,38 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
         Long record_cycles[4] = {0, 0, 0, 0}, on = 0;
         bool simple = GATED;
         int next = place[entry];
-        for (int pass = 0; pass < passes; pass++) {
-            const int *start = starts + pass * (ENTRIES + 1) + entry;
-            const int begin = start[0], end = start[1];
-            if (lane == 0) code_starts[entry * passes + pass] = next;
-            for (int together = begin; together < end; together += 32) {
-                const int i = together + lane;
+        // Passes side by side: a lane decodes an occupant of any of them.
+        for (int many_passes = 0; many_passes < passes; many_passes += 32) {
+            const int here = min(32, passes - many_passes), pass = many_passes + lane;
+            int begin = 0, length = 0;
+            if (lane < here) {
+                const int *start = starts + pass * (ENTRIES + 1) + entry;
+                begin = start[0], length = start[1] - begin;
+            }
+            int end = length;  // of the pass, among the occupants of these
+            for (int distance = 1; distance < 32; distance *= 2) {
+                const int earlier = __shfl_up_sync(EVERY_LANE, end, distance);
+                if (lane >= distance) end += earlier;
+            }
+            const int count = __shfl_sync(EVERY_LANE, end, 31), offset = end - length;
+            if (lane < here) code_starts[entry * passes + pass] = next + offset;
+            int now = 0;  // pass of the latest occupant
+            for (int many = 0; many < count; many += 32) {
+                const int i = many + lane;
+                int of_pass = 0;
+                for (int other = 1; other < here; other++) {
+                    if (i >= __shfl_sync(EVERY_LANE, offset, other)) of_pass = other;
+                }
+                const int among = i - __shfl_sync(EVERY_LANE, offset, of_pass) +
+                                  __shfl_sync(EVERY_LANE, begin, of_pass);
                 Residency residency = {0, 0, 0, 0, 0, 0};
                 unsigned code = 0;
                 int number = 0;
-                if (i < end) {
-                    const Occupant occupant = reinterpret_cast<const Occupant *>(
-                        occupants)[static_cast<long long>(pass) * run.stride + i];
+                if (i < count) {
+                    const long long of_slice =
+                        static_cast<long long>(many_passes + of_pass) * run.stride + among;
+                    const Occupant occupant =
+                        reinterpret_cast<const Occupant *>(occupants)[of_slice];
                     const int write = first + occupant.first;
                     number = residencies.residency_of[write];
                     residency = residencies.residencies[number];
@@ -166,38 +186,64 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
                     }
                     const unsigned block = occupant.block < 0 ? WHOLE : occupant.block;
                     code |= block << BLOCK_SHIFT;
-                    codes[next + i - begin] = code;
+                    codes[next + i] = code;
                     if (code >> BLOCK_SHIFT != WHOLE || number >= residencies.rows) simple = false;
                     on += residency.end - residency.start;
                 }
-                const int occupied = min(32, end - together);
-#pragma unroll UNROLLED
-                for (int j = 0; j < occupied; j++) {
-                    const unsigned of_j = __shfl_sync(EVERY_LANE, code, j);
-                    const long long number_of_j = __shfl_sync(EVERY_LANE, number, j);
-                    const Cycles *at_most = residencies.at_most + number_of_j * 2 * BITS + lane;
-                    Stay stay = {0, 0, !(of_j & INCOMPLETE), false, false, at_most[0],
-                                 at_most[BITS]};
-                    if (!GATED || RECORDS || !stay.complete) {
-                        stay.start = __shfl_sync(EVERY_LANE, residency.start, j);
-                        stay.end = __shfl_sync(EVERY_LANE, residency.end, j);
-                    }
-                    if (!GATED) {
-                        stay.last_one = residencies.last[2 * number_of_j] >> lane & 1u;
-                        stay.last_zero = residencies.last[2 * number_of_j + 1] >> lane & 1u;
-                    }
-                    const unsigned block = of_j >> BLOCK_SHIFT & 7u;
+                const int occupied = min(32, count - many);
+                for (int few = 0; few < occupied; few += TOGETHER) {
+                    Cycles at_most[TOGETHER][2];
+                    unsigned last[TOGETHER][2] = {};
 #pragma unroll
-                    for (int view = 0; view < VIEWS; view++) {
-                        if (!RECORDS || block == WHOLE || block == view) add(views[view], stay);
+                    for (int k = 0; k < TOGETHER; k++) {
+                        const long long of_j = __shfl_sync(EVERY_LANE, number, few + k);
+                        const Cycles *most = residencies.at_most + of_j * 2 * BITS + lane;
+                        at_most[k][0] = most[0];
+                        at_most[k][1] = most[BITS];
+                        if (GATED) continue;
+                        last[k][0] = residencies.last[2 * of_j];
+                        last[k][1] = residencies.last[2 * of_j + 1];
                     }
 #pragma unroll
-                    for (int other = 0; other < 4; other++) {
-                        if (RECORDS && block == other) record_cycles[other] += stay.end - stay.start;
+                    for (int k = 0; k < TOGETHER; k++) {
+                        const int j = few + k;
+                        if (j >= occupied) break;
+                        if (!GATED) {
+                            for (int last_pass = __shfl_sync(EVERY_LANE, of_pass, j);
+                                 now < last_pass; now++) {
+#pragma unroll
+                                for (int view = 0; view < VIEWS; view++) {
+                                    come_round(views[view], period);
+                                }
+                            }
+                        }
+                        const unsigned code_of_j = __shfl_sync(EVERY_LANE, code, j);
+                        Stay stay = {0,
+                                     0,
+                                     !(code_of_j & INCOMPLETE),
+                                     bool(last[k][0] >> lane & 1u),
+                                     bool(last[k][1] >> lane & 1u),
+                                     at_most[k][0],
+                                     at_most[k][1]};
+                        if (!GATED || RECORDS || !stay.complete) {
+                            stay.start = __shfl_sync(EVERY_LANE, residency.start, j);
+                            stay.end = __shfl_sync(EVERY_LANE, residency.end, j);
+                        }
+                        const unsigned block = code_of_j >> BLOCK_SHIFT & 7u;
+#pragma unroll
+                        for (int view = 0; view < VIEWS; view++) {
+                            if (!RECORDS || block == WHOLE || block == view) add(views[view], stay);
+                        }
+#pragma unroll
+                        for (int other = 0; other < 4; other++) {
+                            if (RECORDS && block == other) {
+                                record_cycles[other] += stay.end - stay.start;
+                            }
+                        }
                     }
                 }
             }
-            next += end - begin;
+            next += count;
 #pragma unroll
             for (int view = 0; view < VIEWS; view++) come_round(views[view], period);
         }
@@ -244,7 +290,7 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
 // codes, code_starts[slice][entries x pass + 1], powered[slice][entry]   the log; codes lie as occupants
 //
 // Grid: instances x parts of the entries; 256 threads, a warp for one entry after the other.
-extern "C" __global__ void __launch_bounds__(THREADS, RECORDS ? 2 : 3)
+extern "C" __global__ void __launch_bounds__(THREADS, RECORDS || WIDE ? 2 : 3)
 log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *slice_of, int turns,
           const int *first_write, const Long *cycles, const int *starts, const int4 *occupants,
           const int *instance_of, const double *scales, unsigned *codes, int *code_starts,

@@ -1,7 +1,8 @@
 // The most stressed cell of each instance, without a sum for every cell. Only places, bits of entries,
 // whose bound exceeds the longest time found so far are worked out: their cells are summed up over all
-// epochs, terms in the order of the reference (`DenseStress` of mcage/engines/stress.py). The Numba
-// engine goes the same way (mcage/engines/numba_engine/most_stressed.py).
+// epochs, terms in the order of the reference (`DenseStress` of mcage/engines/stress.py). The sums are
+// kept, as far as there is room, so that the next search adds no more than what has happened since. The
+// Numba engine goes the same way (mcage/engines/numba_engine/most_stressed.py).
 //
 // Constants: as in `stress.cuh`
 
@@ -9,6 +10,7 @@
 
 constexpr int WARPS = 8;  // of a block
 constexpr unsigned NOTHING = 0xFFFFFFFFu;
+constexpr int GUESSES = 6;  // of a row, as many as `stress.py` makes room for
 
 // Moments within the latest epochs of instances, or their ends; `rows` of them.
 struct Moments {
@@ -53,45 +55,66 @@ __device__ __forceinline__ bool is_open(const State &state, const Moments &momen
 }
 
 // Where to look first: the places with the highest bounds at '0' and at '1', at the moment and before
-// the epoch. items[row][4]: PLACES x row + place, or NOTHING.
+// the epoch, and those whose times are likely the longest.
 //
-// Grid: rows; 256 threads.
+// An entry is powered for about as long as its bit with the least sum of both bounds says, and a cell
+// that is not at one value is at the other: between the bound and what that leaves lies the middle.
+// items[row][GUESSES]: PLACES x row + place, or NOTHING.
+//
+// Grid: rows; 256 threads, a warp for one entry after the other, a lane for each bit.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 guess(const State *states, const int *instance_of, const double *parts, unsigned *items) {
-    __shared__ Long most_of[4][WARPS];
-    __shared__ int place_of[4][WARPS];
+    __shared__ double most_of[GUESSES][WARPS];
+    __shared__ int place_of[GUESSES][WARPS];
     const State &state = *states;
     const long long row = blockIdx.x, instance = instance_of[row];
     const double part = parts[row];
+    double most[GUESSES];
+    int best[GUESSES] = {};
 #pragma unroll
-    for (int trial = 0; trial < 4; trial++) {
-        Long most = 0;
-        int best = 0;
-        for (int place = threadIdx.x; place < PLACES; place += 32 * WARPS) {
-            const double bound =
-                trial < 2 ? bound_at(state, instance, trial, place, part)
-                          : state.before[(instance * 2 + trial % 2) * PLACES + place];
-            if (bits_of(bound) > most) most = bits_of(bound), best = place;
+    for (int trial = 0; trial < GUESSES; trial++) most[trial] = -1;
+    for (int place = threadIdx.x; place < PLACES; place += 32 * WARPS) {
+        double at[2];
+#pragma unroll
+        for (int which = 0; which < 2; which++) {
+            at[which] = bound_at(state, instance, which, place, part);
         }
+        double powered = at[0] + at[1];
         for (int distance = 16; distance; distance /= 2) {
-            const Long other = __shfl_xor_sync(EVERY_LANE, most, distance);
-            const int where = __shfl_xor_sync(EVERY_LANE, best, distance);
-            if (other > most || (other == most && where < best)) most = other, best = where;
+            powered = min(powered, __shfl_xor_sync(EVERY_LANE, powered, distance));
+        }
+#pragma unroll
+        for (int trial = 0; trial < GUESSES; trial++) {
+            const int which = trial % 2;
+            double promise = at[which];
+            if (trial / 2 == 1) promise = state.before[(instance * 2 + which) * PLACES + place];
+            if (trial / 2 == 2) promise += powered - at[1 - which];
+            if (promise > most[trial]) most[trial] = promise, best[trial] = place;
+        }
+    }
+#pragma unroll
+    for (int trial = 0; trial < GUESSES; trial++) {
+        for (int distance = 16; distance; distance /= 2) {
+            const double other = __shfl_xor_sync(EVERY_LANE, most[trial], distance);
+            const int where = __shfl_xor_sync(EVERY_LANE, best[trial], distance);
+            if (other > most[trial] || (other == most[trial] && where < best[trial])) {
+                most[trial] = other, best[trial] = where;
+            }
         }
         if (threadIdx.x % 32 == 0) {
-            most_of[trial][threadIdx.x / 32] = most;
-            place_of[trial][threadIdx.x / 32] = best;
+            most_of[trial][threadIdx.x / 32] = most[trial];
+            place_of[trial][threadIdx.x / 32] = best[trial];
         }
     }
     __syncthreads();
     if (threadIdx.x) return;
-    unsigned *of_row = items + 4 * row;
-    for (int trial = 0; trial < 4; trial++) {
-        int best = 0;
+    unsigned *of_row = items + GUESSES * row;
+    for (int trial = 0; trial < GUESSES; trial++) {
+        int first = 0;
         for (int warp = 1; warp < WARPS; warp++) {
-            if (most_of[trial][warp] > most_of[trial][best]) best = warp;
+            if (most_of[trial][warp] > most_of[trial][first]) first = warp;
         }
-        unsigned item = unsigned(row) * PLACES + place_of[trial][best];
+        unsigned item = unsigned(row) * PLACES + place_of[trial][first];
         for (int earlier = 0; earlier < trial; earlier++) {
             if (of_row[earlier] == item) item = NOTHING;
         }
@@ -133,7 +156,7 @@ __device__ __forceinline__ bool is_open_to_warp(const State &state, const Moment
 }
 
 // Seconds of which a bound before a turn becomes one after it: by the most that any cell gains.
-__device__ __forceinline__ double raised(double bound, const Times<2> &times, int which,
+__device__ __forceinline__ double raised(double bound, const Times &times, int which,
                                          double scale) {
     Long cycles[2];
 #pragma unroll
@@ -158,7 +181,7 @@ __device__ __forceinline__ void tighten(const State &state, long long instance, 
 }
 
 // Take back so many seconds for each cycle of a turn.
-__device__ __forceinline__ void take_back(double (&seconds)[2][2], const Times<2> &times,
+__device__ __forceinline__ void take_back(double (&seconds)[2][2], const Times &times,
                                           double back) {
 #pragma unroll
     for (int n = 0; n < 2; n++) {
@@ -168,7 +191,7 @@ __device__ __forceinline__ void take_back(double (&seconds)[2][2], const Times<2
     }
 }
 
-__device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times<2> &times,
+__device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times &times,
                                           double scale) {
 #pragma unroll
     for (int n = 0; n < 2; n++) {
@@ -178,8 +201,49 @@ __device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times<2
     }
 }
 
-// Work out the cells of listed places, first in the latest turns, then, if need be, in all: raise the
-// longest of their rows, and lower the bounds to what is true.
+// Room for what a place's cells have gathered, or -1 if there is none.
+__device__ __forceinline__ int take_room(const State &state, long long at) {
+    int room = -1;
+    if (threadIdx.x % 32 == 0) {
+        room = atomicAdd(state.used, 1);
+        if (room >= state.most_kept) room = -1;
+        state.kept[at] = room;
+    }
+    return __shfl_sync(EVERY_LANE, room, 0);
+}
+
+// Where a lane's seconds [2][2] are kept.
+__device__ __forceinline__ double *seconds_kept(const State &state, int kept) {
+    return state.seconds + (kept * 32LL + threadIdx.x % 32) * 4;
+}
+
+__device__ __forceinline__ void keep(const double (&seconds)[2][2], const State &state, int kept) {
+#pragma unroll
+    for (int cell = 0; cell < 4; cell++) {
+        seconds_kept(state, kept)[cell] = seconds[cell / 2][cell % 2];
+    }
+}
+
+__device__ __forceinline__ void recall(double (&seconds)[2][2], const State &state, int kept) {
+#pragma unroll
+    for (int cell = 0; cell < 4; cell++) {
+        seconds[cell / 2][cell % 2] = seconds_kept(state, kept)[cell];
+    }
+}
+
+// Seconds before the first fault.
+__device__ __forceinline__ void live_mixture(double (&seconds)[2][2], const State &state,
+                                             long long instance, int place, int component) {
+#pragma unroll
+    for (int cell = 0; cell < 4; cell++) {
+        const double *duty = state.duties + cell % 2 * state.kernels * CELLS + place * COMPONENTS +
+                             component + cell / 2;
+        seconds[cell / 2][cell % 2] = duties_sum(state, instance, duty, CELLS);
+    }
+}
+
+// Work out the cells of listed places, first in the latest turns, then, if need be, in all that are not
+// in the sums kept: raise the longest of their rows, and lower the bounds to what is true.
 //
 // A warp takes one item after the other, a lane two components.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
@@ -189,7 +253,7 @@ work_out(const Residencies *all, const State *states, const int *instance_of, co
     const Residencies &residencies = *all;
     const State &state = *states;
     const Moments moments = {instance_of, parts, backs, longest, rows, turns};
-    const int component = threadIdx.x % 32 * 2;
+    const int lane = threadIdx.x % 32, component = 2 * lane;
     const int warps = gridDim.x * WARPS;
     for (int i = blockIdx.x * WARPS + threadIdx.x / 32; i < *count; i += warps) {
         const unsigned item = items[i];
@@ -197,19 +261,22 @@ work_out(const Residencies *all, const State *states, const int *instance_of, co
         const int row = int(item / PLACES), place = int(item % PLACES);
         if (!is_open_to_warp(state, moments, row, place)) continue;
 
-        const long long instance = moments.instance_of[row];
+        const long long instance = moments.instance_of[row], at = instance * PLACES + place;
         const int epoch_count = state.epoch_count[instance];
         const Epoch *epochs = state.epochs + instance * state.most_epochs;
         const int latest_turns = epoch_count - turns;
-        double seconds[2][2] = {}, truth[2];
-        Times<2> latest = {};
+        int kept = state.kept[at];
+        const int known = kept < 0 ? 0 : state.epochs_kept[kept];
+        double seconds[2][2], truth[2];
+        // First the latest turns, to bound the place; then, if need be, all epochs that are not known.
+        const int steps = known < epoch_count ? turns + epoch_count - known : 0;
+        if (!steps) recall(seconds, state, kept);
         bool still_open = true;
-        // First the latest turns, to bound the place; then, if need be, all epochs but the last turn,
-        // which is known.
-        for (int step = 0; step < turns + epoch_count - 1 && still_open; step++) {
-            const Epoch &epoch = epochs[step < turns ? latest_turns + step : step - turns];
-            const Times<2> times =
-                times_in<2>(residencies, epoch, place / BITS, component, place % BITS);
+        for (int step = 0; step < steps && still_open; step++) {
+            if (step == turns && kept >= 0) recall(seconds, state, kept);
+            if (step == turns && kept < 0) live_mixture(seconds, state, instance, place, component);
+            const Epoch &epoch = epochs[step < turns ? latest_turns + step : known + step - turns];
+            const Times times = times_in(residencies, epoch, place / BITS, component, place % BITS);
             if (step >= turns) {
                 add_epoch(seconds, times, epoch.scale);
                 continue;
@@ -219,41 +286,38 @@ work_out(const Residencies *all, const State *states, const int *instance_of, co
                 if (step == 0) truth[which] = state.before[(instance * 2 + which) * PLACES + place];
                 truth[which] = raised(truth[which], times, which, epoch.scale);
             }
-            latest = times;
             if (step < turns - 1) continue;
             tighten(state, instance, place, truth);
             still_open = is_open_to_warp(state, moments, row, place);
-#pragma unroll
-            for (int cell = 0; cell < 4 && still_open; cell++) {
-                const double *duty = state.duties + cell % 2 * state.kernels * CELLS +
-                                     place * COMPONENTS + component + cell / 2;
-                seconds[cell / 2][cell % 2] = duties_sum(state, instance, duty, CELLS);
-            }
         }
         if (!still_open) continue;
-        add_epoch(seconds, latest, epochs[epoch_count - 1].scale);
+        if (steps) {
 #pragma unroll
-        for (int which = 0; which < 2; which++) {
-            const Long highest = most_of_warp(bits_of(max(seconds[0][which], seconds[1][which])));
-            if (threadIdx.x % 32 == 0) {
-                state.bounds[(instance * 2 + which) * PLACES + place] =
-                    __longlong_as_double(static_cast<long long>(highest));
+            for (int which = 0; which < 2; which++) {
+                const Long highest = most_of_warp(bits_of(max(seconds[0][which], seconds[1][which])));
+                if (lane == 0) {
+                    state.bounds[(instance * 2 + which) * PLACES + place] =
+                        __longlong_as_double(static_cast<long long>(highest));
+                }
+            }
+            if (kept < 0) kept = take_room(state, at);
+            if (kept >= 0) {
+                keep(seconds, state, kept);
+                if (lane == 0) state.epochs_kept[kept] = epoch_count;
             }
         }
 
         const double *back = backs + static_cast<long long>(row) * turns;
-        for (int turn = 0; turn < turns - 1 && moments.parts[row] != 1.0; turn++) {
+        for (int turn = 0; turn < turns && moments.parts[row] != 1.0; turn++) {
             const Epoch &epoch = epochs[latest_turns + turn];
-            const Times<2> times =
-                times_in<2>(residencies, epoch, place / BITS, component, place % BITS);
+            const Times times = times_in(residencies, epoch, place / BITS, component, place % BITS);
             take_back(seconds, times, back[turn]);
         }
-        take_back(seconds, latest, back[turns - 1]);
 #pragma unroll
         for (int which = 0; which < 2; which++) {
             const double then = max(0.0, max(seconds[0][which], seconds[1][which]));
             const Long seen = most_of_warp(bits_of(then));
-            if (threadIdx.x % 32 == 0) atomicMax(&longest[which * rows + row], seen);
+            if (lane == 0) atomicMax(&longest[which * rows + row], seen);
         }
     }
 }

@@ -10,12 +10,13 @@
 // writes[], contents[image][component], residencies[]
 // rows                        the first so many residencies have a row of sums
 // sums[row][bit][component]   result: cycles at '1'
+// record_sums[residency][bit][2]   result: the same of components 0 and 1, which a record has
 // at_most[residency][64]      result: cycles for which bit b is at '1' in any component at most, [b],
 //                             and at '0', [32 + b]
 // last[residency][2]          result: bits that are '1', and '0', in some component in the end
 extern "C" __global__ void __launch_bounds__(COMPONENTS)
 sum_residencies(const int4 *writes, const unsigned *contents, const int4 *residencies, int rows,
-                Cycles *sums, Cycles *at_most, unsigned *last) {
+                Cycles *sums, Cycles *record_sums, Cycles *at_most, unsigned *last) {
     __shared__ Cycles ones[BITS][COMPONENTS + 1];
     __shared__ unsigned written_of[COMPONENTS];
     __shared__ unsigned ends_with[2];
@@ -45,6 +46,7 @@ sum_residencies(const int4 *writes, const unsigned *contents, const int4 *reside
     for (int bit = 0; bit < BITS; bit++) {
         ones[bit][component] = sum[bit];
         if (number < rows) sums[(number * BITS + bit) * COMPONENTS + component] = sum[bit];
+        if (component < 2) record_sums[(number * BITS + bit) * 2 + component] = sum[bit];
     }
     written_of[component] = written;
     __syncthreads();

@@ -55,6 +55,7 @@ struct Residencies {
     const int *residency_of;      // [write]
     const Residency *residencies;
     const Cycles *sums;           // [row][bit][component] cycles at '1'
+    const Cycles *record_sums;    // [residency][bit][2] of components 0 and 1, which a record has
     const Cycles *at_most;        // [residency][64] bits at '1', bits at '0'
     const unsigned *last;         // [residency][2] bits that are '1', '0' in the end
     long long rows, passes;
@@ -80,7 +81,11 @@ struct State {
     const double *most_duties;    // [2][kernel][entry][bit] of any component
     double *bounds;               // [instance][2][entry][bit] seconds that no cell exceeds
     double *before;               // the same before the latest turns
-    long long most_epochs, kernels;
+    int *kept;                    // [instance][entry][bit] where seconds are kept, or -1
+    double *seconds;              // [kept][component][2] at '0', at '1'
+    int *epochs_kept;             // [kept] epochs that are in them
+    int *used;                    // [1] of those places
+    long long most_epochs, kernels, most_kept;
 };
 
 __device__ __forceinline__ double duties_sum(const State &state, long long instance,
@@ -102,158 +107,267 @@ __device__ __forceinline__ int within_block(int component) {
     return component % ENTRY_COMPONENTS % BLOCK_COMPONENTS;
 }
 
-// ---- the times of a cell in an epoch --------------------------------------------------------------
+// ---- the times of cells in an epoch ---------------------------------------------------------------
+//
+// A warp looks at all components of a bit of an entry, a lane at two in a row. What is the same for all
+// of them, its lanes load side by side, 32 occupants at once, and tell each other; what differs comes a
+// few at once. One after the other, most of the time would be spent waiting.
 
-// Cycles at '1' and powered of the same bit of N components in a row.
-template <int N>
+constexpr int TOGETHER = WIDE ? 2 : 4;  // occupants whose words come at once: divides 32
+
+// Cycles at '1' and powered of the same bit of two components in a row.
 struct Times {
-    Long ones[N], powered[N];
+    Long ones[2], powered[2];
 };
 
-// What a write does to a cell: its new bit, whether it is overwritten.
-struct Change {
-    bool bit, overwritten;
+// Two components in a row, the first of them even.
+struct alignas(2 * sizeof(Cycles)) TwoCycles {
+    Cycles of[2];
 };
 
-__device__ __forceinline__ Change change_of(const Residencies &residencies, const Write &write,
-                                            int component, int bit) {
-    if (RECORDS && write.form < 0) {
-        const int within = within_block(component);
-        const unsigned first = residencies.contents[static_cast<long long>(write.image) * COMPONENTS];
-        const unsigned cells = within == 0 ? EVERY_CELL : within == 1 ? CODE_CELLS : 0;
-        return {bool((within ? unsigned(~write.form) : first) >> bit & 1u), bool(cells >> bit & 1u)};
-    }
-    const unsigned content =
-        residencies.contents[static_cast<long long>(write.image) * COMPONENTS + component];
-    const int mask = write.form >> 4;
-    const unsigned cells = mask ? residencies.masks[mask * COMPONENTS + component] : EVERY_CELL;
-    return {bool(content >> bit & 1u), bool(cells >> bit & 1u)};
+struct alignas(8) TwoWords {
+    unsigned of[2];
+};
+
+__device__ __forceinline__ TwoCycles two_sums(const Residencies &residencies, long long row, int bit,
+                                              int component) {
+    const Cycles *sums = residencies.sums + (row * BITS + bit) * COMPONENTS + component;
+    return *reinterpret_cast<const TwoCycles *>(sums);
 }
 
-// An occupant of an entry, decoded.
+__device__ __forceinline__ TwoWords two_words(const unsigned *words, long long row, int component) {
+    return *reinterpret_cast<const TwoWords *>(words + row * COMPONENTS + component);
+}
+
+__device__ __forceinline__ bool is_record(int form) { return RECORDS && form < 0; }
+
+// Cells of a component that a record overwrites in its block.
+__device__ __forceinline__ unsigned cells_of_record(int component) {
+    const int within = within_block(component);
+    return within == 0 ? EVERY_CELL : within == 1 ? CODE_CELLS : 0;
+}
+
+// Cells of a component that a write overwrites.
+__device__ __forceinline__ unsigned overwritten_by(const Residencies &residencies, int form,
+                                                   int component) {
+    if (is_record(form)) return cells_of_record(component);
+    const int mask = form >> 4;
+    return mask ? residencies.masks[mask * COMPONENTS + component] : EVERY_CELL;
+}
+
+// What tells what an occupant shows: sums, the image of its only write, sums of a record, or all of
+// its writes, one after the other.
+enum Kind { BY_SUMS, BY_IMAGE, BY_RECORD, BY_WRITES };
+
+// An occupant of an entry, as one lane decodes it.
 struct Lodger {
-    Residency residency;
-    Long start;
-    int first;
-    const Cycles *sums;  // row of sums if they say what it shows, null if not
-    bool touches;        // whether its writes touch these components; without gating, two of a record
+    Long start, end;
+    int first, last;  // writes
+    int number;       // of the residency
+    int image, form;  // of the last write, unless all are looked at
+    unsigned block;
+    Kind kind;
 };
 
-__device__ __forceinline__ Lodger lodger_of(const Residencies &residencies, unsigned code,
-                                            int component) {
-    Lodger lodger;
-    const unsigned block = code >> BLOCK_SHIFT & 7u;
-    int number = code & NUMBER;
-    if (code & INCOMPLETE) {
-        lodger.first = number;
-        lodger.start = residencies.write_cycle[number];
-        number = residencies.residency_of[number];
-        lodger.residency = residencies.residencies[number];
-        lodger.sums = nullptr;
-    } else {
-        lodger.residency = residencies.residencies[number];
-        lodger.first = lodger.residency.first;
-        lodger.start = lodger.residency.start;
-        const bool row = number < residencies.rows && block == WHOLE;
-        lodger.sums = row ? residencies.sums + static_cast<long long>(number) * BITS * COMPONENTS
-                          : nullptr;
+__device__ __forceinline__ Lodger lodger_of(const Residencies &residencies, unsigned code) {
+    const int named = code & NUMBER;
+    const bool complete = !(code & INCOMPLETE);
+    Lodger lodger = {};
+    lodger.number = complete ? named : residencies.residency_of[named];
+    const Residency residency = residencies.residencies[lodger.number];
+    lodger.start = complete ? residency.start : residencies.write_cycle[named];
+    lodger.end = residency.end;
+    lodger.first = complete ? residency.first : named;
+    lodger.last = residency.last;
+    lodger.block = code >> BLOCK_SHIFT & 7u;
+    lodger.kind = BY_WRITES;
+    if (!complete || residency.partial) return lodger;
+    const Write write = residencies.writes[residency.last - 1];
+    lodger.image = write.image;
+    lodger.form = write.form;
+    if (is_record(write.form)) {
+        lodger.kind = BY_RECORD;
+    } else if (lodger.block == WHOLE && lodger.number < residencies.rows) {
+        lodger.kind = BY_SUMS;
+    } else if (lodger.block == WHOLE && lodger.last - lodger.first == 1) {
+        lodger.kind = BY_IMAGE;
     }
-    lodger.touches = block == WHOLE ||
-                     (block == block_of(component) && (GATED || within_block(component) < 2));
+    return lodger;
+}
+
+// Whether the writes of an occupant touch a component; without gating, a record touches two.
+__device__ __forceinline__ bool touched_by(unsigned block, int component) {
+    return block == WHOLE || (block == unsigned(block_of(component)) &&
+                              (GATED || within_block(component) < 2));
+}
+
+// What two components of an entry have seen of a pass.
+struct Seen {
+    bool content[2], written[2];
+    Long since, on;
+};
+
+// Show an occupant of any kind but BY_WRITES: its sums, and what its last write leaves.
+__device__ __forceinline__ void show(Seen &seen, Times &times, const Lodger &lodger,
+                                     const TwoCycles &sums, const TwoWords &left, int component,
+                                     int bit) {
+    const Long lasts = lodger.end - lodger.start;
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        const bool record = RECORDS && lodger.kind == BY_RECORD;
+        const unsigned word = !record ? left.of[n] : n ? unsigned(~lodger.form) : left.of[0];
+        const bool over = !record || (cells_of_record(component + n) >> bit & 1u);
+        const bool content = word >> bit & 1u;
+        if (!GATED && seen.content[n]) times.ones[n] += lodger.start - seen.since;
+        if (over) {
+            times.ones[n] += lodger.kind == BY_IMAGE ? (content ? lasts : 0) : Long(sums.of[n]);
+            seen.content[n] = content;
+            seen.written[n] = true;
+        } else if (seen.content[n]) {
+            times.ones[n] += lasts;
+        }
+    }
+    seen.on += lasts;
+    seen.since = lodger.end;
+}
+
+// Show an occupant write after write.
+__device__ void show_writes(Seen &seen, Times &times, const Residencies &residencies,
+                            const Lodger &lodger, int component, int bit) {
+    Long now = lodger.start;
+    for (int w = lodger.first; w < lodger.last; w++) {
+        const Write write = residencies.writes[w];
+        const bool record = is_record(write.form);
+        const TwoWords content =
+            two_words(residencies.contents, write.image, record ? 0 : component);
+#pragma unroll
+        for (int n = 0; n < 2; n++) {
+            const unsigned word = !record ? content.of[n] : n ? unsigned(~write.form) : content.of[0];
+            const bool over = overwritten_by(residencies, write.form, component + n) >> bit & 1u;
+            if (!GATED && seen.content[n]) times.ones[n] += now - seen.since;
+            if (over) seen.content[n] = word >> bit & 1u, seen.written[n] = true;
+            if (GATED && seen.content[n]) times.ones[n] += write.held;
+        }
+        seen.since = now;
+        seen.on += write.held;
+        now += write.held;
+    }
+}
+
+__device__ __forceinline__ Lodger told_by(const Lodger &own, int lane) {
+    Lodger lodger = {};
+    lodger.start = __shfl_sync(EVERY_LANE, own.start, lane);
+    lodger.end = __shfl_sync(EVERY_LANE, own.end, lane);
+    lodger.first = __shfl_sync(EVERY_LANE, own.first, lane);
+    lodger.last = __shfl_sync(EVERY_LANE, own.last, lane);
+    lodger.form = __shfl_sync(EVERY_LANE, own.form, lane);
+    const int both = __shfl_sync(EVERY_LANE, int(own.block * 4 + own.kind), lane);
+    lodger.block = both / 4;
+    lodger.kind = Kind(both % 4);
     return lodger;
 }
 
 // The times of cells in one pass: two laps through the occupants of their entry, as in `walk.cu`.
-template <int N>
 __device__ void walk(const Residencies &residencies, const unsigned *codes, int count, int component,
-                     int bit, Long cycles, Times<N> &times) {
-    bool content[N] = {}, written[N] = {};
-    Long since = 0, on = 0;
-    for (int i = 0; i < count; i++) {
-        const Lodger lodger = lodger_of(residencies, codes[i], component);
-        if (!lodger.touches) continue;
-        Long now = lodger.start;
-        if (lodger.sums) {
-            const Write last = residencies.writes[lodger.residency.last - 1];
+                     int bit, Long cycles, Times &times) {
+    const int lane = threadIdx.x % 32;
+    Seen seen = {{false, false}, {false, false}, 0, 0};
+    for (int many = 0; many < count; many += 32) {
+        const int here = min(32, count - many);
+        Lodger own = {};
+        if (lane < here) own = lodger_of(residencies, codes[many + lane]);
+        const int sums_of = own.kind == BY_RECORD ? -1 - own.number
+                            : own.kind == BY_SUMS ? own.number
+                                                  : 0;
+        for (int few = 0; few < here; few += TOGETHER) {
+            TwoCycles sums[TOGETHER];
+            TwoWords left[TOGETHER];
 #pragma unroll
-            for (int n = 0; n < N; n++) {
-                if (!GATED && content[n]) times.ones[n] += now - since;
-                times.ones[n] += lodger.sums[bit * COMPONENTS + component + n];
-                content[n] = change_of(residencies, last, component + n, bit).bit;
-                written[n] = true;
+            for (int k = 0; k < TOGETHER; k++) {
+                const long long row = __shfl_sync(EVERY_LANE, sums_of, few + k);
+                const int image = __shfl_sync(EVERY_LANE, own.image, few + k);
+                const bool record = RECORDS && row < 0;
+                const Cycles *at = residencies.sums + (row * BITS + bit) * COMPONENTS + component;
+                if (record) at = residencies.record_sums + ((-1 - row) * BITS + bit) * 2;
+                sums[k] = *reinterpret_cast<const TwoCycles *>(at);
+                left[k] = two_words(residencies.contents, image, record ? 0 : component);
             }
-            on += lodger.residency.end - now;
-            since = lodger.residency.end;
-            continue;
-        }
-        for (int w = lodger.first; w < lodger.residency.last; w++) {
-            const Write write = residencies.writes[w];
 #pragma unroll
-            for (int n = 0; n < N; n++) {
-                const Change change = change_of(residencies, write, component + n, bit);
-                if (!GATED && content[n]) times.ones[n] += now - since;
-                if (change.overwritten) content[n] = change.bit, written[n] = true;
-                if (GATED && content[n]) times.ones[n] += write.held;
+            for (int k = 0; k < TOGETHER; k++) {
+                if (few + k >= here) break;
+                const Lodger lodger = told_by(own, few + k);
+                if (!touched_by(lodger.block, component)) continue;
+                if (lodger.kind != BY_WRITES) {
+                    show(seen, times, lodger, sums[k], left[k], component, bit);
+                } else {
+                    show_writes(seen, times, residencies, lodger, component, bit);
+                }
             }
-            since = now;
-            on += write.held;
-            now += write.held;
         }
     }
 
-    bool pending[N], waits = false;
+    bool pending[2], waits = false;
 #pragma unroll
-    for (int n = 0; n < N; n++) {
-        pending[n] = written[n];
-        waits |= written[n];
-        if (written[n]) times.powered[n] += GATED ? on : cycles;
+    for (int n = 0; n < 2; n++) {
+        pending[n] = seen.written[n];
+        waits |= seen.written[n];
+        if (seen.written[n]) times.powered[n] += GATED ? seen.on : cycles;
     }
-    for (int i = 0; i < count && waits; i++) {
-        const Lodger lodger = lodger_of(residencies, codes[i], component);
-        if (!lodger.touches) continue;
-        Long now = lodger.start;
-        for (int w = lodger.first; w < lodger.residency.last && waits; w++) {
-            const Write write = residencies.writes[w];
-            waits = false;
+    for (int many = 0; many < count && __any_sync(EVERY_LANE, waits); many += 32) {
+        const int here = min(32, count - many);
+        Lodger own = {};
+        if (lane < here) own = lodger_of(residencies, codes[many + lane]);
+        for (int j = 0; j < here && __any_sync(EVERY_LANE, waits); j++) {
+            const Lodger lodger = told_by(own, j);
+            if (!waits || !touched_by(lodger.block, component)) continue;
+            Long now = lodger.start;
+            for (int w = lodger.first; w < lodger.last && waits; w++) {
+                const Write write = residencies.writes[w];
+                waits = false;
 #pragma unroll
-            for (int n = 0; n < N; n++) {
-                if (!pending[n]) continue;
-                const bool over = change_of(residencies, write, component + n, bit).overwritten;
-                // From the last write to the end, and from the beginning until now.
-                if (!GATED && over && content[n]) times.ones[n] += cycles - since + now;
-                if (GATED && !over && content[n]) times.ones[n] += write.held;
-                pending[n] = !over;
-                waits |= !over;
+                for (int n = 0; n < 2; n++) {
+                    if (!pending[n]) continue;
+                    const bool over =
+                        overwritten_by(residencies, write.form, component + n) >> bit & 1u;
+                    // From the last write to the end, and from the beginning until now.
+                    if (!GATED && over && seen.content[n]) times.ones[n] += cycles - seen.since + now;
+                    if (GATED && !over && seen.content[n]) times.ones[n] += write.held;
+                    pending[n] = !over;
+                    waits |= !over;
+                }
+                now += write.held;
             }
-            now += write.held;
         }
     }
 }
 
-// Cycles at '0' and at '1' of the same bit of N components of an entry in an epoch.
-template <int N>
-__device__ __forceinline__ Times<N> times_in(const Residencies &residencies, const Epoch &epoch,
-                                             int entry, int component, int bit) {
-    Times<N> times = {};
-    const int passes = int(residencies.passes);
+// Cycles at '0' and at '1' of a bit of an entry in an epoch: of two components for each lane of a warp.
+__device__ __forceinline__ Times times_in(const Residencies &residencies, const Epoch &epoch, int entry,
+                                          int component, int bit) {
+    Times times = {};
+    const int lane = threadIdx.x % 32, passes = int(residencies.passes);
     const int *starts = epoch.starts + entry * passes;
     const long long powered = GATED ? epoch.powered[entry] : -1;
     if (powered >= 0) {
-        const Cycles *sums = residencies.sums + bit * COMPONENTS + component;
         const int end = starts[passes];
-#pragma unroll 4
-        for (int i = starts[0]; i < end; i++) {
-            const long long row = epoch.codes[i] & NUMBER;
+        for (int many = starts[0]; many < end; many += 32) {
+            const int here = min(32, end - many);
+            const unsigned own = lane < here ? epoch.codes[many + lane] & NUMBER : 0;
+#pragma unroll 8
+            for (int j = 0; j < here; j++) {
+                const long long row = __shfl_sync(EVERY_LANE, own, j);
+                const TwoCycles sums = two_sums(residencies, row, bit, component);
 #pragma unroll
-            for (int n = 0; n < N; n++) times.ones[n] += sums[row * BITS * COMPONENTS + n];
+                for (int n = 0; n < 2; n++) times.ones[n] += sums.of[n];
+            }
         }
 #pragma unroll
-        for (int n = 0; n < N; n++) times.powered[n] = static_cast<Long>(powered);
+        for (int n = 0; n < 2; n++) times.powered[n] = static_cast<Long>(powered);
         return times;
     }
     for (int pass = 0; pass < passes; pass++) {
-        walk<N>(residencies, epoch.codes + starts[pass], starts[pass + 1] - starts[pass], component,
-                bit, epoch.cycles, times);
+        walk(residencies, epoch.codes + starts[pass], starts[pass + 1] - starts[pass], component, bit,
+             epoch.cycles, times);
     }
     return times;
 }

@@ -149,6 +149,28 @@ def test_without_memory_for_sums_residencies_are_walked_through(monkeypatch):
             assert np.array_equal(expected, actual)
 
 
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar"])
+@pytest.mark.parametrize("kept", [1, 7, cuda_stress._KEPT])
+def test_times_are_the_same_however_few_sums_are_kept(monkeypatch, name, kept):
+    """At ends of epochs, and within them before and after the end has been asked for."""
+    monkeypatch.setattr(cuda_stress, "_KEPT", kept)
+    duties, maps = duties_of(random_replays(TECHNIQUES[name])), seeded_fault_maps(6)[1:3]
+    nobody, both = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), np.arange(2)
+    engines = NUMPY, cuda_engine(seed=2)
+    meant, actual = (engine.stress(duties, nobody, 2) for engine in engines)
+    for epoch in range(3):
+        turns = Turns(np.array([[0, 2], [1, 0]]), np.array([[0.7, 0.3], [0.1, 0.9]]))
+        for stress in (meant, actual):
+            stress.add(both, turns, maps, 1e6 * (1 + epoch))
+        for part in (0.0, 0.3, 0.9):
+            exact, found = (
+                stress.longest_earlier(both, turns, maps, np.full(2, part * 1e6 * (1 + epoch)))
+                for stress in (meant, actual)
+            )
+            assert np.array_equal(exact, found)
+        assert np.array_equal(meant.longest, actual.longest)
+
+
 def test_more_epochs_than_there_is_space_for_at_first():
     duties, maps = duties_of(random_replays(TECHNIQUES["rrcd"])), seeded_fault_maps(4)[1:3]
     nobody, both = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), np.arange(2)

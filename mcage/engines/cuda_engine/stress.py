@@ -141,7 +141,7 @@ class DeviceResidencies:
 
     Attributes
     ----------
-    table : uint64[11] on the device
+    table : uint64[12] on the device
         `Residencies` of `kernels/stress.cuh`: addresses of the arrays, and their sizes.
     first_write, count_of_kernel : int64[kernels]
         As in `HostResidencies`.
@@ -172,6 +172,7 @@ def device_residencies(
     affordable = device.free_bytes() // (_PART_OF_MEMORY * _CELLS * cycles.itemsize)
     rows = min(host.with_sums, affordable)
     sums = device.empty_table((max(1, rows), _CELLS), cycles)
+    record_sums = device.empty_table((count, 2 * COMPONENT_BITS), cycles)
     at_most = device.empty_table((count, 2 * COMPONENT_BITS), cycles)
     last = device.empty_table((count, 2), np.uint32)
     runner.launch(
@@ -179,7 +180,7 @@ def device_residencies(
         "sum_residencies",
         count,
         MOST_COMPONENTS,
-        *(writes, contents, residencies, np.int32(rows), sums, at_most, last),
+        *(writes, contents, residencies, np.int32(rows), sums, record_sums, at_most, last),
     )
     arrays = (
         writes,
@@ -189,6 +190,7 @@ def device_residencies(
         runner.shared(host.residency_of),
         residencies,
         sums,
+        record_sums,
         at_most,
         last,
     )
@@ -626,13 +628,17 @@ class EpochLog:
             tables.duties.most,
             self.bounds,
             device.empty((instances, 2, self._places), np.float64),
+            device.empty((instances, self._places), np.int32),
+            device.empty((_KEPT * instances, 2 * MOST_COMPONENTS), np.float64),
+            device.empty((_KEPT * instances,), np.int32),
+            device.zeros((1,), np.int32),
         )
         self.state = self._upload_state()
         """`State` of `kernels/stress.cuh` on the device."""
 
     def _upload_state(self) -> Any:
         addresses = [self._device.address(array) for array in (self._table, *self._arrays)]
-        row = [*addresses, self._most, len(self._tables.cycles)]
+        row = [*addresses, self._most, len(self._tables.cycles), _KEPT * len(self._epochs)]
         return self._device.upload(np.array(row, dtype=np.uint64))
 
     def begin(self, instances: Integers, mixtures: Floats) -> None:
@@ -726,12 +732,16 @@ class EpochLog:
         self.state = self._upload_state()
 
 
+_KEPT = 256
+"""Bits of entries whose cells' seconds are kept, for each instance of a batch on average."""
+
 _WARPS = 8
 _MIXTURES = 4
 """Mixtures of a block that looks for the longest times of some."""
 _MOST_SHARED_KERNELS = 1024
 """Kernels whose seconds fit into the shared memory of such a block."""
-_GUESSES = 4
+_GUESSES = 6
+"""Places of an instance that are looked at first (`guess` of `kernels/most_stressed.cu`)."""
 _WARPS_OF_SLICE, _MOST_BLOCKS = 64, 2112
 """Warps that work out cells: so many for each slice, in so many blocks at most."""
 
@@ -897,7 +907,7 @@ class CudaStress(stress.StressAccumulator):
             self._runner.launch(
                 self._tables.tracked_cells,
                 "track",
-                -(-tracked.count // _THREADS),
+                -(-tracked.count // _WARPS),
                 _THREADS,
                 self._tables.residencies.table,
                 self._log.state,
