@@ -5,11 +5,11 @@ which cells: none of that depends on where the register lives, hence not on the 
 """
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.concurrency import Memo
 from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
 from mcage.protection.codes import Code
 from mcage.replays.stored_values import StoredValues, check_bits_of, stored_values_of
@@ -218,15 +218,9 @@ class Writes:
         return previous
 
 
-_KEPT: WeakKeyDictionary[Trace, Writes] = WeakKeyDictionary()
-
-
 def writes_of(trace: Trace) -> Writes:
     """Return the writes of a valid trace; they are kept for as long as the trace is."""
-    writes = _KEPT.get(trace)
-    if writes is None:
-        writes = _KEPT[trace] = _writes_of(trace)
-    return writes
+    return _KEPT.of(trace)
 
 
 def _writes_of(trace: Trace) -> Writes:
@@ -264,6 +258,9 @@ def _writes_of(trace: Trace) -> Writes:
         op_kind=op_kind,
         op=op,
     )
+
+
+_KEPT: Memo[Trace, Writes] = Memo(_writes_of)
 
 
 def _operations(trace: Trace, window_of_event: Integers) -> tuple[Bytes, NDArray[np.int32]]:

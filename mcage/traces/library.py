@@ -6,6 +6,7 @@ a GPU; beside them there are profiles for slices with 32 lanes, from which trace
 """
 
 import hashlib
+import json
 import lzma
 import os
 import shutil
@@ -25,7 +26,7 @@ from mcage.concurrency import Lazy
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.geometry import GCN, SliceGeometry, preset
-from mcage.traces.model import WRITE, Trace
+from mcage.traces.model import COLUMNS, WRITE, Kernel, Trace
 from mcage.traces.storage import load_own_trace, load_trace
 from mcage.version import code_digest
 
@@ -297,8 +298,8 @@ class RecordedTrace:
 def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> RecordedTrace:
     """A trace by its name or path, as it is changed before it is replayed.
 
-    What a bundled trace is like is kept on disk, so that it need not be read; any other is read
-    and checked.
+    What a bundled trace is like is kept on disk, and so are its events, which would take longer to
+    unpack than a small sweep takes; any other trace is read and checked.
 
     Parameters
     ----------
@@ -314,13 +315,24 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
     UserError
         As `open_trace`.
     """
-    whole = Lazy(lambda: changed(open_trace(name)))
     kernel = bundled_name(name)
     if kernel is None:
-        trace = whole.get()
+        trace = changed(open_trace(name))
+        whole = Lazy(lambda: trace)
         return RecordedTrace(
             trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
         )
+    with path_of_bundled(kernel) as path:
+        content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    key = f"{content} {how} {code_digest()}"
+
+    def with_events() -> Trace:
+        arrays = kept_on_disk(
+            f"events of trace {key}", lambda: _arrays_of(changed(bundled_trace(kernel)))
+        )
+        return _trace_of(arrays)
+
+    whole = Lazy(with_events)
 
     def described() -> dict[str, NDArray[Any]]:
         trace = whole.get()
@@ -330,10 +342,30 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
         cycles = np.array(trace.cycles)
         return {"cycles": cycles, "digest": digest, "geometry": geometry, "caveat": caveat}
 
-    with path_of_bundled(kernel) as path:
-        content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    facts = kept_on_disk(f"trace {content} {how} {code_digest()}", described)
+    facts = kept_on_disk(f"trace {key}", described)
     geometry = SliceGeometry(*facts["geometry"].tolist())
     digest = facts["digest"].tobytes().hex()
     caveat = facts["caveat"].tobytes().decode()
     return RecordedTrace(kernel, int(facts["cycles"]), geometry, digest, whole, caveat)
+
+
+def _arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:
+    """A trace as arrays by name."""
+    told = {
+        "name": trace.name,
+        "source": trace.source,
+        "kernels": [(kernel.name, kernel.window_size) for kernel in trace.kernels],
+        "cycles": trace.cycles,
+        "geometry": list(trace.geometry.described().values()),
+    }
+    columns = {column.attribute: getattr(trace, column.attribute) for column in COLUMNS}
+    return columns | {"told": np.frombuffer(json.dumps(told).encode(), np.uint8)}
+
+
+def _trace_of(arrays: dict[str, NDArray[Any]]) -> Trace:
+    """The trace that `_arrays_of` made arrays of."""
+    told = json.loads(arrays["told"].tobytes())
+    kernels = tuple(Kernel(name, window_size) for name, window_size in told.pop("kernels"))
+    geometry = SliceGeometry(*told.pop("geometry"))
+    columns: dict[str, Any] = {column.attribute: arrays[column.attribute] for column in COLUMNS}
+    return Trace(**told, **columns, kernels=kernels, geometry=geometry)

@@ -2,7 +2,9 @@
 
 import json
 import re
+from dataclasses import fields
 
+import numpy as np
 import pytest
 from command_line import run_mcage
 from import_samples import files_of
@@ -242,6 +244,23 @@ def test_kernels_of_a_narrower_slice():
     assert kernels(registers={"geometry": "nvidia"}) == PROFILES
     named = {"registers": {"geometry": "nvidia"}, "workload": {"kernels": ["my.h5"]}}
     assert kernels(**named) == ("my.h5",)
+
+
+@pytest.mark.parametrize("name", ["Reduction", "rope.gcn"])
+def test_events_of_a_bundled_trace_are_kept(monkeypatch, tmp_path, name):
+    """Unpacked once; what comes from the disk is the same trace."""
+    monkeypatch.setenv("MCAGE_CACHE", str(tmp_path / "cache"))
+    trace, opened = open_trace(name), []
+    monkeypatch.setattr(
+        "mcage.traces.library.bundled_trace", lambda kernel: opened.append(kernel) or trace
+    )
+    for _ in range(2):
+        whole = recorded_trace(name, lambda whole: whole, "as it is").whole
+        assert whole.digest() == trace.digest()
+        for field in fields(trace):
+            ours, kept = getattr(trace, field.name), getattr(whole, field.name)
+            assert np.array_equal(ours, kept) if isinstance(ours, np.ndarray) else ours == kept
+    assert opened == [name]
 
 
 def test_a_profile_is_known_without_its_events():
