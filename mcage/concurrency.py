@@ -3,7 +3,8 @@
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -15,7 +16,8 @@ Item = TypeVar("Item")
 class Memo(Generic[Key, Value]):
     """Values by key, each made once and kept for as long as its key lives.
 
-    A thread that asks while another thread makes the value waits for it.
+    A thread that asks while another thread makes the value waits for it; values of other keys are
+    made meanwhile.
 
     Parameters
     ----------
@@ -25,15 +27,16 @@ class Memo(Generic[Key, Value]):
 
     def __init__(self, make: Callable[[Key], Value]) -> None:
         self._make = make
-        self._made: WeakKeyDictionary[Key, Value] = WeakKeyDictionary()
-        self._lock = threading.RLock()
+        self._made: WeakKeyDictionary[Key, Lazy[Value]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
 
     def of(self, key: Key) -> Value:
         """Return the value of a key; the first call for a key makes it."""
         with self._lock:
-            if key not in self._made:
-                self._made[key] = self._make(key)
-            return self._made[key]
+            if key not in self._made:  # it holds on to the key only until it is made
+                self._made[key] = Lazy(lambda: self._make(key))
+            made = self._made[key]
+        return made.get()
 
 
 class Lazy(Generic[Value]):
@@ -57,6 +60,17 @@ class Lazy(Generic[Value]):
                 self._value = self._make()
                 self._make = None
         return self._value
+
+
+def in_background(tasks: Iterable[Callable[[], object]]) -> None:
+    """Begin tasks in threads, as many at once as there are cores; what they raise is dropped.
+
+    They make what others ask for by a `Lazy` or a `Memo`, where these meet the error.
+    """
+    pool = ThreadPoolExecutor(usable_cores(), "background")
+    for task in tasks:
+        pool.submit(task)
+    pool.shutdown(wait=False)
 
 
 class FreeList(Generic[Item]):

@@ -667,7 +667,7 @@ def _live(engine, work, maps, pool):
     from mcage.sweep.batch import batches, share_of_work
 
     threads = pool._max_workers
-    size = min(engine.batch, share_of_work(len(maps), threads))
+    size = min(engine.batch, share_of_work(len(maps), threads * engine.batches_of_thread))
     parts = [maps[instances] for instances in batches(0, len(maps), size)]
     given = [(part, work.new_slices(engine, len(part))) for part in parts]
     started = time.perf_counter()

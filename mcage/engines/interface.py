@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from mcage.compiled import compiled
-from mcage.concurrency import Memo
+from mcage.concurrency import Memo, in_background
 from mcage.engines import stress
 from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
 from mcage.errors import UserError
@@ -278,6 +278,8 @@ class Engine(ABC):
     busy_threads: int | None = None
     """Threads of the host that can be busy at once with batches whose lives run in kernels: most of
     what remains are short calls that hold Python's lock. None if all can."""
+    batches_of_thread: int = 3
+    """Batches of each thread in a sweep at least, so that none waits long for the last."""
 
     def __init__(self) -> None:
         self._packed = Packed(self.fixed_times)
@@ -312,6 +314,21 @@ class Engine(ABC):
         cycles : int
             Of a pass of the longest trace.
         """
+
+    def make_ready(self, replays: Sequence[PreparedReplay], duties: stress.FaultFreeDuties) -> None:
+        """Begin to make what all batches of a technique that redirects share, side by side.
+
+        Whoever needs a part of it before it is made waits for it, and meets its error.
+
+        Parameters
+        ----------
+        replays : sequence of PreparedReplay
+            The technique on each kernel, whose events will be counted.
+        duties : FaultFreeDuties
+            Of its slices whose stress times will be kept.
+        """
+        all_of_them = dict.fromkeys((*replays, *duties.replays))
+        in_background([replay.scheduled.get for replay in all_of_them])
 
     @abstractmethod
     def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:
@@ -528,8 +545,7 @@ class Counts:
     ) -> Integers:
         places = self._places(replays, kernel, fault_maps)
         known, counters = self._known
-        at = np.searchsorted(known, places)
-        unknown = known.take(at, mode="clip") != places if len(known) else np.ones(len(at), bool)
+        unknown = ~_among(places, known)
         if unknown.any():
             _, first = np.unique(places[unknown], return_index=True)
             first = np.flatnonzero(unknown)[first]
@@ -538,13 +554,15 @@ class Counts:
                 asked = self._with_nearby(replays, *asked)
             self._add(asked[0], self._count(replays, *asked[1:]))
             known, counters = self._known
-            at = np.searchsorted(known, places)
-        return counters[at]
+        return counters[np.searchsorted(known, places)]
 
     def _with_nearby(
         self, replays: Sequence[RedirectedReplay], places: Integers, kernel: Integers, maps: Bytes
     ) -> tuple[Integers, Integers, Bytes]:
-        """Unknown places, and others nearby that are unknown: places, kernels, fault maps."""
+        """Unknown places, in rising order, and others nearby that are unknown.
+
+        Returns places, kernels and fault maps.
+        """
         geometry = replays[0].geometry
         first, most_entries, most_blocks = np.array([self._used.of(each) for each in replays]).T
         entries, blocks = np.divmod(places - first[kernel], _MANY)
@@ -567,7 +585,7 @@ class Counts:
         there &= blocks <= (geometry.blocks - 1) * (geometry.entries - entries)
         number, entries, blocks = number[there], entries[there], blocks[there]
         nearby, at = np.unique(first[number] + entries * _MANY + blocks, return_index=True)
-        unknown = ~(np.isin(nearby, places) | np.isin(nearby, self._known[0]))
+        unknown = ~(_among(nearby, places) | _among(nearby, self._known[0]))
         nearby, at = nearby[unknown][:_MOST_NEARBY], at[unknown][:_MOST_NEARBY]
         return (
             np.concatenate([places, nearby]),
@@ -592,6 +610,14 @@ class Counts:
             known = np.concatenate([self._known[0], places])
             known, first = np.unique(known, return_index=True)
             self._known = known, np.concatenate([self._known[1], counters])[first]
+
+
+def _among(places: Integers, known: Integers) -> Booleans:
+    """Whether each place is among known ones, which are in rising order."""
+    if not len(known):
+        return np.zeros(len(places), dtype=bool)
+    at = np.searchsorted(known, places)
+    return np.asarray(known.take(at, mode="clip") == places)
 
 
 class RememberingEngine(Engine):

@@ -39,9 +39,6 @@ Arrays = dict[str, NDArray[np.generic]]
 FEWEST_IN_BATCH = 16
 """A smaller batch would take a tenth more processor time for each of its instances."""
 
-BATCHES_OF_THREAD = 3
-"""Batches of each thread, in a sweep at least: none waits long for the last."""
-
 
 def batch_size(plan: SweepPlan) -> int:
     """Instances that are computed together at most."""
@@ -57,12 +54,13 @@ def batch_size(plan: SweepPlan) -> int:
 
 def batch_by_work(plan: SweepPlan) -> int:
     """Instances that are computed together in a sweep."""
-    return min(batch_size(plan), share_of_work(plan.spec.instances, plan.batch_threads))
+    each = plan.engine.batches_of_thread
+    return min(batch_size(plan), share_of_work(plan.spec.instances, plan.batch_threads * each))
 
 
-def share_of_work(instances: int, threads: int) -> int:
-    """Instances of a batch: so few that there is work for all threads."""
-    return max(FEWEST_IN_BATCH, -(-instances // (BATCHES_OF_THREAD * threads)))
+def share_of_work(instances: int, batches: int) -> int:
+    """Instances of a batch, of which there are so many at least."""
+    return max(FEWEST_IN_BATCH, -(-instances // batches))
 
 
 def batches(first: int, last: int, size: int) -> list[NDArray[np.int64]]:

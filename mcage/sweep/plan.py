@@ -870,19 +870,31 @@ class SweepPlan:
     def prepare(self) -> None:
         """Compute what all instances share, once; otherwise the first batch does."""
         with self._preparing:
-            _ = self._expected, self.meters, self._avf
+            _ = self._expected, self._made_ready, self.meters, self._avf
+
+    @cached_property
+    def _of_device(self) -> dict[str, Technique]:
+        """By name: techniques of whose lives an engine with devices computes all on these."""
+        return {
+            case.case.technique: case.technique
+            for case in self.cases
+            if case.conditions.is_plain and not (case.technique.packs or case.technique.program)
+        }
 
     @cached_property
     def _expected(self) -> None:
         """Tell the engine what will be asked for, while replays are prepared."""
-        techniques = {
-            case.technique.name: case.technique
-            for case in self.cases
-            if case.conditions.is_plain and not (case.technique.packs or case.technique.program)
-        }
-        if techniques:
+        if self._of_device:
             cycles = max(trace.cycles for trace in self.traces_with_idle or self.traces)
-            self.engine.expect(techniques.values(), self.geometry, cycles)
+            self.engine.expect(self._of_device.values(), self.geometry, cycles)
+
+    @cached_property
+    def _made_ready(self) -> None:
+        """Let the engine begin with what the first batch would have to wait for."""
+        for name in self._of_device:
+            replays = self.fault_free[name]
+            if replays.redirects:
+                self.engine.make_ready(replays.replays, replays.duties)
 
     def in_threads(
         self, function: Callable[[Given], Result], items: Iterable[Given]

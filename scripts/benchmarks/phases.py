@@ -96,7 +96,7 @@ class TimedEngine(Engine):
         self._engine, self._stopwatch = engine, stopwatch
         self.name, self.batch = engine.name, engine.batch
         self.threads, self.busy_threads = engine.threads, engine.busy_threads
-        self.policies = engine.policies
+        self.batches_of_thread, self.policies = engine.batches_of_thread, engine.policies
         if hasattr(engine, "device"):
             self.device = engine.device
 
@@ -109,6 +109,12 @@ class TimedEngine(Engine):
 
     def working(self):
         return self._engine.working()
+
+    def expect(self, techniques, geometry, cycles):
+        self._engine.expect(techniques, geometry, cycles)
+
+    def make_ready(self, replays, duties):
+        self._engine.make_ready(replays, duties)
 
     def fixed_times(self, replay):
         return self._engine.fixed_times(replay)
@@ -154,8 +160,11 @@ def run_timed_sweep(spec, engine, shard_size=None):
         (time during which at least one thread was in the engine), ``peak_bytes``.
     """
     from mcage.campaign.run import run_campaign
+    from mcage.results.header import register
+    from mcage.sweep.header import SweepHeader
     from mcage.sweep.study import Sweep
 
+    register("sweep")(SweepHeader)  # a clone that is not installed has no entry points
     stopwatch = Stopwatch()
     forget_peak()
     wall, core = time.perf_counter(), time.process_time()

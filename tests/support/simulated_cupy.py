@@ -165,7 +165,7 @@ class SimulatedCupy(ModuleType):
         return len(self.cards)
 
     def _set_device(self, number):
-        self.set_devices.append(number)
+        self.set_devices.append((threading.current_thread(), number))
         self._of_thread.device = number
         self._answered(self.cards[number])
 

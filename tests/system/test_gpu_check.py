@@ -334,7 +334,7 @@ def test_the_default_sweep_is_extrapolated_only_where_it_says_so(card, monkeypat
     assert default["extrapolated_to_10000_wall_seconds"] == {"numba": pytest.approx(220)}
     by_threads = default["cuda_compute_seconds_by_threads"]
     assert list(by_threads) == [str(number) for number in gpu_check.BUSY_THREADS]
-    assert card.engine.busy_threads == 2
+    assert card.engine.busy_threads == 3
     assert default["device_busy_seconds"] == {"instances": 1024, "seconds": 0}
 
 

@@ -4,6 +4,7 @@ import re
 import sys
 import threading
 import tomllib
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -255,8 +256,8 @@ def test_a_card_that_is_not_asked_for_is_left_alone(machine, expected):
     simulated = machine(Card(begins=2), Card())
     engine, reason = select_engine("auto", (1,), threads=4)
     arrays = Sweep(small_spec(), engine, reason).compute(0, 4)
-    assert set(simulated.set_devices) == {1}
-    assert len(simulated.set_devices) <= 2 + 4  # once in each thread
+    assert {number for _, number in simulated.set_devices} == {1}
+    assert max(Counter(simulated.set_devices).values()) == 1  # once in each thread
     assert_same_arrays(arrays, expected)
 
 
@@ -264,18 +265,18 @@ def test_threads_are_as_many_as_memory_has_room_for(machine):
     machine(Card(free_bytes=5 * 2**29), Card(free_bytes=2**33))
     engine, _ = select_engine("auto", threads=16)
     assert engine.threads == 4
-    assert engine.batch == 284
+    assert engine.batch == 249
     assert select_engine("auto", threads=4)[0].threads is None
 
 
 def test_more_cores_make_no_batch_smaller(machine):
-    """Two threads compute batches beside a device, however many have memory of it."""
+    """Three threads compute batches beside a device, however many have memory of it."""
     machine(Card(free_bytes=2**33))
     engines = [select_engine("auto", threads=cores)[0] for cores in (2, 4, 16, 64)]
-    assert [engine.batch for engine in engines] == [910] * 4
-    assert [engine.busy_threads for engine in engines] == [2] * 4
+    assert [engine.batch for engine in engines] == [532] * 4
+    assert [engine.busy_threads for engine in engines] == [3] * 4
     machine(*[Card(free_bytes=2**33)] * 4)
-    assert select_engine("auto", threads=64)[0].busy_threads == 5
+    assert select_engine("auto", threads=64)[0].busy_threads == 9
 
 
 # ---- cards that fail at work -----------------------------------------------------------------
@@ -289,7 +290,7 @@ def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
     said = []
     sweep = Sweep(small_spec(), engine, reason, say=said.append)
     sweep.prepare()
-    card.host.memory_bytes = 37 * 2**18  # two instances and what they share
+    card.host.memory_bytes = 40 * 2**18  # two instances and what they share
     arrays = sweep.compute(0, 4)
     assert [re.sub(r"\(.*\)", "", line) for line in said] == [
         "out of memory : on with batches of 2 instances"

@@ -292,6 +292,10 @@ class Placement:
         words[-2:] = np.array(numbers, dtype=np.int32).view(np.uint64)
         return _PlacementTables(arrays, words, tables.residencies, numbers[0])
 
+    def make_ready(self, replay: RedirectedReplay) -> None:
+        """Upload what the selectors look at, if it is not there yet."""
+        self._tables.of(replay)
+
     def count(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
