@@ -191,6 +191,45 @@ __device__ __forceinline__ void take_back(double (&seconds)[2][2], const Times &
     }
 }
 
+// Bound listed places by what the latest turns have really added, where all that lived there has sums:
+// most of them are open no more. It needs a third of the registers of `work_out`, so that more warps
+// wait for memory side by side.
+//
+// A warp takes one item after the other, a lane two components.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, WIDE ? 4 : 5)
+close(const Residencies *all, const State *states, const int *instance_of, const double *parts,
+      Long *longest, int rows, int turns, const unsigned *items, const int *count) {
+    const Residencies &residencies = *all;
+    const State &state = *states;
+    const Moments moments = {instance_of, parts, nullptr, longest, rows, turns};
+    const int component = threadIdx.x % 32 * 2, warps = gridDim.x * WARPS;
+    for (int i = blockIdx.x * WARPS + threadIdx.x / 32; i < *count; i += warps) {
+        const int row = int(items[i] / PLACES), place = int(items[i] % PLACES);
+        if (!is_open_to_warp(state, moments, row, place)) continue;
+        const long long instance = instance_of[row];
+        const Epoch *latest = state.epochs + instance * state.most_epochs +
+                              state.epoch_count[instance] - turns;
+        double truth[2];
+#pragma unroll
+        for (int which = 0; which < 2; which++) {
+            truth[which] = state.before[(instance * 2 + which) * PLACES + place];
+        }
+        bool by_sums = true;
+        for (int turn = 0; turn < turns && by_sums; turn++) {
+            const Epoch &epoch = latest[turn];
+            by_sums = epoch.powered[place / BITS] >= 0;
+            if (!by_sums) break;
+            const Times times =
+                times_by_sums(residencies, epoch, place / BITS, component, place % BITS);
+#pragma unroll
+            for (int which = 0; which < 2; which++) {
+                truth[which] = raised(truth[which], times, which, epoch.scale);
+            }
+        }
+        if (by_sums) tighten(state, instance, place, truth);
+    }
+}
+
 __device__ __forceinline__ void add_epoch(double (&seconds)[2][2], const Times &times,
                                           double scale) {
 #pragma unroll

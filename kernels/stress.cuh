@@ -341,30 +341,38 @@ __device__ void walk(const Residencies &residencies, const unsigned *codes, int 
     }
 }
 
-// Cycles at '0' and at '1' of a bit of an entry in an epoch: of two components for each lane of a warp.
-__device__ __forceinline__ Times times_in(const Residencies &residencies, const Epoch &epoch, int entry,
-                                          int component, int bit) {
+// The times of cells of an entry all of whose occupants have sums, and where nothing else matters.
+__device__ __forceinline__ Times times_by_sums(const Residencies &residencies, const Epoch &epoch,
+                                               int entry, int component, int bit) {
     Times times = {};
     const int lane = threadIdx.x % 32, passes = int(residencies.passes);
     const int *starts = epoch.starts + entry * passes;
-    const long long powered = GATED ? epoch.powered[entry] : -1;
-    if (powered >= 0) {
-        const int end = starts[passes];
-        for (int many = starts[0]; many < end; many += 32) {
-            const int here = min(32, end - many);
-            const unsigned own = lane < here ? epoch.codes[many + lane] & NUMBER : 0;
+    const int end = starts[passes];
+    for (int many = starts[0]; many < end; many += 32) {
+        const int here = min(32, end - many);
+        const unsigned own = lane < here ? epoch.codes[many + lane] & NUMBER : 0;
 #pragma unroll 8
-            for (int j = 0; j < here; j++) {
-                const long long row = __shfl_sync(EVERY_LANE, own, j);
-                const TwoCycles sums = two_sums(residencies, row, bit, component);
+        for (int j = 0; j < here; j++) {
+            const long long row = __shfl_sync(EVERY_LANE, own, j);
+            const TwoCycles sums = two_sums(residencies, row, bit, component);
 #pragma unroll
-                for (int n = 0; n < 2; n++) times.ones[n] += sums.of[n];
-            }
+            for (int n = 0; n < 2; n++) times.ones[n] += sums.of[n];
         }
-#pragma unroll
-        for (int n = 0; n < 2; n++) times.powered[n] = static_cast<Long>(powered);
-        return times;
     }
+#pragma unroll
+    for (int n = 0; n < 2; n++) times.powered[n] = static_cast<Long>(epoch.powered[entry]);
+    return times;
+}
+
+// Cycles at '0' and at '1' of a bit of an entry in an epoch: of two components for each lane of a warp.
+__device__ __forceinline__ Times times_in(const Residencies &residencies, const Epoch &epoch, int entry,
+                                          int component, int bit) {
+    if (GATED && epoch.powered[entry] >= 0) {
+        return times_by_sums(residencies, epoch, entry, component, bit);
+    }
+    Times times = {};
+    const int passes = int(residencies.passes);
+    const int *starts = epoch.starts + entry * passes;
     for (int pass = 0; pass < passes; pass++) {
         walk(residencies, epoch.codes + starts[pass], starts[pass + 1] - starts[pass], component, bit,
              epoch.cycles, times);

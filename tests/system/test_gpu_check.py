@@ -133,7 +133,7 @@ def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
         assert row["wall_seconds"] > 0
         assert row["times_numba_per_instance"] > 0
     ceilings = stages["ceilings"]["result"]
-    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 15
+    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 16
     assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {
         "place",
         "sort_occupants",

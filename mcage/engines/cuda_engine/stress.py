@@ -876,15 +876,13 @@ class CudaStress(stress.StressAccumulator):
             np.zeros(1, dtype=np.int32),
         )
 
+        tables = self._tables.residencies.table
+        turns = np.int32(backs.shape[1])
+
         def work_out(items: Any, how_many: Any, blocks: int) -> None:
-            runner.launch(
-                program,
-                "work_out",
-                blocks,
-                _THREADS,
-                *(self._tables.residencies.table, state, among, parts, backs_there, longest),
-                *(np.int32(count), np.int32(backs.shape[1]), items, how_many),
-            )
+            arrays = tables, state, among, parts, backs_there, longest
+            given = np.int32(count), turns, items, how_many
+            runner.launch(program, "work_out", blocks, _THREADS, *arrays, *given)
 
         items = device.empty((guesses,), np.uint32)
         runner.launch(program, "guess", count, _THREADS, state, among, parts, items)
@@ -897,7 +895,16 @@ class CudaStress(stress.StressAccumulator):
             _THREADS,
             *(state, among, parts, longest, np.int32(count), places, listed),
         )
-        work_out(places, listed, min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count))
+        blocks = min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count)
+        if self._duties.replays[0].technique.gates_released:
+            runner.launch(
+                program,
+                "close",
+                blocks,
+                _THREADS,
+                *(tables, state, among, parts, longest, np.int32(count), turns, places, listed),
+            )
+        work_out(places, listed, blocks)
         return device.begin_download(longest)
 
     def _track(self, instances: Integers) -> None:

@@ -75,6 +75,7 @@ BLOCK_THREADS = {
     "log_epoch": 256,
     "guess": 256,
     "list_open": 256,
+    "close": 256,
     "work_out": 256,
     "track": 256,
     "longest_of_mixtures": 256,
