@@ -107,10 +107,11 @@ def test_bundled_traces_are_called_as_their_files():
         assert library.bundled_trace(kernel).name == kernel
 
 
-def test_threads_share_a_trace_that_is_read_once(monkeypatch):
+def test_threads_share_a_trace_that_is_read_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("MCAGE_CACHE", str(tmp_path / "cache"))
     read = []
-    opened = library.open_trace
-    monkeypatch.setattr(library, "open_trace", lambda name: read.append(name) or opened(name))
+    opened = library.bundled_trace
+    monkeypatch.setattr(library, "bundled_trace", lambda name: read.append(name) or opened(name))
     plan_of()
     assert sorted(read) == sorted(KERNELS)
     assert np.all([trace.whole.cycles == trace.cycles for trace in plan_of().traces])
