@@ -53,9 +53,12 @@ def batch_size(plan: SweepPlan) -> int:
 
 
 def batch_by_work(plan: SweepPlan) -> int:
-    """Instances that are computed together in a sweep."""
-    each = plan.engine.batches_of_thread
-    return min(batch_size(plan), share_of_work(plan.spec.instances, plan.batch_threads * each))
+    """Instances that are computed together in a sweep: all threads have as many batches."""
+    instances, threads = plan.spec.instances, plan.batch_threads
+    share = share_of_work(instances, threads * plan.engine.batches_of_thread)
+    size = min(batch_size(plan), share)
+    rounds = -(-instances // (size * threads))
+    return min(size, share_of_work(instances, rounds * threads))
 
 
 def share_of_work(instances: int, batches: int) -> int:
