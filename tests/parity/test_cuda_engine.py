@@ -165,6 +165,31 @@ def test_programs_of_a_plan_are_compiled_before_they_are_asked_for_and_no_other(
 
 
 @with_compiler
+@pytest.mark.parametrize("devices", [1, 2])
+def test_what_batches_share_is_made_before_it_is_asked_for(devices):
+    made_by, lock = [], threading.Lock()
+
+    class Recording(HostDevice):
+        def upload_table(self, array):
+            with lock:
+                made_by.append(threading.current_thread().name)
+            return super().upload_table(array)
+
+    engine = CudaEngine([Recording(seed=number) for number in range(devices)])
+    duties = duties_of(random_replays(TECHNIQUES["rrcd"]))
+    engine.make_ready(duties.replays, duties)
+    for background in threading.enumerate():
+        if background.name.startswith("background"):
+            background.join(60)
+    assert made_by
+    for _ in range(devices):
+        with engine.working():
+            live(engine, duties, 3)
+            engine.redirect_each(duties.replays, np.zeros(1, np.int64), seeded_fault_maps(3)[:1])
+    assert {name.partition("_")[0] for name in made_by} == {"background"}
+
+
+@with_compiler
 def test_tables_leave_the_device_with_their_replay():
     cuda = cuda_engine()
     (device,) = cuda.devices

@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 import time
+from importlib.metadata import EntryPoints
 
 import bench_engines
 import host_share
@@ -14,6 +15,7 @@ from sweep_cases import assert_same_arrays, small_spec
 
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.lifetime import EndCause
+from mcage.results import header
 from mcage.sweep.study import Sweep
 
 
@@ -50,6 +52,13 @@ def test_all_phases_of_a_sweep_are_found(monkeypatch):
         assert timed["core_seconds"][phase] > 0, phase
     assert sum(timed["core_seconds"].values()) == pytest.approx(timed["core_seconds_total"])
     assert 0 < timed["engine_wall_seconds"] < timed["wall_seconds"]
+
+
+def test_a_clone_that_is_not_installed_is_timed(monkeypatch):
+    """No entry point tells the class of its headers; a file without it could not be read again."""
+    monkeypatch.setattr(header, "entry_points", lambda **_: EntryPoints(()))
+    monkeypatch.setattr(header, "_registered", {})
+    assert run_timed_sweep(small_spec(instances=1), NumbaEngine())["instances"] == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells")
