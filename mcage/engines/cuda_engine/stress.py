@@ -885,8 +885,12 @@ class CudaStress(stress.StressAccumulator):
             runner.launch(program, "work_out", blocks, _THREADS, *arrays, *given)
 
         items = device.empty((guesses,), np.uint32)
-        runner.launch(program, "guess", count, _THREADS, state, among, parts, items)
-        work_out(items, guessed, -(-guesses // _WARPS))
+
+        def work_out_likely() -> None:
+            runner.launch(program, "guess", count, _THREADS, state, among, parts, items)
+            work_out(items, guessed, -(-guesses // _WARPS))
+
+        work_out_likely()
         places = device.empty((self._places * count,), np.uint32)
         runner.launch(
             program,
@@ -904,6 +908,7 @@ class CudaStress(stress.StressAccumulator):
                 _THREADS,
                 *(tables, state, among, parts, longest, np.int32(count), turns, places, listed),
             )
+            work_out_likely()  # bounds are tight now, and what is found closes most of the others
         work_out(places, listed, blocks)
         return device.begin_download(longest)
 
