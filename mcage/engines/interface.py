@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from mcage.compiled import compiled
-from mcage.concurrency import Memo, in_background
+from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
 from mcage.errors import UserError
@@ -315,7 +315,9 @@ class Engine(ABC):
             Of a pass of the longest trace.
         """
 
-    def make_ready(self, replays: Sequence[PreparedReplay], duties: stress.FaultFreeDuties) -> None:
+    def make_ready(  # noqa: B027  (what the others share is kept on disk)
+        self, replays: Sequence[PreparedReplay], duties: stress.FaultFreeDuties
+    ) -> None:
         """Begin to make what all batches of a technique that redirects share, side by side.
 
         Whoever needs a part of it before it is made waits for it, and meets its error.
@@ -327,8 +329,6 @@ class Engine(ABC):
         duties : FaultFreeDuties
             Of its slices whose stress times will be kept.
         """
-        all_of_them = dict.fromkeys((*replays, *duties.replays))
-        in_background([replay.scheduled.get for replay in all_of_them])
 
     @abstractmethod
     def redirect(self, replay: RedirectedReplay, fault_maps: Bytes) -> Counters:

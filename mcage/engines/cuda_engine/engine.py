@@ -102,8 +102,9 @@ class CudaEngine(RememberingEngine):
 
     @override
     def make_ready(self, replays: Sequence[PreparedReplay], duties: FaultFreeDuties) -> None:
-        super().make_ready(replays, duties)
         redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
+        # All tables of a replay begin with its schedule, which the first to ask makes.
+        in_background(replay.scheduled.get for replay in dict.fromkeys((*replays, *duties.replays)))
         for here in self._on_devices:
             of_replays = [partial(here.walk.placement.make_ready, replay) for replay in redirected]
             in_background([*of_replays, partial(here.tables.of, duties)])
