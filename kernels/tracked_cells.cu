@@ -14,24 +14,27 @@ struct Effect {
     bool touches, over, last;
 };
 
+// What a component holds after a write that overwrites all of it.
+__device__ __forceinline__ unsigned left_by(const Residencies &residencies, int image, int form,
+                                            int component) {
+    if (is_record(form) && within_block(component)) return unsigned(~form);
+    const long long row = static_cast<long long>(image) * COMPONENTS;
+    return residencies.contents[row + (is_record(form) ? 0 : component)];
+}
+
 __device__ Effect effect_of(const Residencies &residencies, const Lodger &lodger, int component,
                             int bit) {
     Effect effect = {lodger.start, lodger.end, 0, 0, touched_by(lodger.block, component), true, false};
     if (!effect.touches) return effect;
     const Long lasts = lodger.end - lodger.start;
-    const int within = within_block(component);
     if (lodger.kind == BY_WRITES) {
         effect.over = false;
         for (int w = lodger.first; w < lodger.last; w++) {
             const Write write = residencies.writes[w];
             if (overwritten_by(residencies, write.form, component) >> bit & 1u) {
-                const bool record = is_record(write.form);
-                const long long row = static_cast<long long>(write.image) * COMPONENTS;
-                const unsigned word = record && within
-                                          ? unsigned(~write.form)
-                                          : residencies.contents[row + (record ? 0 : component)];
                 effect.over = true;
-                effect.last = word >> bit & 1u;
+                effect.last =
+                    left_by(residencies, write.image, write.form, component) >> bit & 1u;
             }
             if (!effect.over) effect.before += write.held;
             if (effect.over && effect.last) effect.ones += write.held;
@@ -44,13 +47,10 @@ __device__ Effect effect_of(const Residencies &residencies, const Lodger &lodger
         effect.before = lasts;
         return effect;
     }
-    const long long row = static_cast<long long>(lodger.image) * COMPONENTS;
-    const unsigned word =
-        record && within ? unsigned(~lodger.form) : residencies.contents[row + (record ? 0 : component)];
-    effect.last = word >> bit & 1u;
+    effect.last = left_by(residencies, lodger.image, lodger.form, component) >> bit & 1u;
     const long long of_bit = static_cast<long long>(lodger.number) * BITS + bit;
     if (record) {
-        effect.ones = residencies.record_sums[of_bit * 2 + within];
+        effect.ones = residencies.record_sums[of_bit * 2 + within_block(component)];
     } else if (lodger.kind == BY_SUMS) {
         effect.ones = residencies.sums[of_bit * COMPONENTS + component];
     } else {

@@ -102,12 +102,15 @@ class CudaEngine(RememberingEngine):
 
     @override
     def make_ready(self, replays: Sequence[PreparedReplay], duties: FaultFreeDuties) -> None:
-        redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
-        # All tables of a replay begin with its schedule, which the first to ask makes.
-        in_background(replay.scheduled.get for replay in dict.fromkeys((*replays, *duties.replays)))
-        for here in self._on_devices:
-            of_replays = [partial(here.walk.placement.make_ready, replay) for replay in redirected]
-            in_background([*of_replays, partial(here.tables.of, duties)])
+        schedules = [replay.scheduled.get for replay in dict.fromkeys((*replays, *duties.replays))]
+        selectors = [
+            partial(here.walk.placement.make_ready, replay)
+            for here in self._on_devices
+            for replay in replays
+            if isinstance(replay, RedirectedReplay)
+        ]
+        residencies = [partial(here.tables.of, duties) for here in self._on_devices]
+        in_background([*schedules, *selectors, *residencies])  # all tables begin with schedules
 
     def _seconds_until_done(self, here: "_OnDevice") -> float:
         """How long a device would take for one more batch, those at work included.
