@@ -90,6 +90,8 @@ class Emulated:
         How often each instruction was executed on the recorded compute unit.
     approximate : dict of str to int
         Those of them whose last bit depends on the hardware.
+    waves : list of TimedWave
+        Waves of the recorded SIMD unit, in the order in which their windows were allocated.
     """
 
     recording: Recording
@@ -97,6 +99,27 @@ class Emulated:
     instructions: int
     by_name: dict[str, int] = field(default_factory=dict)
     approximate: dict[str, int] = field(default_factory=dict)
+    waves: list["TimedWave"] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedWave:
+    """A wave of the recorded SIMD unit, and when it executed what.
+
+    Attributes
+    ----------
+    work_group, number : int
+        Global number of its work-group, and of the wave in it.
+    begin : int
+        Cycle in which its window was allocated.
+    issued : int64[steps]
+        Cycle in which each of its instructions issued.
+    """
+
+    work_group: int
+    number: int
+    begin: int
+    issued: Array
 
 
 def geometry_of(arch: str) -> SliceGeometry:
@@ -132,10 +155,22 @@ def emulate(code: CodeObject, kernel: KernelObject, launch: Launch) -> Emulated:
         Arguments do not fit, or the run cannot go on: an instruction that is not supported, an
         access outside of every buffer, too many instructions.
     """
-    return _Emulation(code, kernel, launch).run()
+    return Emulation(code, kernel, launch).run()
 
 
-class _Emulation:
+class Emulation:
+    """A kernel with its arguments in memory, ready to run; parameters as of `emulate`.
+
+    Attributes
+    ----------
+    memory : Memory
+        What a run changes.
+    initial : uint8[bytes]
+        What the memory holds before it.
+    waves_of_group : int
+        Waves of a work-group.
+    """
+
     def __init__(self, code: CodeObject, kernel: KernelObject, launch: Launch) -> None:
         self.code, self.kernel, self.launch = code, kernel, launch
         self.geometry = geometry_of(code.arch)
@@ -163,6 +198,7 @@ class _Emulation:
             self.memory.bytes[place - self.image : place - self.image + 8] = np.frombuffer(
                 (self.image + addend & (1 << 64) - 1).to_bytes(8, "little"), np.uint8
             )
+        self.initial = self.memory.bytes.copy()
 
     @property
     def window(self) -> int:
@@ -301,20 +337,15 @@ class _Emulation:
     # Execution.
 
     def run(self) -> Emulated:
-        launch, kernel = self.launch, self.kernel
-        groups = prod(launch.grid)
-        together = max(
-            1,
-            min(_WAVES_TOGETHER, _BYTES_TOGETHER // (self.window * kernel.lanes * 4))
-            // self.waves_of_group,
-        )
+        launch = self.launch
+        groups, together = self.groups, self.groups_together
         contents, budget = Contents(), Budget(launch.most_instructions, launch.most_instructions)
         program: Program | None = None
         ran: list[Wave] = []
         units_before = 0
         for first in range(0, groups, together):
             count = min(together, groups - first)
-            machine = self._machine(first, count)
+            machine = self.machine(np.arange(first, first + count))
             if program is None:
                 program = Program(self.code, self.image, machine)
             here = np.repeat(np.arange(count), self.waves_of_group)
@@ -325,7 +356,7 @@ class _Emulation:
             run = Run(machine, program, here, recorded, contents, budget)
             run.finish()
             in_group = np.tile(np.arange(self.waves_of_group), count)
-            these = run.waves(first, in_group, np.tile(self._masks, count))
+            these = run.waves(first, in_group, np.tile(self.masks, count))
             for wave in these:
                 wave.first = [
                     (number, items[wave.number].tobytes())
@@ -335,25 +366,46 @@ class _Emulation:
         assert program
         return self._recorded(ran, program.codes, contents, budget)
 
-    def _machine(self, first: int, count: int) -> Machine:
-        kernel, waves = self.kernel, count * self.waves_of_group
+    @property
+    def groups(self) -> int:
+        """Work-groups of the grid."""
+        return prod(self.launch.grid)
+
+    @property
+    def groups_together(self) -> int:
+        """Work-groups that run together, one part of the grid after the other."""
+        of_memory = _BYTES_TOGETHER // (self.window * self.kernel.lanes * 4)
+        return max(1, min(_WAVES_TOGETHER, of_memory) // self.waves_of_group)
+
+    def machine(self, groups: Array, kind: type[Machine] = Machine) -> Machine:
+        """Make a machine with all waves of some work-groups before their first instruction.
+
+        Parameters
+        ----------
+        groups : int64[n]
+            Global numbers of the work-groups; the same one may be there several times.
+        kind : type
+            Class of the machine.
+        """
+        kernel, count = self.kernel, len(groups)
+        waves = count * self.waves_of_group
         if waves * kernel.lanes * kernel.scratch_bytes > _MOST_SCRATCH:
             raise UserError(
                 f"{kernel.name}: needs {kernel.scratch_bytes:,} bytes of private memory"
             )
-        m = Machine(waves, kernel.lanes, self.window, self.generation, self.accumulators_from)
+        m = kind(waves, kernel.lanes, self.window, self.generation, self.accumulators_from)
         m.memory = self.memory
         m.lds = np.zeros((count, -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN or 4), np.uint8)
         m.lds_of_wave = np.repeat(np.arange(count), self.waves_of_group)
         m.scratch = np.zeros((waves, kernel.lanes, kernel.scratch_bytes), np.uint8)
         m.pc[:] = self.image + kernel.entry
-        group = first + m.lds_of_wave
+        group = groups[m.lds_of_wave]
         grid = self.launch.grid
         ids = [group % grid[0], group // grid[0] % grid[1], group // (grid[0] * grid[1])]
         self._set_scalars(m, ids)
         for number, items in enumerate(self._first_vectors):
             m.vector[number] = np.tile(items, (count, 1))
-        m.put_bits(slice(None), EXEC, np.tile(self._masks, count))
+        m.put_bits(slice(None), EXEC, np.tile(self.masks, count))
         m.run_group(slice(None))
         return m
 
@@ -400,7 +452,7 @@ class _Emulation:
         ]
 
     @cached_property
-    def _masks(self) -> Array:
+    def masks(self) -> Array:
         """Lanes of each wave of a work-group that have a work-item, uint64[waves of a group]."""
         items, lanes = prod(self.launch.block), self.kernel.lanes
         left = [min(items - wave * lanes, lanes) for wave in range(self.waves_of_group)]
@@ -436,7 +488,16 @@ class _Emulation:
             if code.approximate:
                 approximate[code.inst.name] = approximate.get(code.inst.name, 0) + count
         executed = budget.most - budget.left
-        return Emulated(recording, outputs, executed, by_name, approximate)
+        return Emulated(recording, outputs, executed, by_name, approximate, _timed(ran, timed))
+
+
+def _timed(ran: list[Wave], timed: Timed) -> list[TimedWave]:
+    """Waves of SIMD unit 0, in the order in which `_record` opens their windows."""
+    numbers = range(0, len(ran), _UNITS)
+    return [
+        TimedWave(ran[n].work_group, ran[n].number, int(timed.begin[n]), timed.issued[n])
+        for n in sorted(numbers, key=lambda n: int(timed.begin[n]))
+    ]
 
 
 def _fitting(number: int, argument: Argument) -> bytes:

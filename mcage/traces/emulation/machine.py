@@ -39,6 +39,10 @@ class UnsupportedError(Exception):
     """An instruction, or a form of it, that is not emulated."""
 
 
+class OutsideError(Exception):
+    """An access outside of every buffer."""
+
+
 class Machine:
     """Waves of some work-groups that run together.
 
@@ -60,6 +64,8 @@ class Machine:
     active : bool[waves, lanes]
         EXEC.
     scc : bool[waves]
+    lds : uint8[work-groups, bytes]
+        Of these, the last `lds_spare` are no part of a work-group's.
     group : slice or int64[running]
         The waves that execute.
     """
@@ -76,12 +82,63 @@ class Machine:
         self.scc = np.zeros(waves, np.bool_)
         self.pc = np.zeros(waves, np.int64)
         self.lds: Array = np.zeros((1, 4), np.uint8)
+        self.lds_spare = 0
         self.lds_of_wave = np.zeros(waves, np.int64)
         self.scratch: Array = np.zeros((waves, lanes, 0), np.uint8)
         self.memory: Any = None
         self.wrote: Callable[[int, Array], None] | None = None
         self.put_bits(slice(None), EXEC, np.full(waves, (1 << lanes) - 1, np.uint64))
         self.run_group(_ALL)
+
+    # Accesses to memory. A machine of which registers may be wrong does not end with the first.
+
+    def offsets(self, addresses: Array, size: int, which: Any = _ALL) -> Array:
+        """Offsets into memory of the addresses of the active lanes, or of some of these.
+
+        Parameters
+        ----------
+        addresses : int64[n]
+            In the order of waves and lanes.
+        size : int
+            Bytes of each access.
+        which : bool[active lanes]
+            Whose addresses they are.
+
+        Raises
+        ------
+        OutsideError
+            An access lies outside of every buffer.
+        """
+        return np.asarray(self.memory.offsets(addresses, size))
+
+    def offsets_of_waves(self, addresses: Array, size: int, which: Any = _ALL) -> Array:
+        """The same of an address for each running wave, or for some of these."""
+        return np.asarray(self.memory.offsets(addresses, size))
+
+    def refuse(
+        self, wrong: Array, what: str, where: Array, which: Any = _ALL, *, dropped: bool = False
+    ) -> Array:
+        """Refuse the wrong accesses of the active lanes.
+
+        Parameters
+        ----------
+        wrong : bool[n]
+            Which accesses are wrong.
+        what : str
+            What is wrong, in words.
+        where : int64[n]
+            Offsets of all accesses.
+        which : bool[active lanes]
+            Whose accesses these are.
+        dropped : bool
+            Whether hardware drops such an access and goes on.
+
+        Raises
+        ------
+        OutsideError
+            Always.
+        """
+        raise OutsideError(f"{what}, at {int(where[np.argmax(wrong)])}")
 
     def run_group(self, group: Any) -> None:
         """Let these waves execute: all (a slice), or those with these numbers."""

@@ -14,6 +14,7 @@ from mcage.traces.emulation.machine import (
     WORD,
     Execute,
     Machine,
+    OutsideError,
     Source,
     UnsupportedError,
     raw_source,
@@ -32,10 +33,6 @@ MOST_BYTES = 1 << 31
 
 SCRATCH_BASE = 0x5C00_0000_0000
 """Base of the buffer resource that stands for private memory."""
-
-
-class OutsideError(Exception):
-    """An access outside of every buffer."""
 
 
 class Memory:
@@ -252,14 +249,15 @@ def _global_space(
     inst: Instruction, machine: Machine, position: int, base: int | None, size: int
 ) -> Space:
     addresses = _global_addresses(inst, machine, position, base)
-    return lambda m: (m.memory.bytes, m.memory.offsets(addresses(m), size))
+    return lambda m: (m.memory.bytes, m.offsets(addresses(m), size))
 
 
 def _scratch_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
     """Private memory of the active lanes, at an offset of each."""
     private = m.scratch.shape[2]
-    if len(offset) and not (int(offset.min()) >= 0 and int(offset.max()) + size <= private):
-        raise OutsideError(f"private memory of {private} bytes, at {int(offset.max())}")
+    wrong = (offset < 0) | (offset > private - size)
+    if wrong.any():
+        offset = m.refuse(wrong, f"private memory of {private} bytes", offset)
     waves = np.arange(m.waves)[m.group]
     place = (waves[:, None] * m.lanes + np.arange(m.lanes)) * private
     return m.scratch.reshape(-1), _active(m, place) + offset
@@ -376,7 +374,7 @@ def _in_range(m: Machine, place: Array, left: Any, end: int) -> tuple[Array, Arr
     if left is None:
         return place, np.ones(len(place), np.bool_)
     good = left >= end
-    return m.memory.offsets(place[good], end), good
+    return m.offsets(place[good], end, good), good
 
 
 def _buffer_load(inst: Instruction, machine: Machine, text: str) -> Execute:
@@ -417,11 +415,12 @@ def _buffer_store(inst: Instruction, machine: Machine, text: str) -> Execute:
 def _lds_space(m: Machine, address: Array, size: int) -> tuple[Array, Array]:
     """LDS of the work-groups, and the offsets of the active lanes in it."""
     offset = _active(m, address).astype(np.int64)
-    bytes_of_group = m.lds.shape[1]
-    if len(offset) and not (int(offset.min()) >= 0 and int(offset.max()) + size <= bytes_of_group):
-        wrong = int(offset.max() if offset.max() + size > bytes_of_group else offset.min())
-        raise OutsideError(f"LDS of {bytes_of_group} bytes, at {wrong}")
-    group = m.lds_of_wave[m.group][:, None] * bytes_of_group
+    bytes_of_row = m.lds.shape[1]
+    bytes_of_group = bytes_of_row - m.lds_spare
+    wrong = (offset < 0) | (offset > bytes_of_group - size)
+    if wrong.any():
+        offset = m.refuse(wrong, f"LDS of {bytes_of_group} bytes", offset, dropped=True)
+    group = m.lds_of_wave[m.group][:, None] * bytes_of_row
     return m.lds.reshape(-1), offset + _active(m, group)
 
 
@@ -583,12 +582,10 @@ def _atomic_kind(operation: str, text: str) -> str:
 
 
 def _apply(
-    m: Machine, content: Array, offset: Array, operands: list[Array], kind: str, operation: str
+    content: Array, offset: Array, operands: list[Array], kind: str, operation: str
 ) -> Array:
     """Change memory at offsets that may be equal; return what was there before each change."""
     dtype = np.dtype(WORD[kind])
-    if (offset & (dtype.itemsize - 1)).any():
-        raise OutsideError("an atomic access that is not aligned")
     view = content[: len(content) // dtype.itemsize * dtype.itemsize].view(dtype)
     index = offset // dtype.itemsize
     before = np.empty(len(index), dtype)
@@ -636,12 +633,15 @@ def _atomic(
             if words == 2:
                 bits = [bits[0] | bits[1].astype(np.uint64) << np.uint64(32)]
             operands.append(bits[0].view(WORD[kind])[good])
+        unaligned = offset & (np.dtype(WORD[kind]).itemsize - 1) != 0
+        if unaligned.any():
+            offset = m.refuse(unaligned, "an atomic access that is not aligned", offset, good)
         whole_words = not (offset & (4 * words - 1)).any()
         if not returns and operation in _PLAIN_UFUNCS and kind.startswith("u") and whole_words:
             view = content[: len(content) // (4 * words) * (4 * words)].view(WORD[kind])
             _PLAIN_UFUNCS[operation].at(view, offset // (4 * words), operands[0])
             return
-        before = _apply(m, content, offset, operands, kind, operation)
+        before = _apply(content, offset, operands, kind, operation)
         if returns:
             old = np.zeros((int(m.lanes_on.sum()), words), np.uint32)
             old[good] = np.ascontiguousarray(before).view(np.uint32).reshape(-1, words)
@@ -663,7 +663,7 @@ def _global_atomic(inst: Instruction, machine: Machine, operation: str, text: st
     data = _atomic_data(inst.operands[position + 1], operation, kind)
 
     def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
-        return m.memory.bytes, m.memory.offsets(addresses(m), size), _EVERY
+        return m.memory.bytes, m.offsets(addresses(m), size), _EVERY
 
     return _atomic(inst, machine, operation, kind, space, data, returns)
 
@@ -742,7 +742,8 @@ def _scalar_load(inst: Instruction, machine: Machine, text: str) -> Execute:
             address = address & 0xFFFFFFFFFFFF
             good = offset + 4 * words <= records(m).astype(np.int64)
         place = np.zeros(m.running, np.int64)
-        place[good] = m.memory.offsets((address + offset & ~np.int64(3))[good], 4 * words)
+        wanted = (address + offset & ~np.int64(3))[good]
+        place[good] = m.offsets_of_waves(wanted, 4 * words, good)
         view = m.memory.bytes.view(np.uint32)
         loaded = [np.where(good, view[(place >> 2) + word], np.uint32(0)) for word in range(words)]
         for word, value in enumerate(loaded):

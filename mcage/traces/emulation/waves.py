@@ -18,12 +18,13 @@ from mcage.traces.emulation.instruction import Instruction, parse
 from mcage.traces.emulation.machine import (
     Execute,
     Machine,
+    OutsideError,
     UnsupportedError,
     register_number,
     scalar_source,
 )
 from mcage.traces.emulation.matrix import build_matrix
-from mcage.traces.emulation.memory import OutsideError, build_memory
+from mcage.traces.emulation.memory import build_memory
 from mcage.traces.emulation.scalar import NOTHING, branch_condition, build_scalar
 from mcage.traces.emulation.vector import build_dual, build_vector
 from mcage.traces.storage import MOST_BYTES
@@ -73,6 +74,10 @@ class Code:
     approximate: bool = False
 
 
+class NotThereError(UserError):
+    """A wave reaches an address where no instruction lies."""
+
+
 class Program:
     """Instructions of a code object, decoded when they are first reached.
 
@@ -107,7 +112,7 @@ class Program:
         place = address - self.base
         listed = self.code.listing.get(place)
         if listed is None:
-            raise UserError(f"a wave reaches address {place:#x}, where no instruction lies")
+            raise NotThereError(f"a wave reaches address {place:#x}, where no instruction lies")
         text, size = listed
         try:
             parts = parse(text, address, size)
@@ -351,11 +356,14 @@ class Run:
                 turn += 1
                 ready = ~(self.done | self.waiting)
                 if not ready.any():
-                    raise UserError(
-                        "waves wait at a barrier that others of their group never reach"
-                    )
+                    self._wait_for_ever()
+                    continue
                 self._turn(ready, turn)
         m.wrote = None
+
+    def _wait_for_ever(self) -> None:
+        """Deal with waves that all wait at barriers."""
+        raise UserError("waves wait at a barrier that others of their group never reach")
 
     def _turn(self, ready: Array, turn: int) -> None:
         """Let the waves at one address execute until they part or meet others."""
@@ -385,21 +393,12 @@ class Run:
             ) from error
 
     def _straight(self, address: int, numbers: Array, meeting: int, alone: bool) -> None:
-        m, program, trail = self.machine, self.program, self.trail
-        running = len(numbers)
-        group = None if running == m.waves else numbers
+        m, program = self.machine, self.program
+        group = None if len(numbers) == m.waves else numbers
         while True:
             code = self._code = program.at(address)
-            self.budget.left -= running
-            if self.budget.left < 0:
-                raise UserError(
-                    f"more than {self.budget.most:,} wave instructions; ask for a smaller grid, or "
-                    "allow more: --most-instructions"
-                )
-            self._log(code, group, numbers, trail)
+            self._begin(code, group, numbers)
             self.steps[numbers] += 1
-            if len(trail) >= _STEPS_BETWEEN_COMPACTIONS:
-                self._compact()
             address = code.after
             if code.way == PLAIN:
                 if code.execute is not None:
@@ -427,8 +426,20 @@ class Run:
                 break
         m.pc[numbers] = address
 
-    def _log(self, code: Code, group: Any, numbers: Array, trail: list[tuple[int, Any]]) -> None:
-        m = self.machine
+    def _begin(self, code: Code, group: Any, numbers: Array) -> None:
+        """Note that waves are about to execute an instruction."""
+        self.budget.left -= len(numbers)
+        if self.budget.left < 0:
+            raise UserError(
+                f"more than {self.budget.most:,} wave instructions; ask for a smaller grid, or "
+                "allow more: --most-instructions"
+            )
+        self._log(code, group, numbers)
+        if len(self.trail) >= _STEPS_BETWEEN_COMPACTIONS:
+            self._compact()
+
+    def _log(self, code: Code, group: Any, numbers: Array) -> None:
+        m, trail = self.machine, self.trail
         if m.all_on or code.kind in (SCALAR, WAIT, SCALAR_LOAD, MEET, LAST):
             trail.append((2 * code.number, group))
             return
