@@ -349,7 +349,7 @@ class Run:
             each other for ever, or more instructions are executed than the budget has.
         """
         m = self.machine
-        m.wrote = self._wrote if self.recorded.any() else None
+        self._prepare()
         turn = 0
         with np.errstate(all="ignore"):
             while not self.done.all():
@@ -360,6 +360,10 @@ class Run:
                     continue
                 self._turn(ready, turn)
         m.wrote = None
+
+    def _prepare(self) -> None:
+        """Have the machine say what it writes, if anybody asks."""
+        self.machine.wrote = self._wrote if self.recorded.any() else None
 
     def _wait_for_ever(self) -> None:
         """Deal with waves that all wait at barriers."""
