@@ -137,8 +137,8 @@ def geometry_of(arch: str) -> SliceGeometry:
     return preset(GEOMETRIES[arch])
 
 
-def emulate(code: CodeObject, kernel: KernelObject, launch: Launch) -> Emulated:
-    """Run a kernel and record the registers of one SIMD unit.
+class Emulation:
+    """A kernel with its arguments in memory, ready to run.
 
     Parameters
     ----------
@@ -152,14 +152,7 @@ def emulate(code: CodeObject, kernel: KernelObject, launch: Launch) -> Emulated:
     Raises
     ------
     UserError
-        Arguments do not fit, or the run cannot go on: an instruction that is not supported, an
-        access outside of every buffer, too many instructions.
-    """
-    return Emulation(code, kernel, launch).run()
-
-
-class Emulation:
-    """A kernel with its arguments in memory, ready to run; parameters as of `emulate`.
+        Arguments do not fit.
 
     Attributes
     ----------
@@ -208,6 +201,7 @@ class Emulation:
 
     @property
     def accumulators_from(self) -> int:
+        """Number of the first accumulator among the vector registers."""
         if self.code.arch in ("gfx90a", "gfx942"):
             return 4 * (self.kernel.field(44, 0, 6) + 1)
         return 512
@@ -337,6 +331,14 @@ class Emulation:
     # Execution.
 
     def run(self) -> Emulated:
+        """Run the kernel once, and record the registers of one SIMD unit.
+
+        Raises
+        ------
+        UserError
+            The run cannot go on: an instruction that is not supported, an access outside of every
+            buffer, too many instructions.
+        """
         launch = self.launch
         groups, together = self.groups, self.groups_together
         contents, budget = Contents(), Budget(launch.most_instructions, launch.most_instructions)

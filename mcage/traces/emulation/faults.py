@@ -13,6 +13,7 @@ as the ISA guides say of the hardware.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -160,7 +161,13 @@ class FaultyMachine(Machine):
 
     @override
     def refuse(
-        self, wrong: Array, what: str, where: Array, which: Any = slice(None), *, dropped: bool = False
+        self,
+        wrong: Array,
+        what: str,
+        where: Array,
+        which: Any = slice(None),
+        *,
+        dropped: bool = False,
     ) -> Array:
         if dropped:
             bytes_of_group = self.lds.shape[1] - self.lds_spare
@@ -339,10 +346,8 @@ class FaultyRun(Run):
     @override
     def _turn(self, ready: Array, turn: int) -> None:
         self._steps_left = 0
-        try:
+        with suppress(_RegroupError):
             super()._turn(ready, turn)
-        except _RegroupError:
-            pass
         if self.machine.has_ended:
             self._give_up()
 
@@ -420,8 +425,9 @@ class Reruns:
         self._program: Program | None = None
         groups, each = emulation.groups, emulation.waves_of_group
         self._steps = np.full((groups, each), _NEVER)
+        self._whole_memory: Array | None = None
         whole = self._run_whole([Faults()])[0]
-        assert whole.end == End.COMPLETE
+        assert whole.end == End.COMPLETE and self._whole_memory is not None
         self.final = self._whole_memory
         self._run_alone()
 
@@ -447,9 +453,7 @@ class Reruns:
                 self._changed.append((place, after[place].copy()))
                 _mark(self._writer, np.unique(place >> 2), group)
                 _mark(self._user, np.flatnonzero(copies.used[run]), group)
-        self.independent = np.array_equal(merged, self.final) and np.array_equal(
-            steps, self._steps
-        )
+        self.independent = np.array_equal(merged, self.final) and np.array_equal(steps, self._steps)
 
     def _runs_together(self, bytes_of_run: int) -> int:
         emulation = self.emulation
@@ -504,9 +508,7 @@ class Reruns:
             m.memory = m.copies = copies
             m.ends = ends
             m.run_of_wave = np.repeat(np.arange(runs), len(groups) // runs * each)
-            m.lds = np.concatenate(
-                [m.lds, np.zeros((len(groups), _SPARE_BYTES), np.uint8)], axis=1
-            )
+            m.lds = np.concatenate([m.lds, np.zeros((len(groups), _SPARE_BYTES), np.uint8)], axis=1)
             m.lds_spare = _SPARE_BYTES
             if not m.scratch.shape[2]:
                 m.scratch = np.zeros((m.waves, m.lanes, _SPARE_BYTES), np.uint8)
@@ -590,9 +592,11 @@ class Reruns:
     def _run_whole(self, asked: Sequence[Faults]) -> list[Ran]:
         """Run all work-groups, in the order and together as the emulator runs them."""
         groups, together = self.emulation.groups, self.emulation.groups_together
-        golden = not hasattr(self, "final")
+        golden = self._whole_memory is None
         waves = together * self.emulation.waves_of_group
-        size = max(1, min(_WAVES_TOGETHER // waves, self._runs_together(len(self.emulation.initial))))
+        size = max(
+            1, min(_WAVES_TOGETHER // waves, self._runs_together(len(self.emulation.initial)))
+        )
         ran = []
         for first in range(0, len(asked), size):
             these = asked[first : first + size]

@@ -1,6 +1,8 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import index
 from pathlib import Path
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from mcage import __version__
 from mcage.errors import UserError
 from mcage.plain_text import one_line, shortened, shown, shown_path
-from mcage.traces.emulation.code_object import KernelObject, read_code_object
+from mcage.traces.emulation.code_object import CodeObject, KernelObject, read_code_object
 from mcage.traces.emulation.compilers import (
     Compiled,
     arguments_from_text,
@@ -30,8 +32,8 @@ from mcage.traces.emulation.emulate import (
     GEOMETRIES,
     MOST_INSTRUCTIONS,
     Emulated,
+    Emulation,
     Launch,
-    emulate,
     geometry_of,
 )
 from mcage.traces.importing.run import build_traces, facts_of
@@ -113,19 +115,72 @@ class Recorded:
         return self.trace.source
 
 
-def record_kernel(request: Request) -> Recorded:
-    """Compile a kernel, run it on an emulated processor, and record one SIMD unit.
+@dataclass(frozen=True, eq=False)
+class ReadyKernel:
+    """A kernel that has been compiled, with its arguments.
+
+    Attributes
+    ----------
+    request : Request
+        What was asked for.
+    code, kernel, launch : CodeObject, KernelObject, Launch
+        What runs.
+    compiled : Compiled
+        Where the code comes from.
+    modules : object
+        The Python files of the request.
+    arguments : dict of str to array or number
+        All arguments, by name.
+    """
+
+    request: Request
+    code: CodeObject
+    kernel: KernelObject
+    launch: Launch
+    compiled: Compiled
+    modules: "_Modules"
+    arguments: dict[str, Any]
+
+    @property
+    def place(self) -> str:
+        """How errors begin."""
+        return shown_path(self.request.source)
+
+    @property
+    def digest(self) -> str:
+        """Hash of the code and of the bytes of all arguments."""
+        hashed = hashlib.blake2b(bytes(self.compiled.content), digest_size=16)
+        hashed.update(f"{self.kernel.name} {self.launch.grid} {self.launch.block}".encode())
+        for name, value in self.launch.arguments.items():
+            hashed.update(f"{name} {getattr(value, 'dtype', '')}".encode())
+            hashed.update(
+                value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            )
+        return hashed.hexdigest()
+
+    def checked(self, outputs: Mapping[str, NDArray[Any]]) -> tuple[dict[str, float], float]:
+        """Largest error of each output that is checked, and what the errors may be.
+
+        Raises
+        ------
+        UserError
+            An error is larger.
+        """
+        return self.modules.check(self.arguments, outputs)
+
+
+def ready_kernel(request: Request) -> ReadyKernel:
+    """Compile a kernel and make its arguments.
 
     Parameters
     ----------
     request : Request
-        What is run.
+        What is to run.
 
     Raises
     ------
     UserError
-        A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
-        differ from what they should be.
+        A tool is missing, or the source or an argument is wrong.
     """
     geometry = geometry_of(request.arch)
     random = np.random.default_rng(request.seed)
@@ -152,26 +207,61 @@ def record_kernel(request: Request) -> Recorded:
         request.latency,
         request.most_instructions,
     )
+    return ReadyKernel(request, code, kernel, launch, compiled, modules, arguments)
+
+
+def record_kernel(request: Request) -> Recorded:
+    """Compile a kernel, run it on an emulated processor, and record one SIMD unit.
+
+    Parameters
+    ----------
+    request : Request
+        What is run.
+
+    Raises
+    ------
+    UserError
+        A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
+        differ from what they should be.
+    """
+    ready = ready_kernel(request)
+    with errors_named(ready):
+        emulated = Emulation(ready.code, ready.kernel, ready.launch).run()
+    return recorded(ready, emulated)
+
+
+@contextmanager
+def errors_named(ready: ReadyKernel) -> Iterator[None]:
+    """Begin errors with the name of the source."""
     try:
-        emulated = emulate(code, kernel, launch)
+        yield
     except UserError as error:
-        raise UserError(f"{place}: {error}", error.command) from error
-    errors, tolerance = modules.check(arguments, emulated.outputs)
-    source = _facts(request, compiled, launch, kernel, emulated, modules)
+        raise UserError(f"{ready.place}: {error}", error.command) from error
+
+
+def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
+    """Check what a run has computed, and make a trace of what it recorded.
+
+    Raises
+    ------
+    UserError
+        Outputs differ from what they should be, or no register is written.
+    """
+    errors, tolerance = ready.checked(emulated.outputs)
+    source = _facts(ready, emulated)
     if errors:
         source["largest_errors"] = {
             name: f"{error:.2g} of the largest value" for name, error in errors.items()
         }
-    name = f"{kernel.name} {request.arch}"
+    name = f"{ready.kernel.name} {ready.request.arch}"
     emulated.recording.tools |= {
         "mcage": __version__,
-        "compiler": compiled.facts.get("compiler", ""),
+        "compiler": ready.compiled.facts.get("compiler", ""),
     }
     made = list(build_traces(emulated.recording, name, source | facts_of(emulated.recording)))
     if not made:
-        raise UserError(f"{place}: the recorded waves write no register")
-    trace = made[0].trace
-    return Recorded(trace, emulated.outputs, errors, tolerance)
+        raise UserError(f"{ready.place}: the recorded waves write no register")
+    return Recorded(made[0].trace, emulated.outputs, errors, tolerance)
 
 
 class _Modules:
@@ -352,16 +442,10 @@ def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
     return x, y, z
 
 
-def _facts(
-    request: Request,
-    compiled: Compiled,
-    launch: Launch,
-    kernel: KernelObject,
-    emulated: Emulated,
-    modules: _Modules,
-) -> dict[str, Any]:
+def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
     """What the trace keeps of where it comes from; the recording is told what is exact."""
-    recording = emulated.recording
+    recording, request, launch = emulated.recording, ready.request, ready.launch
+    kernel, modules = ready.kernel, ready.modules
     recording.in_file |= {
         "values": "after the write, as the instruction set says",
         "lanes": "EXEC",
@@ -396,6 +480,6 @@ def _facts(
         "inputs": modules.inputs_said(launch.arguments),
         "seed": request.seed,
         "wave_instructions": emulated.instructions,
-        **compiled.facts,
+        **ready.compiled.facts,
     }
     return {key: value for key, value in source.items() if value not in ("", None)}
