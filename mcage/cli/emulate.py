@@ -1,15 +1,13 @@
 """``mcage trace emulate``: a kernel's trace from its source, without a GPU."""
 
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.errors import UserError
-from mcage.plain_text import lines_of, shortened
+from mcage.plain_text import lines_of
 
 if TYPE_CHECKING:
     from mcage.traces.emulation.record import Recorded, Request
@@ -53,7 +51,7 @@ class Asked:
 
     def request(self, source: Path) -> "Request":
         """Return what is asked for, of a kernel."""
-        from mcage.traces.emulation.record import Request
+        from mcage.traces.emulation.record import Request, extent_of, options_of
 
         arguments: str | Path | None = self.args
         if self.args is not None and self.args.endswith(".py") and "=" not in self.args:
@@ -62,33 +60,17 @@ class Asked:
             source,
             self.arch,
             arguments,
-            _numbers("--grid", self.grid),
-            _numbers("--block", self.block),
+            extent_of("--grid", self.grid),
+            extent_of("--block", self.block),
             self.check,
             self.tolerance,
             self.kernel,
-            _flags(self.flags),
+            options_of("--flags", self.flags),
             self.seed,
             self.compute_units,
             self.latency,
             self.most_instructions,
         )
-
-
-def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    parts = text.replace("x", ",").split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise UserError(f"{option} {shortened(text)}: must be X or X,Y or X,Y,Z")
-    return tuple(int(part) for part in parts)
-
-
-def _flags(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise UserError(f"--flags {shortened(text)}: {error}") from error
 
 
 def emulate_command(

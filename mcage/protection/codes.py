@@ -185,6 +185,23 @@ class Code:
         outcome = np.where(wrong == 1, Outcome.CORRECTED, outcome)
         return np.where(wrong == 0, Outcome.RIGHT, outcome).astype(np.int8)
 
+    def left_by(self, errors: Booleans) -> Booleans:
+        """Bits that are wrong behind the decoder, of error patterns that it does not report.
+
+        Parameters
+        ----------
+        errors : bool[..., bits]
+            As of `decode`.
+
+        Returns
+        -------
+        bool[..., bits]
+            Without the bit that the decoder corrects, and with the bit that it changes wrongly.
+        """
+        named = self.syndrome(errors)[..., None] == self.all_columns
+        left: Booleans = errors ^ named
+        return left
+
     @cached_property
     def _patterns(self) -> list[list[int]]:
         """Error patterns of n bits that have each syndrome: exact integers [bits + 1][syndromes].

@@ -89,6 +89,24 @@ def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
     return _Batch(plan, instances).arrays()
 
 
+def slices_of_case(
+    plan: SweepPlan, case: PlannedCase, instances: NDArray[np.int64]
+) -> tuple[SliceBatch, TailCells]:
+    """Slices of a case before their lives, and all of their cells that matter.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+        The sweep.
+    case : PlannedCase
+        One of its cases.
+    instances : int64[I]
+        Their ids, in rising order.
+    """
+    batch = _Batch(plan, instances)
+    return batch.slices(case)[0], batch.tail(case)
+
+
 @dataclass(frozen=True)
 class CaseResults:
     """What a batch yields in a case.
@@ -227,11 +245,22 @@ class _Batch:
     def _live(self, number: int) -> CaseResults:
         """Let the instances live in the case with a number."""
         case, meter = self._plan.cases[number], self._plan.meters[number]
-        plan, conditions = self._plan, case.conditions
-        distributions = conditions.distributions.time_fractions
-        fractions = (
-            None if distributions is None else distributions.draw(plan.spec.seed, self._instances)
+        plan, (batch, fractions) = self._plan, self.slices(case)
+        outcomes = simulate_lifetimes(case.conditions, plan.engine, meter.fault_free, batch)
+        return CaseResults(
+            outcomes=outcomes,
+            soft_fit=plan.soft_error_meters[number].read(
+                outcomes, outcomes.moments.turns, self._constants.activity, fractions
+            ),
+            consumption=meter.read(outcomes.moments, fractions),
+            time_fractions=self._time_fractions(case, fractions),
         )
+
+    def slices(self, case: PlannedCase) -> tuple[SliceBatch, NDArray[np.float64] | None]:
+        """The slices of a case, and their fractions of time where these are drawn."""
+        distributions = case.conditions.distributions.time_fractions
+        seed = self._plan.spec.seed
+        fractions = None if distributions is None else distributions.draw(seed, self._instances)
         new, luck, limits = self._new_slices(case)
         batch = SliceBatch(
             workload=self._workload.epochs,
@@ -241,15 +270,7 @@ class _Batch:
             luck=luck,
             limits=limits,
         )
-        outcomes = simulate_lifetimes(conditions, plan.engine, meter.fault_free, batch)
-        return CaseResults(
-            outcomes=outcomes,
-            soft_fit=plan.soft_error_meters[number].read(
-                outcomes, outcomes.moments.turns, self._constants.activity, fractions
-            ),
-            consumption=meter.read(outcomes.moments, fractions),
-            time_fractions=self._time_fractions(case, fractions),
-        )
+        return batch, fractions
 
     def _new_slices(
         self, case: PlannedCase
@@ -262,12 +283,12 @@ class _Batch:
         vdd_volts, protection = conditions.environment.lowest_vdd_volts, conditions.protection
         key = case.case.scenario, protection, conditions.floor_volts, vdd_volts
         if key not in self._new:
-            new = NewSlices.at(vdd_volts, self._tail(case), protection)
+            new = NewSlices.at(vdd_volts, self.tail(case), protection)
             drawn = self._luck, conditions, self._constants
             self._new[key] = luck_and_limits(*drawn, new, self._sample)
         return self._new[key]
 
-    def _tail(self, case: PlannedCase) -> TailCells:
+    def tail(self, case: PlannedCase) -> TailCells:
         """Cells that matter to a case: drawn once for each scenario, by its lowest floor."""
         name, floor_volts = case.case.scenario, case.conditions.floor_volts
         cells = name, case.conditions.protection.of_cells

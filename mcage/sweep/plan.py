@@ -589,7 +589,7 @@ class SweepPlan:
         self.spec = spec
         self.engine = engine
         self.like = like if like and _replay_alike(spec, like.spec) else None
-        self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else traces_of(spec)
+        self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else self._traces()
         check_weights(spec)
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
@@ -603,6 +603,9 @@ class SweepPlan:
         self._batch_pool = ThreadPoolExecutor(self.batch_threads)
         self._preparing = Lock()
         self._check_cases()
+
+    def _traces(self) -> tuple[RecordedTrace, ...]:
+        return traces_of(self.spec)
 
     def _check_cases(self) -> None:
         """Refuse what only the engine, the models and the traces can tell."""

@@ -437,6 +437,11 @@ class Emulation:
         m.scalar[TTMP + 9] = ids[0]
         m.scalar[TTMP + 7] = ids[1] | ids[2] << 16
 
+    @property
+    def preloaded(self) -> int:
+        """Registers that hold something before the first instruction, from 0."""
+        return len(self._first_vectors)
+
     @cached_property
     def _first_vectors(self) -> list[Array]:
         """Registers that hold ids of work-items at first, uint32[waves of a work-group, lanes]."""

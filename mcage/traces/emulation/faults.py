@@ -427,8 +427,9 @@ class Reruns:
         self._steps = np.full((groups, each), _NEVER)
         self._whole_memory: Array | None = None
         whole = self._run_whole([Faults()])[0]
-        assert whole.end == End.COMPLETE and self._whole_memory is not None
-        self.final = self._whole_memory
+        assert whole.end == End.COMPLETE
+        assert self._whole_memory is not None
+        self.final: Array = self._whole_memory
         self._run_alone()
 
     def _run_alone(self) -> None:

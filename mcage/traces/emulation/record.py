@@ -1,6 +1,7 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 import hashlib
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -425,6 +426,30 @@ def _kernel(
         for number, argument in enumerate(kernel.arguments)
     )
     return replace(kernel, arguments=arguments, lds_bytes=kernel.lds_bytes + compiled.lds_bytes)
+
+
+def extent_of(name: str, text: str | None) -> tuple[int, ...] | None:
+    """Read a grid or a block: X or X,Y or X,Y,Z.
+
+    Raises
+    ------
+    UserError
+        It has another form; the message begins with the name.
+    """
+    if text is None:
+        return None
+    parts = text.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UserError(f"{name} {shortened(text)}: must be X or X,Y or X,Y,Z")
+    return tuple(int(part) for part in parts)
+
+
+def options_of(name: str, text: str) -> list[str]:
+    """Read options of a compiler; arguments and errors as of `extent_of`."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{name} {shortened(text)}: {error}") from error
 
 
 def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:

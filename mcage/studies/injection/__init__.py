@@ -1,0 +1,1 @@
+"""Faults in registers, followed to the output of a program: `mcage inject`."""

@@ -1,0 +1,91 @@
+"""Figures of injections: outcomes by bit and by register, and wrong answers against age."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
+from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.stats import estimates
+from mcage.studies.injection.outcomes import DETECTED, SILENT, Fate, silent_by_age
+
+OUTCOMES: Mapping[str, tuple[Fate, ...]] = {
+    "masked": (Fate.MASKED,),
+    "wrong, tolerable": (Fate.TOLERABLE,),
+    "wrong, beyond": (Fate.SDC,),
+    "detected": DETECTED,
+}
+"""What curves show, and which fates each counts."""
+
+
+def of_flips(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
+    """Outcome of flips by bit and by register, a panel for each case, at the last age."""
+    fate = results["fate"].transpose("case", "instance", "age").values[..., -1]
+    cases = results["case"].values.tolist()
+    for variable, what in (("flip_bit", "bit"), ("flip_register", "register")):
+        hit = results[variable].transpose("case", "instance").values
+        panels = [_panel(str(cases[row]), hit[row], fate[row]) for row in range(len(cases))]
+        yield from CurveFigure(
+            f"outcome-by-{what}",
+            f"Outcome of flips by {what}, {PERCENT} bands",
+            f"Shares of the flips of needed bits by the {what} that was hit, with Wilson's bands. "
+            "Of compressed values, of which many lanes hang on one cell, no bit is shown.",
+            what,
+            "flips (%)",
+            kind="line",
+            y_limits=(0.0, 103.0),
+        ).pages(panels, sheet)
+
+
+def _panel(case: str, hit: NDArray[Any], fate: NDArray[Any]) -> CurvePanel:
+    places = np.unique(hit[hit >= 0])
+    of_place = [fate[hit == place] for place in places]
+    curves = tuple(
+        _curve(name, case, places, [np.isin(fates, of) for fates in of_place])
+        for name, of in OUTCOMES.items()
+    )
+    return CurvePanel(case, curves)
+
+
+def _curve(name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.bool_]]) -> Curve:
+    """Share in which something happens, at each place, in percent."""
+    shares = [estimates.proportion(int(each.sum()), len(each)) for each in happens]
+    value, lower, upper = (
+        100 * np.array([getattr(share, part) for share in shares])
+        for part in ("value", "lower", "upper")
+    )
+    return Curve(name, x.astype(np.float64), value, lower, upper, case)
+
+
+def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
+    """Wrong answers of slices against their age: so far, and at that age."""
+    fate = results["fate"].transpose("case", "instance", "age").values
+    cases, ages = results["case"].values.tolist(), results["age"].values
+    panels = [
+        CurvePanel(
+            title,
+            tuple(
+                _curve(str(case), str(case), ages, list(of(fate[row]).T))
+                for row, case in enumerate(cases)
+            ),
+        )
+        for title, of in (
+            ("silently wrong so far", silent_by_age),
+            ("silently wrong now", lambda fates: np.isin(fates, SILENT)),
+            ("detected or retired", lambda fates: np.isin(fates, [*DETECTED, Fate.RETIRED])),
+        )
+    ]
+    yield from CurveFigure(
+        "wrong-by-age",
+        f"Wrong answers against age, {PERCENT} bands",
+        "Share of the slices that have given a silently wrong answer by an age before anything had "
+        "told; that give one at that age; and that are detected or not in use any more. Wilson's "
+        "bands.",
+        "age (years)",
+        "slices (%)",
+        kind="line",
+        y_limits=(0.0, 103.0),
+    ).pages(panels, sheet)

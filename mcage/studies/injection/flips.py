@@ -1,0 +1,133 @@
+"""Flips: a needed bit of the register file changes once, and what protects it has its say."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import COMPONENT_BITS, SliceGeometry
+from mcage.protection.codes import Code, Outcome
+from mcage.protection.policy import Protection
+from mcage.random import streams_of
+from mcage.studies.injection.hard import FaultsAtAge
+from mcage.studies.injection.kernel import NeededBit, Placement
+from mcage.studies.injection.outcomes import Fate
+from mcage.traces.emulation.faults import Faults, Flip
+
+DRAWS = "inject.flip"
+"""Name of the stream that chooses bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """A flip, as it reaches the program.
+
+    Attributes
+    ----------
+    bit : NeededBit
+        What was hit.
+    faults : Faults or None
+        What becomes wrong; None if a word's code has decided.
+    fate : Fate
+        What the code has decided.
+    faulty_bits : int
+        Wrong bits of the word together, or 1 without a code.
+    """
+
+    bit: NeededBit
+    faults: Faults | None
+    fate: Fate
+    faulty_bits: int
+
+
+def needed_bits(seed: int, instances: NDArray[np.int64], where: Placement) -> list[NeededBit]:
+    """Needed bits of a technique, one for each instance: a function of seed and instance alone."""
+    chosen = []
+    for draws in streams_of(seed, DRAWS, instances.tolist()):
+        bit = where.needed_bit(draws.random(4))
+        assert bit is not None, "no bit of this kernel is ever needed"
+        chosen.append(bit)
+    return chosen
+
+
+def hit(
+    bit: NeededBit, where: Placement, protection: Protection, hard: FaultsAtAge | None = None
+) -> Hit:
+    """Find out what a flip does.
+
+    Parameters
+    ----------
+    bit : NeededBit
+        What changes.
+    where : Placement
+        Where the technique keeps values.
+    protection : Protection
+        What protects entries.
+    hard : FaultsAtAge, optional
+        Faulty cells of the slice. Without a code they change nothing about a flip.
+    """
+    if protection.code is None:
+        changed = _one(bit.cell, where.kernel.geometry)
+        return Hit(bit, _changed(bit, where, changed), Fate.MASKED, 1)
+    return _decoded(bit, where, protection.code, hard)
+
+
+def _decoded(bit: NeededBit, where: Placement, code: Code, hard: FaultsAtAge | None) -> Hit:
+    """What the code of a word makes of a flip, beside the stuck cells of the word."""
+    geometry = where.kernel.geometry
+    word = bit.cell // code.data_bits
+    errors = np.zeros(code.bits, np.bool_)
+    if hard is not None:
+        cells = where.storing.cells(
+            where.values[where.value[bit.write]][None],
+            where.form[bit.write : bit.write + 1],
+            np.array([bit.block]),
+        )[0]
+        stuck, at = hard.of_word(bit.entry, word, code)
+        held = _code_word(cells, word, code)
+        errors[stuck] = held[stuck] != at
+        flipped = bit.cell % code.data_bits
+        if flipped in stuck:  # a stuck cell does not change
+            return Hit(bit, None, Fate.MASKED, int(errors.sum()))
+    errors[bit.cell % code.data_bits] = True
+    count = int(errors.sum())
+    outcome = Outcome(int(code.decode(errors)))
+    if outcome <= Outcome.CORRECTED:
+        return Hit(bit, None, Fate.MASKED, count)
+    if outcome == Outcome.DETECTED:
+        return Hit(bit, None, Fate.CODE, count)
+    left = code.left_by(errors)[: code.data_bits]
+    wrong = np.zeros(geometry.entry_bits, np.uint8)
+    wrong[word * code.data_bits : (word + 1) * code.data_bits] = left
+    words = np.packbits(wrong, bitorder="little").view("<u4").astype(np.uint32)
+    return Hit(bit, _changed(bit, where, words), Fate.MASKED, count)
+
+
+def _code_word(cells: NDArray[np.uint32], word: int, code: Code) -> NDArray[np.bool_]:
+    """Bits of a word that an entry holds, its check bits after them: bool[bits]."""
+    size = code.data_bits // COMPONENT_BITS
+    data = cells[word * size : (word + 1) * size]
+    check = code.check(cells[None])[0, word]
+    bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8), bitorder="little")
+    checks = np.unpackbits(np.array([check], np.uint8), bitorder="little")[: code.check_bits]
+    return np.concatenate([bits, checks]).astype(np.bool_)
+
+
+def _one(cell: int, geometry: SliceGeometry) -> NDArray[np.uint32]:
+    """One cell of an entry as a set: uint32[components]."""
+    cells = np.zeros(geometry.components, np.uint32)
+    cells[cell // COMPONENT_BITS] = 1 << cell % COMPONENT_BITS
+    return cells
+
+
+def _changed(bit: NeededBit, where: Placement, errors: NDArray[np.uint32]) -> Faults:
+    """Faults of a run in which cells under a value are wrong from a moment on."""
+    kernel = where.kernel
+    writes = kernel.writes
+    window = int(writes.window[bit.write])
+    flip = Flip(
+        kernel.step_after(window, bit.cycle),
+        int(writes.reg[bit.write]),
+        where.read_with(bit.write, bit.block, errors),
+    )
+    return Faults(flips={kernel.place_of(window): [flip]})

@@ -1,0 +1,146 @@
+"""Faulty cells of a slice at an age: which are known, which repaired, and which do harm.
+
+**What is known.** Error-correcting pointers, spare entries and techniques that avoid faults need to
+know which cells are faulty. Tests find that out: one of the new slice, and others at intervals. A
+cell that has failed since the last test does harm, whatever the technique. A code needs no test.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
+from mcage.protection.codes import Code
+from mcage.protection.policy import Protection
+from mcage.soft_errors.stuck import drawn_values
+from mcage.variation.fault_models import EntryFaults
+from mcage.variation.vmin_tail import TailCells
+
+
+@dataclass(frozen=True, eq=False)
+class SliceFaults:
+    """Cells of a slice that become faulty, in the order of their ages.
+
+    Parameters
+    ----------
+    cell : int64[n]
+        Number of each, as in `TailCells`.
+    at_one : bool[n]
+        Whether it gives '1'; otherwise '0'.
+    years : float64[n]
+        Age from which it is faulty.
+    """
+
+    cell: Integers
+    at_one: Booleans
+    years: Floats
+
+    @classmethod
+    def of(
+        cls, seed: int, instance: int, cell: Integers, years: Floats, weak_value: NDArray[np.int8]
+    ) -> "SliceFaults":
+        """Faulty cells by the value that each cannot keep, drawn where that is -1.
+
+        Parameters
+        ----------
+        seed, instance : int
+            Of the stream that says what else a cell gives.
+        cell, years, weak_value : array[n]
+            As of `mcage.lifetime.faulty_cells.FaultyCells`.
+        """
+        drawn = drawn_values(seed, instance, cell)
+        return cls(cell, np.where(weak_value < 0, drawn, weak_value == 0), years)
+
+    def at(
+        self, age_years: float, known_years: float, protection: Protection, geometry: SliceGeometry
+    ) -> "FaultsAtAge":
+        """Faults at an age, if tests have found those that are older than another age."""
+        known = self.years <= known_years
+        entry = self._entries(geometry)
+        maps = _fault_maps(self.cell[known], protection, geometry)
+        spared = np.flatnonzero((maps[0] != 0) & (maps[1] == 0))  # by spare entries
+        repaired = _repaired(self.cell, known, entry, protection, geometry)
+        live = (self.years <= age_years) & ~repaired & ~np.isin(entry, spared)
+        return FaultsAtAge(self.cell[live], self.at_one[live], maps[1], geometry)
+
+    def _entries(self, geometry: SliceGeometry) -> Integers:
+        return np.asarray(self.cell % geometry.cells // geometry.entry_bits)
+
+
+def _fault_maps(
+    cell: Integers, protection: Protection, geometry: SliceGeometry
+) -> tuple[Bytes, Bytes]:
+    """Fault maps of known cells, before and after spares have taken the places of entries."""
+    order = np.sort(cell).astype(np.int32)
+    tail = TailCells(np.array([0, len(order)]), order, np.zeros(len(order)), geometry)
+    none = EntryFaults.none(1, protection, geometry)
+    faults = none.more(tail, np.ones(len(order), np.bool_))
+    return faults.unspared[0], faults.maps[0]
+
+
+def _repaired(
+    cell: Integers,
+    known: Booleans,
+    entry: Integers,
+    protection: Protection,
+    geometry: SliceGeometry,
+) -> Booleans:
+    """Which cells pointers replace: of each entry the oldest known ones that need it, bool[n]."""
+    repaired = np.zeros(len(cell), np.bool_)
+    if not protection.pointers:
+        return repaired
+    needs = known.copy()
+    if protection.code is not None:
+        word = cell % geometry.cells // protection.word_bits
+        _, place, count = np.unique(word[known], return_inverse=True, return_counts=True)
+        needs[known] = count[place] > 1
+    left: dict[int, int] = {}
+    for number in np.flatnonzero(needs).tolist():
+        used = left.get(int(entry[number]), 0)
+        if used < protection.pointers:
+            left[int(entry[number])] = used + 1
+            repaired[number] = True
+    return repaired
+
+
+@dataclass(frozen=True, eq=False)
+class FaultsAtAge:
+    """Faulty cells that nothing repairs.
+
+    Parameters
+    ----------
+    cell : int64[n]
+        Number of each, as in `TailCells`.
+    at_one : bool[n]
+        Whether it gives '1'.
+    fault_map : uint8[entries]
+        What is known of all faults: bit b set, block b cannot be used.
+    geometry : SliceGeometry
+        The slice.
+    """
+
+    cell: Integers
+    at_one: Booleans
+    fault_map: Bytes
+    geometry: SliceGeometry
+
+    @property
+    def entry(self) -> Integers:
+        """Entry of each: int64[n]."""
+        return np.asarray(self.cell % self.geometry.cells // self.geometry.entry_bits)
+
+    def of_word(self, entry: int, word: int, code: Code) -> tuple[Integers, Booleans]:
+        """Faulty cells of a word: their bits, check bits after those of data, and what they give.
+
+        Parameters
+        ----------
+        entry, word : int
+            The entry, and the word in it.
+        code : Code
+            Its code.
+        """
+        bit = self.cell % self.geometry.cells % self.geometry.entry_bits
+        here = np.flatnonzero((self.entry == entry) & (bit // code.data_bits == word))
+        is_check = self.cell[here] >= self.geometry.cells
+        return bit[here] % code.data_bits + code.data_bits * is_check, self.at_one[here]

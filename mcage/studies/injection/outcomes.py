@@ -1,0 +1,130 @@
+"""What becomes of an injection, and what the results file says of it."""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.geometry import Booleans
+from mcage.results.variable import Variable, flags_of
+
+
+class Fate(IntEnum):
+    """What becomes of a run, from the outside."""
+
+    MASKED = 0
+    """All memory holds what it holds without faults."""
+    TOLERABLE = 1
+    """Silent data corruption (SDC) within the tolerance."""
+    SDC = 2
+    """Silent data corruption beyond the tolerance."""
+    ADDRESS = 3
+    """Detected (DUE): an access to where no buffer lies."""
+    LIMIT = 4
+    """Detected: three times as many instructions, or waves that wait for ever."""
+    CODE = 5
+    """Detected: by the code of a word."""
+    RETIRED = 6
+    """The slice is not in use any more: it cannot run the kernel, or its delay has used up the
+    guardband."""
+    NOT_EMULATED = 7
+    """The run comes to an instruction that is not emulated."""
+
+
+SILENT = (Fate.TOLERABLE, Fate.SDC)
+DETECTED = (Fate.ADDRESS, Fate.LIMIT, Fate.CODE)
+
+_EACH = ("case", "instance", "age")
+
+VARIABLES = (
+    Variable(
+        "fate",
+        _EACH,
+        "int8",
+        "1",
+        "what becomes of the run",
+        "tolerable: wrong within the tolerance, sdc: beyond it; address, limit, code: detected.",
+        flags=flags_of(Fate),
+    ),
+    Variable(
+        "output_error",
+        _EACH,
+        "float64",
+        "1",
+        "largest error of an output, relative to its largest value",
+        missing="where the run has not come to its end, a number has become infinite or no number, "
+        "or memory beside the outputs has changed",
+    ),
+    Variable(
+        "wrong_elements",
+        _EACH,
+        "int32",
+        "1",
+        "elements of outputs that are wrong",
+    ),
+    Variable(
+        "wrong_bits",
+        _EACH,
+        "int8",
+        "1",
+        "most wrong bits of an element",
+    ),
+    Variable(
+        "not_finite",
+        _EACH,
+        "int8",
+        "1",
+        "whether an element has become infinite or no number",
+    ),
+    Variable(
+        "faulty_bits",
+        _EACH,
+        "int32",
+        "1",
+        "faulty cells under values of the kernel that nothing repairs or avoids",
+        "A flip is one; with a code, those that a word has beside it count as well.",
+    ),
+)
+"""What every kind of faults has."""
+
+OF_FLIPS = (
+    Variable("flip_register", ("case", "instance"), "int16", "1", "register that was hit"),
+    Variable(
+        "flip_bit",
+        ("case", "instance"),
+        "int16",
+        "1",
+        "bit of the register, 0 ... 31",
+        "-1 where a compressed value was hit, of which many lanes hang on one cell.",
+    ),
+    Variable("flip_lane", ("case", "instance"), "int16", "1", "lane that was hit"),
+    Variable("flip_entry", ("case", "instance"), "int16", "1", "entry that was hit"),
+    Variable(
+        "flip_moment",
+        ("case", "instance"),
+        "float64",
+        "1",
+        "when it was hit, as a share of the kernel's time",
+    ),
+)
+"""What flips have beside it."""
+
+
+def silent_by_age(fate: NDArray[Any]) -> Booleans:
+    """Whether slices have been silently wrong by each age, before anything had told.
+
+    Parameters
+    ----------
+    fate : int8[instances, ages]
+        `Fate` at each age.
+
+    Returns
+    -------
+    bool[instances, ages]
+        What a detected error, or the end of the slice's use, comes before is not counted.
+    """
+    told = np.isin(fate, [*DETECTED, Fate.RETIRED])
+    before = np.cumsum(told, axis=1) == 0
+    silent = np.isin(fate, SILENT) & before
+    return np.asarray(np.logical_or.accumulate(silent, axis=1))

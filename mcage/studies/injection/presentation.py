@@ -1,0 +1,293 @@
+"""How injections are shown: their table, their figures, and what they say in sentences."""
+
+import math
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mcage.report import tables
+from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
+from mcage.results.header import Header
+from mcage.stats import estimates
+from mcage.studies.injection.outcomes import SILENT, Fate, silent_by_age
+from mcage.studies.injection.spec import FLIP, InjectSpec
+
+if TYPE_CHECKING:
+    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+
+
+@dataclass(frozen=True)
+class InjectSummary:
+    """Injections of a case at an age.
+
+    Parameters
+    ----------
+    case, technique : str
+        Which.
+    age_years : float
+        Age of the slices.
+    injections : int
+        How many; those that came to an instruction which is not emulated are left out of shares.
+    masked, sdc, sdc_beyond, address, limit, code, retired : Estimate
+        Shares of the injections: nothing is wrong; silently wrong; so beyond the tolerance;
+        detected by an address, by the limit of instructions, by a code; slices not in use any more.
+    not_emulated : int
+        Injections that came to an instruction which is not emulated.
+    needed, injected : float, Estimate
+        Of flips: AVF of the register file by ACE, and as injected: the former times the share that
+        is not masked. NaN otherwise.
+    allocated : float
+        Share of the register file in allocated windows.
+    single_bit, not_finite : Estimate
+        Of the silently wrong ones: those whose wrong elements differ in one bit each, and those
+        with an infinite number or none; NaN if there are no wrong ones.
+    silent_until : Estimate
+        Slices that have been silently wrong at this or an earlier age, before anything had told.
+    """
+
+    case: str
+    technique: str
+    age_years: float
+    injections: int
+    masked: estimates.Estimate
+    sdc: estimates.Estimate
+    sdc_beyond: estimates.Estimate
+    address: estimates.Estimate
+    limit: estimates.Estimate
+    code: estimates.Estimate
+    retired: estimates.Estimate
+    not_emulated: int
+    needed: float
+    injected: estimates.Estimate
+    allocated: float
+    single_bit: estimates.Estimate
+    not_finite: estimates.Estimate
+    silent_until: estimates.Estimate
+
+
+UNKNOWN = estimates.Estimate(math.nan, math.nan, math.nan)
+
+
+class InjectPresentation(Presentation):
+    """How injections are shown."""
+
+    instances = "injections"
+    grid = ("case",)
+    keys = ("case", "technique")
+
+    def summarize(self, results: xr.Dataset) -> list[InjectSummary]:
+        """Summarize all cases and ages, in the order of the file.
+
+        Parameters
+        ----------
+        results : xarray.Dataset
+            As `mcage.results.reader.open_results` returns it.
+        """
+        cases, ages = results["case"].values.tolist(), results["age"].values.tolist()
+        dims = ("case", "instance", "age")
+        arrays = {
+            name: results[name].transpose(*dims).values
+            for name in ("fate", "wrong_bits", "not_finite")
+        }
+        is_flip = _asked(results).inject.fault == FLIP
+        return [
+            _summary(
+                {name: array[row] for name, array in arrays.items()},
+                (str(case), str(results["technique"].values[row])),
+                (column, age),
+                float(results["needed_share"].values[row]) if is_flip else math.nan,
+                float(results["allocated_share"].values[row]),
+            )
+            for row, case in enumerate(cases)
+            for column, age in enumerate(ages)
+        ]
+
+    def table_of(
+        self, summaries: Sequence[InjectSummary], files: Sequence[Path] = ()
+    ) -> tables.ResultTable:
+        """Table of cases and ages, of several files where there are paths."""
+
+        def shares(key: str, heading: str, primary: bool = True) -> tables.Column:
+            of = [getattr(row, key) for row in summaries]
+            return tables.estimates(key, heading, of, _percent, primary=primary)
+
+        columns = [
+            *tables.file_column(files),
+            tables.names("case", "case", [row.case for row in summaries]),
+        ]
+        is_flip = not math.isnan(summaries[0].needed)
+        if len({row.age_years for row in summaries}) > 1 or not is_flip:
+            ages = [row.age_years for row in summaries]
+            columns.append(tables.numbers("age_years", "age\nyears", ages, "{:g}".format))
+        columns += [
+            shares("masked", "masked\n%"),
+            shares("sdc", "SDC\n%"),
+            shares("sdc_beyond", "beyond\n%"),
+            shares("address", "address\n%"),
+            shares("limit", "limit\n%", primary=False),
+            shares("code", "code\n%"),
+        ]
+        if is_flip:
+            columns += [
+                tables.numbers(
+                    "needed", "AVF\nACE %", [100 * r.needed for r in summaries], "{:.3g}".format
+                ),
+                shares("injected", "AVF\ninjected %"),
+            ]
+        else:
+            columns += [shares("retired", "retired\n%"), shares("silent_until", "SDC so\nfar %")]
+        columns += [
+            shares("single_bit", "one bit\n% of SDC", primary=False),
+            shares("not_finite", "inf, NaN\n% of SDC", primary=False),
+        ]
+        return tables.ResultTable("Injections", _caption(is_flip), tuple(columns))
+
+    def figures(
+        self, header: Header, results: xr.Dataset, sheet: "Sheet"
+    ) -> "Iterator[ReportFigure | AbsentFigure]":
+        """Outcomes by bit and register of flips, or wrong answers of slices by age."""
+        from mcage.studies.injection import figures
+
+        draw = figures.of_flips if "flip_bit" in results else figures.of_slices
+        return draw(results, sheet)
+
+    def words(self, header: Header, results: xr.Dataset) -> Words:
+        """What the report says in sentences."""
+        spec = _asked(results)
+        outcomes = []
+        for row in self.summarize(results):
+            if row.age_years != results["age"].values[-1]:
+                continue
+            said = f"{_percent(row.sdc)} % silently wrong, {_percent(row.sdc_beyond)} % beyond "
+            said += f"{spec.inject.tolerance:g} of the largest value"
+            if not math.isnan(row.needed):
+                said += (
+                    f"; AVF {100 * row.needed:.3g} % by ACE, {_percent(row.injected)} % injected"
+                )
+            else:
+                said += f"; so at some age, before anything told: {_percent(row.silent_until)} %"
+            outcomes.append((row.case, said))
+        what = "flips of needed bits" if spec.inject.fault == FLIP else "slices with their faults"
+        program = Path(spec.program.source).name
+        return Words(
+            f"{header.holds:,} {what} under {program} on {spec.program.arch}.", tuple(outcomes)
+        )
+
+    def assumptions(self, header: Header) -> Assumptions:
+        """What is assumed."""
+        spec: InjectSpec = InjectSpec.from_mapping(tomllib.loads(header.spec_toml))
+        assumed = [
+            (
+                "Scope",
+                "The register file of one SIMD unit alone: no logic, no caches, no scalar "
+                "registers; one kernel, with its inputs.",
+            ),
+            (
+                "Detection",
+                "An address in a page of 4 KiB without a buffer, three times the instructions, or "
+                "a code. No program checks its own results.",
+            ),
+        ]
+        if spec.inject.fault == FLIP:
+            assumed.append(
+                (
+                    "Flips",
+                    "One bit, at any moment; every needed bit is as likely as any other.",
+                )
+            )
+        else:
+            assumed.append(
+                (
+                    "Faulty cells",
+                    "Each gives the value of its transistor that has shifted less, or a drawn one "
+                    "if it is faulty when new; tests find faulty cells at intervals of "
+                    f"{spec.inject.test_interval_years:g} years.",
+                )
+            )
+        return [*assumed, INTERVALS]
+
+
+def _asked(results: xr.Dataset) -> InjectSpec:
+    return InjectSpec.from_mapping(tomllib.loads(results.attrs["spec"]))
+
+
+def _summary(
+    arrays: dict[str, NDArray[Any]],
+    case: tuple[str, str],
+    age: tuple[int, float],
+    needed: float,
+    allocated: float,
+) -> InjectSummary:
+    column, age_years = age
+    fate = arrays["fate"][:, column]
+    known = fate != Fate.NOT_EMULATED
+    count = int(known.sum())
+
+    def share(*fates: Fate) -> estimates.Estimate:
+        if not count:
+            return UNKNOWN
+        return estimates.proportion(int(np.isin(fate, fates).sum()), count)
+
+    masked = share(Fate.MASKED)
+    silent = np.isin(fate, SILENT)
+    wrong_bits = arrays["wrong_bits"][silent, column]
+    lost = arrays["not_finite"][silent, column]
+
+    def of_silent(chosen: NDArray[Any]) -> estimates.Estimate:
+        return estimates.proportion(int(chosen.sum()), len(chosen)) if len(chosen) else UNKNOWN
+
+    injected = UNKNOWN
+    if not math.isnan(needed) and count:
+        injected = estimates.Estimate(
+            *(needed * (1 - each) for each in (masked.value, masked.upper, masked.lower))
+        )
+    until = silent_by_age(arrays["fate"])[:, column]
+    return InjectSummary(
+        case=case[0],
+        technique=case[1],
+        age_years=age_years,
+        injections=len(fate),
+        masked=masked,
+        sdc=share(*SILENT),
+        sdc_beyond=share(Fate.SDC),
+        address=share(Fate.ADDRESS),
+        limit=share(Fate.LIMIT),
+        code=share(Fate.CODE),
+        retired=share(Fate.RETIRED),
+        not_emulated=len(fate) - count,
+        needed=needed,
+        injected=injected,
+        allocated=allocated,
+        single_bit=of_silent(wrong_bits == 1),
+        not_finite=of_silent(lost > 0),
+        silent_until=estimates.proportion(int(until.sum()), len(until)),
+    )
+
+
+def _percent(share: estimates.Estimate) -> str:
+    if math.isnan(share.value):
+        return estimates.DASH
+    low, value, high = (100 * each for each in (share.lower, share.value, share.upper))
+    return f"{value:.3g} ({low:.2g} ... {high:.2g})"
+
+
+def _caption(is_flip: bool) -> str:
+    common = (
+        "SDC: the run ends with wrong memory, and nothing tells; beyond: by more than the "
+        "tolerance. Detected: by an address, a limit of instructions, or a code. "
+    )
+    if is_flip:
+        return common + (
+            "Flips are of needed bits alone; AVF: of all bits of the register file, by ACE, and as "
+            "injected: not masked. Wilson's 95 % intervals."
+        )
+    return common + (
+        "Retired: a test has found that the slice cannot run, or its delay has used up the "
+        "guardband. SDC so far: silent at this age or before, and nothing has told until then."
+    )

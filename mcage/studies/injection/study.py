@@ -1,0 +1,417 @@
+"""What injections compute: the fate of each run, in every case and at every age."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.campaign.study import Study
+from mcage.concurrency import Lazy, usable_cores
+from mcage.engines.interface import Engine
+from mcage.engines.select import device_of, select_engine
+from mcage.errors import UserError
+from mcage.geometry import COMPONENT_BITS, Bytes
+from mcage.lifetime.faulty_cells import FaultyCells, faulty_cells
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.results.variable import Coordinate, Quantity, Sample, Variable
+from mcage.results.writer import Arrays
+from mcage.stats.estimates import with_bounds
+from mcage.stats.survival import Precision, mean_precision
+from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKernel
+from mcage.studies.injection.flips import hit, needed_bits
+from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
+from mcage.studies.injection.kernel import InjectedKernel, NeededBit, Placement
+from mcage.studies.injection.outcomes import DETECTED, OF_FLIPS, SILENT, VARIABLES, Fate
+from mcage.studies.injection.spec import FLIP, READ, InjectSpec
+from mcage.studies.injection.stored import Form
+from mcage.sweep.batch import slices_of_case
+from mcage.sweep.plan import PlannedCase, SweepPlan
+from mcage.sweep.study import plug_ins
+from mcage.traces.emulation.faults import End, Faults, Ran
+from mcage.traces.library import RecordedTrace
+from mcage.version import running_code
+
+BATCH = 500
+"""Injections that are computed together."""
+
+Place = tuple[int, int]
+"""Number of an injection among those that are computed together, and of an age."""
+
+_OF_END = {
+    End.ADDRESS: Fate.ADDRESS,
+    End.LIMIT: Fate.LIMIT,
+    End.DETECTED: Fate.CODE,
+    End.NOT_EMULATED: Fate.NOT_EMULATED,
+}
+
+CASE = Variable("case", ("case",), "text", "1", "technique, protection, environment, scenario")
+TECHNIQUE = Variable("technique", ("case",), "text", "1", "technique")
+PROTECTION = Variable("protection", ("case",), "text", "1", "protection")
+VDD = Variable("vdd_volts", ("case",), "float64", "V", "lowest Vdd")
+AGE = Variable("age", ("age",), "float64", "year", "age of the slice")
+NEEDED = Variable(
+    "needed_share",
+    ("case",),
+    "float64",
+    "1",
+    "share of the bits of the register file that are needed, on the mean over time",
+    "The AVF by ACE: flips are injected into these bits; a flip of any other changes nothing.",
+)
+ALLOCATED = Variable(
+    "allocated_share",
+    ("case",),
+    "float64",
+    "1",
+    "share of the bits of the register file in allocated windows, on the mean over time",
+)
+
+
+def _share_of(fates: Sequence[Fate], cases: Sequence[str]) -> Quantity:
+    """Share of the injections with one of these fates, at the last age."""
+
+    def precisions(sample: Sample) -> dict[str, Precision]:
+        happens = np.isin(sample["fate"][..., -1], fates).astype(np.float64)
+        return {name: mean_precision(row) for name, row in zip(cases, happens, strict=True)}
+
+    return Quantity(("fate",), precisions, with_bounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InjectHeader(DeclaredHeader):
+    """Injections as their files know them."""
+
+    command: ClassVar[str] = "mcage inject --engine {engine}"
+    spec: ClassVar[type] = InjectSpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+
+    @property
+    def quantities(self) -> dict[str, Quantity]:
+        """What a stopping rule may be about."""
+        fates = {"sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
+        cases = next(label.values for label in self.labels if label.variable == CASE)
+        return {name: _share_of(of, cases) for name, of in fates.items()}
+
+
+class InjectPlan(SweepPlan):
+    """A sweep whose slices run the injected kernel."""
+
+    def __init__(self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel) -> None:
+        self._kernel = kernel
+        super().__init__(spec, engine)
+
+    def _traces(self) -> tuple[RecordedTrace, ...]:
+        trace = self._kernel.trace
+        whole = Lazy(lambda: trace)
+        given = trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
+        return (RecordedTrace(*given),)
+
+
+class InjectStudy:
+    """Injections before the first: everything that can be wrong is checked.
+
+    Parameters
+    ----------
+    spec : InjectSpec
+        What to compute.
+    engine : Engine
+        What replays kernels.
+    engine_reason : str
+        Why that engine.
+
+    Raises
+    ------
+    UserError
+        The kernel cannot be run, or a case makes no sense.
+    """
+
+    def __init__(self, spec: InjectSpec, engine: Engine, engine_reason: str = "") -> None:
+        spec.check_program()
+        spec.refuse_unused()
+        self.spec, self._reason = spec, engine_reason
+        release = spec.workload.release
+        self.kernel = InjectedKernel(spec.program.request(), CellsUnderWaves, release)
+        self.plan = InjectPlan(spec, engine, self.kernel)
+        self._placements: dict[tuple[str, bytes], Placement] = {}
+        for case in self.plan.cases:
+            if not self._placement(case).needed_share:
+                raise UserError(
+                    f"inject: technique {case.case.technique}: no bit of the register file is "
+                    "ever needed"
+                )
+
+    @property
+    def _is_flip(self) -> bool:
+        return self.spec.inject.fault == FLIP
+
+    def _placement(self, case: PlannedCase, fault_map: Bytes | None = None) -> Placement:
+        """Where a technique keeps values; those of one fault map are kept."""
+        technique = case.technique
+        if fault_map is None or not technique.heeds_faults or not fault_map.any():
+            key = case.case.technique
+            if (key, b"") not in self._placements:
+                self._placements[key, b""] = Placement(
+                    self.kernel, technique, self.spec.delta_limit
+                )
+            return self._placements[key, b""]
+        return Placement(self.kernel, technique, self.spec.delta_limit, fault_map)
+
+    @cached_property
+    def header(self) -> InjectHeader:
+        """What files say about the study."""
+        spec, cases = self.spec, self.plan.cases
+        where = [self._placement(case) for case in cases]
+        stopping = None
+        if spec.stopping is not None:
+            stopping = StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
+        return InjectHeader(
+            name="inject",
+            computes=VARIABLES + (OF_FLIPS if self._is_flip else ()),
+            labels=(
+                Coordinate(CASE, [case.name.label for case in cases]),
+                Coordinate(AGE, spec.ages),
+                Coordinate(TECHNIQUE, [case.case.technique for case in cases]),
+                Coordinate(PROTECTION, [case.case.protection for case in cases]),
+                Coordinate(VDD, [case.name.vdd_volts for case in cases]),
+                Coordinate(NEEDED, [each.needed_share for each in where]),
+                Coordinate(ALLOCATED, [each.allocated_share for each in where]),
+            ),
+            spec_toml=spec.to_toml(),
+            spec_digest=spec.digest(
+                str(SCHEMA_VERSION),
+                self.kernel.digest,
+                *(trace.digest() for trace in self.plan.traces),
+                *(repr(case.technique) for case in cases),
+                repr(self.plan.nbti),
+                *self.plan.reprs_of_cells,
+            ),
+            seed=spec.seed,
+            instances=spec.instances,
+            engine=self.plan.engine.name,
+            engine_reason=self._reason,
+            device=device_of(self.plan.engine),
+            stopping=stopping,
+            codes=(running_code(plug_ins(spec)),),
+        )
+
+    @property
+    def study(self) -> Study:
+        """The study as campaigns know it."""
+        maker = f"{__name__}:{study_of_header.__name__}"
+        return Study(self.header, self.compute, maker, BATCH)
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Fates of injections ``first`` ... ``last`` - 1, as the header declares."""
+        instances = np.arange(first, last)
+        of_cases = [self._case(case, instances) for case in self.plan.cases]
+        return {
+            variable.name: np.stack([of_case[variable.name] for of_case in of_cases])
+            for variable in self.header.variables
+        }
+
+    def _case(self, case: PlannedCase, instances: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        planned = self._planned(case, instances)
+        ran = self.kernel.reruns.run([faults for faults, _ in planned.runs])
+        for (_, places), of_run in zip(planned.runs, ran, strict=True):
+            planned.results.put(self.kernel, places, of_run)
+        return planned.results.arrays() | planned.hit
+
+    def _planned(self, case: PlannedCase, instances: NDArray[np.int64]) -> "_Planned":
+        results = _Results(len(instances), len(self.spec.ages), self.spec.inject.tolerance)
+        if self._is_flip:
+            return self._flips(case, instances, results)
+        return self._slices(case, instances, results)
+
+    def rerun(self, case: int, instance: int, age: int) -> Ran | None:
+        """Repeat an injection.
+
+        Parameters
+        ----------
+        case, instance, age : int
+            Numbers of the case, the injection and the age.
+
+        Returns
+        -------
+        Ran or None
+            None if nothing that is needed was wrong, or the slice is not in use.
+        """
+        planned = self._planned(self.plan.cases[case], np.array([instance]))
+        for faults, places in planned.runs:
+            if (0, age) in places:
+                return self.kernel.reruns.run([faults])[0]
+        return None
+
+    # Flips.
+
+    def _flips(
+        self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
+    ) -> "_Planned":
+        protection, where = case.conditions.protection, self._placement(case)
+        bits = needed_bits(self.spec.seed, instances, where)
+        hard: list[list[FaultsAtAge | None]] = [[None] * len(self.spec.ages) for _ in bits]
+        if protection.code is not None:
+            lives = self._lives(case, instances)
+            hard = [
+                self._at_ages(case, lives, number, int(instance))
+                for number, instance in enumerate(instances)
+            ]
+        runs: dict[tuple[int, bytes], tuple[Faults, list[Place]]] = {}
+        for number, bit in enumerate(bits):
+            for age, faults in enumerate(hard[number]):
+                if faults is None and protection.code is not None:
+                    results.fate[number, age] = Fate.RETIRED
+                    continue
+                of_bit = hit(bit, where, protection, faults)
+                results.faulty_bits[number, age] = of_bit.faulty_bits
+                results.fate[number, age] = of_bit.fate
+                if of_bit.faults is not None:
+                    (flips,) = of_bit.faults.flips.values()
+                    key = number, flips[0].bits.tobytes()
+                    runs.setdefault(key, (of_bit.faults, []))[1].append((number, age))
+        return _Planned(results, list(runs.values()), self._hit(where, bits))
+
+    def _hit(self, where: Placement, bits: Sequence[NeededBit]) -> dict[str, NDArray[Any]]:
+        """What flips have hit, as the header declares."""
+        writes, cycles = self.kernel.writes, self.kernel.trace.cycles
+        is_plain = [where.form[bit.write] == Form.PLAIN for bit in bits]
+        number = [bit.cell % COMPONENT_BITS for bit in bits]
+        return {
+            "flip_register": np.array([writes.reg[bit.write] for bit in bits], np.int16),
+            "flip_bit": np.where(is_plain, number, -1).astype(np.int16),
+            "flip_lane": np.array([bit.cell // COMPONENT_BITS for bit in bits], np.int16),
+            "flip_entry": np.array([bit.entry for bit in bits], np.int16),
+            "flip_moment": np.array([bit.cycle / cycles for bit in bits]),
+        }
+
+    # Slices with all their faulty cells.
+
+    def _slices(
+        self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
+    ) -> "_Planned":
+        lives = self._lives(case, instances)
+        rules = Rules(
+            self._placement(case).storing,
+            case.conditions.protection.code,
+            self.spec.inject.fault == READ,
+            self.kernel.emulation.preloaded,
+        )
+        runs: list[tuple[Faults, list[Place]]] = []
+        for number, instance in enumerate(instances.tolist()):
+            before, under = b"", None
+            for age, faults in enumerate(self._at_ages(case, lives, number, instance)):
+                if faults is None:
+                    results.fate[number, age] = Fate.RETIRED
+                    continue
+                state = faults.cell.tobytes() + faults.fault_map.tobytes()
+                if under is None or state != before:
+                    before, under = state, self._under(case, faults, rules, instance)
+                    wrong = under.faults()
+                    if wrong is not None:
+                        runs.append((wrong, []))
+                if under.is_refused:
+                    results.fate[number, age] = Fate.RETIRED
+                    continue
+                results.faulty_bits[number, age] = under.faults_used
+                if wrong is not None:
+                    runs[-1][1].append((number, age))
+        return _Planned(results, runs, {})
+
+    def _under(
+        self, case: PlannedCase, faults: FaultsAtAge, rules: Rules, instance: int
+    ) -> SliceUnderKernel:
+        """A slice under the kernel; the pass of its placement goes by the instance."""
+        where = self._placement(case, faults.fault_map)
+        which = instance % len(where.placed.entry)
+        refused = not case.technique.heeds_faults and where.uses(faults.fault_map != 0)
+        return SliceUnderKernel(where, faults, rules, which, is_refused=refused)
+
+    def _lives(self, case: PlannedCase, instances: NDArray[np.int64]) -> FaultyCells:
+        """Cells of slices that become faulty while they run the kernel."""
+        batch, tail = slices_of_case(self.plan, case, instances)
+        fault_free = self.plan.fault_free[case.case.technique]
+        return faulty_cells(case.conditions, self.plan.engine, fault_free, batch, tail)
+
+    def _at_ages(
+        self, case: PlannedCase, lives: FaultyCells, number: int, instance: int
+    ) -> list[FaultsAtAge | None]:
+        """Faulty cells of a slice at every age; None from its end on."""
+        protection, geometry = case.conditions.protection, self.kernel.geometry
+        tested = case.technique.heeds_faults or protection.pointers or protection.spares
+        cells = SliceFaults.of(self.spec.seed, instance, *lives.of(number))
+        states: list[FaultsAtAge | None] = []
+        for age in self.spec.ages:
+            end = lives.end_years[number]
+            if end <= age and end < self.spec.life.horizon_years:
+                states.append(None)
+                continue
+            known = max(age - self.spec.inject.test_interval_years, 0.0) if tested else 0.0
+            states.append(cells.at(age, known, protection, geometry))
+        return states
+
+
+@dataclass(frozen=True, eq=False)
+class _Planned:
+    """Injections before they run.
+
+    Attributes
+    ----------
+    results : _Results
+        What is known without a run.
+    runs : list of (Faults, list of Place)
+        What runs, and whose results that gives.
+    hit : dict of str to array
+        What flips have hit.
+    """
+
+    results: "_Results"
+    runs: "list[tuple[Faults, list[Place]]]"
+    hit: dict[str, NDArray[Any]]
+
+
+class _Results:
+    """What has become of N injections at A ages."""
+
+    def __init__(self, count: int, ages: int, tolerance: float) -> None:
+        shape, self._tolerance = (count, ages), tolerance
+        self.fate = np.full(shape, Fate.MASKED, np.int8)
+        self.output_error = np.zeros(shape)
+        self.wrong_elements = np.zeros(shape, np.int32)
+        self.wrong_bits = np.zeros(shape, np.int8)
+        self.not_finite = np.zeros(shape, np.int8)
+        self.faulty_bits = np.zeros(shape, np.int32)
+
+    def put(self, kernel: InjectedKernel, places: Sequence[Place], ran: Ran) -> None:
+        """Note what has become of a run, for the injections at some places."""
+        for place in places:
+            if ran.end != End.COMPLETE:
+                self.fate[place] = _OF_END[ran.end]
+                continue
+            if not len(ran.place):
+                continue
+            wrong = kernel.wrong_outputs(ran)
+            self.fate[place] = Fate.TOLERABLE if wrong.error <= self._tolerance else Fate.SDC
+            self.output_error[place] = wrong.error if np.isfinite(wrong.error) else np.nan
+            self.wrong_elements[place] = wrong.elements
+            self.wrong_bits[place] = wrong.bits
+            self.not_finite[place] = wrong.not_finite
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the results file."""
+        lost = np.isin(self.fate, [*DETECTED, Fate.RETIRED, Fate.NOT_EMULATED])
+        self.output_error[lost] = np.nan
+        return {variable.name: getattr(self, variable.name) for variable in VARIABLES}
+
+
+def study_of_spec(spec: InjectSpec, engine: str) -> Study:
+    """The study of a spec, on an engine by its name."""
+    return InjectStudy(spec, *select_engine(engine, threads=usable_cores())).study
+
+
+def study_of_header(header: Header) -> Study:
+    """The study of a header, as another process makes it."""
+    spec: Any = InjectSpec.from_mapping(tomllib.loads(header.spec_toml))
+    engine, _ = select_engine(header.engine, threads=usable_cores())
+    return InjectStudy(spec, engine, header.engine_reason).study

@@ -1,0 +1,157 @@
+"""Single flips into the registers of kernels of today, beside shares that others have measured.
+
+Run it from the repository: python scripts/validation/check_injection.py [--flips N]. It needs
+clang-19, lld-19, llvm-19 and libclc-19. Each flip is one bit of one register that the kernel uses,
+in a lane of a wave of the recorded SIMD unit, before one of the instructions that the wave executes
+(every instruction is as likely as any other), and all memory is compared bit for bit. So were the
+shares below taken, with another emulator, other inputs and another limit of memory: there, an
+address outside of a buffer was detected, here one outside of its pages.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from mcage.stats.estimates import proportion
+from mcage.studies.injection.kernel import InjectedKernel
+from mcage.traces.emulation.emulate import Emulation
+from mcage.traces.emulation.faults import End, Faults, Flip
+from mcage.traces.emulation.record import Request
+from mcage.traces.emulation.waves import Budget, Contents, Program, Run
+
+KERNELS = Path(__file__).parents[1] / "modern_kernels"
+
+OTHERS = {
+    "gemv_int4": (300, 87.7, 10.0, 2.3),
+    "tree_reduction": (300, 81.3, 10.0, 8.7),
+    "stencil": (250, 72.8, 12.8, 14.4),
+    "softmax": (200, 71.5, 17.5, 11.0),
+    "spmv": (250, 55.6, 22.4, 22.0),
+    "gemm_mfma": (300, 44.3, 41.0, 14.7),
+    "scan": (300, 39.0, 25.7, 35.3),
+    "gemm": (40, 27.5, 37.5, 35.0),
+    "random_numbers": None,
+}
+"""Flips, and shares in percent that were masked, silently wrong (SDC) and detected (DUE)."""
+
+
+def flips_of(kernel: InjectedKernel, count: int, seed: int) -> list[Faults]:
+    """Flips, every instruction of every wave and every bit of the registers in use alike."""
+    random = np.random.default_rng(seed)
+    steps = np.array([len(wave.issued) for wave in kernel.waves])
+    asked = []
+    for _ in range(count):
+        window = int(random.choice(len(steps), p=steps / steps.sum()))
+        bits = np.zeros(kernel.geometry.components, np.uint32)
+        bits[random.integers(len(bits))] = np.uint32(1) << np.uint32(random.integers(32))
+        register = int(random.integers(kernel.emulation.kernel.registers))
+        flip = Flip(int(random.integers(steps[window])), register, bits)
+        asked.append(Faults(flips={kernel.place_of(window): [flip]}))
+    return asked
+
+
+class _Accesses(Run):
+    """Notes which registers waves read and write, instruction by instruction."""
+
+    def _begin(self, code, group, numbers) -> None:
+        super()._begin(code, group, numbers)
+        on = self.machine.lanes_on.any(axis=1)
+        for wave in numbers[on].tolist():
+            self.reads[wave].append((int(self.steps[wave]), code.reads))
+
+    def _prepare(self) -> None:
+        waves = range(self.machine.waves)
+        self.reads = [[] for _ in waves]
+        self.changes = [[] for _ in waves]
+        self.machine.wrote = self._note
+
+    def _note(self, register, lanes) -> None:
+        numbers = np.arange(self.machine.waves)[self.machine.group]
+        for place, wave in enumerate(numbers.tolist()):
+            if lanes[place].any():
+                step = int(self.steps[wave]) - 1
+                self.changes[wave].append((step, register, lanes[place].copy()))
+
+
+def ace_by_step(kernel: InjectedKernel) -> float:
+    """Share of lanes x registers x instructions whose next access is a read, of written lanes."""
+    emulation: Emulation = kernel.emulation
+    emulation.memory.bytes[:] = emulation.initial
+    wanted = {(wave.work_group, wave.number) for wave in kernel.waves}
+    needed, total, program = 0, 0, None
+    each, used = emulation.waves_of_group, emulation.kernel.registers
+    for first in range(0, emulation.groups, emulation.groups_together):
+        groups = np.arange(first, min(first + emulation.groups_together, emulation.groups))
+        machine = emulation.machine(groups)
+        program = program or Program(emulation.code, emulation.image, machine)
+        here = np.repeat(np.arange(len(groups)), each)
+        nobody = np.zeros(machine.waves, np.bool_)
+        run = _Accesses(machine, program, here, nobody, Contents(), Budget(10**9, 10**9))
+        run.finish()
+        for wave in range(machine.waves):
+            if (int(groups[here[wave]]), wave % each) not in wanted:
+                continue
+            steps = int(run.steps[wave])
+            needed += _needed(run.reads[wave], run.changes[wave], steps, emulation)
+            total += steps * used * machine.lanes
+    return needed / total
+
+
+def _needed(reads, changes, steps: int, emulation: Emulation) -> int:
+    """Lanes x instructions before which a flip of a register meets a read."""
+    lanes = emulation.kernel.lanes
+    events = [(step, 0, register, None) for step, registers in reads for register in registers]
+    events += [(step, 1, register, written) for step, register, written in changes]
+    events += [(-1, 1, number, np.ones(lanes, bool)) for number in range(emulation.preloaded)]
+    since, last, needed = {}, {}, 0
+    for step, is_write, register, written in sorted(events, key=lambda event: event[:3]):
+        begin = since.setdefault(register, np.full(lanes, steps))
+        read = last.setdefault(register, np.full(lanes, -1))
+        if not is_write:
+            read[begin <= step] = step
+            continue
+        ended = written & (read >= begin)
+        needed += int((read - begin + 1)[ended].sum())
+        begin[written], read[written] = step + 1, -1
+    for register, begin in since.items():
+        ended = last[register] >= begin
+        needed += int((last[register] - begin + 1)[ended].sum())
+    return needed
+
+
+def main() -> None:
+    """Print a line for each kernel, and one for what others have measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flips", type=int, default=2000)
+    parser.add_argument("--arch", default="gfx90a")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    print(f"{'kernel':<16}{'flips':>6}  {'masked':>18}{'SDC':>18}{'DUE':>18}    ACE")
+    for name, others in OTHERS.items():
+        source = KERNELS / f"{name}.cl"
+        request = Request(source, given.arch, source.with_suffix(".py"))
+        kernel = InjectedKernel(request)
+        ran = kernel.reruns.run(flips_of(kernel, given.flips, given.seed))
+        ended = sum(each.end != End.COMPLETE for each in ran)
+        silent = sum(each.end == End.COMPLETE and len(each.place) > 0 for each in ran)
+        shares = (proportion(n, len(ran)) for n in (len(ran) - ended - silent, silent, ended))
+        words = (
+            f"{100 * s.value:5.1f} ({100 * s.lower:.1f}...{100 * s.upper:.1f})" for s in shares
+        )
+        print(
+            f"{name:<16}{len(ran):>6}  "
+            + "".join(f"{word:>18}" for word in words)
+            + f"  {100 * ace_by_step(kernel):5.1f}"
+        )
+        if others:
+            count, *known = others
+            words = []
+            for share in known:
+                of = proportion(round(share / 100 * count), count)
+                words.append(f"{share:5.1f} ({100 * of.lower:.1f}...{100 * of.upper:.1f})")
+            print(f"{'  others':<16}{count:>6}  " + "".join(f"{word:>18}" for word in words))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,454 @@
+"""Faults followed to outputs: against runs one at a time, by hand, and as functions of the seed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from amd_tools import needs_clang
+from faulty_oracle import emulation_of, memory_after, request_of
+
+from mcage.geometry import preset
+from mcage.protection.codes import Outcome, secded
+from mcage.protection.policy import Protection
+from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKernel
+from mcage.studies.injection.flips import hit, needed_bits
+from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
+from mcage.studies.injection.kernel import InjectedKernel, Placement, WrongOutputs
+from mcage.studies.injection.outcomes import Fate, silent_by_age
+from mcage.studies.injection.stored import Form, Storing
+from mcage.techniques import technique
+from mcage.traces.emulation.faults import End, Faults, Flip
+from mcage.variation.fault_models import EntryFaults
+from mcage.variation.vmin_tail import TailCells
+
+NONE, SECDED32 = Protection.of("none"), Protection.of("secded32")
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    return request_of(tmp_path_factory.mktemp("kernel"), "blend")
+
+
+@pytest.fixture(scope="module")
+def kernel(asked):
+    return InjectedKernel(asked, CellsUnderWaves)
+
+
+# How values are kept in cells.
+
+
+def compressible_values(random, count=40):
+    lane = np.arange(64, dtype=np.uint32)
+    rows = []
+    for _ in range(count):
+        e, b = (random.choice([0, 1, 2, 8, 64]) for _ in range(2))
+        base = np.uint32(random.integers(2**32))
+        rows.append(base + np.uint32(e) * (lane % 8) + np.uint32(b) * (lane // 8))
+    return np.array(rows, np.uint32)
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_what_is_stored_is_read_again(inline):
+    random = np.random.default_rng(1)
+    small = random.integers(-100, 100, (30, 64)).astype(np.int32).view(np.uint32)
+    values = np.concatenate(
+        [
+            compressible_values(random),
+            np.full((3, 64), 7, np.uint32),
+            small + np.uint32(0xFFFFFFF0),
+            100 * small,
+            random.integers(2**32, size=(20, 64), dtype=np.uint32),
+        ]
+    )
+    storing = Storing(64, 16, inline)
+    form = storing.forms(values)
+    assert set(form.tolist()) == ({0, 2, 3, 4} if inline else {0, 1})
+    block = random.integers(4, size=len(values)) * (not inline)
+    cells = storing.cells(values, form, block)
+    np.testing.assert_array_equal(storing.values(cells, form, block), values)
+    used = storing.used(form, block)
+    assert not (cells & ~used).any()
+    bits = np.bitwise_count(used).sum(axis=1)
+    np.testing.assert_array_equal(bits, [storing.bits_of(Form(each)) for each in form])
+
+
+def test_a_wrong_bit_of_a_record():
+    lane = np.arange(64, dtype=np.uint32)
+    value = (1000 + 4 * (lane % 8) + 32 * (lane // 8)).astype(np.uint32)[None]
+    storing, where = Storing(64, 16, inline=False), np.array([2])
+    form = storing.forms(value)
+    assert form[0] == Form.RECORD
+    cells = storing.cells(value, form, where)
+    assert cells[0, 32] == 1000
+    assert cells[0, 33] == 2 | 5 << 3  # log2 of both deltas
+    base, code = cells.copy(), cells.copy()
+    base[0, 32] ^= 1 << 4
+    np.testing.assert_array_equal(
+        storing.values(base, form, where)[0], value[0] + np.uint32(16) * (1 - 2 * (1000 >> 4 & 1))
+    )
+    code[0, 33] ^= 1
+    expected = 1000 + 8 * (lane % 8) + 32 * (lane // 8)
+    np.testing.assert_array_equal(storing.values(code, form, where)[0], expected)
+
+
+def test_a_wrong_bit_of_a_difference():
+    value = np.full((1, 64), 5, np.uint32)
+    value[0, 3] = 4
+    storing, where = Storing(64, 16, inline=True), np.array([0])
+    form = storing.forms(value)
+    assert form[0] == Form.BYTES
+    cells = storing.cells(value, form, where)
+    cells.view(np.uint8)[0, 4 + 2] ^= 0x80  # lane 3: -1 becomes 127
+    expected = value.copy()
+    expected[0, 3] = 5 + 127
+    np.testing.assert_array_equal(storing.values(cells, form, where), expected)
+
+
+# Flips.
+
+
+@needs_clang
+def test_only_needed_bits_matter(asked):
+    """Flips of any allocated bit at any moment: where it is not needed, nothing changes.
+
+    The emulator writes a register when an instruction issues, the hardware when its result is there
+    and replaces what has flipped meanwhile. Latencies are short here, and such moments left out.
+    """
+    kernel = InjectedKernel(replace(asked, latency=0.01), CellsUnderWaves)
+    where = Placement(kernel, technique("baseline"), 64)
+    random = np.random.default_rng(7)
+    writes, windows = kernel.writes, kernel.writes.windows
+    count, asked, needed, in_flight = 1500, [], [], []
+    lasting = windows.release_cycle - windows.alloc_cycle
+    for _ in range(count):
+        window = int(random.choice(len(lasting), p=lasting / lasting.sum()))
+        cycle = int(random.integers(windows.alloc_cycle[window], windows.release_cycle[window]))
+        register = int(random.integers(windows.size[window]))
+        lane, bit = int(random.integers(64)), int(random.integers(32))
+        of_register = np.flatnonzero((writes.window == window) & (writes.reg == register))
+        before = of_register[writes.cycle[of_register] <= cycle]
+        after = writes.cycle[of_register[len(before) : len(before) + 1]]
+        is_needed = False
+        if len(before):
+            of, age = kernel.needs, cycle - writes.cycle[before[-1]]
+            is_needed = any(
+                int(of.lanes[before[-1], column]) >> lane & 1
+                and age < of.cycles[before[-1], column]
+                for column in range(2)
+            )
+        bits = np.zeros(64, np.uint32)
+        bits[lane] = 1 << bit
+        flip = Flip(kernel.step_after(window, cycle), register, bits)
+        asked.append(Faults(flips={kernel.place_of(window): [flip]}))
+        needed.append(is_needed)
+        in_flight.append(len(after) > 0 and after[0] - cycle <= 8)
+    ran = kernel.reruns.run(asked)
+    harm = np.array([each.end != End.COMPLETE or len(each.place) > 0 for each in ran])
+    needed = np.array(needed)
+    assert not harm[~needed & ~np.array(in_flight)].any()
+    assert np.mean(in_flight) < 0.2
+    share = where.needed_share / where.allocated_share
+    assert abs(needed.mean() - share) < 4 * np.sqrt(share * (1 - share) / count)
+    # And chosen among needed bits alone, flips do as much harm.
+    bits = needed_bits(3, np.arange(1500), where)
+    chosen = kernel.reruns.run([hit(bit, where, NONE).faults for bit in bits])
+    of_chosen = np.mean([each.end != End.COMPLETE or len(each.place) > 0 for each in chosen])
+    of_any = harm[needed].mean()
+    error = np.sqrt(0.25 / needed.sum() + 0.25 / len(chosen))
+    assert abs(of_any - of_chosen) < 3.5 * error
+
+
+@needs_clang
+def test_needed_bits_are_functions_of_seed_and_instance(kernel):
+    where = Placement(kernel, technique("baseline"), 64)
+    together = needed_bits(3, np.arange(20), where)
+    assert needed_bits(3, np.arange(10, 20), where) == together[10:]
+    assert needed_bits(4, np.arange(20), where) != together
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar"])
+def test_needed_bits_are_those_that_ace_counts(kernel, name):
+    from mcage.soft_errors.ace import ace_under
+
+    where = Placement(kernel, technique(name), 64)
+    ace = ace_under(kernel.trace, technique(name))
+    # ACE counts two bits of the fifth byte of a record that mean nothing.
+    assert where.needed_share == pytest.approx(ace.avf, rel=0.01)
+    assert where.needed_share <= ace.avf * (1 + 1e-9)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["baseline", "rrcd", "wc"])
+def test_flips_under_techniques(kernel, name):
+    """Each flip is one of a bit that its value has there, at a moment in which it is needed."""
+    where = Placement(kernel, technique(name), 64)
+    kinds = set()
+    for bit in needed_bits(11, np.arange(1500), where):
+        faults = hit(bit, where, NONE).faults
+        ((place, (flip,)),) = faults.flips.items()
+        window = int(kernel.writes.window[bit.write])
+        assert place == kernel.place_of(window)
+        assert flip.register == kernel.writes.reg[bit.write]
+        assert flip.bits.any()
+        assert where.placed.entry[:, where.placed.home[bit.write]].max() >= bit.entry
+        kinds.add((Form(int(where.form[bit.write])), int(np.count_nonzero(flip.bits)) > 1))
+        assert 0 <= bit.cycle < kernel.trace.cycles
+    forms = {form for form, _ in kinds}
+    assert Form.PLAIN in forms
+    assert (len(forms) > 1) == (name != "baseline")
+    assert any(many for _, many in kinds) == (name != "baseline")
+
+
+@needs_clang
+def test_the_code_of_a_word_and_a_flip(kernel):
+    where = Placement(kernel, technique("baseline"), 64)
+    bit = needed_bits(5, np.arange(1), where)[0]
+    assert hit(bit, where, NONE).faults is not None
+    assert hit(bit, where, SECDED32).fate == Fate.MASKED
+    assert hit(bit, where, SECDED32).faults is None
+    geometry, lane, place = kernel.geometry, bit.cell // 32, bit.cell % 32
+    value = int(where.values[where.value[bit.write], lane])
+
+    def beside(places):
+        """The flip beside cells of its word that differ from what is stored."""
+        cells = np.array([geometry.entry_bits * bit.entry + 32 * lane + each for each in places])
+        at_one = np.array([not value >> each & 1 for each in places])
+        none = np.zeros(geometry.entries, np.uint8)
+        return hit(bit, where, SECDED32, FaultsAtAge(cells, at_one, none, geometry))
+
+    others = [each for each in range(32) if each != place]
+    assert beside(others[:1]).fate == Fate.CODE
+    assert beside(others[:1]).faults is None
+    assert beside([place]).faults is None  # a stuck cell does not flip
+    assert beside([place]).fate == Fate.MASKED
+    code = secded(32)
+    aliased = 0
+    for first in others:
+        for second in others:
+            if second <= first:
+                continue
+            errors = np.zeros(code.bits, bool)
+            errors[[place, first, second]] = True
+            outcome, found = int(code.decode(errors)), beside([first, second])
+            if outcome == Outcome.DETECTED:
+                assert found.fate == Fate.CODE
+                continue
+            assert outcome == Outcome.MISCORRECTED
+            column = int(np.bitwise_xor.reduce(code.all_columns[[place, first, second]]))
+            named = int(np.flatnonzero(code.all_columns == column)[0])
+            wrong = {place, first, second} ^ {named}
+            ((flip,),) = found.faults.flips.values()
+            expected = sum(1 << each for each in wrong if each < 32)
+            assert int(flip.bits[lane]) == expected
+            assert np.count_nonzero(flip.bits) == 1
+            aliased += 1
+    assert aliased > 10
+
+
+# Faulty cells.
+
+
+def slice_with(kernel, cells, at_one, protection=NONE):
+    geometry = kernel.geometry
+    none = np.zeros(geometry.entries, np.uint8)
+    faults = FaultsAtAge(np.array(cells), np.array(at_one, bool), none, geometry)
+    return faults, Rules(
+        Storing(64, geometry.block_bits // 32, inline=False),
+        protection.code,
+        on_read=False,
+        preloaded=kernel.emulation.preloaded,
+    )
+
+
+def random_cells(kernel, random, count):
+    """Cells of entries that the kernel uses."""
+    geometry, slots = kernel.geometry, kernel.writes.windows
+    entries = np.unique(slots.base[:, None] + np.arange(6))
+    cells = geometry.entry_bits * random.choice(entries, count) + random.integers(
+        geometry.entry_bits, size=count
+    )
+    cells = np.unique(cells)
+    return cells, random.integers(2, size=len(cells)).astype(bool)
+
+
+def under_waves(kernel, cells, at_one):
+    """Masks of the registers over these cells, by where the windows of the trace lie."""
+    geometry, windows = kernel.geometry, kernel.writes.windows
+    stuck = {}
+    for window in range(len(windows.slot)):
+        for cell, one in zip(cells.tolist(), at_one.tolist(), strict=True):
+            entry, bit = divmod(cell, geometry.entry_bits)
+            register = entry - int(windows.base[window])
+            if not 0 <= register < windows.size[window]:
+                continue
+            none = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
+            mask, value = stuck.setdefault((*kernel.place_of(window), register), none)
+            mask[bit // 32] |= np.uint32(1 << bit % 32)
+            value[bit // 32] |= np.uint32(one << bit % 32)
+    return stuck
+
+
+@needs_clang
+@pytest.mark.parametrize("on_read", [False, True])
+def test_faulty_cells_equal_brute_force(kernel, asked, on_read):
+    random = np.random.default_rng(2)
+    emulation = emulation_of(asked)
+    where = Placement(kernel, technique("baseline"), 64)
+    fates = []
+    for count in [1, 1, 2, 2, 3, 3, 4, 6, 8, 12, 20, 40] * 3:
+        cells, at_one = random_cells(kernel, random, count)
+        faults, rules = slice_with(kernel, cells, at_one)
+        rules = Rules(rules.storing, None, on_read, rules.preloaded)
+        wrong = SliceUnderKernel(where, faults, rules).faults()
+        stuck = under_waves(kernel, cells, at_one)
+        expected = memory_after(emulation, stuck=stuck, on_read=on_read, most=100_000)
+        if isinstance(expected, str) and "LDS" in expected:
+            continue
+        if wrong is None:
+            np.testing.assert_array_equal(expected, kernel.reruns.final)
+            fates.append("none")
+            continue
+        (ran,) = kernel.reruns.run([wrong])
+        if isinstance(expected, str):
+            assert ran.end in (End.ADDRESS, End.LIMIT)
+            fates.append("ended")
+            continue
+        memory = kernel.reruns.final.copy()
+        memory[ran.place] = ran.content
+        assert ran.end == End.COMPLETE
+        np.testing.assert_array_equal(memory, expected)
+        fates.append("wrong" if len(ran.place) else "masked")
+    assert {"none", "wrong", "ended"} <= set(fates)
+
+
+@needs_clang
+def test_cells_that_a_read_disturbs_do_less_harm_than_stuck_ones(kernel):
+    random = np.random.default_rng(4)
+    where = Placement(kernel, technique("baseline"), 64)
+    harm = {False: 0, True: 0}
+    for _ in range(40):
+        cells, at_one = random_cells(kernel, random, 3)
+        faults, rules = slice_with(kernel, cells, at_one)
+        for on_read in harm:
+            given = Rules(rules.storing, None, on_read, rules.preloaded)
+            wrong = SliceUnderKernel(where, faults, given).faults()
+            if wrong is not None:
+                (ran,) = kernel.reruns.run([wrong])
+                harm[on_read] += ran.end != End.COMPLETE or len(ran.place) > 0
+    assert 0 < harm[True] < harm[False]
+
+
+@needs_clang
+def test_a_code_corrects_one_faulty_cell_of_a_word_and_detects_two(kernel):
+    where = Placement(kernel, technique("baseline"), 64)
+    writes, geometry = kernel.writes, kernel.geometry
+    # A value that is read in all lanes.
+    write = int(np.flatnonzero((kernel.needs.reads > 0) & (writes.reg == 1))[0])
+    entry = int(where.placed.entry[0, where.placed.home[write]])
+    lane = 5
+    value = int(where.values[where.value[write], lane])
+    for places, end in (([3], None), ([3, 9], End.DETECTED)):
+        cells = [geometry.entry_bits * entry + 32 * lane + place for place in places]
+        at_one = [not value >> place & 1 for place in places]
+        faults, rules = slice_with(kernel, cells, at_one, SECDED32)
+        wrong = SliceUnderKernel(where, faults, rules).faults()
+        if end is None:
+            assert wrong is None
+            continue
+        (ran,) = kernel.reruns.run([wrong])
+        assert ran.end == end
+    # A check cell and a cell of data: check cells count as well.
+    code = SECDED32.code
+    check = int(code.check(np.array([[value, 0]], np.uint32))[0, 0])
+    number = geometry.cells + geometry.entry_bits * entry + 32 * lane + 2
+    cells = [geometry.entry_bits * entry + 32 * lane + 3, number]
+    at_one = [not value >> 3 & 1, not check >> 2 & 1]
+    faults, rules = slice_with(kernel, cells, at_one, SECDED32)
+    (ran,) = kernel.reruns.run([SliceUnderKernel(where, faults, rules).faults()])
+    assert ran.end == End.DETECTED
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
+def test_a_technique_that_knows_faults_avoids_them(kernel, name):
+    random = np.random.default_rng(8)
+    geometry = kernel.geometry
+    cells, at_one = random_cells(kernel, random, 30)
+    faults = SliceFaults(cells, at_one, np.zeros(len(cells)))
+    for known, harmless in ((0.0, True), (-1.0, False)):
+        at_age = faults.at(0.0, known, NONE, geometry)
+        where = Placement(kernel, technique(name), 64, at_age.fault_map)
+        rules = Rules(where.storing, None, on_read=False, preloaded=kernel.emulation.preloaded)
+        wrong = SliceUnderKernel(where, at_age, rules).faults()
+        assert (wrong is None) == harmless
+
+
+def test_what_is_repaired():
+    geometry = preset("gcn")
+    size = geometry.entry_bits
+    cell = np.array([5, size + 9, 7, size * 2 + 40, size * 2 + 41, size * 3])
+    years = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 5.0])
+    faults = SliceFaults(cell, np.ones(6, bool), years)
+
+    def live(age, known, name):
+        return faults.at(age, known, Protection.of(name), geometry).cell.tolist()
+
+    assert live(4, 4, "none") == cell[:5].tolist()
+    assert live(4, 4, "ecp1") == [7, size * 2 + 41]  # the first of each entry has a pointer
+    assert live(4, 2.5, "ecp1") == [7, size * 2 + 40, size * 2 + 41]
+    assert live(4, 4, "secded32") == cell[:5].tolist()
+    # Of words with two, one is replaced; words with one need no pointer.
+    assert live(4, 4, "secded32+ecp1") == [size + 9, 7, size * 2 + 41]
+    assert live(4, 4, "none+spare2") == [size * 2 + 40, size * 2 + 41]
+    given = EntryFaults.none(1, Protection.of("ecp1"), geometry)
+    order = np.sort(cell[:5]).astype(np.int32)
+    tail = TailCells(np.array([0, 5]), order, np.zeros(5), geometry)
+    maps = given.more(tail, np.ones(5, bool)).maps[0]
+    found = faults.at(4, 4, Protection.of("ecp1"), geometry).fault_map
+    np.testing.assert_array_equal(found, maps)
+
+
+def test_which_value_a_cell_gives():
+    cells, years = np.arange(400), np.zeros(400)
+    weak = np.array([0, 1] * 100 + [-1] * 200, np.int8)
+    faults = SliceFaults.of(3, 7, cells, years, weak)
+    np.testing.assert_array_equal(faults.at_one[:200], [True, False] * 100)
+    assert 60 < faults.at_one[200:].sum() < 140
+    again = SliceFaults.of(3, 7, cells[250:], years[250:], weak[250:])
+    np.testing.assert_array_equal(again.at_one, faults.at_one[250:])
+
+
+# What is said of a run.
+
+
+def test_wrong_outputs():
+    right = {"y": np.array([1.0, -4.0, 2.0], np.float32), "n": np.array([7], np.int32)}
+
+    def compared(**changes):
+        return WrongOutputs.of(right, right | changes, changed_bytes=1)
+
+    one_bit = right["y"].copy()
+    one_bit.view(np.uint32)[0] ^= 1 << 22
+    found = compared(y=one_bit)
+    assert (found.elements, found.bits, found.not_finite) == (1, 1, False)
+    assert found.error == pytest.approx(abs(one_bit[0] - 1) / 4)
+    lost = compared(y=np.array([1, np.nan, 2], np.float32))
+    assert (lost.elements, lost.not_finite, lost.error) == (1, True, np.inf)
+    assert compared(n=np.array([6], np.int32)).error == pytest.approx(1 / 7)
+    assert compared().error == np.inf  # memory beside the outputs
+    assert WrongOutputs.of(right, right).error == 0
+
+
+def test_silence_ends_with_the_first_thing_that_tells():
+    fate = np.array(
+        [
+            [Fate.MASKED, Fate.SDC, Fate.MASKED],
+            [Fate.MASKED, Fate.CODE, Fate.SDC],
+            [Fate.RETIRED, Fate.SDC, Fate.SDC],
+            [Fate.TOLERABLE, Fate.ADDRESS, Fate.ADDRESS],
+            [Fate.MASKED, Fate.MASKED, Fate.MASKED],
+        ]
+    )
+    expected = [[0, 1, 1], [0, 0, 0], [0, 0, 0], [1, 1, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(silent_by_age(fate), np.array(expected, bool))

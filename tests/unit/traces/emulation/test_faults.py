@@ -1,0 +1,145 @@
+"""Runs with wrong registers, side by side and work-group by work-group, against one at a time."""
+
+import numpy as np
+import pytest
+from amd_tools import needs_clang
+from faulty_oracle import emulation_of, memory_after, request_of
+
+from mcage.traces.emulation.faults import End, Faults, Flip, Reruns
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    return {name: emulation_of(request_of(folder, name)) for name in ("blend", "tickets")}
+
+
+def random_flips(emulation, steps, count, seed=1):
+    random = np.random.default_rng(seed)
+    asked = []
+    for _ in range(count):
+        group = int(random.integers(emulation.groups))
+        wave = int(random.integers(emulation.waves_of_group))
+        bits = np.zeros(emulation.kernel.lanes, np.uint32)
+        bits[random.integers(len(bits))] = np.uint32(1) << np.uint32(random.integers(32))
+        flip = Flip(int(random.integers(steps)), int(random.integers(emulation.window)), bits)
+        asked.append(Faults(flips={(group, wave): [flip]}))
+    return asked
+
+
+def same(reruns, ran, expected):
+    """Whether a run ended as the oracle did; None where the oracle has no answer."""
+    if isinstance(expected, str):
+        if "LDS" in expected:
+            return None
+        return ran.end in (End.ADDRESS, End.LIMIT)
+    if ran.end == End.LIMIT:
+        return None  # the oracle has a larger limit
+    memory = reruns.final.copy()
+    memory[ran.place] = ran.content
+    return ran.end == End.COMPLETE and np.array_equal(memory, expected)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["blend", "tickets"])
+def test_flips_do_what_they_do_one_at_a_time(kernels, name):
+    emulation = kernels[name]
+    reruns = Reruns(emulation)
+    assert reruns.independent == (name == "blend")
+    asked = random_flips(emulation, 40, 120 if name == "blend" else 60)
+    ran = reruns.run(asked)
+    answers = [
+        same(reruns, each, memory_after(emulation, faults.flips, most=100_000))
+        for each, faults in zip(ran, asked, strict=True)
+    ]
+    assert False not in answers
+    assert answers.count(None) < len(answers) // 6
+    changed = [each for each in ran if each.end == End.COMPLETE and len(each.place)]
+    assert len(changed) > 3
+    assert any(each.end == End.ADDRESS for each in ran)
+    if name == "blend":
+        assert not all(each.whole for each in ran)
+    else:
+        assert all(each.whole for each in ran if each.end == End.COMPLETE)
+
+
+@needs_clang
+def test_a_run_depends_on_no_other(kernels):
+    reruns = Reruns(kernels["blend"])
+    asked = random_flips(kernels["blend"], 60, 40, seed=5)
+    together = reruns.run(asked)
+    for faults, of_all in zip(asked, together, strict=True):
+        (alone,) = reruns.run([faults])
+        assert alone.end == of_all.end
+        np.testing.assert_array_equal(alone.place, of_all.place)
+        np.testing.assert_array_equal(alone.content, of_all.content)
+    assert reruns.run([Faults()])[0].end == End.COMPLETE
+    assert not len(reruns.run([Faults()])[0].place)
+
+
+@needs_clang
+def test_outputs_of_a_run(kernels):
+    emulation = kernels["blend"]
+    reruns = Reruns(emulation)
+    right = reruns.outputs
+    assert set(right) == {"index", "x", "y"}
+    for faults in random_flips(emulation, 40, 60):
+        (ran,) = reruns.run([faults])
+        if ran.end == End.COMPLETE and len(ran.place):
+            wrong = reruns.outputs_of(ran)
+            assert any(not np.array_equal(wrong[name], right[name]) for name in right)
+            return
+    pytest.fail("no flip changed an output")
+
+
+LOOP = """__kernel void loop(__global int *y, int n) {
+    int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+    int count = y[i];
+    int sum = 0;
+    while (count != 0) { sum = (sum * 3) ^ count; count -= 1; }
+    y[i] = sum;
+}
+"""
+
+
+@needs_clang
+def test_a_run_without_end_is_cut(tmp_path):
+    request = request_of(tmp_path / "loop", "blend")
+    (tmp_path / "loop.cl").write_text(LOOP)
+    arguments = {"y": np.arange(128, dtype=np.int32) % 7, "n": 1}
+    changes = {"source": tmp_path / "loop.cl", "arguments": arguments, "grid": (2,), "block": (64,)}
+    emulation = emulation_of(type(request)(**(vars(request) | changes)))
+    reruns = Reruns(emulation)
+    ends = [each.end for each in reruns.run(random_flips(emulation, 30, 150))]
+    assert End.LIMIT in ends
+    assert End.COMPLETE in ends
+
+
+STORE = """__kernel void store(__global int *y) {
+    __local int part[64];
+    int item = __builtin_amdgcn_workitem_id_x();
+    part[item] = item + 5;
+    __builtin_amdgcn_s_barrier();
+    y[item] = part[63 - item];
+}
+"""
+
+
+@needs_clang
+def test_a_wrong_access_to_local_memory_is_dropped(tmp_path):
+    request = request_of(tmp_path / "store", "blend")
+    (tmp_path / "store.cl").write_text(STORE)
+    arguments = {"y": np.full(64, -1, np.int32)}
+    changes = {"source": tmp_path / "store.cl", "arguments": arguments, "grid": (1,)}
+    emulation = emulation_of(type(request)(**(vars(request) | changes | {"block": (64,)})))
+    reruns = Reruns(emulation)
+    zeros = 0
+    for step in range(1, 12):
+        for register in range(emulation.preloaded, 4):
+            bits = np.zeros(64, np.uint32)
+            bits[9] = 1 << 20
+            (ran,) = reruns.run([Faults(flips={(0, 0): [Flip(step, register, bits)]})])
+            if ran.end == End.COMPLETE:
+                wrong = reruns.outputs_of(ran)["y"]
+                zeros += int((wrong != reruns.outputs["y"]).sum() == 1 and 0 in wrong)
+    assert zeros  # a read out of range gives 0, and so does one of what was never stored
