@@ -118,6 +118,16 @@ class Margins:
         limits: NDArray[np.int8] = (VALUES * kind + value).astype(np.int8)
         return limits
 
+    def weak_values(self, limits: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Values that cells lose when they fail by their limits: int8[n] to int8[n].
+
+        That is the value of the limit, but for `ACCESS`: whatever the limit, the read port must
+        draw its current while the cell holds '0', which is otherwise read as '1'.
+        """
+        kind, value = np.divmod(limits, VALUES)
+        lost: NDArray[np.int8] = np.where(np.array(self.kinds)[kind] == ACCESS, 0, value)
+        return lost.astype(np.int8)
+
 
 def margins(name: str, cell: str = CELL_6T) -> Margins | None:
     """Margins by the name of a rule; None for the rule without margins.

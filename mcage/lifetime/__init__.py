@@ -36,5 +36,5 @@ RANKS = 8
 """Uncorrectable words of a slice whose ages are recorded."""
 
 BISECTIONS = 12
-"""Halvings of an epoch in search of the moment from which a kernel cannot run, or a word is
-uncorrectable: 4 hours of two years."""
+"""Halvings of an epoch in search of the moment from which a kernel cannot run, a word is
+uncorrectable, or a cell is faulty: 4 hours of two years."""

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.transistors import NbtiSpread, TrapLaw
+from mcage.aging.vmin import Margins
 from mcage.lifetime.conditions import DelayLimit, LifeConditions
 from mcage.lifetime.degradation import Degradation, crossing
 from mcage.lifetime.faults import BatchLuck, SliceLuck
@@ -80,7 +81,7 @@ def limits_of_batch(
     if margins is None:
         return new, None
     owner, cell = tail.instance, tail.cell.astype(np.int64)
-    limit = margins.limits_at(luck.numbers("margins", owner, cell))
+    limit = limits_of_cells(margins, luck, owner, cell)
     scores = None
     if conditions.spread is not None:
         scores = luck.scores_of_cells(owner, cell, conditions.pbti is not None)
@@ -92,6 +93,13 @@ def limits_of_batch(
     vmin[limit[kept], np.arange(len(kept))] = tail.vmin_volts[kept]
     limits = CellLimits(limit[kept], vmin, None if scores is None else scores[:, kept])
     return replace(new, tail=tail.at(kept, np.arange(len(new)))), limits
+
+
+def limits_of_cells(
+    margins: Margins, luck: SliceLuck, owner: NDArray[np.int64], cell: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """Limits of n cells, rows of `Margins.rows`; arguments as of `SliceLuck.scores`: int8[n]."""
+    return margins.limits_at(luck.numbers("margins", owner, cell))
 
 
 # Which transistors are the worst of a slice, and when delay ends its life.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.transistors import NbtiSpread, scores_of
 from mcage.aging.vmin import CellFailure
+from mcage.lifetime import BISECTIONS
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation, EpochSpan
 from mcage.random import stream_key, streams_of
@@ -79,8 +80,21 @@ class NewFaults:
 
     def are_faulty_at(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the cells are faulty at a moment of each epoch: bool[m]."""
-        at = moment[self.cells.instance]
-        return self.degradation.are_faulty(self.failure, self.vmin_volts, at, self.scores)
+        return self._are_faulty(moment[self.cells.instance])
+
+    def first_moments(self) -> NDArray[np.float64]:
+        """Moments from which the cells are faulty, by bisection of the epochs: float64[m]."""
+        epochs = self.span.of(self.cells.instance)
+        low, high = epochs.start, epochs.end
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            faulty = self._are_faulty(middle)
+            low, high = np.where(faulty, low, middle), np.where(faulty, middle, high)
+        return high
+
+    def _are_faulty(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether the cells are faulty at a moment of each: float64[m] to bool[m]."""
+        return self.degradation.are_faulty(self.failure, self.vmin_volts, moment, self.scores)
 
 
 # The luck of transistors: scores of the traps of each, functions of seed and instance alone.

@@ -248,7 +248,7 @@ class BatchOfLives:
             running, new_faults = running[alive], new_faults.of(alive)
             first, last = first.of(alive), last.of(alive)
             faults = faults.of(alive)
-        self._record(running, new_faults.span.end, new_faults, first, last)
+        self.record(running, new_faults.span.end, new_faults, first, last)
         if len(new_faults.places):
             self.entries.keep(running, faults)
             self.degradation.mark_faulty(new_faults.places)
@@ -303,7 +303,7 @@ class BatchOfLives:
         tried = self.feasibility.replay(instances, first.turns, fault_maps, last, first)
         return ~tried.feasible
 
-    def _record(
+    def record(
         self,
         instances: NDArray[np.int64],
         moment: NDArray[np.float64],
@@ -311,7 +311,22 @@ class BatchOfLives:
         first: FaultMapReplays,
         last: FaultMapReplays,
     ) -> None:
-        """Record the last epochs of instances, up to a moment of each."""
+        """Record the last epochs of n instances, up to a moment of each.
+
+        Every epoch of an instance is recorded once, also that in which its life ends; not the
+        epochs that it cannot begin. A subclass may record more than the outcomes say.
+
+        Parameters
+        ----------
+        instances : int64[n]
+            Positions in the batch.
+        moment : float64[n]
+            Ends of their epochs, or of their lives.
+        new_faults : NewFaults
+            Cells that become faulty by the ends of the epochs.
+        first, last : FaultMapReplays
+            Their replays at the starts of the epochs and at the moments.
+        """
         start, epoch = new_faults.span.start, self.epoch[instances]
         middle = first
         if len(new_faults.places) or self.learnt:
@@ -355,7 +370,7 @@ class BatchOfLives:
 
         fault_maps = new_faults.fault_maps_at(moment)
         last = self.feasibility.replay(ended, first.turns, fault_maps, first, last)
-        self._record(ended, moment, new_faults, first, last)
+        self.record(ended, moment, new_faults, first, last)
 
     def _replays_of_ended(
         self, ended: NDArray[np.int64]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from trace_strategies import alloc, release, trace_of, write
@@ -9,13 +10,19 @@ from trace_strategies import alloc, release, trace_of, write
 from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.aging.sampling import InstanceDistributions
+from mcage.engines.interface import Engine
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.end_of_life import luck_and_limits
 from mcage.lifetime.faults import SliceLuck
-from mcage.lifetime.feasibility import Limits, duties_without_faults, fault_free_replays
+from mcage.lifetime.feasibility import (
+    FaultFreeReplays,
+    Limits,
+    duties_without_faults,
+    fault_free_replays,
+)
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.protection.policy import ECP, protection
 from mcage.replays.prepare import prepare
@@ -125,13 +132,32 @@ def in_sequence(kernels):
     return [Turns.single(kernel) for kernel in np.asarray(kernels, dtype=np.int64).T]
 
 
-def lived(
-    traces, technique, tail=None, sample=(), kernels=None, engine=None, constants=None, **changes
+class Ready(NamedTuple):
+    """Arguments of `simulate_lifetimes`, what their weak cells are, and what is drawn for these."""
+
+    conditions: LifeConditions
+    engine: Engine
+    fault_free: FaultFreeReplays
+    batch: SliceBatch
+    weak: TailCells
+    luck: SliceLuck
+
+
+def ready(
+    traces,
+    technique,
+    tail=None,
+    sample=(),
+    kernels=None,
+    engine=None,
+    constants=None,
+    ids=None,
+    **changes,
 ):
-    """Lives of the instances of a tail: one healthy instance by default.
+    """The instances of a tail: one healthy instance by default.
 
     `kernels` is the kernel of every epoch of every instance, the first one by default; or `Turns`
-    of every epoch.
+    of every epoch. `ids` are the ids of the instances, 0, 1, ... by default.
     """
     engine = engine or NUMPY
     tail = tail or tail_of({})
@@ -142,10 +168,16 @@ def lived(
         kernels = np.zeros((tail.instances, len(given.epoch_edges_years) - 1), dtype=np.int64)
     sampled = np.tile(np.array(sample, dtype=np.int64), (tail.instances, 1))
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail, given.protection)
-    luck = SliceLuck(1, np.arange(tail.instances), new.tail.geometry.cells)
+    ids = np.arange(tail.instances) if ids is None else ids
+    luck = SliceLuck(1, ids, new.tail.geometry.cells)
     new, of_batch, limits = luck_and_limits(luck, given, constants, new, sampled)
     batch = SliceBatch(in_sequence(kernels), new, sampled, constants, of_batch, limits)
-    return simulate_lifetimes(given, engine, shared, batch)
+    return Ready(given, engine, shared, batch, tail, luck)
+
+
+def lived(*given, **changes):
+    """Lives of instances; arguments as of `ready`."""
+    return simulate_lifetimes(*ready(*given, **changes)[:4])
 
 
 def arrays_of(outcomes):
