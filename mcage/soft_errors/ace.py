@@ -255,15 +255,30 @@ def placed(replay: PreparedReplay, fault_map: Bytes | None = None) -> Placed:
         case RedirectedReplay() if replay.technique.borrows and not fault_map.any():
             return _in_windows(replay.schedule, window_layout(replay.schedule))
         case RedirectedReplay():
-            homes = place_writes(replay, fault_map[None])
-            entry, block = homes.entry.astype(np.int64), homes.block.astype(np.int64)
-            return Placed(replay.schedule, np.arange(entry.shape[1]), entry, block)
+            return placed_on_maps(replay, fault_map[None])[0]
         case PackedReplay():
             return _packed(replay, fault_map)
     raise UserError(
         f"technique {replay.technique.name!r}: ACE times are not computed where a program places "
         "values; choose a technique without one"
     )
+
+
+def placed_on_maps(replay: RedirectedReplay, fault_maps: Bytes) -> list[Placed]:
+    """Find where each write lands under a redirecting technique, on many fault maps at once.
+
+    Parameters
+    ----------
+    replay : RedirectedReplay
+        The technique on a trace.
+    fault_maps : uint8[n, entries]
+        As of `placed`.
+    """
+    homes = place_writes(replay, fault_maps)
+    writes = np.arange(homes.entry.shape[1])
+    entry = homes.entry.reshape(len(fault_maps), -1, len(writes)).astype(np.int64)
+    block = homes.block.reshape(entry.shape).astype(np.int64)
+    return [Placed(replay.schedule, writes, *of_map) for of_map in zip(entry, block, strict=True)]
 
 
 def _in_windows(schedule: Schedule, layout: Layout) -> Placed:

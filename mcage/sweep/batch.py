@@ -91,8 +91,8 @@ def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
 
 def slices_of_case(
     plan: SweepPlan, case: PlannedCase, instances: NDArray[np.int64]
-) -> tuple[SliceBatch, TailCells]:
-    """Slices of a case before their lives, and all of their cells that matter.
+) -> tuple[SliceBatch, TailCells, SliceLuck]:
+    """Slices of a case before their lives, all of their cells that matter, and their luck.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def slices_of_case(
         Their ids, in rising order.
     """
     batch = _Batch(plan, instances)
-    return batch.slices(case)[0], batch.tail(case)
+    return batch.slices(case)[0], batch.tail(case), batch.luck
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class _Batch:
         self._workload = workloads_of(spec, instances)
         self._sample = _sampled_cells(spec, instances, plan.geometry.cells)
         self._constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
-        self._luck = SliceLuck(spec.seed, instances, plan.geometry.cells)
+        self.luck = SliceLuck(spec.seed, instances, plan.geometry.cells)
         self._tails: dict[tuple[str, Protection, float], TailCells] = {}
         self._new: dict[
             tuple[str, Protection, float, float],
@@ -284,7 +284,7 @@ class _Batch:
         key = case.case.scenario, protection, conditions.floor_volts, vdd_volts
         if key not in self._new:
             new = NewSlices.at(vdd_volts, self.tail(case), protection)
-            drawn = self._luck, conditions, self._constants
+            drawn = self.luck, conditions, self._constants
             self._new[key] = luck_and_limits(*drawn, new, self._sample)
         return self._new[key]
 

@@ -293,23 +293,11 @@ class SliceUnderKernel:
         How they keep values.
     which : int
         Pass of the placement.
-    is_refused : bool
-        Whether a test has found that the slice cannot run the kernel.
     """
 
-    def __init__(
-        self,
-        where: Placement,
-        faults: FaultsAtAge,
-        rules: Rules,
-        which: int = 0,
-        *,
-        is_refused: bool = False,
-    ) -> None:
-        self.is_refused = is_refused
+    def __init__(self, where: Placement, faults: FaultsAtAge, rules: Rules, which: int = 0) -> None:
         self._where, self._rules, self._which = where, rules, which
         self._faulty, self._entries = Entries.of(faults, rules.code)
-        self.faults_used = int(np.isin(faults.entry, self._entry).sum())
 
     @cached_property
     def _entry(self) -> Integers:
@@ -334,7 +322,7 @@ class SliceUnderKernel:
         lanes = needs.lanes[writes, 0] | needs.lanes[writes, 1]
         writes, lanes = writes[lanes != 0], lanes[lanes != 0]
         if not len(writes):
-            return writes
+            return np.zeros(0, np.int64)
         block = where.placed.block[self._which][where.placed.home[writes]]
         form, storing = where.form[writes], where.storing
         values = where.values[where.value[writes]]
@@ -352,7 +340,7 @@ class SliceUnderKernel:
 
     def faults(self) -> Faults | None:
         """What is wrong in a run; None if no value that is needed differs from its cells."""
-        if self.is_refused or not len(self._faulty):
+        if not len(self._faulty):
             return None
         kernel = self._where.kernel
         harmed = np.unique(kernel.writes.window[self._harmed()])

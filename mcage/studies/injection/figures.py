@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.stats import estimates
-from mcage.studies.injection.outcomes import DETECTED, SILENT, Fate, silent_by_age
+from mcage.studies.injection.outcomes import DETECTED, Fate
+
+AGES = 61
+"""Points of a curve against age."""
 
 OUTCOMES: Mapping[str, tuple[Fate, ...]] = {
     "masked": (Fate.MASKED,),
@@ -61,29 +64,26 @@ def _curve(name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.b
 
 
 def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
-    """Wrong answers of slices against their age: so far, and at that age."""
-    fate = results["fate"].transpose("case", "instance", "age").values
-    cases, ages = results["case"].values.tolist(), results["age"].values
-    panels = [
-        CurvePanel(
-            title,
-            tuple(
-                _curve(str(case), str(case), ages, list(of(fate[row]).T))
-                for row, case in enumerate(cases)
-            ),
+    """Wrong answers of slices against their age, and what has told of them."""
+    last = float(results["age"].values[-1])
+    cases, ages = results["case"].values.tolist(), np.linspace(0.0, last, AGES)
+    panels = []
+    for title, variable in (
+        ("silently wrong before anything told", "silent_years"),
+        ("told, by an error or a test", "told_years"),
+    ):
+        years = results[variable].transpose("case", "instance").values
+        curves = tuple(
+            _curve(str(case), str(case), ages, list(years[row] <= ages[:, None]))
+            for row, case in enumerate(cases)
         )
-        for title, of in (
-            ("silently wrong so far", silent_by_age),
-            ("silently wrong now", lambda fates: np.isin(fates, SILENT)),
-            ("detected or retired", lambda fates: np.isin(fates, [*DETECTED, Fate.RETIRED])),
-        )
-    ]
+        panels.append(CurvePanel(title, curves))
     yield from CurveFigure(
         "wrong-by-age",
         f"Wrong answers against age, {PERCENT} bands",
         "Share of the slices that have given a silently wrong answer by an age before anything had "
-        "told; that give one at that age; and that are detected or not in use any more. Wilson's "
-        "bands.",
+        "told, and of those of which something has told by then: a detected error, or a test. "
+        "Wilson's bands.",
         "age (years)",
         "slices (%)",
         kind="line",

@@ -6,6 +6,7 @@ cell that has failed since the last test does harm, whatever the technique. A co
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +56,51 @@ class SliceFaults:
     def at(
         self, age_years: float, known_years: float, protection: Protection, geometry: SliceGeometry
     ) -> "FaultsAtAge":
-        """Faults at an age, if tests have found those that are older than another age."""
+        """Faults at an age, if tests have found those that are older than another age.
+
+        Those in blocks that are known to be unusable are left out: a slice that uses such a block
+        is given up, or its technique avoids it.
+        """
         known = self.years <= known_years
         entry = self._entries(geometry)
         maps = _fault_maps(self.cell[known], protection, geometry)
         spared = np.flatnonzero((maps[0] != 0) & (maps[1] == 0))  # by spare entries
         repaired = _repaired(self.cell, known, entry, protection, geometry)
         live = (self.years <= age_years) & ~repaired & ~np.isin(entry, spared)
+        block = self.cell % geometry.cells % geometry.entry_bits // geometry.block_bits
+        live &= maps[1][entry] >> block.astype(np.uint8) & 1 == 0
         return FaultsAtAge(self.cell[live], self.at_one[live], maps[1], geometry)
+
+    def looks(self, interval_years: float | None, end_years: float) -> "list[Look]":
+        """When something has changed that a run may notice, in rising order of age.
+
+        Parameters
+        ----------
+        interval_years : float or None
+            Time between two tests; None if there are none but that of the new slice.
+        end_years : float
+            Age until which the slice is in use.
+
+        Returns
+        -------
+        list of Look
+            Without tests, every age at which cells fail. With tests, the last moment before each
+            test that finds something new; if tests come at once, the ages at which cells fail.
+        """
+        ages = np.unique(self.years[(self.years > 0) & (self.years <= end_years)])
+        if interval_years is None:
+            return [Look(age, 0.0, None) for age in ages.tolist()]
+        if not interval_years:
+            return [Look(age, age, age) for age in ages.tolist()]
+        tests = np.unique(np.ceil(ages / interval_years)).tolist()
+        return [
+            Look(
+                min(test * interval_years, end_years),
+                (test - 1) * interval_years,
+                test * interval_years,
+            )
+            for test in tests
+        ]
 
     def _entries(self, geometry: SliceGeometry) -> Integers:
         return np.asarray(self.cell % geometry.cells // geometry.entry_bits)
@@ -104,9 +142,27 @@ def _repaired(
     return repaired
 
 
+class Look(NamedTuple):
+    """A moment at which a slice is looked at.
+
+    Attributes
+    ----------
+    age_years : float
+        Its age.
+    known_years : float
+        Age of which tests have found all faults.
+    test_years : float or None
+        Age of the next test; None if there is none.
+    """
+
+    age_years: float
+    known_years: float
+    test_years: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class FaultsAtAge:
-    """Faulty cells that nothing repairs.
+    """Faulty cells that nothing repairs, in blocks that may be used.
 
     Parameters
     ----------
@@ -129,6 +185,13 @@ class FaultsAtAge:
     def entry(self) -> Integers:
         """Entry of each: int64[n]."""
         return np.asarray(self.cell % self.geometry.cells // self.geometry.entry_bits)
+
+    def may_harm(self, code: Code | None) -> bool:
+        """Whether a value may be wrong: a code corrects a single cell of a word."""
+        if code is None or not len(self.cell):
+            return len(self.cell) > 0
+        word = self.cell % self.geometry.cells // code.data_bits
+        return bool((np.unique(word, return_counts=True)[1] > 1).any())
 
     def of_word(self, entry: int, word: int, code: Code) -> tuple[Integers, Booleans]:
         """Faulty cells of a word: their bits, check bits after those of data, and what they give.

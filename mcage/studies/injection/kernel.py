@@ -9,9 +9,16 @@ from numpy.typing import NDArray
 
 from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS, Bytes, Floats, Integers, SliceGeometry
-from mcage.replays.prepare import prepare
+from mcage.replays.prepare import RedirectedReplay, prepare
 from mcage.replays.schedule import Writes, writes_of
-from mcage.soft_errors.ace import Needs, Placed, needs_of, placed, vulnerability
+from mcage.soft_errors.ace import (
+    Needs,
+    Placed,
+    needs_of,
+    placed,
+    placed_on_maps,
+    vulnerability,
+)
 from mcage.studies.injection.stored import Form, Storing
 from mcage.techniques import Technique
 from mcage.traces.emulation.arithmetic import Array
@@ -184,6 +191,8 @@ class WrongOutputs:
 
 # Where values lie under a technique, as bits that are needed.
 
+_BYTES_OF_MAPS = 1 << 28
+
 _PLAIN, _PLAIN_SURVIVING, _SHARED, _DELTAS, _DELTAS_SURVIVING = range(5)
 """Parts of a value that are needed alike: its lanes, by the columns of `Needs`; what all lanes of a
 compressed value share; the differences of its lanes."""
@@ -200,8 +209,8 @@ class Placement:
         The technique.
     delta_limit : int or None
         Largest delta of a compressible value.
-    fault_map : uint8[entries], optional
-        As of `mcage.soft_errors.ace.placed`.
+    on_map : Placed, optional
+        Where the values lie on a slice with faults; by default, on one without.
 
     Raises
     ------
@@ -215,7 +224,7 @@ class Placement:
         kernel: InjectedKernel,
         technique: Technique,
         delta_limit: int | None,
-        fault_map: Bytes | None = None,
+        on_map: Placed | None = None,
     ) -> None:
         if technique.packs:
             raise UserError(
@@ -228,7 +237,7 @@ class Placement:
                 "such deltas holds is not published; give a power of two"
             )
         self.kernel, self.technique = kernel, technique
-        self.placed: Placed = placed(prepare(kernel.trace, technique, delta_limit), fault_map)
+        self.placed: Placed = on_map or placed(prepare(kernel.trace, technique, delta_limit))
         geometry = kernel.geometry
         self.storing = Storing(
             geometry.components,
@@ -236,6 +245,23 @@ class Placement:
             technique.stores_inline,
             delta_limit,
         )
+
+    def on_maps(self, fault_maps: Bytes) -> "list[Placement]":
+        """Where the technique keeps the values on slices with faults.
+
+        Parameters
+        ----------
+        fault_maps : uint8[n, entries]
+            Bit b set: block b cannot be used. A technique that avoids no fault ignores them.
+        """
+        limit = self.storing.delta_limit
+        replay = prepare(self.kernel.trace, self.technique, limit)
+        if not isinstance(replay, RedirectedReplay):
+            return [self] * len(fault_maps)
+        size = max(1, _BYTES_OF_MAPS // (16 * replay.passes * len(self.value)))
+        parts = [fault_maps[first : first + size] for first in range(0, len(fault_maps), size)]
+        found = [where for part in parts for where in placed_on_maps(replay, part)]
+        return [Placement(self.kernel, self.technique, limit, where) for where in found]
 
     @cached_property
     def values(self) -> NDArray[np.uint32]:
@@ -277,7 +303,7 @@ class Placement:
         width = np.select([form == Form.BYTES, form == Form.HALVES], [8.0, 16.0], 0.0)
         others = np.bitwise_count(needs.lanes & ~np.uint64(1)).astype(np.float64)
         weights[_DELTAS : _DELTAS_SURVIVING + 1] = (width[:, None] * others * cycles).T
-        return weights * self.in_file.sum(axis=0)
+        return np.asarray(weights * self.in_file.sum(axis=0))
 
     def uses(self, entries: NDArray[np.bool_]) -> bool:
         """Whether a value ever lies in one of some entries: bool[entries]."""

@@ -1,12 +1,7 @@
 """What becomes of an injection, and what the results file says of it."""
 
 from enum import IntEnum
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mcage.geometry import Booleans
 from mcage.results.variable import Variable, flags_of
 
 
@@ -82,11 +77,56 @@ VARIABLES = (
         _EACH,
         "int32",
         "1",
-        "faulty cells under values of the kernel that nothing repairs or avoids",
-        "A flip is one; with a code, those that a word has beside it count as well.",
+        "faulty cells of the slice that nothing repairs, in blocks that may be used",
+        "Of flips: wrong bits of the word that is hit.",
     ),
 )
 """What every kind of faults has."""
+
+OF_SLICES = (
+    Variable(
+        "silent_years",
+        ("case", "instance"),
+        "float64",
+        "year",
+        "age of the first silently wrong answer",
+        missing="where there is none before something tells, or until the slice is not in use",
+    ),
+    Variable(
+        "told_years",
+        ("case", "instance"),
+        "float64",
+        "year",
+        "age at which something tells for the first time: a detected error, or a test",
+        "A test that finds that the slice cannot run the kernel; the one of the new slice among "
+        "them.",
+        missing="where nothing does until the slice is not in use",
+    ),
+    Variable(
+        "silent_faults",
+        ("case", "instance"),
+        "int32",
+        "1",
+        "times that new faults have given a silently wrong answer before anything tells",
+    ),
+    Variable(
+        "exchange_years",
+        ("case", "instance"),
+        "float64",
+        "year",
+        "age at which the exchange rule acts: too many errors that a code has detected",
+        "The slice is a bank, and each new detected error is a word.",
+        missing="where it does not until the slice is not in use",
+    ),
+    Variable(
+        "silent_before_exchange",
+        ("case", "instance"),
+        "int32",
+        "1",
+        "times that new faults have given a silently wrong answer before the exchange rule acts",
+    ),
+)
+"""What slices with all their faults have beside it."""
 
 OF_FLIPS = (
     Variable("flip_register", ("case", "instance"), "int16", "1", "register that was hit"),
@@ -109,22 +149,3 @@ OF_FLIPS = (
     ),
 )
 """What flips have beside it."""
-
-
-def silent_by_age(fate: NDArray[Any]) -> Booleans:
-    """Whether slices have been silently wrong by each age, before anything had told.
-
-    Parameters
-    ----------
-    fate : int8[instances, ages]
-        `Fate` at each age.
-
-    Returns
-    -------
-    bool[instances, ages]
-        What a detected error, or the end of the slice's use, comes before is not counted.
-    """
-    told = np.isin(fate, [*DETECTED, Fate.RETIRED])
-    before = np.cumsum(told, axis=1) == 0
-    silent = np.isin(fate, SILENT) & before
-    return np.asarray(np.logical_or.accumulate(silent, axis=1))

@@ -15,7 +15,7 @@ from mcage.report import tables
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats import estimates
-from mcage.studies.injection.outcomes import SILENT, Fate, silent_by_age
+from mcage.studies.injection.outcomes import OF_SLICES, SILENT, Fate
 from mcage.studies.injection.spec import FLIP, InjectSpec
 
 if TYPE_CHECKING:
@@ -47,8 +47,12 @@ class InjectSummary:
     single_bit, not_finite : Estimate
         Of the silently wrong ones: those whose wrong elements differ in one bit each, and those
         with an infinite number or none; NaN if there are no wrong ones.
-    silent_until : Estimate
-        Slices that have been silently wrong at this or an earlier age, before anything had told.
+    silent_until, told_until : Estimate
+        Slices that have been silently wrong by this age, before anything had told; and those of
+        which something has told by then. NaN of flips.
+    silent_faults, before_exchange : Estimate
+        Times that new faults give a silently wrong answer over the life of a slice, on the mean:
+        before anything tells, and before the exchange rule acts. NaN of flips.
     """
 
     case: str
@@ -69,6 +73,9 @@ class InjectSummary:
     single_bit: estimates.Estimate
     not_finite: estimates.Estimate
     silent_until: estimates.Estimate
+    told_until: estimates.Estimate
+    silent_faults: estimates.Estimate
+    before_exchange: estimates.Estimate
 
 
 UNKNOWN = estimates.Estimate(math.nan, math.nan, math.nan)
@@ -96,9 +103,13 @@ class InjectPresentation(Presentation):
             for name in ("fate", "wrong_bits", "not_finite")
         }
         is_flip = _asked(results).inject.fault == FLIP
+        lives = {
+            name: results[name].transpose("case", "instance").values
+            for name in ([] if is_flip else [variable.name for variable in OF_SLICES])
+        }
         return [
             _summary(
-                {name: array[row] for name, array in arrays.items()},
+                {name: array[row] for name, array in (arrays | lives).items()},
                 (str(case), str(results["technique"].values[row])),
                 (column, age),
                 float(results["needed_share"].values[row]) if is_flip else math.nan,
@@ -129,7 +140,7 @@ class InjectPresentation(Presentation):
             shares("masked", "masked\n%"),
             shares("sdc", "SDC\n%"),
             shares("sdc_beyond", "beyond\n%"),
-            shares("address", "address\n%"),
+            shares("address", "address\n%", primary=is_flip),
             shares("limit", "limit\n%", primary=False),
             shares("code", "code\n%"),
         ]
@@ -141,7 +152,18 @@ class InjectPresentation(Presentation):
                 shares("injected", "AVF\ninjected %"),
             ]
         else:
-            columns += [shares("retired", "retired\n%"), shares("silent_until", "SDC so\nfar %")]
+            columns += [
+                shares("retired", "retired\n%"),
+                shares("silent_until", "SDC so\nfar %"),
+                shares("told_until", "told so\nfar %"),
+                tables.estimates(
+                    "before_exchange",
+                    "SDC before\nexchange",
+                    [row.before_exchange for row in summaries],
+                    estimates.plus_minus,
+                    primary=True,
+                ),
+            ]
         columns += [
             shares("single_bit", "one bit\n% of SDC", primary=False),
             shares("not_finite", "inf, NaN\n% of SDC", primary=False),
@@ -171,7 +193,10 @@ class InjectPresentation(Presentation):
                     f"; AVF {100 * row.needed:.3g} % by ACE, {_percent(row.injected)} % injected"
                 )
             else:
-                said += f"; so at some age, before anything told: {_percent(row.silent_until)} %"
+                said += (
+                    f"; until then so before anything told: {_percent(row.silent_until)} %; times "
+                    f"before the exchange rule acts: {estimates.plus_minus(row.before_exchange)}"
+                )
             outcomes.append((row.case, said))
         what = "flips of needed bits" if spec.inject.fault == FLIP else "slices with their faults"
         program = Path(spec.program.source).name
@@ -247,7 +272,7 @@ def _summary(
         injected = estimates.Estimate(
             *(needed * (1 - each) for each in (masked.value, masked.upper, masked.lower))
         )
-    until = silent_by_age(arrays["fate"])[:, column]
+    of_slices = _of_slices(arrays, age_years) if "silent_years" in arrays else [UNKNOWN] * 4
     return InjectSummary(
         case=case[0],
         technique=case[1],
@@ -266,15 +291,31 @@ def _summary(
         allocated=allocated,
         single_bit=of_silent(wrong_bits == 1),
         not_finite=of_silent(lost > 0),
-        silent_until=estimates.proportion(int(until.sum()), len(until)),
+        silent_until=of_slices[0],
+        told_until=of_slices[1],
+        silent_faults=of_slices[2],
+        before_exchange=of_slices[3],
     )
+
+
+def _of_slices(arrays: dict[str, NDArray[Any]], age_years: float) -> list[estimates.Estimate]:
+    """Shares of slices by an age, and means over their lives."""
+    by_age = [arrays[name] <= age_years for name in ("silent_years", "told_years")]
+    shares = [estimates.proportion(int(happened.sum()), len(happened)) for happened in by_age]
+    names = ("silent_faults", "silent_before_exchange")
+    return shares + [estimates.mean(arrays[name].astype(np.float64)) for name in names]
 
 
 def _percent(share: estimates.Estimate) -> str:
     if math.isnan(share.value):
         return estimates.DASH
     low, value, high = (100 * each for each in (share.lower, share.value, share.upper))
-    return f"{value:.3g} ({low:.2g} ... {high:.2g})"
+    return f"{_short(value)} ({_short(low)}...{_short(high)})"
+
+
+def _short(percent: float) -> str:
+    """A percentage in two digits, or three from 100 on."""
+    return f"{percent:.0f}" if percent >= 9.95 else f"{percent:.2g}"
 
 
 def _caption(is_flip: bool) -> str:
@@ -289,5 +330,7 @@ def _caption(is_flip: bool) -> str:
         )
     return common + (
         "Retired: a test has found that the slice cannot run, or its delay has used up the "
-        "guardband. SDC so far: silent at this age or before, and nothing has told until then."
+        "guardband. So far: of slices that have ever given a silently wrong answer by this age "
+        "before anything told, and of those of which something has told. Before exchange: times "
+        "that new faults give a silently wrong answer over a life, before the exchange rule acts."
     )

@@ -19,6 +19,9 @@ FLIP, STUCK, READ = "flip", "stuck", "read"
 
 MONTH_YEARS = 1 / 12
 
+AGES_YEARS = (0.0, 1.0, 3.0, 5.0, 10.0)
+"""Ages up to the horizon at which slices are looked at where none are given."""
+
 
 class Program(Section):
     """The kernel that runs, as `mcage trace emulate` takes it."""
@@ -105,7 +108,7 @@ class Inject(Section):
     ages_years: Annotated[
         tuple[Annotated[float, Field(ge=0, le=100)], ...],
         Field(max_length=100),
-        Option("--age YEARS", default="flip: 0; otherwise each whole year"),
+        Option("--age YEARS", default="flip: 0; otherwise 0, 1, 3, 5, 10"),
     ] = ()
     """Ages of the slices, in years, rising."""
     tolerance: Annotated[float, Field(ge=0, le=1e9), Option("--tolerance X")] = 0.01
@@ -162,7 +165,7 @@ class InjectSpec(SweepSpec):
     """Protection of entries: none, ecp1, secded32, ..."""
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
-    ] = ("turbo",)
+    ] = ("dvfs",)
     """Operating points of a life: turbo, undervolted, dvfs, or a name that SPEC defines."""
     workload: InjectWorkload = InjectWorkload()
     program: Program = Program()
@@ -206,7 +209,7 @@ class InjectSpec(SweepSpec):
         if self.inject.fault == FLIP:
             return (0.0,)
         horizon = self.life.horizon_years
-        return tuple(sorted({*map(float, range(int(horizon) + 1)), horizon}))
+        return (*(age for age in AGES_YEARS if age < horizon), horizon)
 
     def check_program(self) -> None:
         """Refuse a spec without a kernel, or with what is of no use for one that runs by itself.

@@ -1,5 +1,6 @@
 """What injections compute: the fate of each run, in every case and at every age."""
 
+import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +15,32 @@ from mcage.concurrency import Lazy, usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
-from mcage.geometry import COMPONENT_BITS, Bytes
-from mcage.lifetime.faulty_cells import FaultyCells, faulty_cells
+from mcage.geometry import COMPONENT_BITS
+from mcage.lifetime import EndCause
+from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable
 from mcage.results.writer import Arrays
 from mcage.stats.estimates import with_bounds
 from mcage.stats.survival import Precision, mean_precision
-from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKernel
+from mcage.studies.injection.cells import CellsUnderWaves, Rules
 from mcage.studies.injection.flips import hit, needed_bits
 from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
-from mcage.studies.injection.kernel import InjectedKernel, NeededBit, Placement
-from mcage.studies.injection.outcomes import DETECTED, OF_FLIPS, SILENT, VARIABLES, Fate
+from mcage.studies.injection.kernel import (
+    InjectedKernel,
+    NeededBit,
+    Placement,
+    WrongOutputs,
+)
+from mcage.studies.injection.outcomes import (
+    DETECTED,
+    OF_FLIPS,
+    OF_SLICES,
+    SILENT,
+    VARIABLES,
+    Fate,
+)
+from mcage.studies.injection.slices import GIVEN_UP, Looked, Slice, arrays_of, ran_with
 from mcage.studies.injection.spec import FLIP, READ, InjectSpec
 from mcage.studies.injection.stored import Form
 from mcage.sweep.batch import slices_of_case
@@ -135,7 +150,7 @@ class InjectStudy:
         release = spec.workload.release
         self.kernel = InjectedKernel(spec.program.request(), CellsUnderWaves, release)
         self.plan = InjectPlan(spec, engine, self.kernel)
-        self._placements: dict[tuple[str, bytes], Placement] = {}
+        self._placements: dict[str, Placement] = {}
         for case in self.plan.cases:
             if not self._placement(case).needed_share:
                 raise UserError(
@@ -147,17 +162,13 @@ class InjectStudy:
     def _is_flip(self) -> bool:
         return self.spec.inject.fault == FLIP
 
-    def _placement(self, case: PlannedCase, fault_map: Bytes | None = None) -> Placement:
-        """Where a technique keeps values; those of one fault map are kept."""
-        technique = case.technique
-        if fault_map is None or not technique.heeds_faults or not fault_map.any():
-            key = case.case.technique
-            if (key, b"") not in self._placements:
-                self._placements[key, b""] = Placement(
-                    self.kernel, technique, self.spec.delta_limit
-                )
-            return self._placements[key, b""]
-        return Placement(self.kernel, technique, self.spec.delta_limit, fault_map)
+    def _placement(self, case: PlannedCase) -> Placement:
+        """Where a technique keeps values on a slice without faults."""
+        name = case.case.technique
+        if name not in self._placements:
+            given = self.kernel, case.technique, self.spec.delta_limit
+            self._placements[name] = Placement(*given)
+        return self._placements[name]
 
     @cached_property
     def header(self) -> InjectHeader:
@@ -169,7 +180,7 @@ class InjectStudy:
             stopping = StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
         return InjectHeader(
             name="inject",
-            computes=VARIABLES + (OF_FLIPS if self._is_flip else ()),
+            computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
             labels=(
                 Coordinate(CASE, [case.name.label for case in cases]),
                 Coordinate(AGE, spec.ages),
@@ -213,17 +224,10 @@ class InjectStudy:
         }
 
     def _case(self, case: PlannedCase, instances: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        planned = self._planned(case, instances)
-        ran = self.kernel.reruns.run([faults for faults, _ in planned.runs])
-        for (_, places), of_run in zip(planned.runs, ran, strict=True):
-            planned.results.put(self.kernel, places, of_run)
-        return planned.results.arrays() | planned.hit
-
-    def _planned(self, case: PlannedCase, instances: NDArray[np.int64]) -> "_Planned":
         results = _Results(len(instances), len(self.spec.ages), self.spec.inject.tolerance)
-        if self._is_flip:
-            return self._flips(case, instances, results)
-        return self._slices(case, instances, results)
+        compute = self._flips if self._is_flip else self._slices
+        beside = compute(case, instances, results)
+        return results.arrays() | beside
 
     def rerun(self, case: int, instance: int, age: int) -> Ran | None:
         """Repeat an injection.
@@ -236,34 +240,54 @@ class InjectStudy:
         Returns
         -------
         Ran or None
-            None if nothing that is needed was wrong, or the slice is not in use.
+            None if nothing that is needed is wrong, or the slice is not in use.
         """
-        planned = self._planned(self.plan.cases[case], np.array([instance]))
-        for faults, places in planned.runs:
-            if (0, age) in places:
-                return self.kernel.reruns.run([faults])[0]
-        return None
+        planned, instances = self.plan.cases[case], np.array([instance])
+        results = _Results(1, len(self.spec.ages), self.spec.inject.tolerance)
+        if self._is_flip:
+            where = self._placement(planned)
+            bits = needed_bits(self.spec.seed, instances, where)
+            for faults, places in self._hits(planned, instances, bits, results):
+                if (0, age) in places:
+                    return self.kernel.reruns.run([faults])[0]
+            return None
+        where, slices = self._placement(planned), self._of_case(planned, instances)
+        states = self._reported(where, slices, instances, results)
+        given = where, self._rules(planned), self.kernel
+        return ran_with(states, *given).get((0, age))
 
     # Flips.
 
     def _flips(
         self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
-    ) -> "_Planned":
-        protection, where = case.conditions.protection, self._placement(case)
+    ) -> dict[str, NDArray[Any]]:
+        where = self._placement(case)
         bits = needed_bits(self.spec.seed, instances, where)
-        hard: list[list[FaultsAtAge | None]] = [[None] * len(self.spec.ages) for _ in bits]
-        if protection.code is not None:
-            lives = self._lives(case, instances)
-            hard = [
-                self._at_ages(case, lives, number, int(instance))
-                for number, instance in enumerate(instances)
-            ]
+        runs = self._hits(case, instances, bits, results)
+        ran = self.kernel.reruns.run([faults for faults, _ in runs])
+        for (_, places), of_run in zip(runs, ran, strict=True):
+            results.put(self.kernel, places, of_run)
+        return self._hit(where, bits)
+
+    def _hits(
+        self,
+        case: PlannedCase,
+        instances: NDArray[np.int64],
+        bits: Sequence[NeededBit],
+        results: "_Results",
+    ) -> list[tuple[Faults, list[Place]]]:
+        """What flips make wrong, and at which places; what codes decide is noted at once."""
+        protection, where = case.conditions.protection, self._placement(case)
+        slices = self._of_case(case, instances) if protection.code is not None else []
         runs: dict[tuple[int, bytes], tuple[Faults, list[Place]]] = {}
         for number, bit in enumerate(bits):
-            for age, faults in enumerate(hard[number]):
-                if faults is None and protection.code is not None:
-                    results.fate[number, age] = Fate.RETIRED
-                    continue
+            for age, years in enumerate(self.spec.ages):
+                faults = None
+                if slices:
+                    faults = slices[number].at_reported(years, self.kernel.geometry)
+                    if faults is None:
+                        results.fate[number, age] = Fate.RETIRED
+                        continue
                 of_bit = hit(bit, where, protection, faults)
                 results.faulty_bits[number, age] = of_bit.faulty_bits
                 results.fate[number, age] = of_bit.fate
@@ -271,7 +295,7 @@ class InjectStudy:
                     (flips,) = of_bit.faults.flips.values()
                     key = number, flips[0].bits.tobytes()
                     runs.setdefault(key, (of_bit.faults, []))[1].append((number, age))
-        return _Planned(results, list(runs.values()), self._hit(where, bits))
+        return list(runs.values())
 
     def _hit(self, where: Placement, bits: Sequence[NeededBit]) -> dict[str, NDArray[Any]]:
         """What flips have hit, as the header declares."""
@@ -290,85 +314,78 @@ class InjectStudy:
 
     def _slices(
         self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
-    ) -> "_Planned":
-        lives = self._lives(case, instances)
-        rules = Rules(
+    ) -> dict[str, NDArray[Any]]:
+        where = self._placement(case)
+        slices = self._of_case(case, instances)
+        given = where, self._rules(case), self.kernel
+        ran = ran_with(self._reported(where, slices, instances, results), *given)
+        for place, of_run in ran.items():
+            results.put(self.kernel, [place], of_run)
+        found = [of.looks(where) for of in slices]
+        looks = {
+            (number, look): (int(instances[number]), faults)
+            for number, (of_slice, _) in enumerate(found)
+            for look, (_, faults) in enumerate(of_slice)
+        }
+        fates = {
+            place: results.fate_of(self.kernel, of_run)[0]
+            for place, of_run in ran_with(looks, *given).items()
+        }
+        looked = [
+            Looked(
+                [look.age_years for look, _ in of_slice],
+                [fates.get((number, look), Fate.MASKED) for look in range(len(of_slice))],
+                min(refused, of.end_years if of.end_cause in GIVEN_UP else math.inf),
+            )
+            for number, (of, (of_slice, refused)) in enumerate(zip(slices, found, strict=True))
+        ]
+        return arrays_of(looked)
+
+    def _reported(
+        self,
+        where: Placement,
+        slices: Sequence[Slice],
+        instances: NDArray[np.int64],
+        results: "_Results",
+    ) -> dict[Place, tuple[int, FaultsAtAge]]:
+        """Slices at the reported ages, of those that are in use."""
+        states = {}
+        for number, of in enumerate(slices):
+            for age, years in enumerate(self.spec.ages):
+                faults = of.at_reported(years, self.kernel.geometry)
+                if faults is None or of.is_refused(where, of.known_at(years)):
+                    results.fate[number, age] = Fate.RETIRED
+                    continue
+                results.faulty_bits[number, age] = len(faults.cell)
+                states[number, age] = int(instances[number]), faults
+        return states
+
+    def _rules(self, case: PlannedCase) -> Rules:
+        return Rules(
             self._placement(case).storing,
             case.conditions.protection.code,
             self.spec.inject.fault == READ,
             self.kernel.emulation.preloaded,
         )
-        runs: list[tuple[Faults, list[Place]]] = []
-        for number, instance in enumerate(instances.tolist()):
-            before, under = b"", None
-            for age, faults in enumerate(self._at_ages(case, lives, number, instance)):
-                if faults is None:
-                    results.fate[number, age] = Fate.RETIRED
-                    continue
-                state = faults.cell.tobytes() + faults.fault_map.tobytes()
-                if under is None or state != before:
-                    before, under = state, self._under(case, faults, rules, instance)
-                    wrong = under.faults()
-                    if wrong is not None:
-                        runs.append((wrong, []))
-                if under.is_refused:
-                    results.fate[number, age] = Fate.RETIRED
-                    continue
-                results.faulty_bits[number, age] = under.faults_used
-                if wrong is not None:
-                    runs[-1][1].append((number, age))
-        return _Planned(results, runs, {})
 
-    def _under(
-        self, case: PlannedCase, faults: FaultsAtAge, rules: Rules, instance: int
-    ) -> SliceUnderKernel:
-        """A slice under the kernel; the pass of its placement goes by the instance."""
-        where = self._placement(case, faults.fault_map)
-        which = instance % len(where.placed.entry)
-        refused = not case.technique.heeds_faults and where.uses(faults.fault_map != 0)
-        return SliceUnderKernel(where, faults, rules, which, is_refused=refused)
-
-    def _lives(self, case: PlannedCase, instances: NDArray[np.int64]) -> FaultyCells:
-        """Cells of slices that become faulty while they run the kernel."""
-        batch, tail = slices_of_case(self.plan, case, instances)
-        fault_free = self.plan.fault_free[case.case.technique]
-        return faulty_cells(case.conditions, self.plan.engine, fault_free, batch, tail)
-
-    def _at_ages(
-        self, case: PlannedCase, lives: FaultyCells, number: int, instance: int
-    ) -> list[FaultsAtAge | None]:
-        """Faulty cells of a slice at every age; None from its end on."""
-        protection, geometry = case.conditions.protection, self.kernel.geometry
+    def _of_case(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Slice]:
+        """Slices with the cells that become faulty while they run the kernel."""
+        batch, weak, luck = slices_of_case(self.plan, case, instances)
+        fault_free, protection = self.plan.fault_free_of(case), case.conditions.protection
+        engine, conditions = self.plan.engine, case.conditions
+        lives = faulty_cells(conditions, engine, fault_free, batch, weak, luck)
         tested = case.technique.heeds_faults or protection.pointers or protection.spares
-        cells = SliceFaults.of(self.spec.seed, instance, *lives.of(number))
-        states: list[FaultsAtAge | None] = []
-        for age in self.spec.ages:
-            end = lives.end_years[number]
-            if end <= age and end < self.spec.life.horizon_years:
-                states.append(None)
-                continue
-            known = max(age - self.spec.inject.test_interval_years, 0.0) if tested else 0.0
-            states.append(cells.at(age, known, protection, geometry))
-        return states
-
-
-@dataclass(frozen=True, eq=False)
-class _Planned:
-    """Injections before they run.
-
-    Attributes
-    ----------
-    results : _Results
-        What is known without a run.
-    runs : list of (Faults, list of Place)
-        What runs, and whose results that gives.
-    hit : dict of str to array
-        What flips have hit.
-    """
-
-    results: "_Results"
-    runs: "list[tuple[Faults, list[Place]]]"
-    hit: dict[str, NDArray[Any]]
+        interval = self.spec.inject.test_interval_years if tested else None
+        return [
+            Slice(
+                SliceFaults.of(self.spec.seed, instance, *lives.of(number)),
+                float(lives.end_years[number]),
+                EndCause(int(lives.end_cause[number])),
+                protection,
+                interval,
+            )
+            for number, instance in enumerate(instances.tolist())
+        ]
 
 
 class _Results:
@@ -383,20 +400,25 @@ class _Results:
         self.not_finite = np.zeros(shape, np.int8)
         self.faulty_bits = np.zeros(shape, np.int32)
 
+    def fate_of(self, kernel: InjectedKernel, ran: Ran) -> tuple[Fate, WrongOutputs | None]:
+        """What has become of a run, and how its outputs differ if they do."""
+        if ran.end != End.COMPLETE:
+            return _OF_END[ran.end], None
+        if not len(ran.place):
+            return Fate.MASKED, None
+        wrong = kernel.wrong_outputs(ran)
+        return Fate.TOLERABLE if wrong.error <= self._tolerance else Fate.SDC, wrong
+
     def put(self, kernel: InjectedKernel, places: Sequence[Place], ran: Ran) -> None:
         """Note what has become of a run, for the injections at some places."""
+        fate, wrong = self.fate_of(kernel, ran)
         for place in places:
-            if ran.end != End.COMPLETE:
-                self.fate[place] = _OF_END[ran.end]
-                continue
-            if not len(ran.place):
-                continue
-            wrong = kernel.wrong_outputs(ran)
-            self.fate[place] = Fate.TOLERABLE if wrong.error <= self._tolerance else Fate.SDC
-            self.output_error[place] = wrong.error if np.isfinite(wrong.error) else np.nan
-            self.wrong_elements[place] = wrong.elements
-            self.wrong_bits[place] = wrong.bits
-            self.not_finite[place] = wrong.not_finite
+            self.fate[place] = fate
+            if wrong is not None:
+                self.output_error[place] = wrong.error if np.isfinite(wrong.error) else np.nan
+                self.wrong_elements[place] = wrong.elements
+                self.wrong_bits[place] = wrong.bits
+                self.not_finite[place] = wrong.not_finite
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the results file."""

@@ -381,9 +381,9 @@ def relative_error(outcome: NDArray[Any], expected: Any) -> float:
     if outcome.size != wanted.size:
         raise ValueError(f"has {wanted.size:,} elements, the buffer has {outcome.size:,}")
     # 64-bit integers are exact in no shorter type.
-    values, wanted = outcome.reshape(-1).astype(np.longdouble), wanted.astype(np.longdouble)
-    alike = (values == wanted) | np.isnan(values) & np.isnan(wanted)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # some NaNs complain when they are looked at
+        values, wanted = outcome.reshape(-1).astype(np.longdouble), wanted.astype(np.longdouble)
+        alike = (values == wanted) | np.isnan(values) & np.isnan(wanted)
         largest = np.abs(np.where(alike, 0, values - wanted)).max(initial=0)
     scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
     return float(largest / (scale or 1))

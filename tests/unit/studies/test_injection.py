@@ -14,7 +14,8 @@ from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKern
 from mcage.studies.injection.flips import hit, needed_bits
 from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
 from mcage.studies.injection.kernel import InjectedKernel, Placement, WrongOutputs
-from mcage.studies.injection.outcomes import Fate, silent_by_age
+from mcage.studies.injection.outcomes import Fate
+from mcage.studies.injection.slices import Looked
 from mcage.studies.injection.stored import Form, Storing
 from mcage.techniques import technique
 from mcage.traces.emulation.faults import End, Faults, Flip
@@ -378,7 +379,7 @@ def test_a_technique_that_knows_faults_avoids_them(kernel, name):
     faults = SliceFaults(cells, at_one, np.zeros(len(cells)))
     for known, harmless in ((0.0, True), (-1.0, False)):
         at_age = faults.at(0.0, known, NONE, geometry)
-        where = Placement(kernel, technique(name), 64, at_age.fault_map)
+        (where,) = Placement(kernel, technique(name), 64).on_maps(at_age.fault_map[None])
         rules = Rules(where.storing, None, on_read=False, preloaded=kernel.emulation.preloaded)
         wrong = SliceUnderKernel(where, at_age, rules).faults()
         assert (wrong is None) == harmless
@@ -387,6 +388,7 @@ def test_a_technique_that_knows_faults_avoids_them(kernel, name):
 def test_what_is_repaired():
     geometry = preset("gcn")
     size = geometry.entry_bits
+    # Two cells of one word of entry 0 and of entry 2; a cell of entry 1, and one that fails later.
     cell = np.array([5, size + 9, 7, size * 2 + 40, size * 2 + 41, size * 3])
     years = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 5.0])
     faults = SliceFaults(cell, np.ones(6, bool), years)
@@ -394,13 +396,18 @@ def test_what_is_repaired():
     def live(age, known, name):
         return faults.at(age, known, Protection.of(name), geometry).cell.tolist()
 
-    assert live(4, 4, "none") == cell[:5].tolist()
-    assert live(4, 4, "ecp1") == [7, size * 2 + 41]  # the first of each entry has a pointer
-    assert live(4, 2.5, "ecp1") == [7, size * 2 + 40, size * 2 + 41]
-    assert live(4, 4, "secded32") == cell[:5].tolist()
+    # Unknown cells do harm; known ones lie in blocks that are not used, unless they are repaired.
+    assert live(4, -1, "none") == cell[:5].tolist()
+    assert live(4, 4, "none") == []
+    assert live(4, 2.5, "none") == [size * 2 + 40, size * 2 + 41]
+    assert live(4, 1.5, "ecp1") == [7, size * 2 + 40, size * 2 + 41]
+    assert live(4, 3.2, "ecp1") == [size * 2 + 41]  # a pointer takes the place of the first
+    assert live(4, 4, "secded32") == [size + 9]
+    assert live(4, 1.5, "secded32") == cell[:5].tolist()
     # Of words with two, one is replaced; words with one need no pointer.
     assert live(4, 4, "secded32+ecp1") == [size + 9, 7, size * 2 + 41]
-    assert live(4, 4, "none+spare2") == [size * 2 + 40, size * 2 + 41]
+    assert live(4, 2.5, "none+spare1") == [size * 2 + 40, size * 2 + 41]
+    assert live(4, 0.5, "none+spare1") == [size + 9, size * 2 + 40, size * 2 + 41]
     given = EntryFaults.none(1, Protection.of("ecp1"), geometry)
     order = np.sort(cell[:5]).astype(np.int32)
     tail = TailCells(np.array([0, 5]), order, np.zeros(5), geometry)
@@ -440,15 +447,35 @@ def test_wrong_outputs():
     assert WrongOutputs.of(right, right).error == 0
 
 
-def test_silence_ends_with_the_first_thing_that_tells():
-    fate = np.array(
-        [
-            [Fate.MASKED, Fate.SDC, Fate.MASKED],
-            [Fate.MASKED, Fate.CODE, Fate.SDC],
-            [Fate.RETIRED, Fate.SDC, Fate.SDC],
-            [Fate.TOLERABLE, Fate.ADDRESS, Fate.ADDRESS],
-            [Fate.MASKED, Fate.MASKED, Fate.MASKED],
-        ]
-    )
-    expected = [[0, 1, 1], [0, 0, 0], [0, 0, 0], [1, 1, 1], [0, 0, 0]]
-    np.testing.assert_array_equal(silent_by_age(fate), np.array(expected, bool))
+@pytest.mark.parametrize(
+    ("fates", "given_up", "expected"),
+    [
+        ("", np.inf, (np.nan, np.nan, 0, np.nan, 0)),
+        ("MSM", np.inf, (2, np.nan, 1, np.nan, 1)),
+        ("STSM", 3.5, (1, 3.5, 3, np.nan, 3)),
+        ("MCSS", np.inf, (np.nan, 2, 0, np.nan, 2)),
+        ("SCCSCS", np.inf, (1, 2, 1, 5, 2)),
+        ("AS", np.inf, (np.nan, 1, 0, np.nan, 1)),
+        ("SS", 0.0, (np.nan, 0, 0, np.nan, 0)),
+    ],
+)
+def test_silence_ends_with_the_first_thing_that_tells(fates, given_up, expected):
+    letters = {"M": Fate.MASKED, "S": Fate.SDC, "T": Fate.TOLERABLE, "C": Fate.CODE}
+    of = [(letters | {"A": Fate.ADDRESS})[letter] for letter in fates]
+    numbers = Looked(range(1, len(of) + 1), of, given_up).numbers()
+    np.testing.assert_equal(tuple(numbers.values()), expected)
+
+
+def test_when_a_slice_is_looked_at():
+    years = np.array([0.0, 0.3, 0.31, 0.99, 2.0, 7.0])
+    faults = SliceFaults(np.arange(6), np.ones(6, bool), years)
+    assert [tuple(look) for look in faults.looks(None, 5.0)] == [
+        (0.3, 0.0, None),
+        (0.31, 0.0, None),
+        (0.99, 0.0, None),
+        (2.0, 0.0, None),
+    ]
+    looks = faults.looks(0.5, 6.9)
+    assert [tuple(look) for look in looks] == [(0.5, 0.0, 0.5), (1.0, 0.5, 1.0), (2.0, 1.5, 2.0)]
+    assert faults.looks(5.0, 7.5)[-1] == (7.5, 5.0, 10.0)
+    assert faults.looks(0.0, 1.0) == [(0.3, 0.3, 0.3), (0.31, 0.31, 0.31), (0.99, 0.99, 0.99)]
