@@ -161,6 +161,64 @@ def _bits(data: Words, check: int, code: Code) -> Booleans:
     return np.concatenate([bits, checks]).astype(np.bool_)
 
 
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the values of a register lie, of the waves that meet faulty entries with it.
+
+    Attributes
+    ----------
+    index : int64[waves of the machine]
+        Place of each wave in the other arrays; -1 of those that meet none.
+    places : int64[n, writes, 3]
+        As of `UnderWave.registers`; the last one is repeated.
+    count : int64[n]
+        Writes so far.
+    first_row : int64[n]
+        First row of each wave's slice in the arrays below.
+    mask, value : uint32[rows, components]
+        As of `Entries`, of all slices.
+    """
+
+    index: Integers
+    places: Integers
+    count: Integers
+    first_row: Integers
+    mask: Words
+    value: Words
+
+    @classmethod
+    def of(cls, register: int, cells: Mapping[int, UnderWave], waves: int) -> "_Places":
+        """Return the places of a register in a machine of so many waves."""
+        here = [(wave, under) for wave, under in cells.items() if register in under.registers]
+        most = max(len(under.registers[register]) for _, under in here)
+        index = np.full(waves, -1)
+        index[[wave for wave, _ in here]] = np.arange(len(here))
+        places = np.zeros((len(here), most, 3), np.int64)
+        slices = {id(under.entries): under.entries for _, under in here}
+        first = dict(
+            zip(slices, np.cumsum([0, *(len(of.mask) for of in slices.values())]), strict=False)
+        )
+        for place, (_, under) in enumerate(here):
+            known = under.registers[register]
+            places[place, : len(known)], places[place, len(known) :] = known, known[-1]
+        return cls(
+            index,
+            places,
+            np.zeros(len(here), np.int64),
+            np.array([first[id(under.entries)] for _, under in here]),
+            np.concatenate([of.mask for of in slices.values()]),
+            np.concatenate([of.value for of in slices.values()]),
+        )
+
+    def next(self, waves: Integers) -> Integers:
+        """Return where the next writes of waves land, and count them: int64[n, 3]."""
+        which = self.index[waves]
+        last = self.places.shape[1] - 1
+        found = self.places[which, np.minimum(self.count[which], last)]
+        self.count[which] += 1
+        return np.asarray(found)
+
+
 class CellsUnderWaves(Registers):
     """Registers of a machine with faulty cells under some of its waves.
 
@@ -175,11 +233,8 @@ class CellsUnderWaves(Registers):
     def __init__(self, machine: FaultyMachine, cells: Mapping[int, UnderWave]) -> None:
         self._cells = cells
         self._rules = next(iter(cells.values())).rules
-        self._waves_of: dict[int, set[int]] = {}
-        for wave, under in cells.items():
-            for register in under.registers:
-                self._waves_of.setdefault(register, set()).add(wave)
-        self._writes: dict[tuple[int, int], int] = {}
+        registers = dict.fromkeys(name for under in cells.values() for name in under.registers)
+        self._places = {name: _Places.of(name, cells, machine.waves) for name in registers}
         self._row: dict[tuple[int, int], int] = {}
         # By register, then wave: lanes whose errors are detected with the next read, and what a
         # read changes once it has been.
@@ -224,19 +279,39 @@ class CellsUnderWaves(Registers):
 
     @override
     def wrote(self, machine: FaultyMachine, register: int, lanes: Array) -> None:
-        here = self._waves_of.get(register)
-        if not here:
+        places = self._places.get(register)
+        if places is None:
             return
-        for place, wave in enumerate(machine.numbers.tolist()):
-            if wave in here and lanes[place].any():
-                self._write(machine, register, wave, lanes[place])
+        numbers = machine.numbers
+        at = np.flatnonzero((places.index[numbers] >= 0) & lanes.any(axis=1))
+        if not len(at):
+            return
+        found = places.next(numbers[at])
+        if self._rules.code is None and not self._rules.on_read and not found[:, 1].any():
+            faulty = found[:, 0] >= 0
+            self._stick(machine, register, places, numbers[at[faulty]], found[faulty, 0])
+            return
+        for place, wave, where in zip(at.tolist(), numbers[at].tolist(), found, strict=True):
+            key = register, wave
+            if where[0] >= 0 or self._row.get(key, -1) >= 0:
+                self._write(machine, key, lanes[place], where)
 
-    def _write(self, machine: FaultyMachine, register: int, wave: int, lanes: Booleans) -> None:
-        under, key = self._cells[wave], (register, wave)
-        places = under.registers[register]
-        number = self._writes.get(key, 0)
-        self._writes[key] = number + 1
-        row, compressed, block = places[min(number, len(places) - 1)].tolist()
+    @staticmethod
+    def _stick(
+        machine: FaultyMachine, register: int, places: "_Places", waves: Integers, rows: Integers
+    ) -> None:
+        """Let stuck cells give their values, of values that are not compressed."""
+        if len(waves):
+            rows = places.first_row[places.index[waves]] + rows
+            content = machine.vector[register, waves]
+            wrong = (content ^ places.value[rows]) & places.mask[rows]
+            machine.vector[register, waves] = content ^ wrong
+
+    def _write(
+        self, machine: FaultyMachine, key: tuple[int, int], lanes: Booleans, where: Integers
+    ) -> None:
+        register, wave = key
+        under, (row, compressed, block) = self._cells[wave], where.tolist()
         moved = row != self._row.get(key, row)
         self._row[key] = row
         content = machine.vector[register, wave]
@@ -270,6 +345,10 @@ class CellsUnderWaves(Registers):
         """Bits of a value that are read wrong, and lanes whose errors are detected."""
         storing, code = self._rules.storing, self._rules.code
         value, rows, where = content[None], np.array([row]), np.array([block])
+        if not compressed:
+            differs = (content ^ under.entries.value[row]) & under.entries.mask[row]
+            if code is None or not (differs.any() or under.entries.check[row].any()):
+                return differs, np.zeros(len(content), np.bool_)
         form = storing.forms(value) if compressed else np.array([Form.PLAIN])
         cells = storing.cells(value, form, where)
         used = storing.used(form, where)
