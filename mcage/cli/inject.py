@@ -3,12 +3,17 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, show_or_run
 from mcage.cli.spec_options import SpecArguments, SpecOptions
+from mcage.errors import UserError
+from mcage.plain_text import visible
+
+if TYPE_CHECKING:
+    from mcage.studies.injection.spec import InjectSpec
 
 SPECS = (".toml", ".h5", ".shards")
 """Ends of names of files that record a spec, the kernel included."""
@@ -33,6 +38,13 @@ def inject(
     ],
     run: RunOptions,
     engine: Engine = "auto",
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to draw outputs of some silently wrong runs into: .png, .pdf or .svg.",
+        ),
+    ] = None,
     json: Json = False,
     show_spec: ShowSpec = False,
 ) -> None:
@@ -48,5 +60,25 @@ def inject(
     else:
         value = "program.source", kernel, "KERNEL"
         arguments = replace(arguments, values=[value, *arguments.values])
-    make = partial(study_of_spec, arguments.spec(), engine)
-    show_or_run(make, run, json, show_spec, uses_devices=True)
+    if picture is not None:
+        from mcage.report.figures.canvas import check_figure_path
+
+        check_figure_path(picture)
+        if run.part is not None:
+            raise UserError("--picture: a part of the injections has no results file; leave it out")
+    spec = arguments.spec()
+    show_or_run(partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
+    if picture is not None and run.out is not None and not show_spec:
+        _draw(spec, engine, run.out, picture)
+
+
+def _draw(spec: "InjectSpec", engine: str, out: Path, picture: Path) -> None:
+    from mcage.engines.select import select_engine
+    from mcage.results.reader import open_results
+    from mcage.studies.injection.pictures import draw, pictures_of
+    from mcage.studies.injection.study import InjectStudy
+
+    study = InjectStudy(spec, *select_engine(engine))
+    with open_results(out) as results:
+        draw(pictures_of(study, results), picture)
+    typer.echo(visible(str(picture)))

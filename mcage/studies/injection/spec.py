@@ -159,10 +159,6 @@ class InjectSpec(SweepSpec):
         tuple[Name, ...], Field(min_length=1), Option("--technique NAME", is_axis=True)
     ] = ("baseline",)
     """Protection technique, as `mcage techniques` lists them, which says where values lie."""
-    protections: Annotated[
-        tuple[Name, ...], Field(min_length=1), Option("--protection NAME", is_axis=True)
-    ] = ("none",)
-    """Protection of entries: none, ecp1, secded32, ..."""
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
     ] = ("dvfs",)
