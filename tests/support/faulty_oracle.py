@@ -31,6 +31,20 @@ BLEND = """__kernel void blend(__global const int *index, __global const float *
 """
 """Two waves of a work-group that meet, branches, indices, local memory."""
 
+BLEND_ARGUMENTS = """
+import numpy as np
+GRID, BLOCK = (8,), (128,)
+
+def arguments(random):
+    return {
+        "index": random.integers(0, 1024, 1024).astype(np.int32),
+        "x": random.normal(0, 1, 1024).astype(np.float32),
+        "y": np.zeros(1024, np.float32),
+        "n": 1000,
+    }
+"""
+"""Its Python file."""
+
 TICKETS = """__kernel void tickets(__global int *next, __global int *y) {
     int item = __builtin_amdgcn_workitem_id_x();
     int i = __builtin_amdgcn_workgroup_id_x() * 64 + item;

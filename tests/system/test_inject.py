@@ -1,0 +1,112 @@
+"""``mcage inject``: from the command line to a results file, a page and a picture."""
+
+import json
+
+import pytest
+from amd_tools import needs_clang
+from faulty_oracle import BLEND, BLEND_ARGUMENTS
+
+from mcage.results.reader import open_results, read_header
+
+RUN = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "blend.cl").write_text(BLEND)
+    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
+    return tmp_path
+
+
+@needs_clang
+def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
+    made = (*RUN, "--instances", "80", "--out", "flips.h5", "--picture", "wrong.png")
+    code, out, said = command(*made)
+    assert code == 0, said
+    assert "AVF" in out
+    assert "SDC" in out
+    assert (folder / "wrong.png").read_bytes().startswith(b"\x89PNG")
+    with open_results(folder / "flips.h5") as results:
+        assert results["fate"].shape == (1, 80, 1)
+        assert results["flip_bit"].dims == ("case", "instance")
+    code, out, _ = command("show", "flips.h5", "--json")
+    (row,) = json.loads(out)
+    shares = [row[name]["value"] for name in ("masked", "sdc", "address", "limit", "code")]
+    assert sum(shares) == pytest.approx(1)
+    assert row["injected"]["value"] == pytest.approx(row["needed"] * (1 - shares[0]))
+    assert command("report", "flips.h5", "--out", "page")[0] == 0
+    page = (folder / "page" / "index.html").read_text()
+    assert "Outcome of flips by bit" in page
+    assert command("verify", "flips.h5")[0] == 0
+    # The same command again has nothing to do; the file itself is a spec.
+    assert command(*made)[0] == 0
+    assert command("inject", "flips.h5", "--out", "again.h5")[0] == 0
+    first, second = (read_header(folder / name) for name in ("flips.h5", "again.h5"))
+    assert first.spec_digest == second.spec_digest
+
+
+@needs_clang
+def test_parts_and_processes_give_the_same_slices(command, folder):
+    stuck = (*RUN, "--fault", "stuck", "--technique", "rrcd", "--instances", "24")
+    assert command(*stuck, "--out", "whole.h5")[0] == 0
+    for part in ("1/2", "2/2"):
+        code, _, said = command(*stuck, "--out", "parts.h5", "--part", part)
+        assert code == 0, said
+    assert command("merge", "parts.h5")[0] == 0
+    code, out, said = command(*stuck, "--out", "two.h5", "--processes", "2")
+    assert code == 0, said
+    with open_results(folder / "whole.h5") as whole:
+        for other in ("parts.h5", "two.h5"):
+            with open_results(folder / other) as same:
+                for name in whole.data_vars:
+                    assert whole[name].equals(same[name]), name
+    assert "exchange" in out
+    assert command("report", "whole.h5", "--out", "page")[0] == 0
+    assert "Wrong answers against age" in (folder / "page" / "index.html").read_text()
+
+
+@needs_clang
+def test_injections_end_when_they_know_enough(command, folder):
+    code, out, said = command(
+        *(*RUN, "--instances", "5000", "--rel-ci", "0.2", "--of", "sdc", "--out", "flips.h5")
+    )
+    assert code == 0, said
+    assert "sdc to ±20 %" in said + out
+    assert read_header(folder / "flips.h5").holds == 500
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("--arch", "gfx803"), ("gfx803", "not emulated")),
+        (("--args", "x=f32[4]"), ("--grid", "missing")),
+        (("--args", "nothing.py"), ("nothing.py",)),
+        (("--age", "12"), ("ages_years", "12")),
+        (("--fault", "glitch"), ("glitch",)),
+        (("--technique", "disable"), ("disable",)),
+        (("--grid", "a"), ("grid", "a")),
+        (("--picture", "wrong.txt"), ("wrong.txt",)),
+        (("--picture", "wrong.png", "--part", "1/2"), ("--picture",)),
+        (("--kernel", "blend"), ("--kernel",)),
+    ],
+)
+def test_what_is_wrong_is_said(command, folder, change, words):
+    given = [*RUN, "--instances", "20", "--out", "f.h5"]
+    for name, value in zip(change[::2], change[1::2], strict=True):
+        if name in given:
+            given[given.index(name) + 1] = value
+        else:
+            given += [name, value]
+    code, out, said = command(*given)
+    assert code == 2
+    assert out == ""
+    assert all(word in said for word in words)
+    assert "Traceback" not in said
+    assert not (folder / "f.h5").exists()
+
+
+def test_a_kernel_that_is_not_there(command):
+    code, out, said = command("inject", "none.cl", "--args", "n=1", "--out", "f.h5")
+    assert (code, out) == (2, "")
+    assert "none.cl" in said
