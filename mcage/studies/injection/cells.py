@@ -81,9 +81,9 @@ class Entries:
         words = geometry.entry_bits // code.data_bits if code else 0
         check, check_value = (np.zeros((len(entries), words), np.uint8) for _ in range(2))
         component, within = np.divmod(bit, COMPONENT_BITS)
-        one = (np.uint32(1) << within.astype(np.uint32)).astype(np.uint32)
+        bit_mask = (np.uint32(1) << within.astype(np.uint32)).astype(np.uint32)
         for sets, chosen in ((mask, ~is_check), (value, ~is_check & faults.at_one)):
-            np.bitwise_or.at(sets, (place[chosen], component[chosen]), one[chosen])
+            np.bitwise_or.at(sets, (place[chosen], component[chosen]), bit_mask[chosen])
         if code:
             word, number = np.divmod(bit, code.data_bits)
             of_check = (1 << np.minimum(number, 7)).astype(np.uint8)
@@ -214,9 +214,9 @@ class _Places:
         """Return where the next writes of waves land, and count them: int64[n, 3]."""
         which = self.index[waves]
         last = self.places.shape[1] - 1
-        found = self.places[which, np.minimum(self.count[which], last)]
+        places = self.places[which, np.minimum(self.count[which], last)]
         self.count[which] += 1
-        return np.asarray(found)
+        return np.asarray(places)
 
 
 class CellsUnderWaves(Registers):
@@ -286,12 +286,12 @@ class CellsUnderWaves(Registers):
         at = np.flatnonzero((places.index[numbers] >= 0) & lanes.any(axis=1))
         if not len(at):
             return
-        found = places.next(numbers[at])
-        if self._rules.code is None and not self._rules.on_read and not found[:, 1].any():
-            faulty = found[:, 0] >= 0
-            self._stick(machine, register, places, numbers[at[faulty]], found[faulty, 0])
+        where_next = places.next(numbers[at])
+        if self._rules.code is None and not self._rules.on_read and not where_next[:, 1].any():
+            faulty = where_next[:, 0] >= 0
+            self._stick(machine, register, places, numbers[at[faulty]], where_next[faulty, 0])
             return
-        for place, wave, where in zip(at.tolist(), numbers[at].tolist(), found, strict=True):
+        for place, wave, where in zip(at.tolist(), numbers[at].tolist(), where_next, strict=True):
             key = register, wave
             if where[0] >= 0 or self._row.get(key, -1) >= 0:
                 self._write(machine, key, lanes[place], where)
@@ -321,14 +321,14 @@ class CellsUnderWaves(Registers):
         detected = self._detected.get(register, {}).pop(wave, np.zeros(len(lanes), np.bool_))
         detected = detected & ~lanes
         if row >= 0:
-            wrong, found = self._wrong(under, content, row, compressed, block)
-            wrong, found = np.where(lanes, wrong, 0).astype(np.uint32), found & lanes
+            wrong, at_fault = self._wrong(under, content, row, compressed, block)
+            wrong, at_fault = np.where(lanes, wrong, 0).astype(np.uint32), at_fault & lanes
             if self._rules.on_read:
-                if wrong.any() or found.any():
-                    self._pending.setdefault(register, {})[wave] = wrong, found
+                if wrong.any() or at_fault.any():
+                    self._pending.setdefault(register, {})[wave] = wrong, at_fault
             else:
                 content ^= wrong
-                detected = detected | found
+                detected = detected | at_fault
         if detected.any():
             self._detected.setdefault(register, {})[wave] = detected
 
@@ -414,8 +414,10 @@ class SliceUnderKernel:
         components = np.arange(read.shape[1], dtype=np.uint64)
         needed = (lanes[:, None] >> components & np.uint64(1)).astype(np.bool_)
         plain = (form == Form.PLAIN)[:, None]
-        found: Booleans = np.where(plain, detected & needed, detected.any(axis=1, keepdims=True))
-        return np.asarray(writes[(((read != 0) & needed) | found).any(axis=1)])
+        detection: Booleans = np.where(
+            plain, detected & needed, detected.any(axis=1, keepdims=True)
+        )
+        return np.asarray(writes[(((read != 0) & needed) | detection).any(axis=1)])
 
     def faults(self) -> Faults | None:
         """What is wrong in a run; None if no value that is needed differs from its cells."""

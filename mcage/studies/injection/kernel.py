@@ -260,8 +260,8 @@ class Placement:
             return [self] * len(fault_maps)
         size = max(1, _BYTES_OF_MAPS // (16 * replay.passes * len(self.value)))
         parts = [fault_maps[first : first + size] for first in range(0, len(fault_maps), size)]
-        found = [where for part in parts for where in placed_on_maps(replay, part)]
-        return [Placement(self.kernel, self.technique, limit, where) for where in found]
+        placements = [where for part in parts for where in placed_on_maps(replay, part)]
+        return [Placement(self.kernel, self.technique, limit, where) for where in placements]
 
     @cached_property
     def values(self) -> NDArray[np.uint32]:

@@ -88,14 +88,14 @@ class Slice:
         """
         if self.is_refused(where, 0.0):
             return [], 0.0
-        found = []
+        looks = []
         for look in self.cells.looks(self.interval_years, self.end_years):
             given = look.age_years, look.known_years, self.protection, where.kernel.geometry
-            found.append((look, self.cells.at(*given)))
+            looks.append((look, self.cells.at(*given)))
             test = look.test_years
             if test is not None and test <= self.end_years and self.is_refused(where, test):
-                return found, test
-        return found, math.inf
+                return looks, test
+        return looks, math.inf
 
 
 def ran_with(
@@ -122,9 +122,9 @@ def ran_with(
         if faults.may_harm(rules.code):
             state = faults.cell.tobytes() + faults.fault_map.tobytes()
             alike.setdefault((instance, state), (faults, []))[1].append(key)
-    found = wrong_runs(alike, where, rules)
-    ran = kernel.reruns.run([faults for faults, _ in found])
-    return {key: of for (_, keys), of in zip(found, ran, strict=True) for key in keys}
+    runs = wrong_runs(alike, where, rules)
+    ran = kernel.reruns.run([faults for faults, _ in runs])
+    return {key: of for (_, keys), of in zip(runs, ran, strict=True) for key in keys}
 
 
 def wrong_runs(

@@ -321,10 +321,10 @@ class InjectStudy:
         ran = ran_with(self._reported(where, slices, instances, results), *given)
         for place, of_run in ran.items():
             results.put(self.kernel, [place], of_run)
-        found = [of.looks(where) for of in slices]
+        looks_of = [of.looks(where) for of in slices]
         looks = {
             (number, look): (int(instances[number]), faults)
-            for number, (of_slice, _) in enumerate(found)
+            for number, (of_slice, _) in enumerate(looks_of)
             for look, (_, faults) in enumerate(of_slice)
         }
         fates = {
@@ -337,7 +337,7 @@ class InjectStudy:
                 [fates.get((number, look), Fate.MASKED) for look in range(len(of_slice))],
                 min(refused, of.end_years if of.end_cause in GIVEN_UP else math.inf),
             )
-            for number, (of, (of_slice, refused)) in enumerate(zip(slices, found, strict=True))
+            for number, (of, (of_slice, refused)) in enumerate(zip(slices, looks_of, strict=True))
         ]
         return arrays_of(looked)
 
