@@ -92,6 +92,38 @@ def test_outputs_of_a_run(kernels):
     pytest.fail("no flip changed an output")
 
 
+IN_PLACE = """__kernel void in_place(__global int *y) {
+    int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+    y[i] = y[i] * 2 + 1;
+}
+"""
+
+
+@needs_clang
+def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path):
+    """A wrong index leads into what another work-group reads and writes, earlier or later."""
+    request = request_of(tmp_path / "in_place", "blend")
+    (tmp_path / "in_place.cl").write_text(IN_PLACE)
+    arguments = {"y": np.arange(200 * 64, dtype=np.int32)}
+    changes = {"source": tmp_path / "in_place.cl", "arguments": arguments, "grid": (200,)}
+    emulation = emulation_of(type(request)(**(vars(request) | changes | {"block": (64,)})))
+    assert emulation.groups_together < 200  # some run before others
+    reruns = Reruns(emulation)
+    assert reruns.independent
+    asked = []
+    for group in (3, 190):
+        for step in range(1, 14):
+            for register in range(6):
+                for bit in (6, 8, 13, 15):
+                    bits = np.zeros(64, np.uint32)
+                    bits[5] = np.uint32(1 << bit)
+                    asked.append(Faults(flips={(group, 0): [Flip(step, register, bits)]}))
+    ran = reruns.run(asked)
+    assert sum(each.whole for each in ran) > 10
+    for each, faults in zip(ran, asked, strict=True):
+        assert same(reruns, each, memory_after(emulation, faults.flips))
+
+
 LOOP = """__kernel void loop(__global int *y, int n) {
     int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
     int count = y[i];
