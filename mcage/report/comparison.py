@@ -643,7 +643,7 @@ def compare_files(
             )
         if where:
             common = _selected(common, cases[0], where)
-        compare = _slices_pair if "case" in opened[0].dims else _study_pair
+        compare = _slices_pair if _has_lives(opened[0]) else _study_pair
         pairs = [
             compare(label, cases[0][label].part, cases[1][label].part, paired) for label in common
         ]
@@ -683,9 +683,14 @@ def _on_common_instances(
     return [results.isel(instance=at) for results, at in zip(opened, places, strict=True)]
 
 
+def _has_lives(results: xr.Dataset) -> bool:
+    """Whether the cases are those of a sweep, of which lives are compared."""
+    return "case" in results.dims and "life_years" in results
+
+
 def _cases(results: xr.Dataset) -> dict[str, _Case]:
     """Cases of a file by their labels; those of other studies are places of its dimensions."""
-    if "case" in results.dims:
+    if _has_lives(results):
         of_sweep = (results.isel(case=place) for place in range(results.sizes["case"]))
         return {
             str(part["case"].item()): _Case(

@@ -177,6 +177,8 @@ class _Places:
         First row of each wave's slice in the arrays below.
     mask, value : uint32[rows, components]
         As of `Entries`, of all slices.
+    sticks : bool
+        Whether no value is ever compressed.
     """
 
     index: Integers
@@ -185,6 +187,7 @@ class _Places:
     first_row: Integers
     mask: Words
     value: Words
+    sticks: bool
 
     @classmethod
     def of(cls, register: int, cells: Mapping[int, UnderWave], waves: int) -> "_Places":
@@ -208,6 +211,7 @@ class _Places:
             np.array([first[id(under.entries)] for _, under in here]),
             np.concatenate([of.mask for of in slices.values()]),
             np.concatenate([of.value for of in slices.values()]),
+            not places[..., 1].any(),
         )
 
     def next(self, waves: Integers) -> Integers:
@@ -287,14 +291,12 @@ class CellsUnderWaves(Registers):
         if not len(at):
             return
         where_next = places.next(numbers[at])
-        if self._rules.code is None and not self._rules.on_read and not where_next[:, 1].any():
+        if places.sticks and self._rules.code is None and not self._rules.on_read:
             faulty = where_next[:, 0] >= 0
             self._stick(machine, register, places, numbers[at[faulty]], where_next[faulty, 0])
             return
         for place, wave, where in zip(at.tolist(), numbers[at].tolist(), where_next, strict=True):
-            key = register, wave
-            if where[0] >= 0 or self._row.get(key, -1) >= 0:
-                self._write(machine, key, lanes[place], where)
+            self._write(machine, (register, wave), lanes[place], where)
 
     @staticmethod
     def _stick(
@@ -312,12 +314,15 @@ class CellsUnderWaves(Registers):
     ) -> None:
         register, wave = key
         under, (row, compressed, block) = self._cells[wave], where.tolist()
-        moved = row != self._row.get(key, row)
+        moved = row != self._row.get(key)  # the first write takes its entry whole
         self._row[key] = row
         content = machine.vector[register, wave]
         self._lose(register, wave, content, lanes)
         if moved or compressed:
             lanes = np.ones(len(lanes), np.bool_)
+        elif self._rules.code is not None:  # a word is written and decoded whole
+            size = self._rules.code.data_bits // COMPONENT_BITS
+            lanes = np.repeat(lanes.reshape(-1, size).any(axis=1), size)
         detected = self._detected.get(register, {}).pop(wave, np.zeros(len(lanes), np.bool_))
         detected = detected & ~lanes
         if row >= 0:

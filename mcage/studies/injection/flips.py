@@ -123,11 +123,16 @@ def _one(cell: int, geometry: SliceGeometry) -> NDArray[np.uint32]:
 def _changed(bit: NeededBit, where: Placement, errors: NDArray[np.uint32]) -> Faults:
     """Faults of a run in which cells under a value are wrong from a moment on."""
     kernel = where.kernel
-    writes = kernel.writes
+    writes, needs = kernel.writes, kernel.needs
     window = int(writes.window[bit.write])
+    # Lanes that nobody reads any more may hold what a write in flight has left there already.
+    still = bit.cycle - writes.cycle[bit.write] < needs.cycles[bit.write]
+    lanes = int(np.bitwise_or.reduce(needs.lanes[bit.write][still]))
+    needed = [lanes >> lane & 1 == 1 for lane in range(kernel.geometry.components)]
+    bits = where.read_with(bit.write, bit.block, errors)
     flip = Flip(
         kernel.step_after(window, bit.cycle),
         int(writes.reg[bit.write]),
-        where.read_with(bit.write, bit.block, errors),
+        np.where(needed, bits, 0).astype(np.uint32),
     )
     return Faults(flips={kernel.place_of(window): [flip]})

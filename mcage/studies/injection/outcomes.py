@@ -21,14 +21,16 @@ class Fate(IntEnum):
     CODE = 5
     """Detected: by the code of a word."""
     RETIRED = 6
-    """The slice is not in use any more: it cannot run the kernel, or its delay has used up the
-    guardband."""
+    """The slice is not in use: a test has found that it cannot run the kernel, its technique finds
+    no room or is slower than a life may be, or its delay has used up the guardband."""
     NOT_EMULATED = 7
     """The run comes to an instruction that is not emulated."""
 
 
 SILENT = (Fate.TOLERABLE, Fate.SDC)
 DETECTED = (Fate.ADDRESS, Fate.LIMIT, Fate.CODE)
+NOT_RUN = (Fate.RETIRED, Fate.NOT_EMULATED)
+"""Of which nothing is known; shares of flips leave them out."""
 
 _EACH = ("case", "instance", "age")
 
@@ -42,6 +44,8 @@ VARIABLES = (
         "tolerable: wrong within the tolerance, sdc: beyond it; address, limit, code: detected.",
         flags=flags_of(Fate),
     ),
+    Variable("silent", _EACH, "int8", "1", "whether the run is silently wrong"),
+    Variable("detected", _EACH, "int8", "1", "whether the run ends with a detected error"),
     Variable(
         "output_error",
         _EACH,
@@ -98,8 +102,8 @@ OF_SLICES = (
         "float64",
         "year",
         "age at which something tells for the first time: a detected error, or a test",
-        "A test that finds that the slice cannot run the kernel; the one of the new slice among "
-        "them.",
+        "A test that finds that the slice cannot run the kernel, that of the new slice among them; "
+        "or the technique finds no room, or is slower than a life may be.",
         missing="where nothing does until the slice is not in use",
     ),
     Variable(

@@ -15,7 +15,7 @@ from mcage.report import tables
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats import estimates
-from mcage.studies.injection.outcomes import OF_SLICES, SILENT, Fate
+from mcage.studies.injection.outcomes import NOT_RUN, OF_SLICES, SILENT, Fate
 from mcage.studies.injection.spec import FLIP, InjectSpec
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class InjectSummary:
     age_years : float
         Age of the slices.
     injections : int
-        How many; those that came to an instruction which is not emulated are left out of shares.
+        How many; those that came to an instruction which is not emulated are left out of shares,
+        and of flips those of slices that are not in use.
     masked, sdc, sdc_beyond, address, limit, code, retired : Estimate
         Shares of the injections: nothing is wrong; silently wrong; so beyond the tolerance;
         detected by an address, by the limit of instructions, by a code; slices not in use any more.
@@ -151,6 +152,8 @@ class InjectPresentation(Presentation):
                 ),
                 shares("injected", "AVF\ninjected %"),
             ]
+            if any(row.retired.value for row in summaries):
+                columns.append(shares("retired", "retired\n%"))
         else:
             columns += [
                 shares("retired", "retired\n%"),
@@ -164,6 +167,9 @@ class InjectPresentation(Presentation):
                     primary=True,
                 ),
             ]
+        if any(row.not_emulated for row in summaries):
+            lost = [row.not_emulated for row in summaries]
+            columns.append(tables.numbers("not_emulated", "not\nemulated", lost, primary=True))
         columns += [
             shares("single_bit", "one bit\n% of SDC", primary=False),
             shares("not_finite", "inf, NaN\n% of SDC", primary=False),
@@ -251,8 +257,9 @@ def _summary(
 ) -> InjectSummary:
     column, age_years = age
     fate = arrays["fate"][:, column]
-    known = fate != Fate.NOT_EMULATED
-    count = int(known.sum())
+    is_flip = not math.isnan(needed)
+    left_out = NOT_RUN if is_flip else (Fate.NOT_EMULATED,)
+    count = int((~np.isin(fate, left_out)).sum())
 
     def share(*fates: Fate) -> estimates.Estimate:
         if not count:
@@ -268,7 +275,7 @@ def _summary(
         return estimates.proportion(int(chosen.sum()), len(chosen)) if len(chosen) else UNKNOWN
 
     injected = UNKNOWN
-    if not math.isnan(needed) and count:
+    if is_flip and count:
         injected = estimates.Estimate(
             *(needed * (1 - each) for each in (masked.value, masked.upper, masked.lower))
         )
@@ -284,8 +291,8 @@ def _summary(
         address=share(Fate.ADDRESS),
         limit=share(Fate.LIMIT),
         code=share(Fate.CODE),
-        retired=share(Fate.RETIRED),
-        not_emulated=len(fate) - count,
+        retired=estimates.proportion(int((fate == Fate.RETIRED).sum()), len(fate)),
+        not_emulated=int((fate == Fate.NOT_EMULATED).sum()),
         needed=needed,
         injected=injected,
         allocated=allocated,
@@ -326,11 +333,13 @@ def _caption(is_flip: bool) -> str:
     if is_flip:
         return common + (
             "Flips are of needed bits alone; AVF: of all bits of the register file, by ACE, and as "
-            "injected: not masked. Wilson's 95 % intervals."
+            "injected: not masked. Slices that are not in use (retired) are left out. Wilson's "
+            "95 % intervals."
         )
     return common + (
-        "Retired: a test has found that the slice cannot run, or its delay has used up the "
-        "guardband. So far: of slices that have ever given a silently wrong answer by this age "
-        "before anything told, and of those of which something has told. Before exchange: times "
-        "that new faults give a silently wrong answer over a life, before the exchange rule acts."
+        "Retired: a test has found that the slice cannot run, its technique finds no room or is "
+        "slower than life.slowdown_limit, or its delay has used up the guardband. So far: of "
+        "slices that have ever given a silently wrong answer by this age before anything told, and "
+        "of those of which something has told. Before exchange: times that new faults give a "
+        "silently wrong answer over a life, before the exchange rule acts."
     )

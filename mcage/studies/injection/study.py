@@ -34,6 +34,7 @@ from mcage.studies.injection.kernel import (
 )
 from mcage.studies.injection.outcomes import (
     DETECTED,
+    NOT_RUN,
     OF_FLIPS,
     OF_SLICES,
     SILENT,
@@ -65,6 +66,8 @@ _OF_END = {
 
 CASE = Variable("case", ("case",), "text", "1", "technique, protection, environment, scenario")
 TECHNIQUE = Variable("technique", ("case",), "text", "1", "technique")
+ENVIRONMENT = Variable("environment", ("case",), "text", "1", "environment")
+SCENARIO = Variable("scenario", ("case",), "text", "1", "scenario")
 PROTECTION = Variable("protection", ("case",), "text", "1", "protection")
 VDD = Variable("vdd_volts", ("case",), "float64", "V", "lowest Vdd")
 AGE = Variable("age", ("age",), "float64", "year", "age of the slice")
@@ -89,7 +92,8 @@ def _share_of(fates: Sequence[Fate], cases: Sequence[str]) -> Quantity:
     """Share of the injections with one of these fates, at the last age."""
 
     def precisions(sample: Sample) -> dict[str, Precision]:
-        happens = np.isin(sample["fate"][..., -1], fates).astype(np.float64)
+        fate = sample["fate"][..., -1]
+        happens = np.where(np.isin(fate, NOT_RUN), np.nan, np.isin(fate, fates))
         return {name: mean_precision(row) for name, row in zip(cases, happens, strict=True)}
 
     return Quantity(("fate",), precisions, with_bounds)
@@ -185,6 +189,8 @@ class InjectStudy:
                 Coordinate(CASE, [case.name.label for case in cases]),
                 Coordinate(AGE, spec.ages),
                 Coordinate(TECHNIQUE, [case.case.technique for case in cases]),
+                Coordinate(ENVIRONMENT, [case.case.environment for case in cases]),
+                Coordinate(SCENARIO, [case.case.scenario for case in cases]),
                 Coordinate(PROTECTION, [case.case.protection for case in cases]),
                 Coordinate(VDD, [case.name.vdd_volts for case in cases]),
                 Coordinate(NEEDED, [each.needed_share for each in where]),
@@ -285,7 +291,8 @@ class InjectStudy:
                 faults = None
                 if slices:
                     faults = slices[number].at_reported(years, self.kernel.geometry)
-                    if faults is None:
+                    known = slices[number].known_at(years)
+                    if faults is None or slices[number].is_refused(where, known):
                         results.fate[number, age] = Fate.RETIRED
                         continue
                 of_bit = hit(bit, where, protection, faults)
@@ -422,9 +429,15 @@ class _Results:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the results file."""
-        lost = np.isin(self.fate, [*DETECTED, Fate.RETIRED, Fate.NOT_EMULATED])
+        lost = np.isin(self.fate, [*DETECTED, *NOT_RUN])
         self.output_error[lost] = np.nan
-        return {variable.name: getattr(self, variable.name) for variable in VARIABLES}
+        shares = {"silent": SILENT, "detected": DETECTED}
+        return {
+            variable.name: np.isin(self.fate, shares[variable.name]).astype(np.int8)
+            if variable.name in shares
+            else getattr(self, variable.name)
+            for variable in VARIABLES
+        }
 
 
 def study_of_spec(spec: InjectSpec, engine: str) -> Study:

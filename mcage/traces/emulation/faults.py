@@ -367,7 +367,7 @@ class FaultyRun(Run):
             self._happen(numbers)
             self._steps_left = int((self._next[numbers] - self.steps[numbers]).min())
         self._steps_left -= 1
-        if self._registers is not None:
+        if self._registers is not None and not m.has_ended:  # once for each instruction
             detected = self._registers.before(m, code, numbers)
             if detected is not None:
                 m.end(detected, End.DETECTED)
@@ -458,11 +458,12 @@ class Reruns:
 
     def _runs_together(self, bytes_of_run: int) -> int:
         emulation = self.emulation
-        registers = emulation.window * emulation.kernel.lanes * 4 * emulation.waves_of_group
+        kernel = emulation.kernel
+        of_lane = emulation.window * 4 + kernel.scratch_bytes
         most = min(
             _WAVES_TOGETHER // emulation.waves_of_group,
-            _BYTES_TOGETHER // bytes_of_run,
-            _BYTES_TOGETHER // registers,
+            _BYTES_TOGETHER // (bytes_of_run + emulation.lds_bytes),
+            _BYTES_TOGETHER // (of_lane * kernel.lanes * emulation.waves_of_group),
         )
         return max(1, most)
 
@@ -659,5 +660,8 @@ def _joined(parts: Sequence[Ran | None]) -> Ran | None:
         if part.end != End.COMPLETE:
             return part
     place = np.concatenate([np.zeros(0, np.int64), *(part.place for part in known)])
+    words = [np.unique(part.place >> 2) for part in known]
+    if known and len(np.unique(np.concatenate(words))) < sum(map(len, words)):
+        return None  # two change the same word
     content = np.concatenate([np.zeros(0, np.uint8), *(part.content for part in known)])
     return Ran(End.COMPLETE, place, content)

@@ -354,7 +354,12 @@ def _buffer_space(
         number = np.zeros(m.lanes_on.shape, np.int64)
         if index is not None:
             number = number + index(m).astype(np.int64)
-        if (base >> 40 == SCRATCH_BASE >> 40).all():
+        private = base >> 40 == SCRATCH_BASE >> 40
+        if private.any():
+            # A wave that takes another way here has a wrong resource.
+            wrong = np.broadcast_to(~private[:, None], m.lanes_on.shape)[m.lanes_on]
+            if wrong.any():
+                m.refuse(wrong, "a resource of private memory is wrong", wrong.astype(np.int64))
             total = inside + soffset(m).astype(np.int64)[:, None] + (base - SCRATCH_BASE)[:, None]
             content, offset = _scratch_of(m, _active(m, total), size)
             return content, offset, None
@@ -633,9 +638,10 @@ def _atomic(
             if words == 2:
                 bits = [bits[0] | bits[1].astype(np.uint64) << np.uint64(32)]
             operands.append(bits[0].view(WORD[kind])[good])
-        unaligned = offset & (np.dtype(WORD[kind]).itemsize - 1) != 0
-        if unaligned.any():
-            offset = m.refuse(unaligned, "an atomic access that is not aligned", offset, good)
+        below = np.dtype(WORD[kind]).itemsize - 1
+        if (unaligned := offset & below != 0).any():
+            m.refuse(unaligned, "an atomic access that is not aligned", offset, good)
+            offset = offset & ~np.int64(below)  # in the memory of its own run, which has ended
         whole_words = not (offset & (4 * words - 1)).any()
         if not returns and operation in _PLAIN_UFUNCS and kind.startswith("u") and whole_words:
             view = content[: len(content) // (4 * words) * (4 * words)].view(WORD[kind])

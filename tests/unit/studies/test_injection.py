@@ -224,6 +224,8 @@ def test_the_code_of_a_word_and_a_flip(kernel):
     assert beside([place]).faults is None  # a stuck cell does not flip
     assert beside([place]).fate == Fate.MASKED
     code = secded(32)
+    single = np.eye(code.bits, dtype=bool)
+    assert not code.left_by(single).any()  # what a code corrects is right behind it
     aliased = 0
     for first in others:
         for second in others:
@@ -321,6 +323,29 @@ def test_faulty_cells_equal_brute_force(kernel, asked, on_read):
         np.testing.assert_array_equal(memory, expected)
         fates.append("wrong" if len(ran.place) else "masked")
     assert {"none", "wrong", "ended"} <= set(fates)
+
+
+@needs_clang
+@pytest.mark.parametrize("protection", ["none", "secded64"])
+@pytest.mark.parametrize("on_read", [False, True])
+def test_slices_do_not_depend_on_those_beside_them(kernel, on_read, protection):
+    random = np.random.default_rng(12)
+    where = Placement(kernel, technique("baseline"), 64)
+    asked = []
+    for count in [1, 2, 3, 6, 25] * 12:
+        cells, at_one = random_cells(kernel, random, count)
+        faults, rules = slice_with(kernel, cells, at_one, Protection.of(protection))
+        rules = Rules(rules.storing, rules.code, on_read, rules.preloaded)
+        wrong = SliceUnderKernel(where, faults, rules).faults()
+        if wrong is not None:
+            asked.append(wrong)
+    together = kernel.reruns.run(asked)
+    assert any(each.end != End.COMPLETE for each in together)
+    for wrong, of_all in zip(asked, together, strict=True):
+        (alone,) = kernel.reruns.run([wrong])
+        assert alone.end == of_all.end
+        np.testing.assert_array_equal(alone.place, of_all.place)
+        np.testing.assert_array_equal(alone.content, of_all.content)
 
 
 @needs_clang

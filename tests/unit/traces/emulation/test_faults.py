@@ -27,6 +27,15 @@ def random_flips(emulation, steps, count, seed=1):
     return asked
 
 
+def of_source(folder, text, groups, arguments):
+    """A kernel of work-groups of one wave."""
+    request = request_of(folder / "of_source", "blend")
+    source = folder / f"{text.split('void ')[1].split('(')[0]}.cl"
+    source.write_text(text)
+    changes = {"source": source, "arguments": arguments, "grid": (groups,), "block": (64,)}
+    return emulation_of(type(request)(**(vars(request) | changes)))
+
+
 def same(reruns, ran, expected):
     """Whether a run ended as the oracle did; None where the oracle has no answer."""
     if isinstance(expected, str):
@@ -63,16 +72,43 @@ def test_flips_do_what_they_do_one_at_a_time(kernels, name):
         assert all(each.whole for each in ran if each.end == End.COMPLETE)
 
 
+HISTOGRAM = """__kernel void histogram(__global const int *x, __global int *y) {
+    __local int bins[64];
+    int item = __builtin_amdgcn_workitem_id_x();
+    bins[item] = 0;
+    __builtin_amdgcn_s_barrier();
+    int at = __builtin_amdgcn_workgroup_id_x() * 64 + item;
+    for (int k = 0; k < 4; k++) __sync_fetch_and_add(&bins[(x[at] >> k) & 63], 1);
+    __builtin_amdgcn_s_barrier();
+    y[at] = bins[item];
+}
+"""
+
+
 @needs_clang
-def test_a_run_depends_on_no_other(kernels):
-    reruns = Reruns(kernels["blend"])
-    asked = random_flips(kernels["blend"], 60, 40, seed=5)
+@pytest.mark.parametrize("name", ["blend", "histogram"])
+def test_a_run_depends_on_no_other(kernels, tmp_path, name):
+    if name == "histogram":
+        kernels = {
+            name: of_source(
+                tmp_path,
+                HISTOGRAM,
+                8,
+                {
+                    "x": np.random.default_rng(2).integers(0, 4096, 512).astype(np.int32),
+                    "y": np.zeros(512, np.int32),
+                },
+            )
+        }
+    reruns = Reruns(kernels[name])
+    asked = random_flips(kernels[name], 60, 40 if name == "blend" else 250, seed=5)
     together = reruns.run(asked)
     for faults, of_all in zip(asked, together, strict=True):
         (alone,) = reruns.run([faults])
         assert alone.end == of_all.end
         np.testing.assert_array_equal(alone.place, of_all.place)
         np.testing.assert_array_equal(alone.content, of_all.content)
+    assert any(each.end == End.ADDRESS for each in together)
     assert reruns.run([Faults()])[0].end == End.COMPLETE
     assert not len(reruns.run([Faults()])[0].place)
 
@@ -99,14 +135,29 @@ IN_PLACE = """__kernel void in_place(__global int *y) {
 """
 
 
+READS = """__kernel void reads(__global const int *index, __global int *y) {
+    int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+    y[i] = y[index[i]] * 2 + 1;
+}
+"""
+"""Only a read can go wrong by the index: where it leads to another work-group's result."""
+
+MIRROR = """__kernel void mirror(__global int *y) {
+    int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+    y[i + 16384] = y[12799 - i];
+}
+"""
+"""A store that goes wrong by a bit may change what another work-group alone reads."""
+
+
 @needs_clang
-def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path):
+@pytest.mark.parametrize("text", [IN_PLACE, READS, MIRROR], ids=["in place", "reads", "mirror"])
+def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path, text):
     """A wrong index leads into what another work-group reads and writes, earlier or later."""
-    request = request_of(tmp_path / "in_place", "blend")
-    (tmp_path / "in_place.cl").write_text(IN_PLACE)
-    arguments = {"y": np.arange(200 * 64, dtype=np.int32)}
-    changes = {"source": tmp_path / "in_place.cl", "arguments": arguments, "grid": (200,)}
-    emulation = emulation_of(type(request)(**(vars(request) | changes | {"block": (64,)})))
+    arguments = {"y": np.arange(32768, dtype=np.int32)}
+    if text == READS:
+        arguments["index"] = np.arange(200 * 64, dtype=np.int32)
+    emulation = of_source(tmp_path, text, 200, arguments)
     assert emulation.groups_together < 200  # some run before others
     reruns = Reruns(emulation)
     assert reruns.independent
@@ -114,7 +165,7 @@ def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path):
     for group in (3, 190):
         for step in range(1, 14):
             for register in range(6):
-                for bit in (6, 8, 13, 15):
+                for bit in (6, 8, 13, 14, 15, 16):
                     bits = np.zeros(64, np.uint32)
                     bits[5] = np.uint32(1 << bit)
                     asked.append(Faults(flips={(group, 0): [Flip(step, register, bits)]}))
@@ -136,11 +187,8 @@ LOOP = """__kernel void loop(__global int *y, int n) {
 
 @needs_clang
 def test_a_run_without_end_is_cut(tmp_path):
-    request = request_of(tmp_path / "loop", "blend")
-    (tmp_path / "loop.cl").write_text(LOOP)
     arguments = {"y": np.arange(128, dtype=np.int32) % 7, "n": 1}
-    changes = {"source": tmp_path / "loop.cl", "arguments": arguments, "grid": (2,), "block": (64,)}
-    emulation = emulation_of(type(request)(**(vars(request) | changes)))
+    emulation = of_source(tmp_path, LOOP, 2, arguments)
     reruns = Reruns(emulation)
     ends = [each.end for each in reruns.run(random_flips(emulation, 30, 150))]
     assert End.LIMIT in ends
@@ -159,11 +207,7 @@ STORE = """__kernel void store(__global int *y) {
 
 @needs_clang
 def test_a_wrong_access_to_local_memory_is_dropped(tmp_path):
-    request = request_of(tmp_path / "store", "blend")
-    (tmp_path / "store.cl").write_text(STORE)
-    arguments = {"y": np.full(64, -1, np.int32)}
-    changes = {"source": tmp_path / "store.cl", "arguments": arguments, "grid": (1,)}
-    emulation = emulation_of(type(request)(**(vars(request) | changes | {"block": (64,)})))
+    emulation = of_source(tmp_path, STORE, 1, {"y": np.full(64, -1, np.int32)})
     reruns = Reruns(emulation)
     zeros = 0
     for step in range(1, 12):
