@@ -114,6 +114,57 @@ def test_a_run_depends_on_no_other(kernels, tmp_path, name):
 
 
 @needs_clang
+def test_a_wrong_atomic_of_one_run_changes_no_other(tmp_path):
+    """An address that is not aligned ends its run, whose memory lies beside that of the others."""
+    x = np.random.default_rng(2).integers(0, 4096, 512).astype(np.int32)
+    emulation = of_source(tmp_path, HISTOGRAM, 8, {"x": x, "y": np.zeros(512, np.int32)})
+    reruns = Reruns(emulation)
+    bits = np.zeros(64, np.uint32)
+    nothing = Faults(flips={(0, 0): [Flip(1, 0, bits)]})
+    bits = bits.copy()
+    bits[5] = 1
+    wrong = [
+        Faults(flips={(0, 0): [Flip(step, register, bits)]})
+        for step in range(1, 50)
+        for register in range(8)
+    ]
+    first, *others = reruns.run([nothing, *wrong])
+    assert sum(each.end == End.ADDRESS for each in others) > 3
+    assert first.end == End.COMPLETE
+    assert not len(first.place)
+
+
+class _Reads:
+    """Registers that note before which instructions they were asked."""
+
+    def __init__(self, machine, cells):
+        self.cells = cells
+
+    def begin(self, machine):
+        pass
+
+    def before(self, machine, code, waves):
+        for wave in waves.tolist():
+            if wave in self.cells:
+                self.cells[wave].append(code.inst.address)
+
+    def wrote(self, machine, register, lanes):
+        pass
+
+
+@needs_clang
+def test_a_read_counts_once_whatever_ends_beside_it(kernels):
+    emulation = kernels["blend"]
+    reruns = Reruns(emulation, _Reads)
+    alone, beside = [], []
+    reruns.run([Faults(cells={(2, 0): alone})])
+    others = random_flips(emulation, 70, 60, seed=9)
+    ran = reruns.run([Faults(cells={(2, 0): beside}), *others])
+    assert sum(each.end == End.ADDRESS for each in ran) > 3
+    assert beside == alone
+
+
+@needs_clang
 def test_outputs_of_a_run(kernels):
     emulation = kernels["blend"]
     reruns = Reruns(emulation)
@@ -144,7 +195,7 @@ READS = """__kernel void reads(__global const int *index, __global int *y) {
 
 MIRROR = """__kernel void mirror(__global int *y) {
     int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
-    y[i + 16384] = y[12799 - i];
+    y[i] = y[29183 - i];
 }
 """
 """A store that goes wrong by a bit may change what another work-group alone reads."""
