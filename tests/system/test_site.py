@@ -96,7 +96,7 @@ def test_site(site):
         page = source.relative_to(DOCS).with_suffix(".html")
         assert page.name == "index.html" or str(page) in index.links, page
 
-    assert len(TUTORIALS) == 6
+    assert len(TUTORIALS) == 7
     for tutorial in TUTORIALS:
         page = pages[site / "tutorials" / f"{tutorial.stem}.html"]
         cells = tutorial.read_text().count("```{code-cell}")
