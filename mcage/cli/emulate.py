@@ -51,15 +51,12 @@ class Asked:
 
     def request(self, source: Path) -> "Request":
         """Return what is asked for, of a kernel."""
-        from mcage.traces.emulation.record import Request, extent_of, options_of
+        from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
 
-        arguments: str | Path | None = self.args
-        if self.args is not None and self.args.endswith(".py") and "=" not in self.args:
-            arguments = Path(self.args)
         return Request(
             source,
             self.arch,
-            arguments,
+            arguments_of(self.args),
             extent_of("--grid", self.grid),
             extent_of("--block", self.block),
             self.check,

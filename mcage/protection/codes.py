@@ -155,6 +155,17 @@ class Code:
             check ^= of_byte[parts[..., byte]]
         return check
 
+    def word_bits(self, data: NDArray[np.uint32], check: int) -> Booleans:
+        """Bits of a code word: uint32[components of a word] and its check bits to bool[bits]."""
+        parts = np.append(np.ascontiguousarray(data, "<u4").view(np.uint8), np.uint8(check))
+        bits: Booleans = np.unpackbits(parts, bitorder="little")[: self.bits].astype(np.bool_)
+        return bits
+
+    def data_of(self, bits: Booleans) -> NDArray[np.uint32]:
+        """Data of a code word: bool[bits] to uint32[components of a word]."""
+        packed = np.packbits(bits[: self.data_bits], bitorder="little")
+        return packed.view("<u4").astype(np.uint32)
+
     def syndrome(self, errors: Booleans) -> Bytes:
         """Syndromes of error patterns: bool[..., bits] to uint8[...]."""
         syndromes: Bytes = np.bitwise_xor.reduce(self.all_columns * errors.astype(bool), axis=-1)

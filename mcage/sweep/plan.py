@@ -39,6 +39,7 @@ from mcage.plain_text import shortened
 from mcage.protection.codes import Code
 from mcage.protection.policy import DEFAULT, PROTECTED, protection
 from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.results.header import SCHEMA_VERSION
 from mcage.soft_errors.ace import ace_under
 from mcage.spec import Case, SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
@@ -661,6 +662,17 @@ class SweepPlan:
         """All that decides when aged cells fail, as text, where it is not the default."""
         conditions = self.cases[0].conditions
         return tuple(repr(each) for each in (conditions.pbti, conditions.margins) if each)
+
+    def digest(self, *further: str) -> str:
+        """Digest of everything that decides the results of an instance, and of further texts."""
+        return self.spec.digest(
+            str(SCHEMA_VERSION),
+            *further,
+            *(trace.digest() for trace in self.traces),
+            *(repr(case.technique) for case in self.cases),
+            repr(self.nbti),
+            *self.reprs_of_cells,
+        )
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.plugins import plugin_modules
-from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.header import Header
 from mcage.results.writer import Arrays, joined
 from mcage.spec import SweepSpec
 from mcage.spec.draws import DRAWN, OF_MODEL
@@ -145,13 +145,7 @@ class Sweep:
         spec, plan = self.spec, self.plan
         return SweepHeader(
             spec_toml=spec.to_toml(),
-            spec_digest=spec.digest(
-                str(SCHEMA_VERSION),
-                *(trace.digest() for trace in plan.traces),
-                *(repr(case.technique) for case in plan.cases),
-                repr(plan.nbti),
-                *plan.reprs_of_cells,
-            ),
+            spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,
             cases=tuple(case.name for case in plan.cases),

@@ -75,8 +75,7 @@ class Entries:
         """Entries with faults, rising, and their cells."""
         geometry = faults.geometry
         entries, place = np.unique(faults.entry, return_inverse=True)
-        bit = faults.cell % geometry.cells % geometry.entry_bits
-        is_check = faults.cell >= geometry.cells
+        bit, is_check = faults.bit, faults.is_check
         mask, value = (np.zeros((len(entries), geometry.components), np.uint32) for _ in range(2))
         words = geometry.entry_bits // code.data_bits if code else 0
         check, check_value = (np.zeros((len(entries), words), np.uint8) for _ in range(2))
@@ -144,21 +143,13 @@ def wrong_cells(
     check = (code.check(cells) ^ entries.check_value[rows]) & entries.check[rows] * is_used
     of_words = wrong.reshape(len(wrong), -1, size)
     for row, word in np.argwhere(of_words.any(axis=2) | (check != 0)).tolist():
-        errors = _bits(of_words[row, word], int(check[row, word]), code)
+        errors = code.word_bits(of_words[row, word], int(check[row, word]))
         outcome = Outcome(int(code.decode(errors)))
         if outcome == Outcome.DETECTED:
             detected[row, word * size : (word + 1) * size] = True
         left = code.left_by(errors) if outcome >= Outcome.MISCORRECTED else errors & False
-        packed = np.packbits(left[: code.data_bits], bitorder="little")
-        of_words[row, word] = packed.view("<u4")
+        of_words[row, word] = code.data_of(left)
     return wrong, detected
-
-
-def _bits(data: Words, check: int, code: Code) -> Booleans:
-    """Bits of a code word as the decoder counts them."""
-    bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8), bitorder="little")
-    checks = np.unpackbits(np.array([check], np.uint8), bitorder="little")[: code.check_bits]
-    return np.concatenate([bits, checks]).astype(np.bool_)
 
 
 @dataclass(frozen=True, eq=False)

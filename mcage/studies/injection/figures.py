@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
-from mcage.stats import estimates
+from mcage.stats.estimates import wilson
 from mcage.studies.injection.outcomes import DETECTED, Fate
 
 AGES = 61
@@ -55,12 +55,9 @@ def _panel(case: str, hit: NDArray[Any], fate: NDArray[Any]) -> CurvePanel:
 
 def _curve(name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.bool_]]) -> Curve:
     """Share in which something happens, at each place, in percent."""
-    shares = [estimates.proportion(int(each.sum()), len(each)) for each in happens]
-    value, lower, upper = (
-        100 * np.array([getattr(share, part) for share in shares])
-        for part in ("value", "lower", "upper")
-    )
-    return Curve(name, x.astype(np.float64), value, lower, upper, case)
+    share = np.array([each.mean() for each in happens])
+    lower, upper = wilson(share, np.array([float(len(each)) for each in happens]))
+    return Curve(name, x.astype(np.float64), 100 * share, 100 * lower, 100 * upper, case)
 
 
 def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:

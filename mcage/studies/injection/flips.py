@@ -74,8 +74,7 @@ def hit(
 
 def _decoded(bit: NeededBit, where: Placement, code: Code, hard: FaultsAtAge | None) -> Hit:
     """What the code of a word makes of a flip, beside the stuck cells of the word."""
-    geometry = where.kernel.geometry
-    word = bit.cell // code.data_bits
+    word, size = bit.cell // code.data_bits, code.data_bits // COMPONENT_BITS
     errors = np.zeros(code.bits, np.bool_)
     if hard is not None:
         cells = where.storing.cells(
@@ -84,7 +83,8 @@ def _decoded(bit: NeededBit, where: Placement, code: Code, hard: FaultsAtAge | N
             np.array([bit.block]),
         )[0]
         stuck, at = hard.of_word(bit.entry, word, code)
-        held = _code_word(cells, word, code)
+        components = slice(word * size, (word + 1) * size)
+        held = code.word_bits(cells[components], int(code.check(cells[None])[0, word]))
         errors[stuck] = held[stuck] != at
         flipped = bit.cell % code.data_bits
         if flipped in stuck:  # a stuck cell does not change
@@ -96,21 +96,9 @@ def _decoded(bit: NeededBit, where: Placement, code: Code, hard: FaultsAtAge | N
         return Hit(bit, None, Fate.MASKED, count)
     if outcome == Outcome.DETECTED:
         return Hit(bit, None, Fate.CODE, count)
-    left = code.left_by(errors)[: code.data_bits]
-    wrong = np.zeros(geometry.entry_bits, np.uint8)
-    wrong[word * code.data_bits : (word + 1) * code.data_bits] = left
-    words = np.packbits(wrong, bitorder="little").view("<u4").astype(np.uint32)
-    return Hit(bit, _changed(bit, where, words), Fate.MASKED, count)
-
-
-def _code_word(cells: NDArray[np.uint32], word: int, code: Code) -> NDArray[np.bool_]:
-    """Bits of a word that an entry holds, its check bits after them: bool[bits]."""
-    size = code.data_bits // COMPONENT_BITS
-    data = cells[word * size : (word + 1) * size]
-    check = code.check(cells[None])[0, word]
-    bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8), bitorder="little")
-    checks = np.unpackbits(np.array([check], np.uint8), bitorder="little")[: code.check_bits]
-    return np.concatenate([bits, checks]).astype(np.bool_)
+    wrong = np.zeros(where.kernel.geometry.components, np.uint32)
+    wrong[word * size : (word + 1) * size] = code.data_of(code.left_by(errors))
+    return Hit(bit, _changed(bit, where, wrong), Fate.MASKED, count)
 
 
 def _one(cell: int, geometry: SliceGeometry) -> NDArray[np.uint32]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
+from mcage.lifetime.faulty_cells import UNKNOWN
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
 from mcage.soft_errors.stuck import drawn_values
@@ -41,7 +42,7 @@ class SliceFaults:
     def of(
         cls, seed: int, instance: int, cell: Integers, years: Floats, weak_value: NDArray[np.int8]
     ) -> "SliceFaults":
-        """Faulty cells by the value that each cannot keep, drawn where that is -1.
+        """Faulty cells by the value that each cannot keep, drawn where nobody knows it.
 
         Parameters
         ----------
@@ -51,7 +52,7 @@ class SliceFaults:
             As of `mcage.lifetime.faulty_cells.FaultyCells`.
         """
         drawn = drawn_values(seed, instance, cell)
-        return cls(cell, np.where(weak_value < 0, drawn, weak_value == 0), years)
+        return cls(cell, np.where(weak_value == UNKNOWN, drawn, weak_value == 0), years)
 
     def at(
         self, age_years: float, known_years: float, protection: Protection, geometry: SliceGeometry
@@ -62,13 +63,12 @@ class SliceFaults:
         is given up, or its technique avoids it.
         """
         known = self.years <= known_years
-        entry = self._entries(geometry)
+        entry, bit = _entry_and_bit(self.cell, geometry)
         maps = _fault_maps(self.cell[known], protection, geometry)
         spared = np.flatnonzero((maps[0] != 0) & (maps[1] == 0))  # by spare entries
         repaired = _repaired(self.cell, known, entry, protection, geometry)
         live = (self.years <= age_years) & ~repaired & ~np.isin(entry, spared)
-        block = self.cell % geometry.cells % geometry.entry_bits // geometry.block_bits
-        live &= maps[1][entry] >> block.astype(np.uint8) & 1 == 0
+        live &= maps[1][entry] >> (bit // geometry.block_bits).astype(np.uint8) & 1 == 0
         return FaultsAtAge(self.cell[live], self.at_one[live], maps[1], geometry)
 
     def looks(self, interval_years: float | None, end_years: float) -> "list[Look]":
@@ -102,8 +102,10 @@ class SliceFaults:
             for test in tests
         ]
 
-    def _entries(self, geometry: SliceGeometry) -> Integers:
-        return np.asarray(self.cell % geometry.cells // geometry.entry_bits)
+
+def _entry_and_bit(cell: Integers, geometry: SliceGeometry) -> tuple[Integers, Integers]:
+    """Entry of each cell, and its bit there; a check cell has those of the data bit it follows."""
+    return np.divmod(cell % geometry.cells, geometry.entry_bits)
 
 
 def _fault_maps(
@@ -184,7 +186,17 @@ class FaultsAtAge:
     @property
     def entry(self) -> Integers:
         """Entry of each: int64[n]."""
-        return np.asarray(self.cell % self.geometry.cells // self.geometry.entry_bits)
+        return _entry_and_bit(self.cell, self.geometry)[0]
+
+    @property
+    def bit(self) -> Integers:
+        """Bit of the entry that each is, or that the data bit is whose number it has: int64[n]."""
+        return _entry_and_bit(self.cell, self.geometry)[1]
+
+    @property
+    def is_check(self) -> Booleans:
+        """Whether each is a check cell: bool[n]."""
+        return np.asarray(self.cell >= self.geometry.cells)
 
     def may_harm(self, code: Code | None) -> bool:
         """Whether a value may be wrong: a code corrects a single cell of a word."""
@@ -203,7 +215,6 @@ class FaultsAtAge:
         code : Code
             Its code.
         """
-        bit = self.cell % self.geometry.cells % self.geometry.entry_bits
-        here = np.flatnonzero((self.entry == entry) & (bit // code.data_bits == word))
-        is_check = self.cell[here] >= self.geometry.cells
-        return bit[here] % code.data_bits + code.data_bits * is_check, self.at_one[here]
+        of_word, number = np.divmod(self.bit, code.data_bits)
+        here = np.flatnonzero((self.entry == entry) & (of_word == word))
+        return number[here] + code.data_bits * self.is_check[here], self.at_one[here]

@@ -25,14 +25,13 @@ from mcage.traces.emulation.arithmetic import Array
 from mcage.traces.emulation.emulate import Emulation, TimedWave
 from mcage.traces.emulation.faults import Ran, Reruns
 from mcage.traces.emulation.record import (
-    Recorded,
     Request,
     errors_named,
     ready_kernel,
     recorded,
     relative_error,
 )
-from mcage.traces.model import WRITE, Trace
+from mcage.traces.model import Trace
 from mcage.traces.transforms import released
 
 
@@ -72,8 +71,7 @@ class InjectedKernel:
         with errors_named(ready):
             emulation = Emulation(ready.code, ready.kernel, ready.launch)
             emulated = emulation.run()
-        self.recorded: Recorded = recorded(ready, emulated)
-        self.trace: Trace = released(self.recorded.trace, release)
+        self.trace: Trace = released(recorded(ready, emulated).trace, release)
         self.digest, self.emulation, self._registers = ready.digest, emulation, registers
         self.waves: list[TimedWave] = emulated.waves
         self.needs: Needs = needs_of(self.trace)
@@ -117,19 +115,23 @@ class InjectedKernel:
         return wave.work_group, wave.number
 
     def writes_of_window(self, window: int) -> Integers:
-        """Writes of a window in the order of time, as numbers of the writes of the trace."""
-        order, first = self._by_window
-        return order[first[window] : first[window + 1]]
+        """Writes of a window, register by register, each in the order of time."""
+        first, last = self._first_of_window[window : window + 2]
+        return self.writes.by_register[first:last]
 
     @cached_property
-    def _by_window(self) -> tuple[Integers, Integers]:
-        window = self.writes.window
-        order = np.argsort(window, kind="stable")
-        return order, np.searchsorted(window[order], np.arange(len(self.waves) + 1))
+    def _first_of_window(self) -> Integers:
+        window = self.writes.window[self.writes.by_register]
+        return np.searchsorted(window, np.arange(len(self.waves) + 1))
 
     def wrong_outputs(self, ran: Ran) -> "WrongOutputs":
         """How outputs of a run differ from those without faults."""
         return WrongOutputs.of(self.reruns.outputs, self.reruns.outputs_of(ran), len(ran.place))
+
+
+def bits_of(values: Array) -> Array:
+    """Elements of an array as unsigned integers, in one dimension."""
+    return values.reshape(-1).view(f"u{values.dtype.itemsize}")
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,7 @@ class WrongOutputs:
         """
         error, elements, bits, not_finite = 0.0, 0, 0, False
         for name, good in right.items():
-            size = good.dtype.itemsize
-            words = [each.reshape(-1).view(f"u{size}") for each in (good, wrong[name])]
+            words = [bits_of(each) for each in (good, wrong[name])]
             differ = words[0] != words[1]
             if not differ.any():
                 continue
@@ -268,11 +269,10 @@ class Placement:
         """What the register holds after each write, as rows of the contents of the trace."""
         return np.asarray(self.kernel.trace.values)
 
-    @cached_property
+    @property
     def value(self) -> Integers:
         """Row of `values` of each write."""
-        trace = self.kernel.trace
-        return np.asarray(trace.value[trace.kind == WRITE], dtype=np.int64)
+        return self.kernel.writes.value
 
     @cached_property
     def form(self) -> Integers:
@@ -305,10 +305,19 @@ class Placement:
         weights[_DELTAS : _DELTAS_SURVIVING + 1] = (width[:, None] * others * cycles).T
         return np.asarray(weights * self.in_file.sum(axis=0))
 
-    def uses(self, entries: NDArray[np.bool_]) -> bool:
-        """Whether a value ever lies in one of some entries: bool[entries]."""
+    @cached_property
+    def _entries_used(self) -> Integers:
         entry = self.placed.entry
-        return bool(entries[np.unique(entry[entry >= 0])].any())
+        return np.unique(entry[entry >= 0])
+
+    def refuses(self, fault_map: Bytes) -> bool:
+        """Whether faults keep a slice from running the kernel: uint8[entries].
+
+        A technique that avoids faults refuses none: its life ends when it finds no room.
+        """
+        if self.technique.heeds_faults:
+            return False
+        return bool(fault_map[self._entries_used].any())
 
     @property
     def needed_share(self) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.figures.canvas import GREY, LABEL, SMALL, StyledFigure, in_style, inches, save
+from mcage.studies.injection.kernel import bits_of
 from mcage.studies.injection.outcomes import SILENT
 from mcage.studies.injection.study import InjectStudy
 
@@ -80,16 +81,12 @@ def _picture(study: InjectStudy, results: xr.Dataset, place: Sequence[int]) -> P
     ran = study.rerun(case, instance, age)
     assert ran is not None, "a run that was wrong is right when it is repeated"
     right, wrong = study.kernel.reruns.outputs, study.kernel.reruns.outputs_of(ran)
-    name = max(right, key=lambda each: int((_bits(right[each]) != _bits(wrong[each])).sum()))
+    name = max(right, key=lambda each: int((bits_of(right[each]) != bits_of(wrong[each])).sum()))
     label = visible(str(results["case"].values[case]))
     title = f"injection {instance}: {visible(name)}"
     if results.sizes["age"] > 1:
         title += f", {results['age'].values[age]:g} years"
     return Picture(label, title, _image(right[name]), _image(wrong[name]))
-
-
-def _bits(values: NDArray[Any]) -> NDArray[Any]:
-    return values.reshape(-1).view(f"u{values.dtype.itemsize}")
 
 
 def _image(values: NDArray[Any]) -> NDArray[Any]:
@@ -133,7 +130,7 @@ def _draw_row(row: Sequence[Axes], picture: Picture) -> None:
     right, wrong = picture.right, picture.wrong
     finite = right[np.isfinite(right)].astype(np.float64)
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
-    differs = _bits(right) != _bits(wrong)
+    differs = bits_of(right) != bits_of(wrong)
     parts = (
         ("without faults", right, "gray"),
         ("with faults", wrong, "gray"),

@@ -57,21 +57,14 @@ class Slice:
         """Faults at an age, just before a test; None if the slice is not in use any more."""
         if age_years >= self.end_years and self.end_cause != EndCause.CENSORED:
             return None
-        known = self.known_at(age_years)
+        interval = self.interval_years
+        known = 0.0 if interval is None else max(age_years - interval, 0.0)
         return self.cells.at(age_years, known, self.protection, geometry)
 
-    def known_at(self, age_years: float) -> float:
-        """Age of which tests have found all faults, if the next one follows at once."""
-        if self.interval_years is None:
-            return 0.0
-        return max(age_years - self.interval_years, 0.0)
-
-    def is_refused(self, where: Placement, age_years: float) -> bool:
+    def _is_refused(self, where: Placement, age_years: float) -> bool:
         """Whether a test at an age finds that the slice cannot run the kernel."""
-        if where.technique.heeds_faults:
-            return False  # it ends when its technique finds no room
         given = age_years, age_years, self.protection, where.kernel.geometry
-        return where.uses(self.cells.at(*given).fault_map != 0)
+        return where.refuses(self.cells.at(*given).fault_map)
 
     def looks(self, where: Placement) -> tuple[list[tuple[Look, FaultsAtAge]], float]:
         """When it is looked at beside reported ages, and when a test gives it up.
@@ -86,14 +79,14 @@ class Slice:
         list of (Look, FaultsAtAge), float
             In rising order of age; and an age in years, infinite if no test does.
         """
-        if self.is_refused(where, 0.0):
+        if self._is_refused(where, 0.0):
             return [], 0.0
         looks = []
         for look in self.cells.looks(self.interval_years, self.end_years):
             given = look.age_years, look.known_years, self.protection, where.kernel.geometry
             looks.append((look, self.cells.at(*given)))
             test = look.test_years
-            if test is not None and test <= self.end_years and self.is_refused(where, test):
+            if test is not None and test <= self.end_years and self._is_refused(where, test):
                 return looks, test
         return looks, math.inf
 

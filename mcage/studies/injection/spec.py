@@ -12,10 +12,11 @@ from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import Option
 from mcage.spec.sections import Name, Section, Workload
-from mcage.traces.emulation.record import Request
+from mcage.traces.emulation.emulate import MOST_INSTRUCTIONS
+from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
 
-FLIP, STUCK, READ = "flip", "stuck", "read"
-"""Kinds of faults."""
+FLIP, READ = "flip", "read"
+"""Kinds of faults that are treated unlike stuck cells."""
 
 MONTH_YEARS = 1 / 12
 
@@ -56,7 +57,7 @@ class Program(Section):
     """Factor on the latencies of memory, which are assumed."""
     most_instructions: Annotated[
         int, Field(ge=1, le=10**10), Option("--most-instructions N", seldom=True)
-    ] = 20_000_000
+    ] = MOST_INSTRUCTIONS
     """Wave instructions of a run without faults at which it is refused."""
 
     def request(self) -> Request:
@@ -67,15 +68,10 @@ class Program(Section):
         UserError
             A grid, a block or options have another form.
         """
-        from mcage.traces.emulation.record import extent_of, options_of
-
-        arguments: str | Path | None = self.args
-        if self.args is not None and self.args.endswith(".py") and "=" not in self.args:
-            arguments = Path(self.args)
         return Request(
             Path(self.source),
             self.arch,
-            arguments,
+            arguments_of(self.args),
             extent_of("program.grid", self.grid),
             extent_of("program.block", self.block),
             None if self.check is None else Path(self.check),

@@ -18,7 +18,7 @@ from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import faulty_cells
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, StoppingRule
+from mcage.results.header import DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable
 from mcage.results.writer import Arrays
 from mcage.stats.estimates import with_bounds
@@ -197,14 +197,7 @@ class InjectStudy:
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
             ),
             spec_toml=spec.to_toml(),
-            spec_digest=spec.digest(
-                str(SCHEMA_VERSION),
-                self.kernel.digest,
-                *(trace.digest() for trace in self.plan.traces),
-                *(repr(case.technique) for case in cases),
-                repr(self.plan.nbti),
-                *self.plan.reprs_of_cells,
-            ),
+            spec_digest=self.plan.digest(self.kernel.digest),
             seed=spec.seed,
             instances=spec.instances,
             engine=self.plan.engine.name,
@@ -291,8 +284,7 @@ class InjectStudy:
                 faults = None
                 if slices:
                     faults = slices[number].at_reported(years, self.kernel.geometry)
-                    known = slices[number].known_at(years)
-                    if faults is None or slices[number].is_refused(where, known):
+                    if faults is None or where.refuses(faults.fault_map):
                         results.fate[number, age] = Fate.RETIRED
                         continue
                 of_bit = hit(bit, where, protection, faults)
@@ -360,7 +352,7 @@ class InjectStudy:
         for number, of in enumerate(slices):
             for age, years in enumerate(self.spec.ages):
                 faults = of.at_reported(years, self.kernel.geometry)
-                if faults is None or of.is_refused(where, of.known_at(years)):
+                if faults is None or where.refuses(faults.fault_map):
                     results.fate[number, age] = Fate.RETIRED
                     continue
                 results.faulty_bits[number, age] = len(faults.cell)

@@ -23,7 +23,7 @@ from mcage.errors import UserError
 from mcage.lifetime.lowest_vdd import Asked, vmin_at_ages
 from mcage.lifetime.outcomes import LifeMoments, Meter
 from mcage.lifetime.simulator import SliceBatch
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
+from mcage.results.header import DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
@@ -280,13 +280,7 @@ class VminStudy:
                 Coordinate(LOWEST, [self._lowest_volts(case) for case in plan.cases]),
             ),
             spec_toml=spec.to_toml(),
-            spec_digest=spec.digest(
-                str(SCHEMA_VERSION),
-                *(trace.digest() for trace in plan.traces),
-                *(repr(case.technique) for case in plan.cases),
-                repr(plan.nbti),
-                *plan.reprs_of_cells,
-            ),
+            spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,
             engine=plan.engine.name,

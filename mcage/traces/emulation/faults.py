@@ -390,14 +390,6 @@ class FaultyRun(Run):
                 self._plan(wave)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A work-group of an asked run that runs by itself, and what comes of it."""
-
-    asked: int
-    group: int
-
-
 class Reruns:
     """A kernel that runs again and again, with faults.
 
@@ -425,11 +417,9 @@ class Reruns:
         self._program: Program | None = None
         groups, each = emulation.groups, emulation.waves_of_group
         self._steps = np.full((groups, each), _NEVER)
-        self._whole_memory: Array | None = None
-        whole = self._run_whole([Faults()])[0]
-        assert whole.end == End.COMPLETE
-        assert self._whole_memory is not None
-        self.final: Array = self._whole_memory
+        copies = self._copies(np.array([-1]))
+        self._run(copies, self._parts(1), [Faults()], self._steps)
+        self.final: Array = copies.of_runs[0, : copies.size].copy()
         self._run_alone()
 
     def _run_alone(self) -> None:
@@ -593,9 +583,7 @@ class Reruns:
 
     def _run_whole(self, asked: Sequence[Faults]) -> list[Ran]:
         """Run all work-groups, in the order and together as the emulator runs them."""
-        groups, together = self.emulation.groups, self.emulation.groups_together
-        golden = self._whole_memory is None
-        waves = together * self.emulation.waves_of_group
+        waves = self.emulation.groups_together * self.emulation.waves_of_group
         size = max(
             1, min(_WAVES_TOGETHER // waves, self._runs_together(len(self.emulation.initial)))
         )
@@ -603,27 +591,28 @@ class Reruns:
         for first in range(0, len(asked), size):
             these = asked[first : first + size]
             copies = self._copies(np.full(len(these), -1))
-            parts = [
-                np.tile(np.arange(begin, min(begin + together, groups)), len(these))
-                for begin in range(0, groups, together)
-            ]
-            ends = self._run(copies, parts, these, self._steps if golden else None)
+            ends = self._run(copies, self._parts(len(these)), these)
             for run, end in enumerate(ends.tolist()):
+                if end != End.COMPLETE:
+                    ran.append(_ended(End(end)))
+                    continue
                 after = copies.of_runs[run, : copies.size]
-                if golden:
-                    self._whole_memory = after.copy()
-                    ran.append(_ended(End(end)))
-                elif end != End.COMPLETE:
-                    ran.append(_ended(End(end)))
-                else:
-                    place = np.flatnonzero(after != self.final)
-                    ran.append(Ran(End.COMPLETE, place, after[place].copy(), whole=True))
+                place = np.flatnonzero(after != self.final)
+                ran.append(Ran(End.COMPLETE, place, after[place].copy(), whole=True))
         return ran
+
+    def _parts(self, runs: int) -> list[Array]:
+        """Work-groups of so many whole runs that run together, one part after the other."""
+        groups, together = self.emulation.groups, self.emulation.groups_together
+        return [
+            np.tile(np.arange(begin, min(begin + together, groups)), runs)
+            for begin in range(0, groups, together)
+        ]
 
     @cached_property
     def outputs(self) -> dict[str, Array]:
         """What each buffer holds after a run without faults."""
-        return self.outputs_of(Ran(End.COMPLETE, np.zeros(0, np.int64), np.zeros(0, np.uint8)))
+        return self.outputs_of(_ended(End.COMPLETE))
 
     def outputs_of(self, ran: Ran) -> dict[str, Array]:
         """What each buffer holds after a run that has come to its end."""
@@ -648,6 +637,7 @@ def _mark(owner: Array, words: Array, group: int) -> None:
 
 
 def _ended(end: End) -> Ran:
+    """A run that has changed no byte, or of which nobody asks which."""
     return Ran(end, np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 

@@ -159,16 +159,6 @@ class ReadyKernel:
             )
         return hashed.hexdigest()
 
-    def checked(self, outputs: Mapping[str, NDArray[Any]]) -> tuple[dict[str, float], float]:
-        """Largest error of each output that is checked, and what the errors may be.
-
-        Raises
-        ------
-        UserError
-            An error is larger.
-        """
-        return self.modules.check(self.arguments, outputs)
-
 
 def ready_kernel(request: Request) -> ReadyKernel:
     """Compile a kernel and make its arguments.
@@ -248,7 +238,7 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
     UserError
         Outputs differ from what they should be, or no register is written.
     """
-    errors, tolerance = ready.checked(emulated.outputs)
+    errors, tolerance = ready.modules.check(ready.arguments, emulated.outputs)
     source = _facts(ready, emulated)
     if errors:
         source["largest_errors"] = {
@@ -426,6 +416,13 @@ def _kernel(
         for number, argument in enumerate(kernel.arguments)
     )
     return replace(kernel, arguments=arguments, lds_bytes=kernel.lds_bytes + compiled.lds_bytes)
+
+
+def arguments_of(text: str | None) -> str | Path | None:
+    """Arguments as `Request` takes them: a text such as ``n=4096``, or a Python file."""
+    if text is not None and text.endswith(".py") and "=" not in text:
+        return Path(text)
+    return text
 
 
 def extent_of(name: str, text: str | None) -> tuple[int, ...] | None:
