@@ -142,7 +142,9 @@ def wrong_cells(
     is_used = (used != 0).reshape(len(used), -1, size).any(axis=2)
     check = (code.check(cells) ^ entries.check_value[rows]) & entries.check[rows] * is_used
     of_words = wrong.reshape(len(wrong), -1, size)
-    for row, word in np.argwhere(of_words.any(axis=2) | (check != 0)).tolist():
+    count = np.bitwise_count(of_words).sum(axis=2) + np.bitwise_count(check)
+    of_words[count == 1] = 0  # which the code corrects
+    for row, word in np.argwhere(count > 1).tolist():
         errors = code.word_bits(of_words[row, word], int(check[row, word]))
         outcome = Outcome(int(code.decode(errors)))
         if outcome == Outcome.DETECTED:

@@ -5,7 +5,7 @@ know which cells are faulty. Tests find that out: one of the new slice, and othe
 cell that has failed since the last test does harm, whatever the technique. A code needs no test.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -198,12 +198,14 @@ class FaultsAtAge:
         """Whether each is a check cell: bool[n]."""
         return np.asarray(self.cell >= self.geometry.cells)
 
-    def may_harm(self, code: Code | None) -> bool:
-        """Whether a value may be wrong: a code corrects a single cell of a word."""
-        if code is None or not len(self.cell):
-            return len(self.cell) > 0
+    def harmful(self, code: Code | None) -> "FaultsAtAge":
+        """Those by which a value may be wrong: a code corrects a single cell of a word."""
+        if code is None:
+            return self
         word = self.cell % self.geometry.cells // code.data_bits
-        return bool((np.unique(word, return_counts=True)[1] > 1).any())
+        _, place, count = np.unique(word, return_inverse=True, return_counts=True)
+        several = count[place] > 1
+        return replace(self, cell=self.cell[several], at_one=self.at_one[several])
 
     def of_word(self, entry: int, word: int, code: Code) -> tuple[Integers, Booleans]:
         """Faulty cells of a word: their bits, check bits after those of data, and what they give.

@@ -1,5 +1,6 @@
 """The kernel that runs: its trace, its runs with faults, and where a technique keeps its values."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -193,6 +194,7 @@ class WrongOutputs:
 # Where values lie under a technique, as bits that are needed.
 
 _BYTES_OF_MAPS = 1 << 28
+"""Memory of the placements that are worked out together."""
 
 _PLAIN, _PLAIN_SURVIVING, _SHARED, _DELTAS, _DELTAS_SURVIVING = range(5)
 """Parts of a value that are needed alike: its lanes, by the columns of `Needs`; what all lanes of a
@@ -247,8 +249,8 @@ class Placement:
             delta_limit,
         )
 
-    def on_maps(self, fault_maps: Bytes) -> "list[Placement]":
-        """Where the technique keeps the values on slices with faults.
+    def on_maps(self, fault_maps: Bytes) -> "Iterator[Placement]":
+        """Where the technique keeps the values on slices with faults, one after the other.
 
         Parameters
         ----------
@@ -258,11 +260,12 @@ class Placement:
         limit = self.storing.delta_limit
         replay = prepare(self.kernel.trace, self.technique, limit)
         if not isinstance(replay, RedirectedReplay):
-            return [self] * len(fault_maps)
+            yield from [self] * len(fault_maps)
+            return
         size = max(1, _BYTES_OF_MAPS // (16 * replay.passes * len(self.value)))
-        parts = [fault_maps[first : first + size] for first in range(0, len(fault_maps), size)]
-        placements = [where for part in parts for where in placed_on_maps(replay, part)]
-        return [Placement(self.kernel, self.technique, limit, where) for where in placements]
+        for first in range(0, len(fault_maps), size):
+            for where in placed_on_maps(replay, fault_maps[first : first + size]):
+                yield Placement(self.kernel, self.technique, limit, where)
 
     @cached_property
     def values(self) -> NDArray[np.uint32]:

@@ -112,9 +112,10 @@ def ran_with(
     """
     alike: dict[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]] = {}
     for key, (instance, faults) in states.items():
-        if faults.may_harm(rules.code):
-            state = faults.cell.tobytes() + faults.fault_map.tobytes()
-            alike.setdefault((instance, state), (faults, []))[1].append(key)
+        harmful = faults.harmful(rules.code)
+        if len(harmful.cell):
+            state = harmful.cell.tobytes() + harmful.fault_map.tobytes()
+            alike.setdefault((instance, state), (harmful, []))[1].append(key)
     runs = wrong_runs(alike, where, rules)
     ran = kernel.reruns.run([faults for faults, _ in runs])
     return {key: of for (_, keys), of in zip(runs, ran, strict=True) for key in keys}
