@@ -33,6 +33,7 @@ def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
     (row,) = json.loads(out)
     shares = [row[name]["value"] for name in ("masked", "sdc", "address", "limit", "code")]
     assert sum(shares) == pytest.approx(1)
+    assert row["due"]["value"] == pytest.approx(sum(shares[2:]))
     assert row["injected"]["value"] == pytest.approx(row["needed"] * (1 - shares[0]))
     assert command("report", "flips.h5", "--out", "page")[0] == 0
     page = (folder / "page" / "index.html").read_text()
@@ -46,7 +47,7 @@ def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
 
 
 @needs_clang
-def test_parts_and_processes_give_the_same_slices(command, folder):
+def test_parts_and_processes_give_the_same_slices(command, folder, monkeypatch):
     stuck = (*RUN, "--fault", "stuck", "--technique", "rrcd", "--instances", "24")
     assert command(*stuck, "--out", "whole.h5")[0] == 0
     for part in ("1/2", "2/2"):
@@ -63,6 +64,10 @@ def test_parts_and_processes_give_the_same_slices(command, folder):
     assert "exchange" in out
     assert command("report", "whole.h5", "--out", "page")[0] == 0
     assert "Wrong answers against age" in (folder / "page" / "index.html").read_text()
+    monkeypatch.setenv("COLUMNS", "80")
+    out = command("show", "whole.h5")[1]
+    headings = out[: out.index("─")]
+    assert all(heading in headings for heading in ("age", "SDC so far", "told so far"))
 
 
 @needs_clang

@@ -15,7 +15,7 @@ from mcage.report import tables
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats import estimates
-from mcage.studies.injection.outcomes import NOT_RUN, OF_SLICES, SILENT, Fate
+from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, OF_SLICES, SILENT, Fate
 from mcage.studies.injection.spec import FLIP, InjectSpec
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ class InjectSummary:
     injections : int
         How many; those that came to an instruction which is not emulated are left out of shares,
         and of flips those of slices that are not in use.
-    masked, sdc, sdc_beyond, address, limit, code, retired : Estimate
+    masked, sdc, sdc_beyond, due, address, limit, code, retired : Estimate
         Shares of the injections: nothing is wrong; silently wrong; so beyond the tolerance;
-        detected by an address, by the limit of instructions, by a code; slices not in use any more.
+        detected, which is by an address, by the limit of instructions or by a code; slices not in
+        use any more.
     not_emulated : int
         Injections that came to an instruction which is not emulated.
     needed, injected : float, Estimate
@@ -63,6 +64,7 @@ class InjectSummary:
     masked: estimates.Estimate
     sdc: estimates.Estimate
     sdc_beyond: estimates.Estimate
+    due: estimates.Estimate
     address: estimates.Estimate
     limit: estimates.Estimate
     code: estimates.Estimate
@@ -129,50 +131,51 @@ class InjectPresentation(Presentation):
             of = [getattr(row, key) for row in summaries]
             return tables.estimates(key, heading, of, _percent, primary=primary)
 
+        is_flip = not math.isnan(summaries[0].needed)
+        has_ages = len({row.age_years for row in summaries}) > 1 or not is_flip
         columns = [
             *tables.file_column(files),
-            tables.names("case", "case", [row.case for row in summaries]),
+            tables.names("case", "case", [row.case for row in summaries], groups=has_ages),
         ]
-        is_flip = not math.isnan(summaries[0].needed)
-        if len({row.age_years for row in summaries}) > 1 or not is_flip:
+        if has_ages:
             ages = [row.age_years for row in summaries]
-            columns.append(tables.numbers("age_years", "age\nyears", ages, "{:g}".format))
-        columns += [
-            shares("masked", "masked\n%"),
-            shares("sdc", "SDC\n%"),
-            shares("sdc_beyond", "beyond\n%"),
-            shares("address", "address\n%", primary=is_flip),
-            shares("limit", "limit\n%", primary=False),
-            shares("code", "code\n%"),
-        ]
-        if is_flip:
+            columns.append(
+                tables.numbers("age_years", "age\n[years]", ages, "{:g}".format, primary=True)
+            )
+        if not is_flip:
             columns += [
-                tables.numbers(
-                    "needed", "AVF\nACE %", [100 * r.needed for r in summaries], "{:.3g}".format
-                ),
-                shares("injected", "AVF\ninjected %"),
-            ]
-            if any(row.retired.value for row in summaries):
-                columns.append(shares("retired", "retired\n%"))
-        else:
-            columns += [
-                shares("retired", "retired\n%"),
-                shares("silent_until", "SDC so\nfar %"),
-                shares("told_until", "told so\nfar %"),
+                shares("silent_until", "SDC so far\n[%]"),
+                shares("told_until", "told so far\n[%]"),
                 tables.estimates(
                     "before_exchange",
                     "SDC before\nexchange",
                     [row.before_exchange for row in summaries],
                     estimates.plus_minus,
-                    primary=True,
                 ),
             ]
+        columns += [
+            shares("masked", "masked\n[%]", primary=is_flip),
+            shares("sdc", "SDC\n[%]"),
+            shares("sdc_beyond", "beyond\n[%]", primary=False),
+            shares("due", "DUE\n[%]"),
+            shares("address", "address\n[%]", primary=False),
+            shares("limit", "limit\n[%]", primary=False),
+            shares("code", "code\n[%]", primary=False),
+        ]
+        if is_flip:
+            needed = [100 * row.needed for row in summaries]
+            columns += [
+                tables.numbers("needed", "AVF by ACE\n[%]", needed, "{:.3g}".format),
+                shares("injected", "AVF injected\n[%]"),
+            ]
+        if not is_flip or any(row.retired.value for row in summaries):
+            columns.append(shares("retired", "retired\n[%]", primary=False))
         if any(row.not_emulated for row in summaries):
             lost = [row.not_emulated for row in summaries]
             columns.append(tables.numbers("not_emulated", "not\nemulated", lost, primary=True))
         columns += [
-            shares("single_bit", "one bit\n% of SDC", primary=False),
-            shares("not_finite", "inf, NaN\n% of SDC", primary=False),
+            shares("single_bit", "one bit\n[% of SDC]", primary=False),
+            shares("not_finite", "inf, NaN\n[% of SDC]", primary=False),
         ]
         return tables.ResultTable("Injections", _caption(is_flip), tuple(columns))
 
@@ -288,6 +291,7 @@ def _summary(
         masked=masked,
         sdc=share(*SILENT),
         sdc_beyond=share(Fate.SDC),
+        due=share(*DETECTED),
         address=share(Fate.ADDRESS),
         limit=share(Fate.LIMIT),
         code=share(Fate.CODE),
@@ -314,21 +318,13 @@ def _of_slices(arrays: dict[str, NDArray[Any]], age_years: float) -> list[estima
 
 
 def _percent(share: estimates.Estimate) -> str:
-    if math.isnan(share.value):
-        return estimates.DASH
-    low, value, high = (100 * each for each in (share.lower, share.value, share.upper))
-    return f"{_short(value)} ({_short(low)}...{_short(high)})"
-
-
-def _short(percent: float) -> str:
-    """A percentage in two digits, or three from 100 on."""
-    return f"{percent:.0f}" if percent >= 9.95 else f"{percent:.2g}"
+    return estimates.with_bounds(share, 100)
 
 
 def _caption(is_flip: bool) -> str:
     common = (
         "SDC: the run ends with wrong memory, and nothing tells; beyond: by more than the "
-        "tolerance. Detected: by an address, a limit of instructions, or a code. "
+        "tolerance; DUE: detected by an address, a limit of instructions, or a code. "
     )
     if is_flip:
         return common + (

@@ -11,7 +11,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import Option
-from mcage.spec.sections import Name, Section, Workload
+from mcage.spec.sections import Life, Name, Section, Workload
 from mcage.traces.emulation.emulate import MOST_INSTRUCTIONS
 from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
 
@@ -93,6 +93,13 @@ class InjectWorkload(Workload):
     generations: Literal[0] = 0
 
 
+class InjectLife(Life):
+    """As in a sweep, but a kernel that a technique slows down runs on: its answers are looked at."""
+
+    slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = "none"
+    """Slowdown that ends a life, or none."""
+
+
 class Inject(Section):
     """What becomes wrong, and what counts as wrong."""
 
@@ -160,6 +167,7 @@ class InjectSpec(SweepSpec):
     ] = ("dvfs",)
     """Operating points of a life: turbo, undervolted, dvfs, or a name that SPEC defines."""
     workload: InjectWorkload = InjectWorkload()
+    life: InjectLife = InjectLife()
     program: Program = Program()
     inject: Inject = Inject()
     stopping: InjectStopping | None = None  # type: ignore[assignment]

@@ -710,7 +710,10 @@ def _lds_atomic(inst: Instruction, machine: Machine, operation: str, text: str) 
         data = data[::-1] if "cmpst_" in inst.name else data
 
     def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
-        return (*_lds_space(m, address(m) + place, size), _EVERY)
+        content, offset = _lds_space(m, address(m) + place, size)
+        bytes_of_row = m.lds.shape[1]
+        good = offset % bytes_of_row < bytes_of_row - m.lds_spare  # others are dropped
+        return content, offset[good], good
 
     return _atomic(inst, machine, operation, kind, space, data, returns)
 

@@ -270,3 +270,32 @@ def test_a_wrong_access_to_local_memory_is_dropped(tmp_path):
                 wrong = reruns.outputs_of(ran)["y"]
                 zeros += int((wrong != reruns.outputs["y"]).sum() == 1 and 0 in wrong)
     assert zeros  # a read out of range gives 0, and so does one of what was never stored
+
+
+DRAW = """__kernel void draw(__global const int *x, __global int *y) {
+    __local int numbers[64];
+    int item = __builtin_amdgcn_workitem_id_x();
+    numbers[item] = 7;
+    __builtin_amdgcn_s_barrier();
+    y[item] = __sync_fetch_and_add(&numbers[x[item]], item + 1);
+}
+"""
+
+
+@needs_clang
+def test_each_wrong_atomic_in_local_memory_gives_zero(tmp_path):
+    """Two lanes of one access, both out of range: the second does not see what the first added."""
+    x = np.arange(64, dtype=np.int32)[::-1].copy()
+    emulation = of_source(tmp_path, DRAW, 1, {"x": x, "y": np.full(64, -1, np.int32)})
+    reruns = Reruns(emulation)
+    bits = np.zeros(64, np.uint32)
+    bits[[9, 30]] = 1 << 20
+    outputs = []
+    for step in range(1, 14):
+        for register in range(emulation.preloaded, 4):
+            (ran,) = reruns.run([Faults(flips={(0, 0): [Flip(step, register, bits)]})])
+            if ran.end == End.COMPLETE:
+                outputs.append(reruns.outputs_of(ran)["y"])
+    dropped = np.full(64, 7)
+    dropped[[9, 30]] = 0
+    assert any(np.array_equal(each, dropped) for each in outputs)
