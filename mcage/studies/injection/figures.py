@@ -1,27 +1,52 @@
 """Figures of injections: outcomes by bit and by register, and wrong answers against age."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from mcage.report.figures import canvas
 from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.stats.estimates import wilson
-from mcage.studies.injection.outcomes import DETECTED, Fate
+from mcage.studies.injection.outcomes import DETECTED, SILENT, Fate
 
 AGES = 61
 """Points of a curve against age."""
 
-OUTCOMES: Mapping[str, tuple[Fate, ...]] = {
-    "masked": (Fate.MASKED,),
-    "wrong, tolerable": (Fate.TOLERABLE,),
-    "wrong, beyond": (Fate.SDC,),
-    "detected": DETECTED,
+OUTCOMES: Mapping[str, tuple[str, tuple[Fate, ...]]] = {
+    "masked": ("#BBBBBB", (Fate.MASKED,)),
+    "wrong, tolerable": ("#E69F00", (Fate.TOLERABLE,)),
+    "wrong, beyond": ("#D55E00", (Fate.SDC,)),
+    "detected": ("#0072B2", DETECTED),
 }
-"""What curves show, and which fates each counts."""
+"""Colour of the parts of a bar, from the axis upwards, and which fates each counts."""
+
+NARROWEST_MM = 55.0
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Flips of a case.
+
+    Parameters
+    ----------
+    case : str
+        Which.
+    hit : int[instance]
+        Bit or register that each has hit, negative where none is shown.
+    fate : int[instance]
+        What has become of each.
+    """
+
+    case: str
+    hit: NDArray[Any]
+    fate: NDArray[Any]
 
 
 def of_flips(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
@@ -30,27 +55,92 @@ def of_flips(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
     cases = results["case"].values.tolist()
     for variable, what in (("flip_bit", "bit"), ("flip_register", "register")):
         hit = results[variable].transpose("case", "instance").values
-        panels = [_panel(str(cases[row]), hit[row], fate[row]) for row in range(len(cases))]
-        yield from CurveFigure(
-            f"outcome-by-{what}",
-            f"Outcome of flips by {what}, {PERCENT} bands",
-            f"Shares of the flips of needed bits by the {what} that was hit, with Wilson's bands. "
-            "Of compressed values, of which many lanes hang on one cell, no bit is shown.",
-            what,
-            "flips (%)",
-            kind="line",
-            y_limits=(0.0, 103.0),
-        ).pages(panels, sheet)
+        panels = [Hits(str(cases[row]), hit[row], fate[row]) for row in range(len(cases))]
+        height_mm = sheet.axis_mm(len(panels), NARROWEST_MM) + canvas.LABELS_MM
+        name = f"outcome-by-{what}"
+        for of_page in sheet.pages(name, panels, height_mm, NARROWEST_MM):
+            yield _page(*of_page, sheet, what, height_mm)
 
 
-def _panel(case: str, hit: NDArray[Any], fate: NDArray[Any]) -> CurvePanel:
-    places = np.unique(hit[hit >= 0])
-    of_place = [fate[hit == place] for place in places]
-    curves = tuple(
-        _curve(name, case, places, [np.isin(fates, of) for fates in of_place])
-        for name, of in OUTCOMES.items()
+@canvas.in_style
+def _page(
+    name: str, part: str, panels: Sequence[Hits], sheet: Sheet, what: str, height_mm: float
+) -> ReportFigure:
+    figure, grid = sheet.grid(len(panels), height_mm, NARROWEST_MM)
+    drawn = []
+    for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        series = _draw_bars(axes, panel, f"{name}-{number + 1}")
+        axes.set(xlabel=what, ylim=(0, 100))
+        place = axes.get_subplotspec()
+        if place is None or place.is_first_col():
+            axes.set_ylabel("flips (%)")
+        drawn.append(canvas.Panel(axes, panel.case, what, "flips (%)", series))
+    canvas.heads(grid, [panel.case for panel in panels], [""] * len(panels))
+    hatches = dict(zip(OUTCOMES, canvas.HATCHES, strict=False))
+    handles = {
+        outcome: Patch(facecolor=colour, hatch=hatches[outcome], edgecolor="white", linewidth=0.4)
+        for outcome, (colour, _) in OUTCOMES.items()
+    }
+    title = f"Outcome of flips by {what}{part}"
+    sheet.finish(figure, f"{title}: {sheet.population}", handles)
+    caption = sheet.captioned(
+        f"Shares of the flips of needed bits by the {what} that was hit. Of compressed values, of "
+        "which many lanes hang on one cell, no bit is shown."
     )
-    return CurvePanel(case, curves)
+    alt = " ".join(_alt(panel, what) for panel in panels)
+    return ReportFigure(name, title, caption, alt, figure, tuple(drawn))
+
+
+def _draw_bars(axes: Axes, panel: Hits, gid: str) -> tuple[canvas.Series, ...]:
+    """Draw a bar for each place that was hit; the file of numbers has Wilson's bounds."""
+    places = np.arange(max(panel.hit.max(initial=0), 0) + 1)
+    of_place = [panel.fate[panel.hit == place] for place in places]
+    counts = np.array([len(fates) for fates in of_place], np.float64)
+    below, drawn = np.where(counts > 0, 0.0, np.nan), []
+    for part, (outcome, (colour, of)) in enumerate(OUTCOMES.items()):
+        share = np.array([np.isin(fates, of).sum() for fates in of_place])
+        share = np.divide(share, counts, out=np.full(len(places), np.nan), where=counts > 0)
+        bars = axes.stairs(
+            below + 100 * share,
+            np.arange(len(places) + 1) - 0.5,
+            baseline=below,
+            fill=True,
+            facecolor=colour,
+            edgecolor="white",
+            hatch=canvas.HATCHES[part],
+            linewidth=0.4,
+        )
+        bars.set_gid(f"{gid}-{part + 1}")
+        below = below + 100 * share
+        seen = counts > 0
+        lower, upper = (100 * bound for bound in wilson(share[seen], counts[seen]))
+        drawn.append(
+            canvas.Series(
+                f"{gid}-{part + 1}",
+                outcome,
+                panel.case,
+                places[seen].astype(np.float64),
+                100 * share[seen],
+                "bars",
+                lower,
+                upper,
+            )
+        )
+    return tuple(drawn)
+
+
+def _alt(panel: Hits, what: str) -> str:
+    """Which place does most harm unseen."""
+    silent = np.isin(panel.fate, SILENT)
+    places = np.unique(panel.hit[panel.hit >= 0])
+    if not len(places):
+        return f"{panel.case}: no {what} is shown."
+    shares = [100 * silent[panel.hit == place].mean() for place in places]
+    worst = int(np.argmax(shares))
+    return (
+        f"{panel.case}: {what} {places[worst]} is silently wrong most often, "
+        f"in {shares[worst]:.3g} % of the flips."
+    )
 
 
 def _curve(name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.bool_]]) -> Curve:

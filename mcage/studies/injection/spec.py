@@ -94,7 +94,7 @@ class InjectWorkload(Workload):
 
 
 class InjectLife(Life):
-    """As in a sweep, but a kernel that a technique slows down runs on: its answers are looked at."""
+    """As of a sweep, but a slice that is slow runs on: its answers are looked at."""
 
     slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = "none"
     """Slowdown that ends a life, or none."""
