@@ -6,7 +6,9 @@ import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
+from mcage.protection.codes import secded
 from mcage.results.reader import open_results, read_header
+from mcage.soft_errors.rates import soft_errors, upsets
 
 RUN = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
 
@@ -71,6 +73,26 @@ def test_parts_and_processes_give_the_same_slices(command, folder, monkeypatch):
 
 
 @needs_clang
+def test_rates_of_upsets_of_several_cells(command, folder):
+    """Words that a code detects, as often as `soft_errors` says of the same kernel."""
+    given = ("--upset", "28nm", "--protection", "none", "--protection", "secded32")
+    made = (*RUN, *given, "--set", "faults.fit_per_mbit=100", "--instances", "1500")
+    assert command(*made, "--out", "flips.h5")[0] == 0
+    none, coded = json.loads(command("show", "flips.h5", "--json")[1])
+    assert none["injected"]["value"] is None
+    assert none["sdc_fit"]["value"] > 5 * coded["sdc_fit"]["value"]
+    with open_results(folder / "flips.h5") as results:
+        expected = 0.0
+        for vdd in (0.8, 0.524):
+            cells = upsets("28nm", vdd, fit_per_mbit=100)
+            words = [256 * 64, 0, 0]
+            found = soft_errors(words, results["needed_share"].values[1], cells, secded(32))
+            expected += float(found.due) / 2
+        rate = results["drawn_fit"].values[1] / results["flip_attempts"].values[1].mean()
+        assert rate * coded["code"]["value"] == pytest.approx(expected, rel=0.2)
+
+
+@needs_clang
 def test_injections_end_when_they_know_enough(command, folder):
     code, out, said = command(
         *(*RUN, "--instances", "5000", "--rel-ci", "0.2", "--of", "sdc", "--out", "flips.h5")
@@ -89,6 +111,7 @@ def test_injections_end_when_they_know_enough(command, folder):
         (("--args", "nothing.py"), ("nothing.py",)),
         (("--age", "12"), ("ages_years", "12")),
         (("--fault", "glitch"), ("glitch",)),
+        (("--fault", "stuck", "--upset", "28nm"), ("upset", "28nm", "stuck")),
         (("--technique", "disable"), ("disable",)),
         (("--grid", "a"), ("grid", "a")),
         (("--picture", "wrong.txt"), ("wrong.txt",)),

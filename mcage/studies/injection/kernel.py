@@ -384,6 +384,29 @@ class Placement:
         number, bit = divmod(int(draw * len(numbers) * width), width)
         return first + (numbers[number] - of_lane) * width + bit
 
+    def needed_lanes(self, write: int, cycle: int) -> NDArray[np.bool_]:
+        """Lanes of a value that somebody still reads at a moment: bool[components].
+
+        The others may hold what a write in flight has left there already.
+        """
+        needs = self.kernel.needs
+        still = cycle - self.kernel.writes.cycle[write] < needs.cycles[write]
+        lanes = int(np.bitwise_or.reduce(needs.lanes[write][still]))
+        return np.array([lanes >> lane & 1 == 1 for lane in range(self.kernel.geometry.components)])
+
+    def needed_cells(self, write: int, block: int, cycle: int) -> NDArray[np.uint32]:
+        """Cells of an entry that a value needs at a moment, as sets: uint32[components]."""
+        lanes, form = self.needed_lanes(write, cycle), self.form[write : write + 1]
+        if form[0] == Form.PLAIN:
+            return np.asarray(np.where(lanes, np.uint32(0xFFFF_FFFF), np.uint32(0)))
+        used: NDArray[np.uint32] = self.storing.used(form, np.array([block]))[0]
+        if not lanes.any():
+            used[:] = 0
+        if form[0] in (Form.BYTES, Form.HALVES):  # differences of the lanes after the first
+            width = 1 if form[0] == Form.BYTES else 2
+            used.view(np.uint8)[4 : 4 + width * (len(lanes) - 1)] *= np.repeat(lanes[1:], width)
+        return used
+
     def read_with(self, write: int, block: int, errors: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Bits of a value that are wrong when its cells are.
 

@@ -82,7 +82,8 @@ VARIABLES = (
         "int32",
         "1",
         "faulty cells of the slice that nothing repairs, in blocks that may be used",
-        "Of flips: wrong bits of the word that is hit.",
+        "Of flips: wrong bits of the word that is hit, of several the most; without a code, the "
+        "cells that have changed.",
     ),
 )
 """What every kind of faults has."""
@@ -140,9 +141,27 @@ OF_FLIPS = (
         "int16",
         "1",
         "bit of the register, 0 ... 31",
-        "-1 where a compressed value was hit, of which many lanes hang on one cell.",
+        "-1 where a compressed value was hit, of which many lanes hang on one cell, or a check "
+        "bit. Of several cells: of the one that was drawn.",
     ),
-    Variable("flip_lane", ("case", "instance"), "int16", "1", "lane that was hit"),
+    Variable(
+        "flip_lane",
+        ("case", "instance"),
+        "int16",
+        "1",
+        "lane that was hit",
+        "-1 where a check bit was hit.",
+    ),
+    Variable("flip_cells", ("case", "instance"), "int8", "1", "neighbouring cells that change"),
+    Variable(
+        "flip_attempts",
+        ("case", "instance"),
+        "int32",
+        "1",
+        "upsets that were drawn until this one",
+        "An upset of several needed cells is drawn more often than it happens, and drawn anew; "
+        "drawn_fit over the mean of this is the rate of the flips.",
+    ),
     Variable("flip_entry", ("case", "instance"), "int16", "1", "entry that was hit"),
     Variable(
         "flip_moment",

@@ -16,7 +16,7 @@ from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Word
 from mcage.results.header import Header
 from mcage.stats import estimates
 from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, OF_SLICES, SILENT, Fate
-from mcage.studies.injection.spec import FLIP, InjectSpec
+from mcage.studies.injection.spec import FLIP, SINGLE, InjectSpec
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -43,7 +43,10 @@ class InjectSummary:
         Injections that came to an instruction which is not emulated.
     needed, injected : float, Estimate
         Of flips: AVF of the register file by ACE, and as injected: the former times the share that
-        is not masked. NaN otherwise.
+        is not masked; NaN of flips of several cells, and of slices.
+    sdc_fit, due_fit : Estimate
+        Of flips: rates of silently wrong runs and of detected ones, in FIT of a slice. NaN
+        otherwise.
     allocated : float
         Share of the register file in allocated windows.
     single_bit, not_finite : Estimate
@@ -72,6 +75,8 @@ class InjectSummary:
     not_emulated: int
     needed: float
     injected: estimates.Estimate
+    sdc_fit: estimates.Estimate
+    due_fit: estimates.Estimate
     allocated: float
     single_bit: estimates.Estimate
     not_finite: estimates.Estimate
@@ -80,6 +85,12 @@ class InjectSummary:
     silent_faults: estimates.Estimate
     before_exchange: estimates.Estimate
 
+
+_FLIPS = (
+    "One bit that is needed,",
+    "Neighbouring cells of a row, of which at least one is needed,",
+)
+"""Flips of a single cell, and of several."""
 
 UNKNOWN = estimates.Estimate(math.nan, math.nan, math.nan)
 
@@ -105,11 +116,10 @@ class InjectPresentation(Presentation):
             name: results[name].transpose(*dims).values
             for name in ("fate", "wrong_bits", "not_finite")
         }
-        is_flip = _asked(results).inject.fault == FLIP
-        lives = {
-            name: results[name].transpose("case", "instance").values
-            for name in ([] if is_flip else [variable.name for variable in OF_SLICES])
-        }
+        asked = _asked(results).inject
+        is_flip = asked.fault == FLIP
+        names = ["flip_attempts"] if is_flip else [variable.name for variable in OF_SLICES]
+        lives = {name: results[name].transpose("case", "instance").values for name in names}
         return [
             _summary(
                 {name: array[row] for name, array in (arrays | lives).items()},
@@ -117,6 +127,8 @@ class InjectPresentation(Presentation):
                 (column, age),
                 float(results["needed_share"].values[row]) if is_flip else math.nan,
                 float(results["allocated_share"].values[row]),
+                float(results["drawn_fit"].values[row]) if is_flip else math.nan,
+                asked.upset == SINGLE,
             )
             for row, case in enumerate(cases)
             for column, age in enumerate(ages)
@@ -167,6 +179,13 @@ class InjectPresentation(Presentation):
             columns += [
                 tables.numbers("needed", "AVF by ACE\n[%]", needed, "{:.3g}".format),
                 shares("injected", "AVF injected\n[%]"),
+                *(
+                    tables.estimates(key, f"{what}\n[FIT]", of, estimates.with_bounds)
+                    for key, what, of in (
+                        ("sdc_fit", "SDC", [row.sdc_fit for row in summaries]),
+                        ("due_fit", "DUE", [row.due_fit for row in summaries]),
+                    )
+                ),
             ]
         if not is_flip or any(row.retired.value for row in summaries):
             columns.append(shares("retired", "retired\n[%]", primary=False))
@@ -198,9 +217,10 @@ class InjectPresentation(Presentation):
             said = f"{_percent(row.sdc)} % silently wrong, {_percent(row.sdc_beyond)} % beyond "
             said += f"{spec.inject.tolerance:g} of the largest value"
             if not math.isnan(row.needed):
-                said += (
-                    f"; AVF {100 * row.needed:.3g} % by ACE, {_percent(row.injected)} % injected"
-                )
+                said += f"; AVF {100 * row.needed:.3g} % by ACE"
+                if not math.isnan(row.injected.value):
+                    said += f", {_percent(row.injected)} % injected"
+                said += f"; {estimates.with_bounds(row.sdc_fit)} FIT of a slice silently wrong"
             else:
                 said += (
                     f"; until then so before anything told: {_percent(row.silent_until)} %; times "
@@ -232,7 +252,9 @@ class InjectPresentation(Presentation):
             assumed.append(
                 (
                     "Flips",
-                    "One bit, at any moment; every needed bit is as likely as any other.",
+                    f"{_FLIPS[spec.inject.upset != SINGLE]} at any moment, each as likely as its "
+                    "rate says; rates of 28 and 16 nm are recalled or extrapolated: worth a factor "
+                    "of two.",
                 )
             )
         else:
@@ -257,17 +279,28 @@ def _summary(
     age: tuple[int, float],
     needed: float,
     allocated: float,
+    drawn_fit: float,
+    is_single: bool,
 ) -> InjectSummary:
     column, age_years = age
     fate = arrays["fate"][:, column]
     is_flip = not math.isnan(needed)
     left_out = NOT_RUN if is_flip else (Fate.NOT_EMULATED,)
-    count = int((~np.isin(fate, left_out)).sum())
+    counted = ~np.isin(fate, left_out)
+    count = int(counted.sum())
 
     def share(*fates: Fate) -> estimates.Estimate:
         if not count:
             return UNKNOWN
         return estimates.proportion(int(np.isin(fate, fates).sum()), count)
+
+    def rate(fates: Sequence[Fate]) -> estimates.Estimate:
+        """Rate in FIT: a share of all upsets that were drawn."""
+        if not is_flip or not count:
+            return UNKNOWN
+        drawn = int(arrays["flip_attempts"][counted].sum())
+        of = estimates.proportion(int(np.isin(fate, fates).sum()), drawn)
+        return estimates.Estimate(*(drawn_fit * each for each in vars(of).values()))
 
     masked = share(Fate.MASKED)
     silent = np.isin(fate, SILENT)
@@ -278,7 +311,7 @@ def _summary(
         return estimates.proportion(int(chosen.sum()), len(chosen)) if len(chosen) else UNKNOWN
 
     injected = UNKNOWN
-    if is_flip and count:
+    if is_flip and is_single and count:
         injected = estimates.Estimate(
             *(needed * (1 - each) for each in (masked.value, masked.upper, masked.lower))
         )
@@ -299,6 +332,8 @@ def _summary(
         not_emulated=int((fate == Fate.NOT_EMULATED).sum()),
         needed=needed,
         injected=injected,
+        sdc_fit=rate(SILENT),
+        due_fit=rate(DETECTED),
         allocated=allocated,
         single_bit=of_silent(wrong_bits == 1),
         not_finite=of_silent(lost > 0),
@@ -328,9 +363,9 @@ def _caption(is_flip: bool) -> str:
     )
     if is_flip:
         return common + (
-            "Flips are of needed bits alone; AVF: of all bits of the register file, by ACE, and as "
-            "injected: not masked. Slices that are not in use (retired) are left out. Wilson's "
-            "95 % intervals."
+            "Flips reach needed bits alone; AVF: of all bits of the register file, by ACE, and as "
+            "injected: not masked; FIT: of a slice, at the mean of its Vdd. Slices that are not in "
+            "use (retired) are left out. Wilson's 95 % intervals."
         )
     return common + (
         "Retired: a test has found that the slice cannot run, its technique finds no room or is "

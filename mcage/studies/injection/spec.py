@@ -10,13 +10,16 @@ from pydantic import Field, model_validator
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.keys import Option
+from mcage.spec.keys import Option, UsedIf
 from mcage.spec.sections import Life, Name, Section, Workload
 from mcage.traces.emulation.emulate import MOST_INSTRUCTIONS
 from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
 
 FLIP, READ = "flip", "read"
 """Kinds of faults that are treated unlike stuck cells."""
+
+SINGLE = "single"
+"""Flips of one cell each."""
 
 MONTH_YEARS = 1 / 12
 
@@ -108,6 +111,17 @@ class Inject(Section):
     fault: Annotated[Literal["flip", "stuck", "read"], Option("--fault KIND")] = "flip"
     """flip: one bit of a register changes once. stuck: the cells of a slice that are faulty give
     one value for ever. read: they lose the other value when it is read, after that read."""
+    upset: Annotated[
+        Literal["single", "28nm", "16nm"],
+        Option("--upset SIZE"),
+        UsedIf(
+            lambda spec, _: spec.inject.fault == FLIP,
+            "inject.fault = {spec.inject.fault!r}: faulty cells are those of the fault map; leave "
+            "it out",
+        ),
+    ] = "single"
+    """Cells of a flip. single: one. 28nm, 16nm: one or several neighbours of a row, as often as in
+    that technology node."""
     ages_years: Annotated[
         tuple[Annotated[float, Field(ge=0, le=100)], ...],
         Field(max_length=100),
@@ -152,7 +166,15 @@ class InjectSpec(SweepSpec):
     command: ClassVar[str] = "inject"
 
     compared: ClassVar = [
-        *("inject.fault", "techniques", "protections", "environments", "scenarios", "vdd_volts"),
+        *(
+            "inject.fault",
+            "inject.upset",
+            "techniques",
+            "protections",
+            "environments",
+            "scenarios",
+            "vdd_volts",
+        ),
         *("inject.ages_years", "instances", "seed"),
     ]
 

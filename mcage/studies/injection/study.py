@@ -21,14 +21,14 @@ from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.results.header import DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable
 from mcage.results.writer import Arrays
+from mcage.soft_errors.rates import MBIT, upsets
 from mcage.stats.estimates import with_bounds
 from mcage.stats.survival import Precision, mean_precision
 from mcage.studies.injection.cells import CellsUnderWaves, Rules
-from mcage.studies.injection.flips import hit, needed_bits
+from mcage.studies.injection.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
 from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
 from mcage.studies.injection.kernel import (
     InjectedKernel,
-    NeededBit,
     Placement,
     WrongOutputs,
 )
@@ -42,10 +42,11 @@ from mcage.studies.injection.outcomes import (
     Fate,
 )
 from mcage.studies.injection.slices import GIVEN_UP, Looked, Slice, arrays_of, ran_with
-from mcage.studies.injection.spec import FLIP, READ, InjectSpec
+from mcage.studies.injection.spec import FLIP, READ, SINGLE, InjectSpec
 from mcage.studies.injection.stored import Form
 from mcage.sweep.batch import slices_of_case
 from mcage.sweep.plan import PlannedCase, SweepPlan
+from mcage.sweep.soft_errors import NODE
 from mcage.sweep.study import plug_ins
 from mcage.traces.emulation.faults import End, Faults, Ran
 from mcage.traces.library import RecordedTrace
@@ -71,6 +72,14 @@ SCENARIO = Variable("scenario", ("case",), "text", "1", "scenario")
 PROTECTION = Variable("protection", ("case",), "text", "1", "protection")
 VDD = Variable("vdd_volts", ("case",), "float64", "V", "lowest Vdd")
 AGE = Variable("age", ("age",), "float64", "year", "age of the slice")
+DRAWN = Variable(
+    "drawn_fit",
+    ("case",),
+    "float64",
+    "FIT",
+    "rate of the upsets of a slice that flips are drawn from, on the mean over its Vdd",
+    "Divided by the mean of flip_attempts, the rate of the flips.",
+)
 NEEDED = Variable(
     "needed_share",
     ("case",),
@@ -195,6 +204,11 @@ class InjectStudy:
                 Coordinate(VDD, [case.name.vdd_volts for case in cases]),
                 Coordinate(NEEDED, [each.needed_share for each in where]),
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
+                *(
+                    [Coordinate(DRAWN, [self._drawn_fit(c) for c in cases])]
+                    if self._is_flip
+                    else ()
+                ),
             ),
             spec_toml=spec.to_toml(),
             spec_digest=self.plan.digest(self.kernel.digest),
@@ -206,6 +220,32 @@ class InjectStudy:
             stopping=stopping,
             codes=(running_code(plug_ins(spec)),),
         )
+
+    @property
+    def _sizes(self) -> Sequence[float]:
+        """Share of the upsets that change 1, 2, 3, ... cells."""
+        upset = self.spec.inject.upset
+        return ONE_CELL if upset == SINGLE else upsets(upset).sizes
+
+    def _rates(self) -> list[Coordinate]:
+        """Rates that flips have, and faulty cells do not."""
+        if not self._is_flip:
+            return []
+        return [Coordinate(DRAWN, [self._drawn_fit(case) for case in self.plan.cases])]
+
+    def _drawn_fit(self, case: PlannedCase) -> float:
+        """Rate of the upsets that the flips of a case are drawn from, in FIT of a slice."""
+        given = self.spec.faults.fit_per_mbit
+        changed = {} if given is None else {"fit_per_mbit": given}
+        upset = self.spec.inject.upset
+        node = NODE if upset == SINGLE else upset
+        fit_per_mbit = sum(
+            point.time_fraction * upsets(node, point.vdd_volts, **changed).fit_per_mbit
+            for point in case.conditions.environment.points
+        )
+        protection = case.conditions.protection
+        cells = drawn_cells(self._placement(case), protection, self._sizes)
+        return fit_per_mbit / MBIT * cells
 
     @property
     def study(self) -> Study:
@@ -244,9 +284,8 @@ class InjectStudy:
         planned, instances = self.plan.cases[case], np.array([instance])
         results = _Results(1, len(self.spec.ages), self.spec.inject.tolerance)
         if self._is_flip:
-            where = self._placement(planned)
-            bits = needed_bits(self.spec.seed, instances, where)
-            for faults, places in self._hits(planned, instances, bits, results):
+            drawn = self._upsets(planned, instances)
+            for faults, places in self._hits(planned, instances, drawn, results):
                 if (0, age) in places:
                     return self.kernel.reruns.run([faults])[0]
             return None
@@ -257,29 +296,32 @@ class InjectStudy:
 
     # Flips.
 
+    def _upsets(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Upset]:
+        given = self._placement(case), case.conditions.protection, self._sizes
+        return upsets_of(self.spec.seed, instances, *given)
+
     def _flips(
         self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
     ) -> dict[str, NDArray[Any]]:
-        where = self._placement(case)
-        bits = needed_bits(self.spec.seed, instances, where)
-        runs = self._hits(case, instances, bits, results)
+        drawn = self._upsets(case, instances)
+        runs = self._hits(case, instances, drawn, results)
         ran = self.kernel.reruns.run([faults for faults, _ in runs])
         for (_, places), of_run in zip(runs, ran, strict=True):
             results.put(self.kernel, places, of_run)
-        return self._hit(where, bits)
+        return self._hit(self._placement(case), drawn)
 
     def _hits(
         self,
         case: PlannedCase,
         instances: NDArray[np.int64],
-        bits: Sequence[NeededBit],
+        drawn: Sequence[Upset],
         results: "_Results",
     ) -> list[tuple[Faults, list[Place]]]:
         """What flips make wrong, and at which places; what codes decide is noted at once."""
         protection, where = case.conditions.protection, self._placement(case)
         slices = self._of_case(case, instances) if protection.code is not None else []
         runs: dict[tuple[int, bytes], tuple[Faults, list[Place]]] = {}
-        for number, bit in enumerate(bits):
+        for number, upset in enumerate(drawn):
             for age, years in enumerate(self.spec.ages):
                 faults = None
                 if slices:
@@ -287,24 +329,27 @@ class InjectStudy:
                     if faults is None or where.refuses(faults.fault_map):
                         results.fate[number, age] = Fate.RETIRED
                         continue
-                of_bit = hit(bit, where, protection, faults)
-                results.faulty_bits[number, age] = of_bit.faulty_bits
-                results.fate[number, age] = of_bit.fate
-                if of_bit.faults is not None:
-                    (flips,) = of_bit.faults.flips.values()
+                of_upset = hit(upset, where, protection, faults)
+                results.faulty_bits[number, age] = of_upset.faulty_bits
+                results.fate[number, age] = of_upset.fate
+                if of_upset.faults is not None:
+                    (flips,) = of_upset.faults.flips.values()
                     key = number, flips[0].bits.tobytes()
-                    runs.setdefault(key, (of_bit.faults, []))[1].append((number, age))
+                    runs.setdefault(key, (of_upset.faults, []))[1].append((number, age))
         return list(runs.values())
 
-    def _hit(self, where: Placement, bits: Sequence[NeededBit]) -> dict[str, NDArray[Any]]:
+    def _hit(self, where: Placement, drawn: Sequence[Upset]) -> dict[str, NDArray[Any]]:
         """What flips have hit, as the header declares."""
         writes, cycles = self.kernel.writes, self.kernel.trace.cycles
-        is_plain = [where.form[bit.write] == Form.PLAIN for bit in bits]
-        number = [bit.cell % COMPONENT_BITS for bit in bits]
+        bits = [upset.bit for upset in drawn]
+        is_plain = np.array([where.form[bit.write] == Form.PLAIN for bit in bits])
+        lane, number = np.divmod([upset.cell for upset in drawn], COMPONENT_BITS)
         return {
             "flip_register": np.array([writes.reg[bit.write] for bit in bits], np.int16),
-            "flip_bit": np.where(is_plain, number, -1).astype(np.int16),
-            "flip_lane": np.array([bit.cell // COMPONENT_BITS for bit in bits], np.int16),
+            "flip_bit": np.where(is_plain & (lane >= 0), number, -1).astype(np.int16),
+            "flip_lane": lane.astype(np.int16),
+            "flip_cells": np.array([np.diff(upset.columns)[0] for upset in drawn], np.int8),
+            "flip_attempts": np.array([upset.attempts for upset in drawn], np.int32),
             "flip_entry": np.array([bit.entry for bit in bits], np.int16),
             "flip_moment": np.array([bit.cycle / cycles for bit in bits]),
         }

@@ -1,6 +1,7 @@
 """Faults followed to outputs: against runs one at a time, by hand, and as functions of the seed."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from faulty_oracle import emulation_of, memory_after, request_of
 from mcage.geometry import preset
 from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
+from mcage.soft_errors.rates import upsets
 from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKernel
-from mcage.studies.injection.flips import hit, needed_bits
+from mcage.studies.injection.flips import ONE_CELL, drawn_cells, hit, row_of, upsets_of
 from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
 from mcage.studies.injection.kernel import InjectedKernel, Placement, WrongOutputs
 from mcage.studies.injection.outcomes import Fate
@@ -151,8 +153,8 @@ def test_only_needed_bits_matter(asked):
     share = where.needed_share / where.allocated_share
     assert abs(needed.mean() - share) < 4 * np.sqrt(share * (1 - share) / count)
     # And chosen among needed bits alone, flips do as much harm.
-    bits = needed_bits(3, np.arange(1500), where)
-    chosen = kernel.reruns.run([hit(bit, where, NONE).faults for bit in bits])
+    drawn = upsets_of(3, np.arange(1500), where, NONE)
+    chosen = kernel.reruns.run([hit(upset, where, NONE).faults for upset in drawn])
     of_chosen = np.mean([each.end != End.COMPLETE or len(each.place) > 0 for each in chosen])
     of_any = harm[needed].mean()
     error = np.sqrt(0.25 / needed.sum() + 0.25 / len(chosen))
@@ -160,11 +162,12 @@ def test_only_needed_bits_matter(asked):
 
 
 @needs_clang
-def test_needed_bits_are_functions_of_seed_and_instance(kernel):
+@pytest.mark.parametrize("sizes", [ONE_CELL, upsets("28nm").sizes])
+def test_upsets_are_functions_of_seed_and_instance(kernel, sizes):
     where = Placement(kernel, technique("baseline"), 64)
-    together = needed_bits(3, np.arange(20), where)
-    assert needed_bits(3, np.arange(10, 20), where) == together[10:]
-    assert needed_bits(4, np.arange(20), where) != together
+    together = upsets_of(3, np.arange(20), where, SECDED32, sizes)
+    assert upsets_of(3, np.arange(10, 20), where, SECDED32, sizes) == together[10:]
+    assert upsets_of(4, np.arange(20), where, SECDED32, sizes) != together
 
 
 @needs_clang
@@ -185,8 +188,8 @@ def test_flips_under_techniques(kernel, name):
     """Each flip is one of a bit that its value has there, at a moment in which it is needed."""
     where = Placement(kernel, technique(name), 64)
     kinds = set()
-    for bit in needed_bits(11, np.arange(1500), where):
-        faults = hit(bit, where, NONE).faults
+    for upset in upsets_of(11, np.arange(1500), where, NONE):
+        bit, faults = upset.bit, hit(upset, where, NONE).faults
         ((place, (flip,)),) = faults.flips.items()
         window = int(kernel.writes.window[bit.write])
         assert place == kernel.place_of(window)
@@ -204,10 +207,11 @@ def test_flips_under_techniques(kernel, name):
 @needs_clang
 def test_the_code_of_a_word_and_a_flip(kernel):
     where = Placement(kernel, technique("baseline"), 64)
-    bit = needed_bits(5, np.arange(1), where)[0]
-    assert hit(bit, where, NONE).faults is not None
-    assert hit(bit, where, SECDED32).fate == Fate.MASKED
-    assert hit(bit, where, SECDED32).faults is None
+    (upset,) = upsets_of(5, np.arange(1), where, SECDED32)
+    bit = upset.bit
+    assert hit(upset, where, NONE).faults is not None
+    assert hit(upset, where, SECDED32).fate == Fate.MASKED
+    assert hit(upset, where, SECDED32).faults is None
     geometry, lane, place = kernel.geometry, bit.cell // 32, bit.cell % 32
     value = int(where.values[where.value[bit.write], lane])
 
@@ -216,7 +220,7 @@ def test_the_code_of_a_word_and_a_flip(kernel):
         cells = np.array([geometry.entry_bits * bit.entry + 32 * lane + each for each in places])
         at_one = np.array([not value >> each & 1 for each in places])
         none = np.zeros(geometry.entries, np.uint8)
-        return hit(bit, where, SECDED32, FaultsAtAge(cells, at_one, none, geometry))
+        return hit(upset, where, SECDED32, FaultsAtAge(cells, at_one, none, geometry))
 
     others = [each for each in range(32) if each != place]
     assert beside(others[:1]).fate == Fate.CODE
@@ -247,6 +251,110 @@ def test_the_code_of_a_word_and_a_flip(kernel):
             assert np.count_nonzero(flip.bits) == 1
             aliased += 1
     assert aliased > 10
+
+
+def upsets_anywhere(kernel, protection, sizes, count):
+    """Upsets of cells of registers, anywhere and at any time; those that reach needed words.
+
+    Each register lies in an entry of its own, whose cells stand in a list. Returns what the code
+    makes of the worst word of each, its size, its first column, and how often one begins in a cell.
+    """
+    random, code = np.random.default_rng(21), protection.code
+    writes, windows = kernel.writes, kernel.writes.windows
+    lasting = (windows.release_cycle - windows.alloc_cycle) * windows.size
+    data = 32 if code is None else code.data_bits
+    cells = [
+        (group * protection.interleave + word, bit)
+        for group in range(2048 // data // protection.interleave)
+        for bit in range(data if code is None else code.bits)
+        for word in range(protection.interleave)
+    ]
+    worst, of_size, begin = [], [], []
+    for _ in range(count):
+        window = int(random.choice(len(lasting), p=lasting / lasting.sum()))
+        cycle = int(random.integers(windows.alloc_cycle[window], windows.release_cycle[window]))
+        register = int(random.integers(windows.size[window]))
+        size = 1 + int(random.choice(len(sizes), p=sizes))
+        first = int(random.integers(len(cells)))
+        before = (writes.window == window) & (writes.reg == register) & (writes.cycle <= cycle)
+        if not before.any():
+            continue
+        write = np.flatnonzero(before)[-1]
+        lanes = 0
+        for column in range(2):
+            if cycle - writes.cycle[write] < kernel.needs.cycles[write, column]:
+                lanes |= int(kernel.needs.lanes[write, column])
+        changed = {}
+        for word, bit in cells[first : first + size]:
+            mask = (1 << data // 32) - 1 << word * (data // 32)
+            if lanes & mask:
+                changed.setdefault(word, []).append(bit)
+        if not changed:
+            continue
+        outcomes = [0]
+        for bits in changed.values() if code else []:
+            errors = np.zeros(code.bits, bool)
+            errors[bits] = True
+            outcomes.append(int(code.decode(errors)))
+        detected = Outcome.DETECTED in outcomes
+        worst.append(int(Outcome.DETECTED) if detected else max(outcomes))
+        of_size.append(min(size, len(cells) - first))
+        begin.append(first)
+    # As cells in which upsets begin that reach a needed word, on the mean over time.
+    begins = lasting.sum() * len(cells) / kernel.trace.cycles
+    return np.array(worst), np.array(of_size), np.array(begin), begins * len(worst) / count
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["none", "secded32", "secded32x4", "secded64"])
+def test_upsets_are_those_that_reach_needed_words_anywhere(kernel, name):
+    protection, sizes = Protection.of(name), upsets("28nm").sizes
+    where = Placement(kernel, technique("baseline"), 64)
+    drawn = upsets_of(9, np.arange(2500), where, protection, sizes)
+    worst, of_size, begin, begins = upsets_anywhere(kernel, protection, sizes, 25_000)
+
+    def alike(one, other):
+        spread = np.sqrt(one.var() / len(one) + other.var() / len(other))
+        assert abs(one.mean() - other.mean()) < 4 * spread + 1e-9
+
+    alike(np.array([last - first for first, last in (each.columns for each in drawn)]), of_size)
+    row = row_of(protection, kernel.geometry)
+    of_bit = [row.bit[[each.columns[0] for each in drawn]], row.bit[begin]]
+    alike(*of_bit)
+    alike(*((bit >= row.data_bits) * 1.0 for bit in of_bit))
+    hits = [hit(each, where, protection) for each in drawn]
+    if protection.code is not None:
+        alike(
+            np.array([each.fate == Fate.CODE for each in hits]) * 1.0,
+            (worst == Outcome.DETECTED) * 1.0,
+        )
+        alike(
+            np.array([each.faults is not None for each in hits]) * 1.0,
+            (worst > Outcome.DETECTED) * 1.0,
+        )
+    mean_size = np.arange(1, len(sizes) + 1) @ sizes
+    attempts = np.mean([each.attempts for each in drawn])
+    reached = drawn_cells(where, protection, sizes) / attempts
+    assert reached == pytest.approx(begins / mean_size, rel=0.08)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd+rc+rar"])
+def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
+    where = Placement(kernel, technique(name), 64)
+    needs, begins, total, forms = kernel.needs, kernel.writes.cycle, 0, set()
+    for write in range(len(begins)):
+        times = np.unique([0, *needs.cycles[write]])
+        for begin, end in pairwise(times):
+            block = int(where.placed.block[0, where.placed.home[write]])
+            cells = where.needed_cells(write, block, int(begins[write] + begin))
+            number = int(np.bitwise_count(cells).sum())
+            assert number <= where.storing.bits_of(Form(int(where.form[write])))
+            total += number * (end - begin) * where.in_file[:, write].mean()
+        forms.add(Form(int(where.form[write])))
+    assert (len(forms) > 1) == (name == "wc")
+    share = total / kernel.geometry.cells / kernel.trace.cycles
+    assert share == pytest.approx(where.needed_share, rel=1e-9)
 
 
 # Faulty cells.
