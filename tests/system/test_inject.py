@@ -1,14 +1,17 @@
 """``mcage inject``: from the command line to a results file, a page and a picture."""
 
+import csv
 import json
 
+import numpy as np
 import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
 from mcage.protection.codes import secded
 from mcage.results.reader import open_results, read_header
-from mcage.soft_errors.rates import soft_errors, upsets
+from mcage.soft_errors.rates import constants, soft_errors, upsets
+from mcage.studies.injection.outcomes import DETECTED, Fate
 
 RUN = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
 
@@ -77,7 +80,8 @@ def test_rates_of_upsets_of_several_cells(command, folder):
     """Words that a code detects, as often as `soft_errors` says of the same kernel."""
     given = ("--upset", "28nm", "--protection", "none", "--protection", "secded32")
     made = (*RUN, *given, "--set", "faults.fit_per_mbit=100", "--instances", "1500")
-    assert command(*made, "--out", "flips.h5")[0] == 0
+    assert command(*made, "--out", "flips.h5", "--picture", "wrong.png")[0] == 0
+    assert (folder / "wrong.png").exists()
     none, coded = json.loads(command("show", "flips.h5", "--json")[1])
     assert none["injected"]["value"] is None
     assert none["sdc_fit"]["value"] > 5 * coded["sdc_fit"]["value"]
@@ -90,6 +94,46 @@ def test_rates_of_upsets_of_several_cells(command, folder):
             expected += float(found.due) / 2
         rate = results["drawn_fit"].values[1] / results["flip_attempts"].values[1].mean()
         assert rate * coded["code"]["value"] == pytest.approx(expected, rel=0.2)
+
+
+@needs_clang
+def test_rates_and_bars_of_slices_that_are_in_use(command, folder):
+    """Rates are those of the file's numbers, and the parts of a bar add up to all of it."""
+    given = ("--upset", "16nm", "--protection", "secded32", "--vdd", "0.44")
+    (folder / "life.toml").write_text(
+        "[[operating_points.most]]\nvdd_volts = 0.8\nshare = 0.25\n"
+        '[[operating_points.most]]\nvdd_volts = "scenario"\n'
+    )
+    made = (*RUN, "life.toml", *given, "--environment", "most", "--set", "faults.fit_per_mbit=100")
+    ages = ("--age", "0", "--age", "9", "--instances", "200")
+    code, _, said = command(*made, *ages, "--out", "flips.h5")
+    assert code == 0, said
+    rows = json.loads(command("show", "flips.h5", "--json")[1])
+    with open_results(folder / "flips.h5") as results:
+        per_volt = constants("16nm")["slope_per_volt"]
+        fit = sum(
+            share * 100 * np.exp(-per_volt * (vdd - 1))
+            for vdd, share in ((0.8, 0.25), (0.44, 0.75))
+        )
+        cells = results["needed_share"].values[0] * 256 * 64 * 32
+        assert results["drawn_fit"].values[0] == pytest.approx(fit / 2**20 * cells * 39 / 32)
+        attempts, fate = results["flip_attempts"].values[0], results["fate"].values[0]
+        retired = [(fate[:, age] == Fate.RETIRED) for age in range(2)]
+        assert 0 < retired[1].sum() < 200
+        for age, row in enumerate(rows):
+            count = (np.isin(fate[:, age], DETECTED)).sum() / attempts[~retired[age]].sum()
+            expected = results["drawn_fit"].values[0] * count
+            assert row["due_fit"]["value"] == pytest.approx(expected)
+    assert command("report", "flips.h5", "--out", "page")[0] == 0
+    with (folder / "page" / "outcome-by-register.csv").open() as stream:
+        bars = {}
+        for line in csv.DictReader(stream):
+            bars[line["x"]] = bars.get(line["x"], 0.0) + float(line["y"])
+    assert all(height == pytest.approx(100) for height in bars.values())
+    # Single flips leave out some that a code detects: no rate.
+    single = (*RUN, "--protection", "secded32", "--instances", "20", "--out", "single.h5")
+    assert command(*single)[0] == 0
+    assert json.loads(command("show", "single.h5", "--json")[1])[0]["due_fit"]["value"] is None
 
 
 @needs_clang

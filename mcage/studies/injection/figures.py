@@ -14,7 +14,7 @@ from mcage.report.figures import canvas
 from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.stats.estimates import wilson
-from mcage.studies.injection.outcomes import DETECTED, SILENT, Fate
+from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, SILENT, Fate
 
 AGES = 61
 """Points of a curve against age."""
@@ -55,7 +55,11 @@ def of_flips(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
     cases = results["case"].values.tolist()
     for variable, what in (("flip_bit", "bit"), ("flip_register", "register")):
         hit = results[variable].transpose("case", "instance").values
-        panels = [Hits(str(cases[row]), hit[row], fate[row]) for row in range(len(cases))]
+        ran = ~np.isin(fate, NOT_RUN)
+        panels = [
+            Hits(str(case), hit[row, ran[row]], fate[row, ran[row]])
+            for row, case in enumerate(cases)
+        ]
         height_mm = sheet.axis_mm(len(panels), NARROWEST_MM) + canvas.LABELS_MM
         name = f"outcome-by-{what}"
         for of_page in sheet.pages(name, panels, height_mm, NARROWEST_MM):
@@ -84,8 +88,9 @@ def _page(
     title = f"Outcome of flips by {what}{part}"
     sheet.finish(figure, f"{title}: {sheet.population}", handles)
     caption = sheet.captioned(
-        f"Shares of the flips of needed bits by the {what} that was hit. Of compressed values, of "
-        "which many lanes hang on one cell, no bit is shown."
+        f"Shares of the flips by the {what} that was hit; slices that are not in use are left out. "
+        "Of compressed values, of which many lanes hang on one cell, and of check bits, no bit is "
+        "shown; of several cells, it is that of the one that was drawn."
     )
     alt = " ".join(_alt(panel, what) for panel in panels)
     return ReportFigure(name, title, caption, alt, figure, tuple(drawn))

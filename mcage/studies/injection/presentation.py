@@ -11,12 +11,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mcage.protection.policy import Protection
 from mcage.report import tables
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats import estimates
 from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, OF_SLICES, SILENT, Fate
-from mcage.studies.injection.spec import FLIP, SINGLE, InjectSpec
+from mcage.studies.injection.spec import FLIP, SINGLE, Inject, InjectSpec
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -45,8 +46,9 @@ class InjectSummary:
         Of flips: AVF of the register file by ACE, and as injected: the former times the share that
         is not masked; NaN of flips of several cells, and of slices.
     sdc_fit, due_fit : Estimate
-        Of flips: rates of silently wrong runs and of detected ones, in FIT of a slice. NaN
-        otherwise.
+        Of flips: rates of silently wrong runs and of detected ones, in FIT of a slice that runs
+        the kernel. NaN otherwise, and of flips of single cells with a code: those of check bits
+        and of bits that are not needed, which are detected beside a stuck cell, are not drawn.
     allocated : float
         Share of the register file in allocated windows.
     single_bit, not_finite : Estimate
@@ -88,7 +90,8 @@ class InjectSummary:
 
 _FLIPS = (
     "One bit that is needed,",
-    "Neighbouring cells of a row, of which at least one is needed,",
+    "Neighbouring cells of a row, of which at least one is needed, or lies in a needed word of a "
+    "code,",
 )
 """Flips of a single cell, and of several."""
 
@@ -127,7 +130,7 @@ class InjectPresentation(Presentation):
                 (column, age),
                 float(results["needed_share"].values[row]) if is_flip else math.nan,
                 float(results["allocated_share"].values[row]),
-                float(results["drawn_fit"].values[row]) if is_flip else math.nan,
+                _drawn_fit(results, row, asked) if is_flip else math.nan,
                 asked.upset == SINGLE,
             )
             for row, case in enumerate(cases)
@@ -220,7 +223,9 @@ class InjectPresentation(Presentation):
                 said += f"; AVF {100 * row.needed:.3g} % by ACE"
                 if not math.isnan(row.injected.value):
                     said += f", {_percent(row.injected)} % injected"
-                said += f"; {estimates.with_bounds(row.sdc_fit)} FIT of a slice silently wrong"
+                if not math.isnan(row.sdc_fit.value):
+                    rate = estimates.with_bounds(row.sdc_fit)
+                    said += f"; {rate} FIT of a slice silently wrong"
             else:
                 said += (
                     f"; until then so before anything told: {_percent(row.silent_until)} %; times "
@@ -273,6 +278,14 @@ def _asked(results: xr.Dataset) -> InjectSpec:
     return InjectSpec.from_mapping(tomllib.loads(results.attrs["spec"]))
 
 
+def _drawn_fit(results: xr.Dataset, row: int, asked: Inject) -> float:
+    """Rate of the upsets that flips are drawn from; NaN where not all of them are drawn."""
+    protection = Protection.of(str(results["protection"].values[row]))
+    if asked.upset == SINGLE and protection.code is not None:
+        return math.nan
+    return float(results["drawn_fit"].values[row])
+
+
 def _summary(
     arrays: dict[str, NDArray[Any]],
     case: tuple[str, str],
@@ -296,7 +309,7 @@ def _summary(
 
     def rate(fates: Sequence[Fate]) -> estimates.Estimate:
         """Rate in FIT: a share of all upsets that were drawn."""
-        if not is_flip or not count:
+        if math.isnan(drawn_fit) or not count:
             return UNKNOWN
         drawn = int(arrays["flip_attempts"][counted].sum())
         of = estimates.proportion(int(np.isin(fate, fates).sum()), drawn)
@@ -363,9 +376,10 @@ def _caption(is_flip: bool) -> str:
     )
     if is_flip:
         return common + (
-            "Flips reach needed bits alone; AVF: of all bits of the register file, by ACE, and as "
-            "injected: not masked; FIT: of a slice, at the mean of its Vdd. Slices that are not in "
-            "use (retired) are left out. Wilson's 95 % intervals."
+            "Flips reach needed bits, several cells with a code any cell of a needed word; AVF: of "
+            "all bits of the register file, by ACE, and as injected: not masked; FIT: of a slice "
+            "while it runs the kernel. Slices that are not in use (retired) are left out. Wilson's "
+            "95 % intervals."
         )
     return common + (
         "Retired: a test has found that the slice cannot run, its technique finds no room or is "

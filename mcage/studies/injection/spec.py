@@ -109,8 +109,9 @@ class Inject(Section):
     panel: ClassVar = "Faults in registers"
 
     fault: Annotated[Literal["flip", "stuck", "read"], Option("--fault KIND")] = "flip"
-    """flip: one bit of a register changes once. stuck: the cells of a slice that are faulty give
-    one value for ever. read: they lose the other value when it is read, after that read."""
+    """flip: a bit of a register, or neighbours, change once. stuck: the cells of a slice that are
+    faulty give one value for ever. read: they lose the other value when it is read, after that
+    read."""
     upset: Annotated[
         Literal["single", "28nm", "16nm"],
         Option("--upset SIZE"),

@@ -77,8 +77,9 @@ DRAWN = Variable(
     ("case",),
     "float64",
     "FIT",
-    "rate of the upsets of a slice that flips are drawn from, on the mean over its Vdd",
-    "Divided by the mean of flip_attempts, the rate of the flips.",
+    "rate of the upsets of a slice that flips are drawn from, while it runs the kernel",
+    "The mean of the rates at its operating points. Divided by the mean of flip_attempts, the "
+    "rate of the flips.",
 )
 NEEDED = Variable(
     "needed_share",
@@ -204,11 +205,7 @@ class InjectStudy:
                 Coordinate(VDD, [case.name.vdd_volts for case in cases]),
                 Coordinate(NEEDED, [each.needed_share for each in where]),
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
-                *(
-                    [Coordinate(DRAWN, [self._drawn_fit(c) for c in cases])]
-                    if self._is_flip
-                    else ()
-                ),
+                *self._rates(),
             ),
             spec_toml=spec.to_toml(),
             spec_digest=self.plan.digest(self.kernel.digest),
@@ -235,10 +232,12 @@ class InjectStudy:
 
     def _drawn_fit(self, case: PlannedCase) -> float:
         """Rate of the upsets that the flips of a case are drawn from, in FIT of a slice."""
-        given = self.spec.faults.fit_per_mbit
-        changed = {} if given is None else {"fit_per_mbit": given}
-        upset = self.spec.inject.upset
+        given, upset = self.spec.faults.fit_per_mbit, self.spec.inject.upset
         node = NODE if upset == SINGLE else upset
+        changed = {}
+        if given is not None:  # at 1 V, whatever the voltage of the node's own rate
+            as_given = upsets(node, 1.0, fit_per_mbit=1.0).fit_per_mbit
+            changed["fit_per_mbit"] = given / as_given
         fit_per_mbit = sum(
             point.time_fraction * upsets(node, point.vdd_volts, **changed).fit_per_mbit
             for point in case.conditions.environment.points

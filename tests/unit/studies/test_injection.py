@@ -1,7 +1,7 @@
 """Faults followed to outputs: against runs one at a time, by hand, and as functions of the seed."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
 from mcage.soft_errors.rates import upsets
 from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKernel
-from mcage.studies.injection.flips import ONE_CELL, drawn_cells, hit, row_of, upsets_of
+from mcage.studies.injection.flips import ONE_CELL, drawn_cells, hit, least_ways, row_of, upsets_of
 from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
 from mcage.studies.injection.kernel import InjectedKernel, Placement, WrongOutputs
 from mcage.studies.injection.outcomes import Fate
@@ -355,6 +355,60 @@ def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
     assert (len(forms) > 1) == (name == "wc")
     share = total / kernel.geometry.cells / kernel.trace.cycles
     assert share == pytest.approx(where.needed_share, rel=1e-9)
+
+
+def every_upset(needed, row, code, sizes):
+    """Rates of upsets that reach needed words of a row, are detected, and are silent."""
+    of_word, rates = row.needed_of_word(needed), np.zeros(3)
+    for first, (size, share) in product(range(len(row.word)), enumerate(sizes, start=1)):
+        changed = {}
+        for column in range(first, min(first + size, len(row.word))):
+            if of_word[column]:
+                errors = changed.setdefault(int(row.word[column]), np.zeros(code.bits, bool))
+                errors[row.bit[column]] = True
+        if changed:
+            outcomes = code.decode(np.array(list(changed.values())))
+            detected = (outcomes == Outcome.DETECTED).any()
+            rates += share * np.array([1, detected, not detected and outcomes.max() > 1])
+    return rates
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["secded32", "secded64"])
+def test_upsets_of_compressed_values_have_their_rates(kernel, name):
+    protection, sizes = Protection.of(name), upsets("28nm").sizes
+    where = Placement(kernel, technique("wc"), 64)
+    row, times = row_of(protection, kernel.geometry), {}
+    for write, ends in enumerate(kernel.needs.cycles):
+        for begin, end in pairwise(np.unique([0, *ends])):
+            block = int(where.placed.block[0, where.placed.home[write]])
+            moment = int(kernel.writes.cycle[write] + begin)
+            content = where.needed_cells(write, block, moment).tobytes()
+            lasting = (end - begin) * where.in_file[:, write].mean()
+            times[content] = times.get(content, 0) + lasting
+    fewest = least_ways(where, protection)
+    for content in times:
+        of_word = row.needed_of_word(np.frombuffer(content, np.uint32))
+        assert of_word[of_word > 0].min(initial=fewest) >= fewest
+    # A random choice stands for all, by their time.
+    random, lasting = np.random.default_rng(6), np.array(list(times.values()))
+    chosen = random.choice(len(lasting), 60, p=lasting / lasting.sum())
+    contents = list(times)
+    each = {}
+    for place in set(chosen.tolist()):
+        needed = np.frombuffer(contents[place], np.uint32)
+        each[place] = every_upset(needed, row, protection.code, sizes)
+    exact = np.array([each[place] for place in chosen.tolist()]) * lasting.sum()
+    exact /= kernel.trace.cycles
+    drawn = upsets_of(9, np.arange(2000), where, protection, sizes)
+    hits = [hit(upset, where, protection) for upset in drawn]
+    attempts = sum(upset.attempts for upset in drawn)
+    begins = drawn_cells(where, protection, sizes) * (np.arange(1, len(sizes) + 1) @ sizes)
+    found = np.array(
+        [len(hits), sum(of.fate == Fate.CODE for of in hits), sum(bool(of.faults) for of in hits)]
+    )
+    spread = exact.std(axis=0) / np.sqrt(len(exact)) + begins * np.sqrt(found) / attempts
+    assert (abs(begins * found / attempts - exact.mean(axis=0)) < 4 * spread).all()
 
 
 # Faulty cells.
