@@ -203,14 +203,27 @@ def unusable_blocks(blocks: int, given: Protection) -> NDArray[np.uint8]:
 # with its neighbours.
 
 
+def turns(words: int, bits: int, interleave: int) -> tuple[Integers, Integers]:
+    """Word of each of the cells beside one another, and its bit there: int64[words x bits] each.
+
+    Parameters
+    ----------
+    words, bits : int
+        Words, and cells of each.
+    interleave : int
+        Words whose cells take turns.
+    """
+    group, within = np.divmod(np.arange(words * bits, dtype=np.int64), bits * interleave)
+    bit, word = np.divmod(within, interleave)
+    return group * interleave + word, bit
+
+
 def logical_bits(given: Protection, geometry: SliceGeometry) -> Integers:
     """Bit of an entry that lies in each of its columns: int64[entry bits]."""
-    columns = np.arange(geometry.entry_bits, dtype=np.int64)
     if given.code is None or given.interleave == 1:
-        return columns
-    group, within = np.divmod(columns, given.code.data_bits * given.interleave)
-    bit, word = np.divmod(within, given.interleave)
-    return (group * given.interleave + word) * given.code.data_bits + bit
+        return np.arange(geometry.entry_bits, dtype=np.int64)
+    word, bit = turns(given.words(geometry), given.code.data_bits, given.interleave)
+    return word * given.code.data_bits + bit
 
 
 def check_cells(given: Protection, geometry: SliceGeometry) -> Integers:
@@ -219,8 +232,5 @@ def check_cells(given: Protection, geometry: SliceGeometry) -> Integers:
     Check bit c of word w has the number that data bit c of the word has.
     """
     assert given.code is not None, "no check bits without a code"
-    bits = given.code.check_bits
-    columns = np.arange(given.words(geometry) * bits, dtype=np.int64)
-    group, within = np.divmod(columns, bits * given.interleave)
-    bit, word = np.divmod(within, given.interleave)
-    return (group * given.interleave + word) * given.code.data_bits + bit
+    word, bit = turns(given.words(geometry), given.code.check_bits, given.interleave)
+    return word * given.code.data_bits + bit

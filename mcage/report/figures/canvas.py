@@ -76,6 +76,13 @@ GREY = "#666666"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo", "--")
 """Hatches of stacked parts, which tell them apart in grey."""
 
+
+def part_style(colour: str, place: int) -> dict[str, Any]:
+    """How a part of a stacked bar looks, by its colour and its place among the parts."""
+    hatch = HATCHES[place]
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.4}
+
+
 PALETTE = (
     *("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#332288", "#882255", "#999933", "#777777"),

@@ -505,16 +505,8 @@ def _page_writes(
             colour, words = KINDS[kind]
             estimates = [case.numbers.shares[kind] for case in worked]
             width = np.array([100 * estimate.value for estimate in estimates])
-            bars = axes.barh(
-                rows,
-                width,
-                0.7,
-                left,
-                color=colour,
-                hatch=canvas.HATCHES[list(KINDS).index(kind)],
-                edgecolor="white",
-                linewidth=0.4,
-            )
+            style = canvas.part_style(colour, list(KINDS).index(kind))
+            bars = axes.barh(rows, width, 0.7, left, **style)
             for row, (case, estimate, bar) in enumerate(zip(worked, estimates, bars, strict=True)):
                 gid = f"{name}-{number + 1}-{row + 1}-{kind.replace('_', '-')}"
                 bar.set_gid(gid)
@@ -537,12 +529,7 @@ def _page_writes(
         alts.append(_alt_of_writes(setting, worked))
     canvas.heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
     handles = {
-        KINDS[kind][1]: Patch(
-            facecolor=KINDS[kind][0],
-            hatch=canvas.HATCHES[list(KINDS).index(kind)],
-            edgecolor="white",
-            linewidth=0.4,
-        )
+        KINDS[kind][1]: Patch(**canvas.part_style(KINDS[kind][0], list(KINDS).index(kind)))
         for kind in occurring
     }
     title = f"Kinds of register writes{part}"

@@ -52,10 +52,9 @@ class Hits:
 def of_flips(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
     """Outcome of flips by bit and by register, a panel for each case, at the last age."""
     fate = results["fate"].transpose("case", "instance", "age").values[..., -1]
-    cases = results["case"].values.tolist()
+    cases, ran = results["case"].values.tolist(), ~np.isin(fate, NOT_RUN)
     for variable, what in (("flip_bit", "bit"), ("flip_register", "register")):
         hit = results[variable].transpose("case", "instance").values
-        ran = ~np.isin(fate, NOT_RUN)
         panels = [
             Hits(str(case), hit[row, ran[row]], fate[row, ran[row]])
             for row, case in enumerate(cases)
@@ -80,10 +79,9 @@ def _page(
             axes.set_ylabel("flips (%)")
         drawn.append(canvas.Panel(axes, panel.case, what, "flips (%)", series))
     canvas.heads(grid, [panel.case for panel in panels], [""] * len(panels))
-    hatches = dict(zip(OUTCOMES, canvas.HATCHES, strict=False))
     handles = {
-        outcome: Patch(facecolor=colour, hatch=hatches[outcome], edgecolor="white", linewidth=0.4)
-        for outcome, (colour, _) in OUTCOMES.items()
+        outcome: Patch(**canvas.part_style(colour, place))
+        for place, (outcome, (colour, _)) in enumerate(OUTCOMES.items())
     }
     title = f"Outcome of flips by {what}{part}"
     sheet.finish(figure, f"{title}: {sheet.population}", handles)
@@ -98,39 +96,21 @@ def _page(
 
 def _draw_bars(axes: Axes, panel: Hits, gid: str) -> tuple[canvas.Series, ...]:
     """Draw a bar for each place that was hit; the file of numbers has Wilson's bounds."""
-    places = np.arange(max(panel.hit.max(initial=0), 0) + 1)
+    places = np.unique(panel.hit[panel.hit >= 0])
     of_place = [panel.fate[panel.hit == place] for place in places]
-    counts = np.array([len(fates) for fates in of_place], np.float64)
-    below, drawn = np.where(counts > 0, 0.0, np.nan), []
-    for part, (outcome, (colour, of)) in enumerate(OUTCOMES.items()):
-        share = np.array([np.isin(fates, of).sum() for fates in of_place])
-        share = np.divide(share, counts, out=np.full(len(places), np.nan), where=counts > 0)
-        bars = axes.stairs(
-            below + 100 * share,
-            np.arange(len(places) + 1) - 0.5,
-            baseline=below,
-            fill=True,
-            facecolor=colour,
-            edgecolor="white",
-            hatch=canvas.HATCHES[part],
-            linewidth=0.4,
-        )
-        bars.set_gid(f"{gid}-{part + 1}")
-        below = below + 100 * share
-        seen = counts > 0
-        lower, upper = (100 * bound for bound in wilson(share[seen], counts[seen]))
-        drawn.append(
-            canvas.Series(
-                f"{gid}-{part + 1}",
-                outcome,
-                panel.case,
-                places[seen].astype(np.float64),
-                100 * share[seen],
-                "bars",
-                lower,
-                upper,
-            )
-        )
+    edges = np.arange(places.max(initial=0) + 2) - 0.5
+    below, drawn = np.full(len(edges) - 1, np.nan), []
+    below[places] = 0
+    for number, (outcome, (colour, of)) in enumerate(OUTCOMES.items()):
+        part = _curve(outcome, panel.case, places, [np.isin(fates, of) for fates in of_place])
+        above = below.copy()
+        above[places] += part.y
+        style = canvas.part_style(colour, number)
+        bars = axes.stairs(above, edges, baseline=below, fill=True, **style)
+        below, name = above, f"{gid}-{number + 1}"
+        bars.set_gid(name)
+        bounds = part.lower, part.upper
+        drawn.append(canvas.Series(name, outcome, panel.case, part.x, part.y, "bars", *bounds))
     return tuple(drawn)
 
 

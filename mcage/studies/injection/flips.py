@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mcage.geometry import COMPONENT_BITS, Floats, Integers, SliceGeometry
 from mcage.protection.codes import Outcome
-from mcage.protection.policy import Protection
+from mcage.protection.policy import Protection, turns
 from mcage.random import streams_of
 from mcage.studies.injection.hard import FaultsAtAge
 from mcage.studies.injection.kernel import NeededBit, Placement
@@ -87,10 +87,7 @@ def row_of(protection: Protection, geometry: SliceGeometry) -> Row:
     code = protection.code
     data_bits = COMPONENT_BITS if code is None else code.data_bits
     bits = data_bits if code is None else code.bits
-    words = geometry.entry_bits // data_bits
-    group, within = np.divmod(np.arange(words * bits), protection.interleave * bits)
-    bit, word = np.divmod(within, protection.interleave)
-    return Row(group * protection.interleave + word, bit, data_bits)
+    return Row(*turns(geometry.entry_bits // data_bits, bits, protection.interleave), data_bits)
 
 
 def upsets_of(
