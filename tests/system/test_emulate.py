@@ -2,6 +2,7 @@
 
 import json
 import re
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_
 from mutated_kernels import SAMPLES, complaint
 from tables import each
 
+from mcage.errors import UserError
 from mcage.traces import WRITE, load_trace
+from mcage.traces.emulation import compilers
 
 ROOT = Path(__file__).parents[2]
 SEED = 20_261_126
@@ -72,6 +75,61 @@ def test_a_kernel_is_compiled_run_checked_and_recorded(command, tmp_path):
     assert again[0] == 0
     assert "saxpy gfx900" in again[1]
     assert load_trace(tmp_path / "t.h5").digest() == facts["digest"]
+
+
+def digests_of(command, *options):
+    """Digests that the trace of saxpy in ``k.cl`` keeps."""
+    run = ("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5", "--json", *options)
+    code, out, said = command(*run)
+    assert (code, said) == (0, "")
+    return json.loads(out)["source"]["digests"]
+
+
+@needs_clang
+def test_a_trace_says_by_digest_what_was_compiled_and_run(command, tmp_path):
+    """Also of a source that its check replaces after it was compiled, and of included files."""
+    source, included = tmp_path / "k.cl", tmp_path / "a b" / "scale #$.h"
+    included.parent.mkdir()
+    included.write_text("#define SCALE(x) (x)\n")
+    source.write_text('#include "scale #$.h"\n' + SAXPY.replace("x[i] +", "SCALE(x[i]) +"))
+    folder = ("--flags", "'-Ia b'")
+    first = digests_of(command, *folder)
+    assert load_trace(tmp_path / "t.h5").source["included"] == ["scale #$.h"]
+    assert digests_of(command, *folder) == first
+
+    def changed(*options):
+        found = digests_of(command, *folder, *options)
+        return [name for name in first if found[name] != first[name]]
+
+    assert changed("--seed", "1") == ["inputs"]
+    included.write_text("#define SCALE(x) (x) // a comment\n")
+    assert changed() == ["source"]
+    included.write_text("#define SCALE(x) (-x)\n")
+    assert changed() == ["source", "code_object"]
+    source.write_text(SAXPY)
+    plain = digests_of(command)
+    assert plain["source"] == blake2b(SAXPY.encode(), digest_size=16).hexdigest()
+    check = CHECK.replace("    return", "    open('k.cl', 'w').write('nothing')\n    return")
+    (tmp_path / "check.py").write_text(check)
+    assert digests_of(command, "--check", "check.py") == plain
+    assert source.read_text() == "nothing"
+
+
+@needs_clang
+@each("name", ["k.cl", "inner.h"])
+def test_a_source_that_changes_while_it_is_compiled_is_refused(monkeypatch, tmp_path, name):
+    (tmp_path / "k.cl").write_text('#include "inner.h"\n' + SAXPY)
+    (tmp_path / "inner.h").write_text("// nothing\n")
+    run_tool = compilers.run_tool
+
+    def meanwhile(command, place=""):
+        if "-c" in command:
+            (tmp_path / name).write_text("// edited\n" + (tmp_path / name).read_text())
+        return run_tool(command, place)
+
+    monkeypatch.setattr(compilers, "run_tool", meanwhile)
+    with pytest.raises(UserError, match=r"k\.cl: the source has changed while it was compiled"):
+        compilers.compile_opencl(tmp_path / "k.cl", "gfx900", [])
 
 
 @needs_clang

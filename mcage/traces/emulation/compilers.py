@@ -52,6 +52,8 @@ class Compiled:
         LDS that a launch adds to what the code object says.
     facts : dict of str to str
         Compiler, version and options.
+    sources : Sources or None
+        What it was compiled from, where it is known better than by the name of a file.
     """
 
     content: bytes
@@ -59,6 +61,55 @@ class Compiled:
     names: list[str] | None = None
     lds_bytes: int = 0
     facts: dict[str, str] = field(default_factory=dict)
+    sources: "Sources | None" = None
+
+
+DIGEST_BYTES = 16
+"""Bytes of digests of what a kernel is made of, as of `mcage.traces.model.Trace.digest`."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files of a source as they were before it was compiled.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The source, and behind it what it includes, but for what comes with compilers and mcage.
+    digest : str
+        Hash of the file, as ``b2sum -l 128`` prints it; of several files that of their hashes.
+    """
+
+    paths: tuple[Path, ...]
+    digest: str
+
+    @classmethod
+    def read(cls, *paths: Path) -> "Sources":
+        """Read the files.
+
+        Raises
+        ------
+        UserError
+            One of them cannot be read.
+        """
+        first, *others = (content_digest(read_regular(path, MOST_BYTES)) for path in paths)
+        return cls(paths, content_digest("".join([first, *others]).encode()) if others else first)
+
+    def require_unchanged(self, place: str) -> None:
+        """Refuse a source of which nobody knows what was compiled.
+
+        Raises
+        ------
+        UserError
+            A file has changed since; the message begins with the place.
+        """
+        if Sources.read(*self.paths) != self:
+            raise UserError(f"{place}: the source has changed while it was compiled: run it again")
+
+
+def content_digest(content: bytes) -> str:
+    """Hash of a content in hexadecimal digits."""
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
@@ -90,15 +141,17 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     with tempfile.TemporaryDirectory() as folder:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
         with as_file(files("mcage") / "data" / "opencl" / "work_items.h") as header:
-            status, _, errors = run_tool(
-                [
-                    *(clang, *options, "-include", str(header), *flags, *linked),
-                    *("-c", str(path), "-o", compiled),
-                ],
-                place,
-            )
+            command = [clang, *options, "-include", str(header), *flags]
+            listing = f"{folder}/files"
+            status, _, errors = run_tool([*command, "-M", "-MF", listing, str(path)], place)
+            if not status:
+                sources = Sources.read(*_listed(read_regular(listing, MIB), header))
+                status, _, errors = run_tool(
+                    [*command, *linked, "-c", str(path), "-o", compiled], place
+                )
         if status:
             raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}")
+        sources.require_unchanged(place)
         status, _, errors = run_tool(
             [linker, "-shared", "--no-undefined", compiled, "-o", code], place
         )
@@ -115,18 +168,24 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     facts = {"compiler": version, "options": " ".join([*options, *flags])}
     if linked:
         facts["library"] = "libclc"
-    return Compiled(content, facts=facts)
+    return Compiled(content, facts=facts, sources=sources)
+
+
+_OF_THE_COMPILER = "opencl-c-base.h"
+
+
+def _listed(rule: bytes, header: Path) -> list[Path]:
+    """Files of a rule for make, as clang writes it; none of mcage and of the compiler itself."""
+    words = re.findall(r"(?:\\[ #]|\S)+", os.fsdecode(rule).replace("\\\n", " "))[1:]
+    paths = [Path(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")) for word in words]
+    shipped = {path.parent for path in paths if path.name == _OF_THE_COMPILER}
+    return [path for path in paths if path != header and path.parent not in shipped]
 
 
 def _first_error(errors: str, path: Path) -> str:
     """The first line with an error, without the folder of the source."""
     lines = [line for line in errors.splitlines() if "error" in line] or errors.splitlines() or [""]
     return shown(one_line(lines[0].replace(f"{path.parent}/", "")), _LONGEST_ERROR)
-
-
-def read_source(path: Path) -> str:
-    """Digest of a source, for the facts of a trace."""
-    return hashlib.blake2b(read_regular(path, MOST_BYTES), digest_size=8).hexdigest()
 
 
 def read_compiled(path: Path) -> Compiled:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from types import ModuleType
@@ -18,15 +19,17 @@ from mcage.errors import UserError
 from mcage.plain_text import one_line, shortened, shown, shown_path
 from mcage.traces.emulation.code_object import CodeObject, KernelObject, read_code_object
 from mcage.traces.emulation.compilers import (
+    DIGEST_BYTES,
     Compiled,
+    Sources,
     arguments_from_text,
     call,
     checked_arguments,
     compile_opencl,
     compile_triton,
+    content_digest,
     load_module,
     read_compiled,
-    read_source,
     warps_of,
 )
 from mcage.traces.emulation.emulate import (
@@ -147,17 +150,29 @@ class ReadyKernel:
         """How errors begin."""
         return shown_path(self.request.source)
 
-    @property
-    def digest(self) -> str:
-        """Hash of the code and of the bytes of all arguments."""
-        hashed = hashlib.blake2b(bytes(self.compiled.content), digest_size=16)
-        hashed.update(f"{self.kernel.name} {self.launch.grid} {self.launch.block}".encode())
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Hashes of the source, of the code object, and of names and bytes of all arguments."""
+        hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
         for name, value in self.launch.arguments.items():
             hashed.update(f"{name} {getattr(value, 'dtype', '')}".encode())
             hashed.update(
                 value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
             )
-        return hashed.hexdigest()
+        code = content_digest(bytes(self.compiled.content))
+        source = self.compiled.sources
+        return {
+            "source": source.digest if source else code,
+            "code_object": code,
+            "inputs": hashed.hexdigest(),
+        }
+
+    @property
+    def digest(self) -> str:
+        """Hash of the code and of the bytes of all arguments."""
+        launched = self.kernel.name, self.launch.grid, self.launch.block
+        decisive = self.digests["code_object"], self.digests["inputs"], *launched
+        return content_digest(" ".join(map(str, decisive)).encode())
 
 
 def ready_kernel(request: Request) -> ReadyKernel:
@@ -262,6 +277,7 @@ class _Modules:
         self.request = request
         self.kernel: ModuleType | None = None
         if request.source.suffix == ".py":
+            self.sources = Sources.read(request.source)
             self.kernel = load_module(request.source)
         self.inputs, self.inputs_path = self.kernel, request.source
         if isinstance(request.arguments, Path):
@@ -383,7 +399,9 @@ def _compiled(
     request: Request, modules: _Modules, arguments: Mapping[str, Any], lanes: int
 ) -> Compiled:
     if modules.kernel is not None:
-        return compile_triton(modules.kernel, request.source, arguments, request.arch, lanes)
+        compiled = compile_triton(modules.kernel, request.source, arguments, request.arch, lanes)
+        modules.sources.require_unchanged(shown_path(request.source))
+        return replace(compiled, sources=modules.sources)
     if request.source.suffix == ".cl":
         return compile_opencl(request.source, request.arch, list(request.flags))
     return read_compiled(request.source)
@@ -492,11 +510,14 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
         recording.approximate["contents"] = (
             f"last bits of {names} of the instructions, which hardware rounds in a way of its own"
         )
+    included = ready.compiled.sources.paths[1:] if ready.compiled.sources else ()
     source = {
         "emulated": f"{request.arch} ({GEOMETRIES[request.arch]}), from AMD's public ISA documents",
         "kernel": kernel.name,
         "what it is": modules.title,
-        "file": f"{request.source.name}, blake2b {read_source(request.source)}",
+        "file": request.source.name,
+        "included": [path.name for path in included],
+        "digests": ready.digests,
         "grid": list(launch.grid),
         "block": list(launch.block),
         "inputs": modules.inputs_said(launch.arguments),
@@ -504,4 +525,4 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
         "wave_instructions": emulated.instructions,
         **ready.compiled.facts,
     }
-    return {key: value for key, value in source.items() if value not in ("", None)}
+    return {key: value for key, value in source.items() if value not in ("", None, [])}
