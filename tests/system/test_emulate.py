@@ -155,6 +155,46 @@ def test_functions_of_opencl(command, tmp_path):
     assert (code, said) == (0, "")
 
 
+PASSED = """typedef float real; typedef struct { real factor; int count; } P;
+__kernel void k(__global const real *x, __global const real *none, P p, float4 v, real a,
+                __global real *y) {
+    int i = get_global_id(0);
+    y[i] = (i < p.count ? p.factor * x[i] : a * v.y) + (none ? none[i] : 0);
+}
+"""
+PASSED_INPUTS = """import numpy as np
+GRID, BLOCK, TOLERANCE = (1,), (64,), 0
+def arguments(random):
+    p = np.array((2.0, 50), [("factor", "f4"), ("count", "i4")])
+    v, x = np.arange(4, dtype="f4"), random.normal(size=64).astype("f4")
+    return {"p": p, "v": v, "none": None, "x": x, "a": 3, "y": np.zeros(64, "f4")}
+def expected(x, none, p, v, a, y):
+    return {"y": np.where(np.arange(64) < p["count"], p["factor"] * x, a * v[1])}
+"""
+
+
+@needs_clang
+def test_what_is_passed_by_value_and_null_pointers(command, refusal, tmp_path):
+    """Also as text: a number of a typedef is a float, a vector an array, None a null pointer."""
+    (tmp_path / "k.cl").write_text(PASSED)
+    (tmp_path / "k.py").write_text(PASSED_INPUTS)
+    np.save(tmp_path / "p.npy", np.array((2.0, 50), [("factor", "f4"), ("count", "i4")]))
+    run = ("trace", "emulate", "k.cl", "--arch", "gfx90a", "--out", "t.h5")
+    assert command(*run, "--args", "k.py")[::2] == (0, "")
+    text = "x=f32[64] none=None p=@p.npy v=f32[4]~index a=3 y=f32[64]"
+    (tmp_path / "c.py").write_text("def expected(**of):\n    return {'y': [0] * 50 + [3] * 14}\n")
+    text = (*run, "--grid", "1", "--block", "64", "--check", "c.py", "--args", text)
+    assert command(*text)[::2] == (0, "")
+    for change, words in (
+        ("p=2.0", "argument p (P) is no number that is known, must be np.int64(...)"),
+        ("v=2.0", "argument v (float4) is 2.0, must be an array of its elements"),
+        ("a=f32[1]", "argument a is a number (float), must be no array"),
+        ("x=f64[64]", "argument x (float*) is an array of float64"),
+    ):
+        changed = [part for part in text[-1].split() if part[0] != change[0]]
+        assert words in refusal(*text[:-1], " ".join([*changed, change]))
+
+
 @needs_clang
 @pytest.mark.parametrize("arch", ["gfx900", "gfx942"])
 def test_three_dimensions(command, tmp_path, arch):

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mcage.errors import UserError, pip_install
 from mcage.files.inputs import MIB, read_regular
 from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
+from mcage.traces.emulation.arguments import plain_type
 from mcage.traces.emulation.code_object import MOST_BYTES, run_tool, tool
 from mcage.traces.emulation.memory import MOST_BYTES as MOST_MEMORY
 
@@ -48,6 +49,9 @@ class Compiled:
         Name of the kernel, where the source says it.
     names : list of str or None
         Names of its arguments in their order, where the code object does not say them.
+    types : dict of str to list of str
+        For each kernel: types of its arguments in their order, as far as the source says them. A
+        code object alone has names of types, which hide what they stand for.
     lds_bytes : int
         LDS that a launch adds to what the code object says.
     facts : dict of str to str
@@ -59,6 +63,7 @@ class Compiled:
     content: bytes
     kernel: str | None = None
     names: list[str] | None = None
+    types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lds_bytes: int = 0
     facts: dict[str, str] = field(default_factory=dict)
     sources: "Sources | None" = None
@@ -141,14 +146,14 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     with tempfile.TemporaryDirectory() as folder:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
         with as_file(files("mcage") / "data" / "opencl" / "work_items.h") as header:
-            command = [clang, *options, "-include", str(header), *flags]
-            listing = f"{folder}/files"
-            status, _, errors = run_tool([*command, "-M", "-MF", listing, str(path)], place)
+            command = [clang, *options, "-include", str(header), *flags, str(path)]
+            listing, module = f"{folder}/files", f"{folder}/kernel.ll"
+            front = ["-MD", "-MF", listing, "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
+            status, _, errors = run_tool([*command, *front, "-o", module], place)
             if not status:
                 sources = Sources.read(*_listed(read_regular(listing, MIB), header))
-                status, _, errors = run_tool(
-                    [*command, *linked, "-c", str(path), "-o", compiled], place
-                )
+                types = _types(read_regular(module, MOST_BYTES).decode(errors="replace"))
+                status, _, errors = run_tool([*command, *linked, "-c", "-o", compiled], place)
         if status:
             raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}")
         sources.require_unchanged(place)
@@ -168,7 +173,7 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     facts = {"compiler": version, "options": " ".join([*options, *flags])}
     if linked:
         facts["library"] = "libclc"
-    return Compiled(content, facts=facts, sources=sources)
+    return Compiled(content, types=types, facts=facts, sources=sources)
 
 
 _OF_THE_COMPILER = "opencl-c-base.h"
@@ -180,6 +185,19 @@ def _listed(rule: bytes, header: Path) -> list[Path]:
     paths = [Path(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")) for word in words]
     shipped = {path.parent for path in paths if path.name == _OF_THE_COMPILER}
     return [path for path in paths if path != header and path.parent not in shipped]
+
+
+_KERNEL = re.compile(r"define .*?\bamdgpu_kernel .*?@(\w+)\(.*!kernel_arg_base_type (!\d+)")
+_LIST = re.compile(r"(!\d+) = !\{(.*)\}")
+
+
+def _types(module: str) -> dict[str, list[str]]:
+    """Types of the arguments of each kernel of a module of LLVM, as OpenCL C has them."""
+    lists = {match[1]: match[2] for match in map(_LIST.match, module.splitlines()) if match}
+    return {
+        match[1]: [plain_type(name) for name in re.findall(r'!"([^"]*)"', lists[match[2]])]
+        for match in _KERNEL.finditer(module)
+    }
 
 
 def _first_error(errors: str, path: Path) -> str:
@@ -247,6 +265,11 @@ _TRITON_TYPES = {
     **{"int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"},
     **{"float16": "fp16", "float32": "fp32", "float64": "fp64"},
 }
+_TYPES_OF_TRITON = {
+    **{"i1": "bool", "u1": "bool", "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort"},
+    **{"i32": "int", "u32": "uint", "i64": "long", "u64": "ulong"},
+    **{"fp16": "half", "fp32": "float", "fp64": "double"},
+}
 _REACH_OF_BUFFERS = 2**31 - 1
 
 
@@ -255,10 +278,10 @@ def compile_triton(
 ) -> Compiled:
     """Compile a Triton kernel as a launch with these arguments would.
 
-    Integers of 1 become part of the code, integers that 16 divides are said to be such, and buffers
-    begin at multiples of 16 bytes and span less than 2 GiB. ``TYPES`` of the module says the types
-    of elements that NumPy does not have: ``{"b": "fp8e4nv"}``. ``num_warps`` of its ``OPTIONS``
-    counts waves of 64 lanes; of 32 lanes there are twice as many.
+    Integers of 1 and None become part of the code, integers that 16 divides are said to be such,
+    and buffers begin at multiples of 16 bytes and span less than 2 GiB. ``TYPES`` of the module
+    says the types of elements that NumPy does not have: ``{"b": "fp8e4nv"}``. ``num_warps`` of its
+    ``OPTIONS`` counts waves of 64 lanes; of 32 lanes there are twice as many.
 
     Raises
     ------
@@ -284,7 +307,7 @@ def compile_triton(
         if name not in arguments:
             raise UserError(f"{place}: argument {name} of {function.__name__} is missing")
         value = arguments[name]
-        if parameter.is_constexpr or (type(value) is int and value == 1):
+        if parameter.is_constexpr or value is None or (type(value) is int and value == 1):
             signature[name], constants[name] = "constexpr", value
             continue
         taken.append(name)
@@ -309,7 +332,8 @@ def compile_triton(
     except Exception as error:  # Triton raises errors of many kinds
         raise UserError(f"{place}: Triton refuses it for {arch}: {_said_by(error)}") from error
     facts = {"compiler": f"Triton {triton.__version__}", "options": shown(options)}
-    return Compiled(content, made.metadata.name, taken, lds_bytes, facts)
+    name, types = made.metadata.name, [_TYPES_OF_TRITON.get(signature[n], "") for n in taken]
+    return Compiled(content, name, taken, {name: types}, lds_bytes, facts)
 
 
 @contextmanager
@@ -388,6 +412,7 @@ def checked_arguments(arguments: Mapping[Any, Any], place: str) -> dict[str, Any
 # Arguments as text: x=f32[4096]~normal n=4096 a=2.5
 
 _ARGUMENT = re.compile(r"(\w+)=(\S+)$")
+_NUMBER = re.compile(r"([fiu]\d+)\(([^()]*)\)$")
 _ARRAY = re.compile(r"([fiu]\d+)\[([\d,x]+)\](?:~(\w+)(?:\(([^)]*)\))?)?$")
 _DTYPES = {
     **{"f16": np.float16, "f32": np.float32, "f64": np.float64},
@@ -432,11 +457,16 @@ def _argument(name: str, text: str, random: np.random.Generator, most: int) -> A
         return float(text)
     except ValueError:
         pass
+    if text == "None":
+        return None
+    match = _NUMBER.match(text)
+    if match and match[1] in _DTYPES:
+        return _number(name, _DTYPES[match[1]], match[2])
     match = _ARRAY.match(text)
     if not match or match[1] not in _DTYPES:
         raise UserError(
-            f"--args {name}: {shortened(text)} must be a number, @FILE.npy, or TYPE[N]~HOW, as "
-            f"f32[4096]~normal; HOW is {_DRAWN}"
+            f"--args {name}: {shortened(text)} must be a number, TYPE(NUMBER), None, @FILE.npy, or "
+            f"TYPE[N]~HOW, as f32[4096]~normal; HOW is {_DRAWN}"
         )
     parts = [part for part in re.split("[,x]", match[2]) if part]
     shape = tuple(int(part[:12]) for part in parts)
@@ -446,6 +476,17 @@ def _argument(name: str, text: str, random: np.random.Generator, most: int) -> A
             f"{MOST_ELEMENTS:,} elements"
         )
     return _drawn(name, match[1], shape, match[3] or "zeros", match[4], random)
+
+
+def _number(name: str, dtype: Any, text: str) -> Any:
+    """A number of a type, as ``f32(2)``."""
+    try:
+        if np.dtype(dtype).kind == "f":
+            with np.errstate(over="raise"):
+                return dtype(float(text))
+        return dtype(int(text, 0))
+    except (ValueError, OverflowError, FloatingPointError) as error:
+        raise UserError(f"--args {name}: {_said_by(error)}") from error
 
 
 def _drawn(
@@ -500,7 +541,7 @@ def _array_of_file(name: str, path: Path) -> NDArray[Any]:
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
     except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
         raise UserError(f"{place} is no NumPy file (.npy)") from error
-    if dtype.kind not in "fiub":
+    if dtype.kind not in "fiubV" or dtype.hasobject:
         raise UserError(f"{place} holds no array of numbers")
     if len(content) - stream.tell() != prod(shape) * dtype.itemsize:
         raise UserError(f"{place}: its data is not as long as its header says")

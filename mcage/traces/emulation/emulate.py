@@ -1,6 +1,5 @@
 """From a kernel and its arguments to a register trace: dispatch, execution, time, recording."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,13 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry, preset
-from mcage.plain_text import shortened, shown
+from mcage.plain_text import shown
+from mcage.traces.emulation.arguments import (
+    bytes_by_value,
+    described,
+    fitting,
+    require_elements,
+)
 from mcage.traces.emulation.arithmetic import Array
 from mcage.traces.emulation.code_object import Argument, CodeObject, KernelObject
 from mcage.traces.emulation.instruction import EXEC, TTMP
@@ -178,10 +183,11 @@ class Emulation:
         self._require_fit()
         self.memory = Memory()
         self.image = self.memory.add(np.frombuffer(bytes(code.image), np.uint8))
+        pointers = {a.name for a in kernel.arguments if a.kind == "global_buffer"}
         self.buffers = {
             name: self.memory.add(value)
             for name, value in launch.arguments.items()
-            if isinstance(value, np.ndarray)
+            if name in pointers and isinstance(value, np.ndarray)
         }
         self.arguments = self.memory.add(self._argument_segment())
         self.packet = self.memory.add(self._packet())
@@ -255,7 +261,7 @@ class Emulation:
                 content = self._hidden(argument)
             elif argument.name not in unused:
                 raise UserError(
-                    f"{self.kernel.name}: argument {argument.name} ({_described(argument)}) is "
+                    f"{self.kernel.name}: argument {argument.name} ({described(argument)}) is "
                     f"missing; the kernel takes {self._taken()}"
                 )
             else:
@@ -273,25 +279,23 @@ class Emulation:
     def _taken(self) -> str:
         given = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
         return shown(
-            ", ".join(f"{a.name} ({_described(a)})" for a in given) or "none", _LONGEST_LIST
+            ", ".join(f"{a.name} ({described(a)})" for a in given) or "none", _LONGEST_LIST
         )
 
     def _bytes_of(self, argument: Argument, value: Any) -> bytes:
         name = f"{self.kernel.name}: argument {argument.name}"
         if argument.kind == "global_buffer":
+            if value is None:
+                return bytes(8)
             if argument.name not in self.buffers:
-                raise UserError(f"{name} is a buffer, must be an array")
-            _require_elements(argument, self.launch.arguments[argument.name].dtype, name)
+                raise UserError(f"{name} is a buffer, must be an array, or None of no buffer")
+            require_elements(argument, self.launch.arguments[argument.name].dtype, name)
             return self.buffers[argument.name].to_bytes(8, "little")
         if argument.kind == "dynamic_shared_pointer":
             return self._local_buffer(argument, value, name).to_bytes(4, "little")
         if argument.kind != "by_value":
             raise UserError(f"{name} is {argument.kind}, which is not supported")
-        if isinstance(value, np.ndarray):
-            if argument.size == 8 and not argument.type_name:
-                return self.buffers[argument.name].to_bytes(8, "little")
-            raise UserError(f"{name} is a number ({_described(argument)}), must be no array")
-        return _number_bytes(value, argument, name)
+        return bytes_by_value(argument, value, name)
 
     def _local_buffer(self, argument: Argument, value: Any, name: str) -> int:
         """Place a buffer in LDS behind what is there; return its address."""
@@ -319,13 +323,13 @@ class Emulation:
         axes = {"x": 0, "y": 1, "z": 2}
         stem, _, axis = kind.rpartition("_")
         if stem == "block_count" and axis in axes:
-            return _fitting(launch.grid[axes[axis]], argument)
+            return fitting(launch.grid[axes[axis]], argument)
         if stem == "group_size" and axis in axes:
-            return _fitting(launch.block[axes[axis]], argument)
+            return fitting(launch.block[axes[axis]], argument)
         if kind == "grid_dims":
-            return _fitting(self._dimensions, argument)
+            return fitting(self._dimensions, argument)
         if kind == "dynamic_lds_size":
-            return _fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
+            return fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
         return bytes(argument.size)
 
     # Execution.
@@ -483,7 +487,7 @@ class Emulation:
         outputs = {
             name: self.memory.content(self.buffers[name], value)
             for name, value in launch.arguments.items()
-            if isinstance(value, np.ndarray)
+            if name in self.buffers
         }
         counts = np.bincount(
             np.concatenate([wave.codes for wave in ran]) >> 1, minlength=len(codes)
@@ -507,70 +511,8 @@ def _timed(ran: list[Wave], timed: Timed) -> list[TimedWave]:
     ]
 
 
-def _fitting(number: int, argument: Argument) -> bytes:
-    """A number in the bytes of an argument; those that are too high are left out."""
-    return (number & (1 << 8 * argument.size) - 1).to_bytes(argument.size, "little")
-
-
 def _two_words(address: int) -> tuple[int, int]:
     return address & 0xFFFFFFFF, address >> 32
-
-
-def _described(argument: Argument) -> str:
-    kind = "buffer" if argument.kind == "global_buffer" else f"{argument.size} bytes"
-    return argument.type_name or kind
-
-
-_ELEMENTS = {
-    **{"half": "f2", "float": "f4", "double": "f8", "char": "i1", "uchar": "i1", "bool": "i1"},
-    **{"short": "i2", "ushort": "i2", "int": "i4", "uint": "i4", "long": "i8", "ulong": "i8"},
-}
-"""Kind and bytes of the elements of buffers, of whatever sign."""
-
-
-def _require_elements(argument: Argument, dtype: Any, name: str) -> None:
-    """Refuse an array of another type than the buffer's, as far as its name says that."""
-    wanted = _ELEMENTS.get(re.sub(r"(\d+)?\*$", "", argument.type_name))
-    kind = "f" if dtype.kind == "f" else "i"
-    if wanted is not None and dtype.kind in "fiub" and wanted != f"{kind}{dtype.itemsize}":
-        raise UserError(f"{name} ({argument.type_name}) is an array of {dtype}")
-
-
-_FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
-_FLOAT_NAMES = {"half": 2, "float": 4, "double": 8}
-_INTEGER_NAMES = {
-    *("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "size_t"),
-    *("unsigned char", "unsigned short", "unsigned int", "unsigned long"),
-}
-_SEVERAL = re.compile(
-    r"(struct|union) |(char|uchar|short|ushort|int|uint|long|ulong|half|float|double)\d+$"
-)
-
-
-def _number_bytes(value: Any, argument: Argument, name: str) -> bytes:
-    """A number as the argument's type; integers go into floats, but not the other way round."""
-    kind, size = argument.type_name, argument.size
-    if size not in (1, 2, 4, 8) or _SEVERAL.match(kind):
-        raise UserError(f"{name} ({_described(argument)}) is no number, which is not supported")
-    if isinstance(value, np.generic):
-        value = value.item()
-    is_float = kind in _FLOAT_NAMES or (isinstance(value, float) and kind not in _INTEGER_NAMES)
-    if not isinstance(value, int | float) or (isinstance(value, float) and not is_float):
-        wanted = "a number" if is_float else "an integer"
-        raise UserError(f"{name} ({_described(argument)}) is {shortened(value)}, must be {wanted}")
-    if is_float:
-        if size != _FLOAT_NAMES.get(kind, size) or size not in _FLOATS:
-            raise UserError(f"{name} ({_described(argument)}) has {size} bytes")
-        try:
-            with np.errstate(over="raise"):
-                return np.array(value, _FLOATS[size]).tobytes()
-        except (OverflowError, FloatingPointError) as error:
-            raise UserError(
-                f"{name} is {shortened(value)}, which does not fit into {size} bytes"
-            ) from error
-    if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
-        raise UserError(f"{name} is {shortened(value)}, which does not fit into {size} bytes")
-    return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
 def _record(

@@ -423,17 +423,22 @@ def _kernel(
             f"{shown_path(request.source)}: has no kernel {shown(name)}; there are {there}"
         )
     kernel = kernels[name]
-    if not compiled.names and not compiled.lds_bytes:
-        return kernel
-    # Triton names no argument, and adds two pointers to scratch memory, which are null.
-    names = compiled.names or []
-    arguments = tuple(
-        replace(argument, name=names[number])
-        if number < len(names)
-        else replace(argument, kind="hidden_none")
+    types = compiled.types.get(name, ())
+    arguments = [
+        replace(argument, type_name=types[number]) if number < len(types) else argument
         for number, argument in enumerate(kernel.arguments)
+    ]
+    # Triton names no argument, and adds two pointers to scratch memory, which are null.
+    if (names := compiled.names) is not None:
+        arguments = [
+            replace(argument, name=names[number])
+            if number < len(names)
+            else replace(argument, kind="hidden_none")
+            for number, argument in enumerate(arguments)
+        ]
+    return replace(
+        kernel, arguments=tuple(arguments), lds_bytes=kernel.lds_bytes + compiled.lds_bytes
     )
-    return replace(kernel, arguments=arguments, lds_bytes=kernel.lds_bytes + compiled.lds_bytes)
 
 
 def arguments_of(text: str | None) -> str | Path | None:

@@ -1,15 +1,20 @@
 """Arguments of kernels: as text, from files, as a kernel reads them; and what outputs should be."""
 
+import tempfile
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 import pytest
-from amd_tools import needs_objdump
+from amd_tools import needs_clang, needs_objdump
 from mutated_kernels import SAMPLES
 from tables import each
 
 from mcage.errors import UserError
+from mcage.traces.emulation.arguments import bytes_by_value
 from mcage.traces.emulation.code_object import Argument
 from mcage.traces.emulation.compilers import arguments_from_text, checked_arguments
-from mcage.traces.emulation.record import Request, record_kernel, relative_error
+from mcage.traces.emulation.record import Request, ready_kernel, record_kernel, relative_error
 
 
 def given(text):
@@ -26,6 +31,7 @@ def given(text):
         ("a=f32[4]~normal", np.random.default_rng(1).normal(0, 1, 4).astype(np.float32)),
         ("a=f32[4]~normal(5,2)", np.random.default_rng(1).normal(5, 2, 4).astype(np.float32)),
         ("a=f64[4]~uniform(1,3)", np.random.default_rng(1).uniform(1, 3, 4)),
+        *[("a=f32(2)", np.float32(2)), ("a=u8(0xff)", np.uint8(255)), ("a=None", None)],
         ("a=i8[4]~integers(-9,9)", np.random.default_rng(1).integers(-9, 9, 4).astype(np.int8)),
     ],
 )
@@ -62,6 +68,9 @@ def test_several_arguments_are_drawn_one_after_the_other():
         ("a=f32[9]~normal(0,-1)", "--args a: ValueError: scale < 0"),
         ("a=f32[9]~integers(0,inf)", "--args a: OverflowError"),
         ("a=f32[9]~index(3)", "index is not known"),
+        ("a=u8(256)", "--args a: OverflowError"),
+        ("a=f16(1e9)", "--args a: "),
+        ("a=i32(1.5)", "--args a: ValueError"),
     ],
 )
 def test_texts_that_are_refused(text, words):
@@ -179,6 +188,7 @@ def recorded(**changes):
         ({"a": np.float16(0.5)}, 0.5),
         ({"a": np.int8(-2)}, -2),
         ({"n": np.uint16(60)}, 2.5),
+        ({"n": np.array(60)}, 2.5),
         ({"width": -1}, 2.5),
         ({"width": 2**32 - 1}, 2.5),
     ],
@@ -203,7 +213,8 @@ def test_numbers_become_the_type_of_the_argument(changes, factor):
         ({"n": np.ones(3)}, "argument n is a number (int), must be no array"),
         ({"x": np.ones(64)}, "argument x (float*) is an array of float64"),
         ({"x": np.ones(64, np.int32)}, "argument x (float*) is an array of int32"),
-        ({"x": [1.0] * 64}, "argument x is a buffer, must be an array"),
+        ({"x": [1.0] * 64}, "argument x is a buffer, must be an array, or None of no buffer"),
+        ({"n": b"1234"}, "argument n (int) is b'1234', must be an integer"),
         ({"x": np.ones(0, np.float32)}, "lies outside of every buffer"),
         ({"z": 1}, "saxpy: has no argument z; it takes x (float*), y (float*), a (float), n"),
     ],
@@ -217,6 +228,81 @@ def test_arguments_that_do_not_fit(changes, words):
 @needs_objdump
 def test_arrays_without_elements_are_buffers_that_nothing_may_read():
     assert recorded(n=0, x=np.ones(0, np.float32)).outputs["x"].shape == (0,)
+
+
+TYPES = """
+typedef float real; typedef real other; typedef float pair __attribute__((ext_vector_type(2)));
+typedef int count; typedef unsigned char byte; typedef double wide; enum choice { A, B };
+typedef enum { C, D } hidden; typedef float three __attribute__((ext_vector_type(3)));
+typedef struct { float f; int n; } both; struct one { char c; }; typedef struct { float f; } single;
+typedef union { int i; float f; } either; typedef struct { short a, b; } small;
+"""
+TWO = np.dtype([("f", "f4"), ("n", "i4")])
+REAL, WHOLE = np.float32(2).tobytes(), np.int32(2).tobytes()
+BY_VALUE = [
+    *[("real", 2, REAL), ("other", 2.0, REAL), ("float", np.float64(2), REAL), ("real", "2", None)],
+    *[
+        ("count", 2, WHOLE),
+        ("count", 2.0, None),
+        ("count", 5.0, None),
+        ("wide", 2, b"\0" * 7 + b"@"),
+    ],
+    *[("byte", 255, b"\xff"), ("byte", 2.0, None), ("byte", 256, None), ("count", REAL, None)],
+    *[("enum choice", 2, WHOLE), ("enum choice", 2.0, None), ("hidden", 2, None)],
+    *[("hidden", np.int32(2), WHOLE), ("pair", 2.0, None), ("pair", 2, None), ("pair", REAL, None)],
+    *[("pair", np.ones(2, "f4"), np.ones(2, "f4").tobytes()), ("pair", np.ones(2), None)],
+    *[("pair", np.ones(3, "f4"), None), ("pair", np.ones(2, "i4"), None)],
+    *[("three", np.ones(3, "f4"), np.array([1, 1, 1, 0], "f4").tobytes())],
+    *[("float4", np.ones(4, "f4"), np.ones(4, "f4").tobytes()), ("real", np.ones(1, "f4"), None)],
+    *[("both", 2.0, None), ("both", 2, None), ("both", None, None), ("both", (2.0, 2), None)],
+    *[("both", np.array((2.0, 2), TWO), REAL + WHOLE), ("both", REAL + WHOLE, REAL + WHOLE)],
+    *[("both", np.array([(2.0, 2)], TWO)[0], REAL + WHOLE), ("both", REAL, None)],
+    *[("both", np.ones(2, "f4"), None), ("both", np.zeros(2, TWO), None)],
+    *[("struct one", 1, None), ("struct one", b"1", b"1"), ("single", 2.0, None)],
+    *[("single", np.float32(2), REAL), ("small", 2, None), ("either", 2.0, None)],
+]
+"""Type of a parameter, a value, and its bytes; None: it is refused."""
+
+
+@cache
+def parameters():
+    """Parameters of a kernel, by the names of their types, as `compile_opencl` knows them."""
+    names = sorted({kind for kind, _, _ in BY_VALUE})
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "k.cl")
+        listed = ", ".join(f"{name} a{number}" for number, name in enumerate(names))
+        source.write_text(f"{TYPES}__kernel void k({listed}) {{}}")
+        arguments = ready_kernel(Request(source, "gfx90a", {}, (1,), (64,))).kernel.arguments
+    return dict(zip(names, arguments, strict=False))
+
+
+@needs_clang
+@each(("kind", "value", "content"), BY_VALUE)
+def test_values_become_the_types_that_names_stand_for(kind, value, content):
+    argument = parameters()[kind]
+    if content is not None:
+        assert bytes_by_value(argument, value, "argument a") == content
+        return
+    with pytest.raises(UserError) as refused:
+        bytes_by_value(argument, value, "argument a")
+    assert str(refused.value).startswith("argument a")
+    assert len(str(refused.value)) < 300
+
+
+@each("name", ["", "real", "P", "struct P"])
+@each("size", [1, 2, 4, 8])
+def test_what_no_type_is_known_of_must_bring_its_bytes(name, size):
+    argument = Argument("a", "by_value", 0, size, name)
+    for value in (2, 2.0, True, None, "2", [2]):
+        with pytest.raises(UserError, match=rf"np\.int{8 * size}\(\.\.\.\)"):
+            bytes_by_value(argument, value, "argument a")
+    for dtype in ("i1", "u2", "f2", "f4", "i4", "f8", "i8"):
+        value = np.dtype(dtype).type(2)
+        if value.nbytes == size:
+            assert bytes_by_value(argument, value, "argument a") == value.tobytes()
+        else:
+            with pytest.raises(UserError, match=f"has {size} bytes, not {value.nbytes}"):
+                bytes_by_value(argument, value, "argument a")
 
 
 def test_an_argument_lies_at_its_place():
