@@ -186,7 +186,7 @@ def test_what_is_passed_by_value_and_null_pointers(command, refusal, tmp_path):
     text = (*run, "--grid", "1", "--block", "64", "--check", "c.py", "--args", text)
     assert command(*text)[::2] == (0, "")
     for change, words in (
-        ("p=2.0", "argument p (P) is no number that is known, must be np.int64(...)"),
+        ("p=2.0", "argument p (struct P) is no number that is known, must be a structured array"),
         ("v=2.0", "argument v (float4) is 2.0, must be an array of its elements"),
         ("a=f32[1]", "argument a is a number (float), must be no array"),
         ("x=f64[64]", "argument x (float*) is an array of float64"),

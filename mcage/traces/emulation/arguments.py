@@ -85,16 +85,18 @@ def _element(dtype: Any) -> str:
 
 def _own_bytes(argument: Argument, value: Any, name: str) -> bytes:
     """Bytes of a value that says itself how many it has, and what they mean."""
-    size = argument.size
-    if isinstance(value, np.ndarray) and value.dtype.kind != "V" and argument.type_name:
-        value = None  # members of a structure need not be what an array's elements are
-    if isinstance(value, np.generic | np.ndarray | bytes):
+    size, is_structure = argument.size, re.match("struct |union ", argument.type_name)
+    structured = isinstance(value, np.void | np.ndarray) and value.dtype.kind == "V"
+    plain = isinstance(value, np.generic) or (
+        isinstance(value, np.ndarray) and not argument.type_name
+    )
+    if isinstance(value, bytes) or structured or (plain and not is_structure):
         content = value if isinstance(value, bytes) else value.tobytes()
         if len(content) == size:
             return content
         raise UserError(f"{name} ({described(argument)}) has {size} bytes, not {len(content)}")
     wanted = "a structured array of NumPy or bytes"
-    if size in (1, 2, 4, 8):
+    if size in (1, 2, 4, 8) and not is_structure:
         float_too = f" or np.float{8 * size}(...)" if size in _FLOATS else ""
         wanted = f"np.int{8 * size}(...){float_too}, in --args i{8 * size}(...), or else {wanted}"
     why = "is no number that is known" if argument.type_name else "is of a type that nobody says"

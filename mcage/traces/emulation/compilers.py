@@ -194,10 +194,14 @@ _LIST = re.compile(r"(!\d+) = !\{(.*)\}")
 def _types(module: str) -> dict[str, list[str]]:
     """Types of the arguments of each kernel of a module of LLVM, as OpenCL C has them."""
     lists = {match[1]: match[2] for match in map(_LIST.match, module.splitlines()) if match}
-    return {
-        match[1]: [plain_type(name) for name in re.findall(r'!"([^"]*)"', lists[match[2]])]
-        for match in _KERNEL.finditer(module)
-    }
+    structures = set(re.findall(r"^%(?:struct|union)\.(\w+) = type", module, re.MULTILINE))
+    types = {}
+    for match in _KERNEL.finditer(module):
+        names = re.findall(r'!"([^"]*)"', lists[match[2]])
+        types[match[1]] = [
+            f"struct {name}" if name in structures else plain_type(name) for name in names
+        ]
+    return types
 
 
 def _first_error(errors: str, path: Path) -> str:
