@@ -10,10 +10,8 @@ import io
 import os
 import random
 import re
-import shutil
 import signal
 import struct
-import subprocess
 import tempfile
 import warnings
 from functools import cache
@@ -26,6 +24,7 @@ import numpy as np
 from mcage.cli.emulate import Asked, emulate_command
 from mcage.errors import UserError
 from mcage.traces import load_trace
+from mcage.traces.emulation.compilers import compile_opencl
 
 SECONDS = 20
 """Of a run, on a machine that others use as well."""
@@ -196,26 +195,10 @@ def _modern(rng, folder):
     return path, asked
 
 
-_CODE_OBJECTS = Path(tempfile.gettempdir()) / f"mcage-code-objects-{os.getuid()}"
-
-
 @cache
 def compiled(name, arch):
-    """Code object of a kernel of `scripts/modern_kernels`, compiled once and kept."""
-    kept = _CODE_OBJECTS / f"{name}-{arch}.co"
-    if not kept.exists():
-        _CODE_OBJECTS.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            options = [f"-mcpu={arch}", "-nogpulib", "-x", "cl", "-cl-std=CL2.0", "-O3"]
-            source, made = MODERN / f"{name}.cl", Path(folder) / "kernel.o"
-            compile_ = ["clang-19", "-target", "amdgcn-amd-amdhsa", *options, "-ffast-math"]
-            compile_ += ["-cl-kernel-arg-info", "-c", str(source), "-o", str(made)]
-            subprocess.run(compile_, check=True, capture_output=True)
-            linked = Path(folder) / "kernel.co"
-            subprocess.run(["ld.lld-19", "-shared", str(made), "-o", str(linked)], check=True)
-            shutil.copy(linked, f"{kept}.{os.getpid()}")
-            os.replace(f"{kept}.{os.getpid()}", kept)
-    return kept.read_bytes()
+    """Code object of a kernel of `scripts/modern_kernels`, compiled once."""
+    return compile_opencl(MODERN / f"{name}.cl", arch, []).content
 
 
 _NOT_POSSIBLE = (struct.error, ArithmeticError, LookupError, ValueError, TypeError, StopIteration)

@@ -36,6 +36,8 @@ _LONGEST_ERROR = 200
 _LIBRARY = "/usr/lib/clc/amdgcn--amdhsa.bc"
 """OpenCL's own functions for AMD GPUs, as Debian's libclc-19 installs them."""
 
+_NEWER = "-cl-std=CL2.0"
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -118,7 +120,12 @@ def content_digest(content: bytes) -> str:
 
 
 def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
-    """Compile OpenCL C with clang and link it.
+    """Compile OpenCL C with clang and link it, as an OpenCL driver does by default.
+
+    That is OpenCL C 1.2, optimised (-O3), with the arithmetic that clang has for OpenCL:
+    multiplications and additions of an expression are contracted, subnormal numbers are kept, a
+    division of float is right within 2.5 ulp (OpenCL C 1.2, sections 5.6.4 and 7.4). libclc has no
+    functions for the generic pointers of OpenCL C 2.0.
 
     Parameters
     ----------
@@ -127,7 +134,7 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     arch : str
         Processor, such as ``gfx90a``.
     flags : list of str
-        Further options of clang.
+        Further options of clang; of options that contradict each other the last one holds.
 
     Raises
     ------
@@ -139,10 +146,11 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     path, place = path.absolute(), shown_path(path)  # no name that is taken for an option
     options = [
         *("-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", "-x", "cl"),
-        *("-cl-std=CL2.0", "-O3", "-ffast-math", "-cl-kernel-arg-info"),
+        *("-cl-std=CL1.2", "-O3", "-cl-kernel-arg-info"),
     ]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", _LIBRARY, "-Wno-linker-warnings"]
     linked = library if Path(_LIBRARY).exists() else []
+    asked_standard = [flag for flag in flags if flag.startswith("-cl-std=")][-1:]
     with tempfile.TemporaryDirectory() as folder:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
         with as_file(files("mcage") / "data" / "opencl" / "work_items.h") as header:
@@ -150,20 +158,28 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
             listing, module = f"{folder}/files", f"{folder}/kernel.ll"
             front = ["-MD", "-MF", listing, "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
             status, _, errors = run_tool([*command, *front, "-o", module], place)
+            newer = ""
             if not status:
                 sources = Sources.read(*_listed(read_regular(listing, MIB), header))
                 types = _types(read_regular(module, MOST_BYTES).decode(errors="replace"))
                 status, _, errors = run_tool([*command, *linked, "-c", "-o", compiled], place)
+            elif not asked_standard:
+                if not run_tool([*command, _NEWER, "-fsyntax-only"], place)[0]:
+                    newer = f"; it is OpenCL C 2.0: --flags={_NEWER}"
         if status:
-            raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}")
+            raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}{newer}")
         sources.require_unchanged(place)
         status, _, errors = run_tool(
             [linker, "-shared", "--no-undefined", compiled, "-o", code], place
         )
-        if missing := re.search(r"undefined.*symbol: (\S+)", errors):
-            remedy = "" if linked else "; it is a function of OpenCL's library"
+        if missing := re.search(r"undefined.*symbol: (.+)", errors):
+            remedy = "nothing defines; OpenCL's own functions are in libclc"
+            if linked:
+                remedy = "neither the source nor libclc defines"
+                if asked_standard:
+                    remedy += f"; libclc is of OpenCL C 1.2: leave {asked_standard[0]} out"
             raise UserError(
-                f"{place}: calls {shown(missing[1])}, which is not there{remedy}",
+                f"{place}: calls {shown(missing[1], _LONGEST_ERROR)}, which {remedy}",
                 "" if linked else "apt install libclc-19",
             )
         if status:
