@@ -217,7 +217,7 @@ __kernel void f(__global const float *x, __global float *guarded, __global float
     parts[i] = fract(v, &whole) + whole;
 }
 """
-OUTPUTS = "guarded compensated rounded small quotient sine vectors parts".split()
+OUTPUTS = ["guarded", "compensated", "rounded", "small", "quotient", "sine", "vectors", "parts"]
 
 
 @needs_clang
