@@ -150,7 +150,7 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     ]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", _LIBRARY, "-Wno-linker-warnings"]
     linked = library if Path(_LIBRARY).exists() else []
-    asked_standard = [flag for flag in flags if flag.startswith("-cl-std=")][-1:]
+    asked = [flag for flag in flags if flag.startswith("-cl-std=")][-1:]
     with tempfile.TemporaryDirectory() as folder:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
         with as_file(files("mcage") / "data" / "opencl" / "work_items.h") as header:
@@ -163,9 +163,8 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
                 sources = Sources.read(*_listed(read_regular(listing, MIB), header))
                 types = _types(read_regular(module, MOST_BYTES).decode(errors="replace"))
                 status, _, errors = run_tool([*command, *linked, "-c", "-o", compiled], place)
-            elif not asked_standard:
-                if not run_tool([*command, _NEWER, "-fsyntax-only"], place)[0]:
-                    newer = f"; it is OpenCL C 2.0: --flags={_NEWER}"
+            elif not asked and not run_tool([*command, _NEWER, "-fsyntax-only"], place)[0]:
+                newer = f"; it is OpenCL C 2.0: --flags={_NEWER}"
         if status:
             raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}{newer}")
         sources.require_unchanged(place)
@@ -176,8 +175,8 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
             remedy = "nothing defines; OpenCL's own functions are in libclc"
             if linked:
                 remedy = "neither the source nor libclc defines"
-                if asked_standard:
-                    remedy += f"; libclc is of OpenCL C 1.2: leave {asked_standard[0]} out"
+                if asked:
+                    remedy += f"; libclc is of OpenCL C 1.2: leave {asked[0]} out"
             raise UserError(
                 f"{place}: calls {shown(missing[1], _LONGEST_ERROR)}, which {remedy}",
                 "" if linked else "apt install libclc-19",
