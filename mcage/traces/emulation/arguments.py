@@ -107,12 +107,12 @@ def _vector_bytes(argument: Argument, value: Any, name: str, element: str, lengt
     """Bytes of a vector; one of three elements takes the room of four."""
     sizes = (3, 4) if length == 3 else (length,)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
-        found = shortened(value)
+        what = shortened(value)
     else:
-        found = f"of {value.size} {value.dtype}"
+        what = f"of {value.size} {value.dtype}"
         if _element(value.dtype) == element and value.size in sizes:
             return value.tobytes().ljust(argument.size, b"\0")
-    raise UserError(f"{name} ({described(argument)}) is {found}, must be an array of its elements")
+    raise UserError(f"{name} ({described(argument)}) is {what}, must be an array of its elements")
 
 
 def _number_bytes(argument: Argument, value: Any, name: str, element: str) -> bytes:
