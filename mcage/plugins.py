@@ -9,7 +9,7 @@ import ast
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -23,11 +23,6 @@ Wanted = TypeVar("Wanted")
 def is_plugin(name: str) -> bool:
     """Whether a name is of the form ``module:NAME``."""
     return ":" in name
-
-
-def plugin_modules(names: Iterable[str]) -> set[str]:
-    """Modules of the names that are of the form ``module:NAME``."""
-    return {name.partition(":")[0] for name in names if is_plugin(name)}
 
 
 def load_plugin(kind: str, name: str, wanted: type[Wanted]) -> Wanted:

@@ -55,11 +55,12 @@ def both(
     """
     from mcage.gpu.both.study import study_of_spec
 
-    spec: BothSpec = arguments.spec()
-    if nominal is not None:
+    spec: BothSpec = arguments.spec(show_spec)
+    if nominal is not None and not show_spec:
         _print_nominal_levels(nominal, spec, json)
         return
-    show_or_run(partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
+    make = partial(study_of_spec, spec, engine)
+    show_or_run(spec, make, run, json, show_spec, uses_devices=True)
 
 
 def gating(
@@ -81,11 +82,11 @@ def gating(
     """
     from mcage.gpu.gating.study import study_of_spec
 
-    spec: GatingSpec = arguments.spec()
-    if nominal is not None:
+    spec: GatingSpec = arguments.spec(show_spec)
+    if nominal is not None and not show_spec:
         _print_nominal(nominal, spec, json)
         return
-    show_or_run(partial(study_of_spec, spec), run, json, show_spec)
+    show_or_run(spec, partial(study_of_spec, spec), run, json, show_spec)
 
 
 def heterogeneity(
@@ -117,11 +118,11 @@ def heterogeneity(
     """
     from mcage.gpu.heterogeneity.study import study_of_spec
 
-    spec: HeterogeneitySpec = arguments.spec()
-    if nominal is not None or benchmarks:
+    spec: HeterogeneitySpec = arguments.spec(show_spec)
+    if (nominal is not None or benchmarks) and not show_spec:
         _print_points(nominal, benchmarks, spec, json)
         return
-    show_or_run(partial(study_of_spec, spec), run, json, show_spec)
+    show_or_run(spec, partial(study_of_spec, spec), run, json, show_spec)
 
 
 def _print_nominal_levels(path: Path, spec: "BothSpec", json: bool) -> None:

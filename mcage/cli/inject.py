@@ -66,8 +66,9 @@ def inject(
         check_figure_path(picture)
         if run.part is not None:
             raise UserError("--picture: a part of the injections has no results file; leave it out")
-    spec = arguments.spec()
-    show_or_run(partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
+    spec = arguments.spec(show_spec)
+    spec.check_program()
+    show_or_run(spec, partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
     if picture is not None and run.out is not None and not show_spec:
         _draw(spec, engine, run.out, picture)
 

@@ -12,12 +12,13 @@ import typer
 
 from mcage.cli.commands import RUN
 from mcage.errors import UserError
-from mcage.plain_text import visible, visible_lines
+from mcage.plain_text import one_line, shortened, visible, visible_lines
 
 if TYPE_CHECKING:
     from mcage.campaign.executors import Executor
     from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
+    from mcage.spec.study_spec import StudySpec
 
 
 # Options that several commands share and that set no key of a spec, or are outside of one.
@@ -60,7 +61,7 @@ ShowSpec = Annotated[
     bool,
     typer.Option(
         "--show-spec",
-        help="Check the spec, print it as TOML, and stop.",
+        help="Check the spec, print it as TOML, and stop. No code of a user and no compiler runs.",
         rich_help_panel=RUN,
     ),
 ]
@@ -255,17 +256,44 @@ def run_study(
 
 
 def show_or_run(
+    spec: "StudySpec",
     make: "Callable[[], Study]",
     run: RunOptions,
     json: bool,
     show_spec: bool,
     uses_devices: bool = False,
 ) -> None:
-    """Print the spec of a study, once it is checked, or run the study and print its table."""
+    """Print the spec of a study, or run the study and print its table."""
     if show_spec:
-        typer.echo(visible_lines(make().header.spec_toml), nl=False)
-        return
-    run_study(make, run, json, uses_devices)
+        print_spec(spec, make)
+    else:
+        run_study(make, run, json, uses_devices)
+
+
+def print_spec(spec: "StudySpec", check: "Callable[[], object]") -> None:
+    """Print a spec as TOML, checked as its study would, as far as that runs no code of a user.
+
+    Parameters
+    ----------
+    spec : StudySpec
+        The spec, whose keys, types and bounds are checked already.
+    check : callable
+        Makes the study, and is left out if that would run or compile code that the spec names.
+
+    Raises
+    ------
+    UserError
+        As ``check``.
+    """
+    from mcage.spec.keys import code_in
+
+    code = [f"{key} = {shortened(value)}" for key, value, _ in code_in(spec, or_compiled=True)]
+    if not code:
+        check()
+    typer.echo(visible_lines(spec.to_toml()), nl=False)
+    if code:
+        words = f"note: not run, so that only keys, types and bounds are checked: {', '.join(code)}"
+        typer.echo(visible(one_line(words)), err=True)
 
 
 def visible_devices() -> tuple[int, ...]:

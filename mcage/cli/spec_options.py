@@ -49,6 +49,8 @@ class SpecArguments:
         Each KEY=VALUE.
     kind : type
         Class of the spec.
+    trust : bool
+        Whether code runs that a results file names.
     """
 
     command: str
@@ -57,19 +59,26 @@ class SpecArguments:
     values: Sequence[tuple[str, Any, str]]
     settings: tuple[str, ...]
     kind: "type[StudySpec]"
+    trust: bool = False
 
-    def spec(self) -> Any:
+    def spec(self, show_spec: bool = False) -> Any:
         """Spec of the defaults of the command, over them the file, over both the options.
+
+        Parameters
+        ----------
+        show_spec : bool
+            Whether the spec is printed only, so that no code runs that it names.
 
         Raises
         ------
         UserError
-            As `StudySpec.from_toml`; or two options set the same key.
+            As `StudySpec.from_toml`; two options set the same key; or a results file names code,
+            and nobody has said that it is to be trusted.
         """
         from mcage.spec.presets import preset_of
 
         source = str(self.file) if self.file else self.command
-        given = _read(self.file) if self.file else {}
+        given, is_recorded = _read(self.file) if self.file else ({}, False)
         changes = [(tuple(key.split(".")), value, flag) for key, value, flag in self.values]
         changes += [(*parse_set(text), f"--set {text}") for text in self.settings]
         _check_distinct([(path, option) for path, _, option in changes])
@@ -81,7 +90,21 @@ class SpecArguments:
             _put(fields, path, value, source)
         if self.file and self.settings:
             source = f"{source} and --set"
-        return self.kind.from_mapping(fields, source)
+        spec = self.kind.from_mapping(fields, source)
+        if is_recorded and not (show_spec or self.trust):
+            self._refuse_code(spec, [path for path, *_ in changes])
+        return spec
+
+    def _refuse_code(self, spec: "StudySpec", typed: Sequence[tuple[str, ...]]) -> None:
+        """Refuse to run what a results file names, but for keys that options set."""
+        from mcage.spec.keys import code_in
+
+        for key, value, _ in code_in(spec):
+            if not any(tuple(key.split("."))[: len(path)] == path for path in typed):
+                raise UserError(
+                    f"{self.file}: {key} = {shortened(value)} runs code that this file names: "
+                    "look at it (--show-spec runs nothing), and give --trust"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +136,7 @@ class SpecOptions:
     kind: str = "mcage.spec:SweepSpec"
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the argument SPEC, the options of the keys, ``--set`` and ``--help-all``."""
+        """Return SPEC, the options of the keys, ``--set``, ``--trust`` and ``--help-all``."""
         from mcage.spec.keys import COMPARED
 
         keys = self._keys()
@@ -129,8 +152,11 @@ class SpecOptions:
                 rich_help_panel=CASE if self.single_case else COMPARED,
             ),
         ]
-        set_, help_all = _keyword("set_", settings), _keyword("help_all", _HelpAll)
-        return [_keyword("spec", _File), *compared, set_, *others, help_all]
+        set_, trust, help_all = (
+            _keyword(name, annotation)
+            for name, annotation in (("set_", settings), ("trust", _Trust), ("help_all", _HelpAll))
+        )
+        return [_keyword("spec", _File), *compared, set_, *others, trust, help_all]
 
     def gathered(self, values: Mapping[str, Any]) -> SpecArguments:
         """Return the values of the options that were given."""
@@ -145,6 +171,7 @@ class SpecOptions:
             ],
             settings=tuple(values["set_"] or ()),
             kind=self._class,
+            trust=bool(values["trust"]),
         )
 
     @property
@@ -236,13 +263,14 @@ class KeyOptions:
         ]
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Plain values of a spec: of a TOML file, or as a results file or a shard folder records it."""
+def _read(path: Path) -> tuple[dict[str, Any], bool]:
+    """Plain values of a spec, and whether a results file or a shard folder records them."""
     from mcage.campaign.finished import recorded_campaign
     from mcage.files.inputs import parse_toml, read_toml
 
     recorded = recorded_campaign(path)
-    return parse_toml(recorded.spec_toml) if recorded else read_toml(path)
+    fields = parse_toml(recorded.spec_toml) if recorded else read_toml(path)
+    return fields, recorded is not None
 
 
 _File = Annotated[
@@ -251,6 +279,16 @@ _File = Annotated[
         metavar="SPEC",
         help="TOML file of the spec, or a results file or shard folder that records one; options "
         "override it.",
+    ),
+]
+
+_Trust = Annotated[
+    bool | None,
+    typer.Option(
+        "--trust",
+        help="Run the code that a results file given as SPEC names: techniques, models and "
+        "policies of users, .py files, options of the compiler.",
+        rich_help_panel=RUN,
     ),
 ]
 

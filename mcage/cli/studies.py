@@ -194,8 +194,9 @@ def vmin(
     """
     from mcage.studies.vmin.study import study_of_spec
 
-    make = partial(study_of_spec, arguments.spec(), engine)
-    show_or_run(make, run, json, show_spec, uses_devices=True)
+    spec = arguments.spec(show_spec)
+    make = partial(study_of_spec, spec, engine)
+    show_or_run(spec, make, run, json, show_spec, uses_devices=True)
 
 
 # ``mcage sensitivity``: which assumption matters.

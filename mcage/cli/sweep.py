@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +17,11 @@ from mcage.cli.run_options import (
     check_run,
     chosen_executor,
     computed,
+    print_spec,
 )
 from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
-from mcage.plain_text import visible, visible_lines
+from mcage.plain_text import visible
 
 if TYPE_CHECKING:
     from mcage.spec import SweepSpec
@@ -53,10 +55,10 @@ def sweep(
 
     The same command again continues a sweep that was stopped.
     """
-    spec = arguments.spec()
+    spec = arguments.spec(show_spec)
     if show_spec:
-        _check(spec, run)
-        typer.echo(visible_lines(spec.to_toml()), nl=False)
+        check_run(run)
+        print_spec(spec, partial(_check, spec, run))
         return
     _run(spec, run)
 
@@ -66,7 +68,6 @@ def _check(spec: "SweepSpec", run: SweepRunOptions) -> None:
     from mcage.engines.select import parse_devices, select_engine
     from mcage.sweep.study import Sweep
 
-    check_run(run)
     spec.refuse_unused()
     _ = Sweep(spec, *select_engine(run.engine, parse_devices(run.devices))).header
 

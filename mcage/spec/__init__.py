@@ -19,7 +19,7 @@ from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
 from mcage.spec.epochs import epoch_edges, with_epochs, with_periods, with_schedule
-from mcage.spec.keys import Option, UsedIf, unused_key
+from mcage.spec.keys import PLUG_IN, Option, UsedIf, unused_key
 from mcage.spec.presets import with_cell, with_preset, with_spread
 from mcage.spec.sections import (
     Aging,
@@ -105,7 +105,10 @@ class SweepSpec(StudySpec):
     seed: Annotated[int, Field(ge=0, lt=2**63), Option("--seed N")] = 1
     """Seed of all random streams."""
     techniques: Annotated[
-        tuple[Name, ...], Field(min_length=1), Option("--technique NAME", is_axis=True)
+        tuple[Name, ...],
+        Field(min_length=1),
+        Option("--technique NAME", is_axis=True),
+        PLUG_IN,
     ] = ("baseline", "rc+rar", "rrcd", "rrcd+rc+rar")
     """Protection technique, as `mcage techniques` lists them, or a user-defined one as
     module:NAME."""

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from mcage.errors import UserError
 from mcage.plain_text import field_docstring, one_line, shortened
+from mcage.plugins import is_plugin
 
 if TYPE_CHECKING:
     from mcage.techniques import Technique
@@ -71,6 +72,58 @@ class UsedIf:
 
     condition: "Callable[[Any, Sequence[Technique]], bool]"
     reason: str | Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class RunsCode:
+    """Which values of a key run code of whoever has written them.
+
+    Parameters
+    ----------
+    condition : callable
+        Judges a value of the key, or each of a list.
+    compiles : bool
+        Whether the others are compiled, too, or run on an emulated processor.
+    """
+
+    condition: Callable[[str], bool]
+    compiles: bool = False
+
+
+PLUG_IN = RunsCode(is_plugin)
+"""Of keys that name techniques, models or policies, those of users as ``module:NAME``."""
+
+
+def code_in(
+    spec: BaseModel, or_compiled: bool = False, table: str = ""
+) -> Iterator[tuple[str, str, RunsCode]]:
+    """Keys of a spec that run code of whoever has written it, with the value and what says so.
+
+    Parameters
+    ----------
+    spec : BaseModel
+        The spec, or a section of it.
+    or_compiled : bool
+        Whether code that is compiled, or runs on an emulated processor, counts as well.
+    table : str
+        What dotted keys begin with.
+    """
+    for name, field in type(spec).model_fields.items():
+        value = getattr(spec, name)
+        if isinstance(value, BaseModel):
+            yield from code_in(value, or_compiled, f"{table}{name}.")
+        values = value if isinstance(value, tuple) else (value,)
+        for mark in field.metadata:
+            if isinstance(mark, RunsCode):
+                for text in values:
+                    is_code = isinstance(text, str) and text and mark.condition(text)
+                    if is_code or (or_compiled and mark.compiles):
+                        yield f"{table}{name}", text, mark
+
+
+def plug_ins(spec: BaseModel) -> set[str]:
+    """Modules of the techniques, models and policies of users that a spec names."""
+    return {name.partition(":")[0] for _, name, mark in code_in(spec) if mark is PLUG_IN}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from mcage.spec.cost_constants import (
     statuses_in,
     technologies_in,
 )
-from mcage.spec.keys import Option, UsedIf
+from mcage.spec.keys import PLUG_IN, Option, UsedIf
 from mcage.spec.workload_mix import canonical_mix
 from mcage.variation.cells import CELL_8T
 from mcage.variation.scenarios import GROWING_MODES, NO_ARRAYS, ArraySize, scenario
@@ -333,7 +333,7 @@ class Aging(Section):
 
     panel: ClassVar = "Aging"
 
-    model: Annotated[Name, Option("--nbti NAME")] = "facelift"
+    model: Annotated[Name, Option("--nbti NAME"), PLUG_IN] = "facelift"
     """NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME."""
     vt0_volts: Annotated[
         Annotated[float | str, distribution_within(0, 1, "V")] | None,
@@ -349,7 +349,11 @@ class Aging(Section):
     nbti_spread_mv: Annotated[float, Field(ge=0, le=50), Option("--nbti-spread ETA")] = 0.0
     """Mean shift by a charged trap in mV: equally stressed transistors shift differently."""
     pbti: Annotated[
-        float | str, BeforeValidator(_ratio_or_model), Option("--pbti RATIO"), _OF_GROWING_FAULTS
+        float | str,
+        BeforeValidator(_ratio_or_model),
+        Option("--pbti RATIO"),
+        PLUG_IN,
+        _OF_GROWING_FAULTS,
     ] = 0.0
     """Shifts of pull-down transistors (PBTI), as a ratio to those of a PMOS under the same stress,
     or an NBTI model by its name."""

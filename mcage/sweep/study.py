@@ -16,11 +16,11 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
-from mcage.plugins import plugin_modules
 from mcage.results.header import Header
 from mcage.results.writer import Arrays, joined
 from mcage.spec import SweepSpec
 from mcage.spec.draws import DRAWN, OF_MODEL
+from mcage.spec.keys import plug_ins
 from mcage.sweep.batch import batch_by_work, batches, compute_batch
 from mcage.sweep.header import SweepHeader, stopping_rule
 from mcage.sweep.plan import PlannedCase, SweepPlan
@@ -253,9 +253,3 @@ def _names(cases: Sequence[PlannedCase]) -> tuple[tuple[str, str], ...]:
         for technique, name in names.items()
         if name != technique and name not in TECHNIQUES and [*names.values()].count(name) == 1
     )
-
-
-def plug_ins(spec: SweepSpec) -> set[str]:
-    """Modules with user-defined techniques and models that a sweep names as module:NAME."""
-    names = (*spec.techniques, spec.aging.model, str(spec.aging.pbti))
-    return plugin_modules(name for name in names if name not in TECHNIQUES)

@@ -138,7 +138,6 @@ def test_a_command_line_that_is_not_understood(arguments, words, command):
         (["--vdd", "0.01"], "0.01"),
         (["--fault-mode", "table", "--environment", "turbo"], "table"),
         (["--vt0", "0.9"], "0.9"),
-        (["--nbti", "no_such_module:X"], "no_such_module"),
         (["--sigma-die", "-1"], "-1"),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",

@@ -31,13 +31,12 @@ from mcage.gpu.gating.life import SECONDS_PER_DAY, Lives, Population, SmHistory
 from mcage.gpu.gating.study import AGE, POLICY, Gating, GatingHeader
 from mcage.gpu.gating.workload import row_sum
 from mcage.lifetime import EndCause
-from mcage.plugins import plugin_modules
 from mcage.results.header import SCHEMA_VERSION, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
+from mcage.spec.keys import plug_ins
 from mcage.sweep.plan import SweepPlan
 from mcage.sweep.study import Halving, Say
-from mcage.techniques import TECHNIQUES
 from mcage.variation.cells import CELL_8T
 from mcage.version import running_code
 
@@ -539,7 +538,7 @@ class Both:
             engine_reason=self._reason,
             device=device_of(plan.engine),
             stopping=mean_rule(spec.stopping, VARIABLES),
-            codes=(running_code(_plug_ins(spec)),),
+            codes=(running_code(plug_ins(spec)),),
         )
 
     @property
@@ -689,9 +688,3 @@ def _joined(parts: Sequence[Arrays] | chain[Arrays]) -> Arrays:
     """Arrays of several ranges of GPUs, one after the other."""
     given = list(parts)
     return joined([variable for variable in OF_EXCHANGE if variable.name in given[0]], given)
-
-
-def _plug_ins(spec: BothSpec) -> set[str]:
-    """Modules with user-defined policies, techniques and models that a spec names."""
-    techniques = [name for name in spec.sweep.techniques if name not in TECHNIQUES]
-    return plugin_modules((*spec.gating.policies, *techniques, spec.gating.aging.model))

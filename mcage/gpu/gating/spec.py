@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from mcage.files.csv_table import read_table
 from mcage.files.inputs import MIB
 from mcage.plain_text import shortened
-from mcage.spec.keys import Option
+from mcage.spec.keys import PLUG_IN, Option
 from mcage.spec.sections import (
     PAPER_GUARDBAND,
     MeanOf,
@@ -158,7 +158,7 @@ class GpuLife(Section):
 class GpuAging(Section):
     """How the transistors of an SM shift."""
 
-    model: Annotated[Name, Option("--nbti NAME")] = "facelift"
+    model: Annotated[Name, Option("--nbti NAME"), PLUG_IN] = "facelift"
     """NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME."""
     constants: dict[str, float] | None = None
     """Constants in place of the model's own."""
@@ -217,7 +217,7 @@ class GatingSpec(StudySpec):
     seed: Annotated[int, Field(ge=0, lt=2**63), Option("--seed N")] = 1
     """Seed of all random streams."""
     policies: Annotated[
-        tuple[Name, ...], Field(min_length=1), Option("--policy NAME", is_axis=True)
+        tuple[Name, ...], Field(min_length=1), Option("--policy NAME", is_axis=True), PLUG_IN
     ] = POLICIES_COMPARED
     """Policy that assigns SMs: default, least-shift, round-robin, random, fixed, coolest-first,
     most-slack, or a user-defined policy as module:NAME."""

@@ -23,11 +23,11 @@ from mcage.gpu.gating.policies import Policy, policy
 from mcage.gpu.gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
 from mcage.gpu.gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
 from mcage.plain_text import shown
-from mcage.plugins import plugin_modules
 from mcage.random import stream
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
+from mcage.spec.keys import plug_ins
 from mcage.variation.field import correlation_factor
 from mcage.version import running_code
 
@@ -256,7 +256,7 @@ class Gating:
             instances=spec.instances,
             engine="numpy",
             stopping=mean_rule(spec.stopping, VARIABLES),
-            codes=(running_code(_plug_ins(spec)),),
+            codes=(running_code(plug_ins(spec)),),
         )
 
     @property
@@ -336,8 +336,3 @@ def _of_all(lives: Iterable[Lives]) -> dict[str, NDArray[np.generic]]:
         for name, array in of_policy.items():
             arrays.setdefault(name, []).append(array)
     return {name: np.stack(parts) for name, parts in arrays.items()}
-
-
-def _plug_ins(spec: GatingSpec) -> set[str]:
-    """Modules with user-defined policies and models that a spec names as module:NAME."""
-    return plugin_modules((*spec.policies, spec.aging.model))

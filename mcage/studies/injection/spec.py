@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.keys import Option, UsedIf
+from mcage.spec.keys import PLUG_IN, Option, RunsCode, UsedIf
 from mcage.spec.sections import Life, Name, Section, Workload
 from mcage.traces.emulation.emulate import MOST_INSTRUCTIONS
 from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
@@ -32,23 +32,29 @@ class Program(Section):
 
     panel: ClassVar = "Kernel"
 
-    source: Name = ""
+    source: Annotated[Name, RunsCode(lambda text: Path(text).suffix == ".py", compiles=True)] = ""
     """OpenCL C (.cl), Triton (.py), or a code object of AMD's compilers."""
     arch: Annotated[Name, Option("--arch PROCESSOR")] = "gfx90a"
     """Processor: gfx90a (MI200), gfx942 (MI300), gfx1030 (RX 6000), gfx1100 (RX 7000) or gfx900
     (Vega)."""
-    args: Annotated[str | None, Option("--args NAME=VALUE...|FILE.py", default="none")] = None
+    args: Annotated[
+        str | None,
+        Option("--args NAME=VALUE...|FILE.py", default="none"),
+        RunsCode(lambda text: isinstance(arguments_of(text), Path)),
+    ] = None
     """Arguments, or a Python file with a function arguments(random)."""
     grid: Annotated[str | None, Option("--grid X[,Y[,Z]]", default="GRID of the file")] = None
     """Work-groups in each direction."""
     block: Annotated[str | None, Option("--block X[,Y[,Z]]", default="BLOCK of the file")] = None
     """Work-items of a work-group in each direction."""
-    check: Annotated[str | None, Option("--check FILE.py", default="that of --args")] = None
+    check: Annotated[
+        str | None, Option("--check FILE.py", default="that of --args"), RunsCode(bool)
+    ] = None
     """Python file with a function expected(**arguments), with which outputs without faults are
     compared."""
     entry: Annotated[str | None, Option("--entry NAME", default="the only one")] = None
     """Which kernel of the source."""
-    flags: Annotated[str, Option("--flags OPTIONS", default="none")] = ""
+    flags: Annotated[str, Option("--flags OPTIONS", default="none"), RunsCode(bool)] = ""
     """Further options of clang."""
     inputs: Annotated[int, Field(ge=0, lt=2**63), Option("--inputs N", seldom=True)] = 0
     """Seed of the inputs."""
@@ -182,7 +188,10 @@ class InjectSpec(SweepSpec):
     instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 1000
     """Number of injections in every case: of flips, or of slices with all their faults."""
     techniques: Annotated[
-        tuple[Name, ...], Field(min_length=1), Option("--technique NAME", is_axis=True)
+        tuple[Name, ...],
+        Field(min_length=1),
+        Option("--technique NAME", is_axis=True),
+        PLUG_IN,
     ] = ("baseline",)
     """Protection technique, as `mcage techniques` lists them, which says where values lie."""
     environments: Annotated[

@@ -22,6 +22,7 @@ from mcage.results.header import DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable
 from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
+from mcage.spec.keys import plug_ins
 from mcage.stats.estimates import with_bounds
 from mcage.stats.survival import Precision, mean_precision
 from mcage.studies.injection.cells import CellsUnderWaves, Rules
@@ -47,7 +48,6 @@ from mcage.studies.injection.stored import Form
 from mcage.sweep.batch import slices_of_case
 from mcage.sweep.plan import PlannedCase, SweepPlan
 from mcage.sweep.soft_errors import NODE
-from mcage.sweep.study import plug_ins
 from mcage.traces.emulation.faults import End, Faults, Ran
 from mcage.traces.library import RecordedTrace
 from mcage.version import running_code

@@ -27,11 +27,11 @@ from mcage.results.header import DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
-from mcage.spec.keys import Option
+from mcage.spec.keys import Option, plug_ins
 from mcage.spec.sections import Name, Section, costs_of
 from mcage.sweep.batch import batch_by_work, batches
 from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
-from mcage.sweep.study import Halving, plug_ins
+from mcage.sweep.study import Halving
 from mcage.variation.cells import CELL_8T
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import check_vdd, lowest_vdd
