@@ -129,7 +129,7 @@ def code_folder(name: str, *places: Path) -> str:
     folders = [place / f"{CODE}{name}" for place in (*places, *([user] if user else []))]
     for folder in folders:
         is_new = not os.path.exists(folder)
-        if is_own_folder(folder) and os.access(folder, os.W_OK) and _all_own(folder):
+        if is_own_folder(folder) and os.access(folder, os.W_OK) and all_own(folder):
             os.utime(folder)
             if is_new:
                 _remove_oldest(folder.parent)
@@ -176,7 +176,7 @@ def _oldest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(used, key=used.__getitem__)
 
 
-def _all_own(folder: Path) -> bool:
+def all_own(folder: Path) -> bool:
     """Whether no file in a folder is or could have been written by another user."""
     reached_by_others = folder.stat().st_mode & 0o077
     for path in folder.rglob("*"):

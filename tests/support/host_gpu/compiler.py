@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from kept_folders import kept_folder
 
 HEADERS = Path(__file__).parent
 _LANGUAGE = ["-std=c++17", "-fsigned-char"]
@@ -194,6 +195,4 @@ def _version(compiler):
 
 
 def _cache():
-    folder = Path(tempfile.gettempdir(), f"mcage-host-gpu-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    return kept_folder("host-gpu")

@@ -1,12 +1,17 @@
 """Is the user told when the engine is compiled, and only then? Is anything compiled twice?"""
 
+import errno
 import fcntl
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
 from tables import each
@@ -15,7 +20,7 @@ from mcage.aging.nbti import Facelift, Rates, nbti_model
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.campaign.progress import Silent
-from mcage.compiled import LightDispatcher, compiled
+from mcage.compiled import compiled
 from mcage.engines.compiled_cells import CompiledSeconds, _find_failing, are_faulty, shifts
 from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
@@ -272,6 +277,7 @@ def test_a_model_derived_from_facelift_has_its_own_formula():
 
 WARM = """
 import sys
+from unittest import mock
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.sweep.study import Sweep
@@ -286,11 +292,11 @@ print(*(name for name in ("numba.np.arraymath", "scipy.linalg") if name in sys.m
 
 @pytest.mark.parametrize("has_a_place", [True, False])
 def test_a_function_is_compiled_with_and_without_a_place_for_its_code(monkeypatch, has_a_place):
-    def without_a_place(dispatcher):
+    def without_a_place(function):
         raise RuntimeError("cannot cache function: no locator available")
 
     if not has_a_place:
-        monkeypatch.setattr(LightDispatcher, "enable_caching", without_a_place)
+        monkeypatch.setattr("mcage.compiled._LightCache", without_a_place)
 
     def twice(number):
         return 2 * number
@@ -341,3 +347,103 @@ def test_code_for_a_type_of_an_earlier_version_is_made_again(tmp_path):
             [sys.executable, "-c", "import added"], cwd=tmp_path, capture_output=True, text=True
         )
         assert done.stdout == "3.0\n", done.stderr
+
+
+LOOP = """
+from mcage.compiled import compiled
+@compiled
+def {name}(numbers, out):
+    for place in range(len(numbers)):
+        out[place] = {factor} * numbers[place]
+"""
+
+
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory):
+    """Two functions whose machine code is kept, and how to import them anew."""
+    folder = tmp_path_factory.mktemp("loops")
+    for name, factor in (("double", 2), ("treble", 3)):
+        (folder / f"{name}.py").write_text(LOOP.format(name=name, factor=factor))
+
+    def imported(name):
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return getattr(module, name)
+
+    for name in ("double", "treble"):
+        imported(name)(np.arange(3.0), np.zeros(3))
+    kept = {path: path.read_bytes() for path in (folder / "__pycache__").glob("*.nb*")}
+    assert sorted(path.suffix for path in kept) == [".nbc", ".nbc", ".nbi", ".nbi"]
+    return imported, kept
+
+
+def without(path):
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+DAMAGES = {
+    "empty": lambda path, content, other: path.write_bytes(b""),
+    "cut off": lambda path, content, other: path.write_bytes(content[: len(content) // 2]),
+    "without its last byte": lambda path, content, other: path.write_bytes(content[:-1]),
+    "longer": lambda path, content, other: path.write_bytes(content + b"\0"),
+    "other bytes": lambda path, content, other: path.write_bytes(b"\x5a" * len(content)),
+    "a text": lambda path, content, other: path.write_text("cos\nsystem\n(S'false'\ntR."),
+    "a wrong byte in front": lambda path, content, other: path.write_bytes(
+        bytes([content[0] ^ 255]) + content[1:]
+    ),
+    "a wrong bit": lambda path, content, other: path.write_bytes(
+        content[: len(content) // 3]
+        + bytes([content[len(content) // 3] ^ 4])
+        + content[len(content) // 3 + 1 :]
+    ),
+    "that of another function": lambda path, content, other: path.write_bytes(other),
+    "not there": lambda path, content, other: path.unlink(),
+    "a folder": lambda path, content, other: (path.unlink(), path.mkdir(), (path / "x").mkdir()),
+    "a FIFO": lambda path, content, other: (path.unlink(), os.mkfifo(path)),
+    "a link to itself": lambda path, content, other: (path.unlink(), path.symlink_to(path.name)),
+}
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_machine_code_that_is_damaged_is_made_again(damage, suffix, loops, recwarn):
+    imported, kept = loops
+    (path,) = (path for path in kept if path.suffix == suffix and "double" in path.name)
+    (other,) = (path for path in kept if path.suffix == suffix and "treble" in path.name)
+    DAMAGES[damage](path, kept[path], kept[other])
+    try:
+        for hits in (0, 1):
+            double, out = imported("double"), np.zeros(3)
+            double(np.arange(3.0), out)
+            assert out.tolist() == [0, 2, 4]
+            assert sum(double.stats.cache_hits.values()) == hits
+        assert not recwarn
+    finally:
+        for name, content in kept.items():
+            if os.path.lexists(name):
+                without(name)
+            name.write_bytes(content)
+
+
+def test_machine_code_without_a_place_is_made_in_each_run(loops, monkeypatch):
+    imported, kept = loops
+    (path,) = (path for path in kept if path.suffix == ".nbc" and "double" in path.name)
+    path.write_bytes(b"")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", mock.Mock(side_effect=full))
+    try:
+        for _ in range(2):
+            double, out = imported("double"), np.zeros(3)
+            double(np.arange(3.0), out)
+            assert out.tolist() == [0, 2, 4]
+            assert not double.stats.cache_hits
+    finally:
+        path.write_bytes(kept[path])
+
+
+def test_a_file_in_place_of_a_folder_of_machine_code(tmp_path, monkeypatch):
+    """Functions of the engine are compiled all the same."""
+    monkeypatch.setattr(jit, "cache_folder", lambda: str(tmp_path / "numba-0"))
+    (tmp_path / "numba-0").write_text("no folder")
+    assert jit.compiled(lambda number: 2 * number)(2) == 4
