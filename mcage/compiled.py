@@ -97,7 +97,7 @@ class _WholeFiles(IndexDataCacheFile):
     def _open_for_write(self, filepath: str) -> Iterator[Any]:
         if os.path.isdir(filepath):
             remove(Path(filepath))
-        with super()._open_for_write(filepath) as stream:  # type: ignore[no-untyped-call]
+        with super()._open_for_write(filepath) as stream:
             yield stream
             stream.flush()
             stream.write(_checksum(filepath, Path(stream.name).read_bytes()))

@@ -124,7 +124,9 @@ def said_by(error: BaseException) -> str:
     """Type and message of an exception, in one line."""
     try:
         message = str(error)
-    except Exception:  # of an exception that is itself defective
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # of an exception that is itself defective
         message = ""
     return one_line(f"{type(error).__name__}: {message}" if message else type(error).__name__)
 

@@ -612,7 +612,7 @@ _REPLACEMENTS = {
     "return made": (
         *("return None", "return [1]", "return {5: 1}", "raise KeyError", "return dict(made, z=1)"),
         *("return 1 / 0", "exit(3)", "yield 1", "made.pop('x'); return made", "raise SystemExit"),
-        "print(1)",
+        *("print(1)", "raise type('Own', (BaseException,), {})", "raise GeneratorExit"),
     ),
     "np.ones(640, np.float32)": (
         *("np.ones(640)", "np.ones((64, 10), np.float32).T", "np.ones(640, '>f4')"),
@@ -634,6 +634,7 @@ _REPLACEMENTS = {
         *("raise ValueError", "return {'y': y * np.nan}", "return {'y': y * np.inf}"),
         *("return {5: y}", "return {'y': [[1], 2]}", "return {'y': y + 1j}", "return {'y': None}"),
         *("return {'x': x}", "return {}", "return {'y': {}}", "raise Exception('a' * 10**6)"),
+        "raise type('Own', (BaseException,), {})",
         *("raise BaseException", "return {'y': np.log(y - 9)}", "return {'y': y.astype(object)}"),
     ),
     "def expected": ("def other",),

@@ -26,6 +26,12 @@ SMALL = (
     *("--engine", "numpy", "--out", "results.h5"),
 )
 
+OWN = """
+class Own(BaseException):
+    def __str__(self): raise self
+raise Own
+"""
+
 MODEL = """
 import numpy as np
 from mcage.aging.nbti import Facelift, facelift
@@ -73,6 +79,7 @@ def assert_blamed(ended, plugin, *words):
         ("raise BaseException('base')", ["BaseException: base"]),
         ("def f(): return f()\nf()", ["RecursionError"]),
         ("raise MemoryError", ["MemoryError"]),
+        (OWN, ["cannot import", "(Own)"]),
         ("class E(Exception):\n    def __str__(self): return 1\nraise E", ["(E)"]),
         ("def __getattr__(name): raise SystemExit(name)", ["SystemExit: PLUGIN"]),
         ("PLUGIN = 3", ["has a int under 'PLUGIN'"]),
@@ -371,3 +378,84 @@ def test_a_users_own_refused(own_module, name, message):
     with pytest.raises(UserError) as refused:
         nbti_model(name)
     assert message in str(refused.value)
+
+
+FAILS = """
+class Own(BaseException):
+    def __str__(self): raise self
+def fail(*given, **named): raise Own
+"""
+ARGUMENTS = """
+import numpy as np
+GRID, BLOCK = (1,), (64,)
+def arguments(random):
+    return {"x": np.ones(64, np.float32), "y": np.ones(64, np.float32), "a": 2.5, "n": 64}
+"""
+PROGRAM = """
+from mcage.techniques import Gating, Placement, PlacementProgram, Storage, Technique
+class Places(PlacementProgram):
+    def allocate(state, entries, window): return 0
+    def {name}(state, entries, subject): raise Own
+PLUGIN = Technique(
+    "own", Placement.PROGRAM, Storage.PLAIN, Gating.UNUSED, "us", "fails", program=Places()
+)
+"""
+POLICY = """
+from mcage.gpu.gating.policies import Policy
+class Mine(Policy):
+    gates, rotates = {gates}, False
+    def workers(self, readings, count): raise Own
+PLUGIN = Mine()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("raise Own", ["Own"]),
+        ("arguments = fail", ["arguments", "Own"]),
+        ("__getattr__ = fail", ["Own"]),
+        (ARGUMENTS + "GRID = type('Grid', (tuple,), {'__getitem__': fail})()", ["GRID"]),
+        (ARGUMENTS + "del GRID\n__getattr__ = fail", ["GRID", "Own"]),
+    ],
+    ids=lambda given: given[-30:] if isinstance(given, str) else "",
+)
+def test_whatever_a_file_of_arguments_raises_is_its_own(text, words, command, write):
+    write("user_arguments", FAILS + text)
+    sample = ROOT / "tests" / "samples" / "emulation" / "gfx900.co"
+    given = ("--arch", "gfx900", "--args", "user_arguments.py", "--kernel", "saxpy")
+    code, out, said = command("trace", "emulate", sample, *given, "--out", "t.h5")
+    assert (code, out) == (2, ""), said
+    assert said.startswith("error: user_arguments.py")
+    assert all(word in said for word in words), said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ["allocate", "write"])
+def test_whatever_a_program_raises_is_its_own(engine, name, command, write):
+    write("user_program", FAILS + PROGRAM.format(name=name))
+    code, out, said = command(
+        *("replay", "MatrixTranspose", "--technique", "user_program:PLUGIN", "--engine", engine)
+    )
+    assert (code, out) == (2, ""), said
+    assert "user_program" in said or "technique 'own'" in said
+
+
+@pytest.mark.parametrize("gates", ["True", "property(fail)"])
+def test_whatever_a_policy_raises_is_its_own(gates, command, write):
+    write("user_policy", FAILS + POLICY.format(gates=gates))
+    given = ("--policy", "user_policy:PLUGIN", "--instances", "2", "--out", "results.h5")
+    code, out, said = command("gpu", "gating", *given)
+    assert (code, out) == (2, ""), said
+    assert "user_policy:PLUGIN" in said
+    assert "Own" in said
+
+
+def test_ctrl_c_in_the_code_of_a_user_is_no_error_of_it(command, write):
+    write("user_stopped", "raise KeyboardInterrupt")
+    sample = ROOT / "tests" / "samples" / "emulation" / "gfx900.co"
+    given = ("--arch", "gfx900", "--args", "user_stopped.py", "--out", "t.h5")
+    for arguments in (("trace", "emulate", sample, *given), ("replay", "MatrixTranspose")):
+        named = ("--technique", "user_stopped:X") if arguments[0] == "replay" else ()
+        assert command(*arguments, *named)[0] == 130

@@ -438,7 +438,7 @@ def answers_that_are_no_integers(functions: dict[str, Any]) -> str:
     return ""
 
 
-def in_words(error: Exception) -> str:
+def in_words(error: BaseException) -> str:
     """What a program or its compilation fails with: for the latter why, and in which line."""
     if not isinstance(error, NumbaError):
         return said_by(error)
@@ -802,7 +802,9 @@ class NumbaProgramRunner(ProgramRunner):
         kept = replay.program.state_in(state, replay.lengths)
         try:
             self._machine(self._told, slice_, kept, seen, fault_map, arrivals, replay.lds_rows)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise UserError(
                 f"technique {replay.technique.name!r}: its program fails ({in_words(error)})"
             ) from error

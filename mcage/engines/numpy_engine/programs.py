@@ -11,7 +11,7 @@ from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_im
 from mcage.engines.programs import PassRecord, ProgramRunner, breach
 from mcage.errors import UserError
 from mcage.geometry import Bytes, Integers
-from mcage.plain_text import said_by
+from mcage.plugins import blamed_on
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import (
     IN_TABLE,
@@ -111,13 +111,8 @@ class _Pass:
     def ask(self, name: str, cycle: int, subject: Window | Value) -> int:
         """Answer of a function of the program, all of whose errors are its own."""
         function: Callable[..., Any] = getattr(type(self.program), name)
-        try:
+        with blamed_on(f"technique {self.replay.technique.name!r}: {name} fails at cycle {cycle}"):
             answer = function(self.state, self.entries, subject)
-        except Exception as error:
-            raise UserError(
-                f"technique {self.replay.technique.name!r}: {name} fails at cycle {cycle} "
-                f"({said_by(error)})"
-            ) from error
         if name == "read":
             return 0
         if isinstance(answer, bool) or not isinstance(answer, int | np.integer):

@@ -275,8 +275,9 @@ class CheckedPolicy(Policy):
     def __init__(self, policy: Policy, label: str) -> None:
         self._policy = policy
         self._label = label
-        self.gates = bool(policy.gates)  # type: ignore[misc]
-        self.rotates = bool(policy.rotates)  # type: ignore[misc]
+        with blamed_on(label):
+            self.gates = bool(policy.gates)  # type: ignore[misc]
+            self.rotates = bool(policy.rotates)  # type: ignore[misc]
 
     def workers(self, readings: Readings, count: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return what the policy returns.

@@ -251,16 +251,15 @@ def load_module(path: Path) -> ModuleType:
     before = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
-        with redirect_stdout(sys.stderr):
+        with _code_of(shown_path(path)):
             spec.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        if error.name == "triton":
+    except UserError as error:
+        cause = error.__cause__
+        if isinstance(cause, ModuleNotFoundError) and cause.name == "triton":
             raise UserError(
                 f"{shown_path(path)}: needs Triton, which is not installed", pip_install("triton")
             ) from error
-        raise UserError(f"{shown_path(path)}: {_said_by(error)}") from error
-    except (Exception, SystemExit) as error:
-        raise UserError(f"{shown_path(path)}: {_said_by(error)}") from error
+        raise
     finally:
         sys.dont_write_bytecode = before
     return module
@@ -268,11 +267,26 @@ def load_module(path: Path) -> ModuleType:
 
 def call(module: ModuleType, name: str, path: Path, *given: Any, **named: Any) -> Any:
     """Call a function of a user's file; whatever it raises is the user's to mend."""
+    with _code_of(f"{shown_path(path)}: {name}"):
+        return getattr(module, name)(*given, **named)
+
+
+def attribute(module: ModuleType, name: str, path: Path, default: Any = None) -> Any:
+    """Value that a user's file has under a name; the module may have a ``__getattr__``."""
+    with _code_of(f"{shown_path(path)}: {name}"):
+        return getattr(module, name, default)
+
+
+@contextmanager
+def _code_of(place: str) -> Iterator[None]:
+    """Turn all that a user's code raises, but Ctrl-C, into its error; its output goes to stderr."""
     try:
         with redirect_stdout(sys.stderr):  # standard output is what mcage itself says
-            return getattr(module, name)(*given, **named)
-    except (Exception, SystemExit) as error:
-        raise UserError(f"{shown_path(path)}: {name}: {_said_by(error)}") from error
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise UserError(f"{place}: {_said_by(error)}") from error
 
 
 def _said_by(error: BaseException) -> str:
@@ -314,7 +328,7 @@ def compile_triton(
     except ImportError as error:
         raise UserError("Triton is not installed", pip_install("triton")) from error
     place = shown_path(path)
-    function = getattr(module, getattr(module, "KERNEL", path.stem), None)
+    function = attribute(module, str(attribute(module, "KERNEL", path, path.stem)), path)
     if not isinstance(function, triton.runtime.JITFunction):
         raise UserError(
             f'{place}: has no @triton.jit function {path.stem}; KERNEL = "name" names another'
@@ -371,7 +385,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _table_of(module: ModuleType, name: str, place: str) -> Mapping[str, Any]:
-    table = getattr(module, name, {})
+    with _code_of(f"{place}: {name}"):
+        table = getattr(module, name, {})
     if not isinstance(table, dict):
         raise UserError(f"{place}: {name} is {shortened(table)}, must be a dict")
     return table

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from mcage import __version__
 from mcage.errors import UserError
-from mcage.plain_text import one_line, shortened, shown, shown_path
+from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
 from mcage.traces.emulation.code_object import CodeObject, KernelObject, read_code_object
 from mcage.traces.emulation.compilers import (
     DIGEST_BYTES,
     Compiled,
     Sources,
     arguments_from_text,
+    attribute,
     call,
     checked_arguments,
     compile_opencl,
@@ -292,9 +293,9 @@ class _Modules:
             return arguments_from_text(given, random)
         if isinstance(given, Mapping):
             return dict(given)
-        if self.inputs is None or not hasattr(self.inputs, "arguments"):
-            if self.inputs is None:
-                raise UserError("--args is missing: NAME=VALUE ..., or a Python file")
+        if self.inputs is None:
+            raise UserError("--args is missing: NAME=VALUE ..., or a Python file")
+        if attribute(self.inputs, "arguments", self.inputs_path) is None:
             raise UserError(f"{shown_path(self.inputs_path)}: has no function arguments(random)")
         made = call(self.inputs, "arguments", self.inputs_path, random)
         if not isinstance(made, dict):
@@ -313,11 +314,11 @@ class _Modules:
         if asked is not None or self.inputs is None:
             return f"--{name}", asked
         place = f"{shown_path(self.inputs_path)}: {name.upper()}"
-        return place, getattr(self.inputs, name.upper(), None)
+        return place, attribute(self.inputs, name.upper(), self.inputs_path)
 
     @property
     def title(self) -> str:
-        title = getattr(self.inputs, "TITLE", "")
+        title = self.inputs and attribute(self.inputs, "TITLE", self.inputs_path)
         return shown(title, _LONGEST_TITLE) if isinstance(title, str) else ""
 
     def inputs_said(self, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -328,7 +329,7 @@ class _Modules:
                 text[name] = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
             else:
                 text[name] = shortened(value)
-        about = one_line(getattr(self.inputs, "__doc__", None) or "")
+        about = one_line(str(getattr(self.inputs, "__doc__", None) or ""))
         if isinstance(self.request.arguments, str):
             about = self.request.arguments
         return text | ({"what they are": about} if about else {})
@@ -337,7 +338,7 @@ class _Modules:
         self, arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]]
     ) -> tuple[dict[str, float], float]:
         """Largest error of each output; refused where it is too large."""
-        if self.checks is None or not hasattr(self.checks, "expected"):
+        if self.checks is None or attribute(self.checks, "expected", self.checks_path) is None:
             if self.request.check is not None:
                 raise UserError(
                     f"{shown_path(self.checks_path)}: has no function expected(**arguments)"
@@ -353,15 +354,17 @@ class _Modules:
             raise UserError(f"{place}: expected must return a dict of buffers by their names")
         tolerance = self.request.tolerance
         if tolerance is None:
-            tolerance = getattr(self.checks, "TOLERANCE", 0.0)
+            tolerance = attribute(self.checks, "TOLERANCE", self.checks_path, 0.0)
         if not isinstance(tolerance, int | float) or not 0 <= tolerance < _MOST_TOLERANCE:
             raise UserError(f"{place}: TOLERANCE is {shortened(tolerance)}, must be 0 or more")
         errors = {}
         for name, value in expected.items():
             try:
                 errors[name] = relative_error(outputs[name], value)
-            except (TypeError, ValueError) as error:
-                reason = shown(one_line(str(error)), _LONGEST_TITLE)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # of a type of the user, among others
+                reason = shown(said_by(error), _LONGEST_TITLE)
                 raise UserError(f"{place}: expected: {name}: {reason}") from error
             if not errors[name] <= tolerance:
                 raise UserError(
@@ -477,7 +480,9 @@ def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
         return None
     try:
         given = [index(number) for number in numbers[:4]]
-    except (TypeError, IndexError):
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # of a type of the user
         given = []
     if not 1 <= len(given) <= 3 or not 1 <= min(given) <= max(given) < 1 << 32:
         raise UserError(
