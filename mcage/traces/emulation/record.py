@@ -1,6 +1,7 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 import hashlib
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -401,12 +402,17 @@ def relative_error(outcome: NDArray[Any], expected: Any) -> float:
 def _compiled(
     request: Request, modules: _Modules, arguments: Mapping[str, Any], lanes: int
 ) -> Compiled:
+    if request.source.suffix == ".cl":
+        return compile_opencl(request.source, request.arch, list(request.flags))
+    if request.flags:
+        raise UserError(
+            f"{shown_path(request.source)}: flags {shortened(' '.join(request.flags))} are of "
+            f"clang, which compiles OpenCL C (.cl) alone; leave them out"
+        )
     if modules.kernel is not None:
         compiled = compile_triton(modules.kernel, request.source, arguments, request.arch, lanes)
         modules.sources.require_unchanged(shown_path(request.source))
         return replace(compiled, sources=modules.sources)
-    if request.source.suffix == ".cl":
-        return compile_opencl(request.source, request.arch, list(request.flags))
     return read_compiled(request.source)
 
 
@@ -467,12 +473,45 @@ def extent_of(name: str, text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
+_OF_ARITHMETIC = (
+    *("approx-func", "associative-math", "fast-math", "finite-math-only", "honor-infinities"),
+    *("honor-nans", "math-errno", "reciprocal-math", "rounding-math", "signed-zeros"),
+    *("trapping-math", "unsafe-math-optimizations", "strict-float-cast-overflow"),
+)
+_OF_CODE = (
+    *("builtin", "common", "delete-null-pointer-checks", "finite-loops", "inline"),
+    *("inline-functions", "jump-tables", "merge-all-constants"),
+    *("short-enums", "signed-char", "slp-vectorize", "strict-aliasing", "strict-enums"),
+    *("strict-overflow", "unroll-loops", "vectorize", "wrapv"),
+)
+_OF_PROCESSOR = ("cumode", "tgsplit", "unsafe-fp-atomics", "wavefrontsize64")
+_ALLOWED = re.compile(
+    r"-[DUI][^\0\n]+|-O(?:fast|[0-3gsz]?)|-cl-[\w+,.=-]+|-w|-W[a-z][\w+=-]*"
+    r"|-f(?:fp-(?:contract|model|eval-method|exception-behavior)|denormal-fp-math)=[\w,-]+"
+    rf"|-f(?:no-)?(?:{'|'.join([*_OF_ARITHMETIC, *_OF_CODE])})"
+    rf"|-m(?:no-)?(?:{'|'.join(_OF_PROCESSOR)})",
+    re.ASCII,
+)
+"""Options that load no code and, but for headers of a folder, read and write no files."""
+
+
 def options_of(name: str, text: str) -> list[str]:
-    """Read options of a compiler; arguments and errors as of `extent_of`."""
+    """Read options of a compiler; arguments and errors as of `extent_of`.
+
+    A spec may come from somebody else, so that only options pass that are known to do no harm.
+    """
     try:
-        return shlex.split(text)
+        words = iter(shlex.split(text))
     except ValueError as error:
         raise UserError(f"{name} {shortened(text)}: {error}") from error
+    options = [word + next(words, "") if word in ("-D", "-U", "-I") else word for word in words]
+    for option in options:
+        if not _ALLOWED.fullmatch(option):
+            raise UserError(
+                f"{name} {shortened(option)}: is not allowed; these are: -D, -U, -I, -O, -W, "
+                f"-cl-*, and of -f and -m those in docs/emulation.md"
+            )
+    return options
 
 
 def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:

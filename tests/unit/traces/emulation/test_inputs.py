@@ -11,10 +11,21 @@ from mutated_kernels import SAMPLES
 from tables import each
 
 from mcage.errors import UserError
+from mcage.traces.emulation import record
 from mcage.traces.emulation.arguments import bytes_by_value
 from mcage.traces.emulation.code_object import Argument
-from mcage.traces.emulation.compilers import arguments_from_text, checked_arguments
-from mcage.traces.emulation.record import Request, ready_kernel, record_kernel, relative_error
+from mcage.traces.emulation.compilers import (
+    arguments_from_text,
+    checked_arguments,
+    compile_opencl,
+)
+from mcage.traces.emulation.record import (
+    Request,
+    options_of,
+    ready_kernel,
+    record_kernel,
+    relative_error,
+)
 
 
 def given(text):
@@ -308,3 +319,182 @@ def test_what_no_type_is_known_of_must_bring_its_bytes(name, size):
 
 def test_an_argument_lies_at_its_place():
     assert Argument("n", "by_value", 20, 4).alignment == 1
+
+
+ALLOWED = (
+    "-DA -DB=2 -D C=3 -UA -U B -I. -I folder -O0 -O1 -O2 -O3 -Os -Oz -Og -Ofast -O -w -Wall "
+    "-Wno-unused -Werror=implicit -Wframe-larger-than=9 -cl-std=CL2.0 -cl-fast-relaxed-math "
+    "-cl-ext=+cl_khr_fp64,-cl_khr_fp16 -cl-opt-disable -ffast-math -fno-fast-math "
+    "-ffp-contract=off -ffp-model=strict -fdenormal-fp-math=ieee -fno-unroll-loops "
+    "-fno-signed-zeros -fwrapv -mcumode -mwavefrontsize64 -munsafe-fp-atomics"
+)
+REFUSED = (
+    *("-fplugin=./x.so", "-fpass-plugin=x.so", "-Xclang -load -Xclang x.so", "-mllvm -load=x.so"),
+    *("-MD -MF FILE -MT TEXT", "-MMD", "-M", "-MFfile", "-MJ x", "-o x", "-ox", "-save-temps"),
+    *(
+        "--save-temps=obj",
+        "-include x.h",
+        "-include-pch x",
+        "-imacros x",
+        "-iquote x",
+        "-isystem x",
+    ),
+    *("-fprofile-generate=x", "-fprofile-use=x", "-fprofile-instr-use=x", "-fcs-profile-generate"),
+    *("-fprofile-list=x", "-ftime-trace", "-ftime-trace=x", "-fcrash-diagnostics-dir=x"),
+    *(
+        "-gen-reproducer",
+        "-fmodules",
+        "-fmodule-map-file=x",
+        "-fmodules-cache-path=x",
+        "-fmodule-file=x",
+    ),
+    *(
+        "-fbuild-session-file=x",
+        "-B.",
+        "-B x",
+        "--config=x",
+        "--config x",
+        "@x",
+        "-specs=x",
+        "--specs=x",
+    ),
+    *(
+        "-wrapper x",
+        "-x c",
+        "-xc",
+        "-c",
+        "-S",
+        "-E",
+        "-Wl,-o,x",
+        "-Wa,x",
+        "-Wp,-MD,x",
+        "-Xlinker x",
+    ),
+    *(
+        "-Xpreprocessor -MD",
+        "-Xassembler x",
+        "-Xarch_host x",
+        "-Xopenmp-target x",
+        "-fdebug-prefix-map=a=b",
+    ),
+    *("-fdebug-compilation-dir=x", "-fsave-optimization-record", "-foptimization-record-file=x"),
+    *("-fdump-record-layouts", "-frecord-command-line", "-fopenmp-targets=x", "-fopenmp", "-g"),
+    *(
+        "-gsplit-dwarf",
+        "-fsanitize=address",
+        "-fsanitize-ignorelist=x",
+        "-fxray-instrument",
+        "-flto",
+    ),
+    *("-fembed-bitcode", "-fembed-offload-object=x", "-fthinlto-index=x", "-fcoverage-mapping"),
+    *(
+        "-fprebuilt-module-path=x",
+        "-fdepfile-entry=x",
+        "-fdiagnostics-add-output=x",
+        "-serialize-diagnostics x",
+    ),
+    *(
+        "--serialize-diagnostics x",
+        "-mcpu=gfx900",
+        "-march=x",
+        "-target x",
+        "--target=x",
+        "-resource-dir x",
+    ),
+    *(
+        "-isysroot x",
+        "--sysroot=x",
+        "-F x",
+        "-L x",
+        "-l x",
+        "x.c",
+        "-",
+        "--",
+        "-###",
+        "-v",
+        "--version",
+    ),
+    *(
+        "-std=cl2.0",
+        "-emit-llvm",
+        "-emit-ast",
+        "-mlink-builtin-bitcode x",
+        "-ivfsoverlay x",
+        "-vfsoverlay x",
+    ),
+    *(
+        "-fuse-ld=x",
+        "-ld-path=x",
+        "-T x",
+        "-e x",
+        "-D",
+        "-I",
+        "-U",
+        "-index-store-path x",
+        "-dependency-file x",
+    ),
+    *(
+        "-working-directory x",
+        "-stdlib++-isystem x",
+        "--gcc-toolchain=x",
+        "--rocm-path=x",
+        "-mharden-sls=x",
+    ),
+    *("--offload-arch=x", "-ffile-prefix-map=a=b", "-fproc-stat-report=x", "-stat-summary-file=x"),
+    *(
+        "-ftest-coverage",
+        "--coverage",
+        "-pg",
+        "-rewrite-objc",
+        "--analyze",
+        "-cl-std",
+        "-DA -fplugin=x",
+    ),
+    *(
+        "-Werror -o x",
+        "'-DA\n'",
+        "-ffp-contract=off -E",
+        "-fno-plugin",
+        "-fno-fast-mathx",
+        "-Wall,x",
+    ),
+)
+
+
+def test_options_of_clang_that_pass():
+    """Options with a value of its own become one, so that none of them is a file with options."""
+    options = options_of("--flags", ALLOWED)
+    assert options[:4] == ["-DA", "-DB=2", "-DC=3", "-UA"]
+    assert options_of("--flags", "-D @file -DA='b c'") == ["-D@file", "-DA=b c"]
+    assert all(option.startswith("-") for option in options)
+
+
+@each("text", REFUSED)
+def test_options_of_clang_that_are_refused(text):
+    """None may load code, or read and write files, whatever stands before it."""
+    with pytest.raises(UserError, match=r"^--flags '.*': is not allowed; these are: -D, -U, -I"):
+        options_of("--flags", text)
+
+
+@needs_clang
+def test_clang_knows_the_options_that_pass(tmp_path):
+    """Those of arithmetic, code and processor, each in the form that its list allows."""
+    (tmp_path / "k.cl").write_text("__kernel void k(__global int *x) { *x = 1; }")
+    names = [f"-fno-{name}" for name in (*record._OF_ARITHMETIC, *record._OF_CODE)]
+    names += [f"-m{name}" for name in record._OF_PROCESSOR if name != "wavefrontsize64"]
+    compile_opencl(tmp_path / "k.cl", "gfx90a", options_of("--flags", " ".join(names)))
+
+
+def test_the_page_names_the_options_that_pass():
+    page = (Path(__file__).parents[4] / "docs" / "emulation.md").read_text(encoding="utf-8")
+    list_ = page.split("`--flags` takes only")[1].split("\n\n## ")[0]
+    for name in (*record._OF_ARITHMETIC, *record._OF_CODE, *record._OF_PROCESSOR):
+        assert f"`{name}`" in list_
+
+
+def test_only_clang_takes_options_of_clang(tmp_path):
+    source = tmp_path / "k.co"
+    source.write_bytes((SAMPLES / "gfx90a.co").read_bytes())
+    inputs = SAMPLES / "saxpy.py"
+    with pytest.raises(UserError, match=r"k\.co: flags '-O1' are of clang"):
+        ready_kernel(Request(source, "gfx90a", inputs, kernel="saxpy", flags=["-O1"]))
