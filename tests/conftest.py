@@ -13,7 +13,11 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import places
 
-sys.path.sort(key=places.is_checkout)  # the installed package comes first
+# Tests, and what they start, import the checkout that they lie in, whatever is installed.
+sys.path.insert(0, str(places.ROOT))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    dict.fromkeys([sys.path[0], *filter(None, [os.environ.get("PYTHONPATH")])])
+)
 
 import fake_campaign
 import pytest
@@ -93,10 +97,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session", autouse=True)
 def _empty_folder(tmp_path_factory):
-    """Work in an empty folder: what tests start imports the installed package, as they do.
-
-    Started in a checkout, a process would import that, and compile an engine of its own.
-    """
+    """Work in an empty folder, so that no file of a test lies in the checkout."""
     os.chdir(tmp_path_factory.mktemp("empty"))
 
 
@@ -142,17 +143,11 @@ def _bundled_traces_are_read_once():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Look for no garbage while tests are collected, and later not among what is there by then.
-
-    Scripts that tests import add the checkout to the places of modules: what tests start with
-    these places would import that, and compile an engine of its own.
-    """
+    """Look for no garbage while tests are collected, and later not among what is there by then."""
     gc.disable()
-    places = sys.path[:]
     try:
         return (yield)
     finally:
-        sys.path[:] = places
         gc.freeze()
         gc.set_threshold(*OBJECTS_BEFORE_GARBAGE)
         gc.enable()

@@ -153,10 +153,3 @@ def test_the_container_recipe_names_what_the_repository_has(recipe):
 def test_pages_that_the_recipe_and_the_project_name_exist(recipe):
     for page in re.findall(r"`mcage docs (\w+)`", recipe):
         assert (ROOT / "docs" / f"{page}.md").exists()
-
-
-def test_tests_import_the_package_that_they_start():
-    """Also with `python -m pytest` in a checkout, which is not the package that is installed."""
-    ask = [sys.executable, "-c", "import mcage; print(mcage.__file__)"]
-    started = subprocess.run(ask, capture_output=True, text=True, check=True)
-    assert started.stdout.strip() == mcage.__file__

@@ -3,6 +3,8 @@
 import ast
 import io
 import re
+import subprocess
+import sys
 import tokenize
 from collections import defaultdict
 from functools import cache
@@ -12,6 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from places import ROOT
 from tables import each
 
 import mcage
@@ -54,6 +57,14 @@ LAYERS = (
 
 KNOWN_TO_CAMPAIGNS = LAYERS[0] | LAYERS[8] | {"stats"}
 """What campaigns and results may import: they know no registers and no lifetimes."""
+
+
+def test_tests_and_what_they_start_import_the_checkout_that_they_lie_in(tmp_path):
+    """Whatever is installed beside it: otherwise a change of the checkout would go untested."""
+    assert PACKAGE == ROOT / "mcage"
+    ask = [sys.executable, "-c", "import mcage; print(mcage.__file__)"]
+    started = subprocess.run(ask, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert started.stdout.strip() == mcage.__file__
 
 
 def name_of(path):
