@@ -1,5 +1,6 @@
 """Do the pages say what mcage does? Commands, links, examples and tables of README and docs."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,20 +8,27 @@ import shlex
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-import typer.core
+import typer.main
 from command_line import invoke
 from gallery import FIGURES, PICTURES, RECORD, description, digest, few_instances
 from places import ROOT, shown_files
 from tables import each
 
 import mcage
+from mcage.aging.nbti import MODEL_NAMES
+from mcage.cli.app import app
+from mcage.cli.spec_options import SpecArguments
+from mcage.engines.select import ENGINES
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
+from mcage.spec.keys import plug_ins
 from mcage.techniques import TECHNIQUES
+from mcage.traces.transforms import RELEASES
 
 PAGES = sorted(
     [*ROOT.glob("*.md"), ROOT / "tests" / "README.md"]
@@ -54,14 +62,47 @@ def prose(page):
     return FENCE.sub("", page.read_text())
 
 
+BEFORE = {"$", "!", "srun", "time", "exec", "python", "python3", "-m"}
+"""What may stand before a command in a line."""
+
+NO_COMMANDS = {"recording"}
+"""Words that follow `mcage` in the first line of a recording."""
+
+
+def in_blocks(page):
+    """Arguments of the mcage commands in the blocks of a page, as a shell would split them."""
+    for _, code in FENCE.findall(page.read_text()):
+        for line in code.replace("\\\n", " ").splitlines():
+            yield from commands_of(line)
+
+
+def in_text(page):
+    """Arguments of the mcage commands that the text of a page, or of a module, mentions."""
+    marks = "``?" if page.suffix in (".py", ".rst") else "`"
+    for line in re.findall(rf"(?<!`){marks}([^`]+){marks}(?!`)", prose(page)):
+        yield from commands_of(" ".join(line.split()))
+
+
+def commands_of(line):
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:  # an apostrophe: it is no line of a shell
+        return
+    while words:
+        length = next((n for n, word in enumerate(words) if set(word) <= set("|&;<>")), len(words))
+        part, words = words[:length], words[length + 1 :]
+        while part and (part[0] in BEFORE or re.fullmatch(r"[A-Z_]+=.*", part[0])):
+            part = part[1:]
+        name = part[0].removeprefix("!") if part else ""
+        if re.fullmatch(r"(?:[\w.-]+/)*mcage", name) and part[1:] and part[1] not in NO_COMMANDS:
+            yield part[1:]
+
+
 def commands(page):
-    """Arguments of every mcage command that a page shows, as a shell would split them."""
-    lines = [line for _, code in FENCE.findall(page.read_text()) for line in code.splitlines()]
-    shown = [part for line in lines for part in line.split("&&")] + INLINE_CODE.findall(prose(page))
-    for line in shown:
-        match = re.match(r"\s*(?:\.venv/bin/)?mcage(?:\s+(.*))?$", line)
-        if match and match[1]:
-            yield shlex.split(match[1], comments=True)
+    """Arguments of every mcage command that a page shows."""
+    return [*in_blocks(page), *in_text(page)]
 
 
 @pytest.fixture
@@ -97,21 +138,115 @@ def test_pages_show_commands():
     }
 
 
-def test_commands_exist(monkeypatch):
-    """Every command and option is known; --help stops it before it runs.
+MENTIONING = sorted([*(ROOT / "mcage").rglob("*.py"), *(ROOT / "docs").glob("*.rst")])
+"""What mentions commands beside the pages: docstrings, messages and the two generated pages."""
 
-    That help can be drawn is what the tests of the commands look at: here, it would take longest.
+
+class UnderstoodError(Exception):
+    """A spec makes sense; nothing more is asked."""
+
+
+def understand(arguments):
+    """Parse a command line as a shell's, and check its values and its spec; nothing is run.
+
+    Capitals stand for something else, and files need not be there.
+
+    Raises
+    ------
+    Exception
+        It is not understood.
     """
-    monkeypatch.setattr(typer.core.TyperCommand, "format_help", lambda *_: None)
-    monkeypatch.setattr(typer.core.TyperGroup, "format_help", lambda *_: None)
-    pages = {shlex.join(command): name_of(page) for page in PAGES for command in commands(page)}
-    wrong = {}
-    for command, page in pages.items():
-        result = invoke(*shlex.split(command), "--help")
-        if result.exit_code:
-            wrong[f"{page}: mcage {command}"] = result.output
-    assert not wrong
-    assert invoke("sweep", "--no-such-option", "--help").exit_code == 2
+    command, context = typer.main.get_command(app), None
+    rest = ["1" if each in ("K", "N") else each for each in arguments]
+    name = "mcage"
+    while True:
+        context = command.make_context(name, rest, parent=context)
+        if not hasattr(command, "commands"):
+            break
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+    for option, known in VALUES.items():
+        given = context.params.get(option)
+        for value in given if isinstance(given, list) else [given]:
+            plain = isinstance(value, str) and not value.isupper() and ":" not in value
+            assert not plain or value in known, f"{option} {value}"
+    if "trust" in context.params:
+        with contextlib.suppress(UnderstoodError):
+            command.invoke(context)
+
+
+VALUES = {
+    "technique": TECHNIQUES,
+    "engine": ENGINES,
+    "progress": ("rich", "plain", "json", "none"),
+    "release": RELEASES,
+    "model": (*MODEL_NAMES, "larger"),
+}
+"""Options that commands with and without a spec have, and their values."""
+
+
+def understood_spec(arguments, show_spec=False):
+    """Check the spec of a command line, but for what is in a file that is not there."""
+    file = arguments.file
+    is_there = file is not None and file.is_file()
+    defined = () if is_there or file is None else ("environments",)
+    given = [
+        (key, value, flag)
+        for key, value, flag in arguments.values
+        if not is_capital(value) and key not in defined
+    ]
+    known = replace(arguments, file=file if is_there else None, values=given)
+    spec = SPEC_OF(known, True)
+    if isinstance(spec, SweepSpec) and (is_there or file is None) and not plug_ins(spec):
+        spec.refuse_unused()
+    raise UnderstoodError
+
+
+SPEC_OF = SpecArguments.spec
+
+
+def is_capital(value):
+    return isinstance(value, str) and value.isupper()
+
+
+def misunderstood(page, arguments, is_line):
+    """What is wrong with a command line; None if nothing is."""
+    if arguments[0].isupper():
+        return None
+    try:
+        understand(arguments)
+    except typer.Exit:  # of --help and --version
+        return None
+    except Exception as error:
+        said = error.format_message() if hasattr(error, "format_message") else str(error)
+        # Text mentions commands and options without what they need.
+        is_part = said.startswith("Missing") or "requires an argument" in said or not said
+        return None if is_part and not is_line else f"{name_of(page)}: {arguments}: {said}"
+    return None
+
+
+def test_commands_are_understood(monkeypatch, capsys):
+    """Every command that is shown has options that exist, with values that make sense."""
+    monkeypatch.setattr(SpecArguments, "spec", understood_spec)
+    lines = [(page, each, True) for page in PAGES for each in in_blocks(page)]
+    lines += [(page, each, False) for page in [*PAGES, *MENTIONING] for each in in_text(page)]
+    wrong = [misunderstood(*line) for line in lines]
+    absent = "there is no folder|cannot read"
+    wrong = [problem for problem in wrong if problem and not re.search(absent, problem)]
+    assert not wrong, "\n".join(wrong)
+    assert len(lines) > 500
+    for line, words in {
+        "nbti facelift --duty 0.5": "extra argument",
+        "sweep --no-such-option": "No such option",
+        "sweep --instances 0": "instances = 0",
+        "sweep --environment turbo --vdd 0.4": "vdd_volts",
+        "replay Reduction --technique rrdc": "rrdc",
+        "sensitivity --of median-life": "median-life",
+        "swep": "swep",
+        "trace emulate KERNEL.cl": "Missing",
+        "inject KERNEL.cl --fault flap": "flap",
+    }.items():
+        assert words in misunderstood(PAGES[0], line.split(), True)
 
 
 @each("page", PAGES)
