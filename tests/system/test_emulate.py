@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_objdump
-from mutated_kernels import SAMPLES, complaint
+from mutated_kernels import PROCESSORS, SAMPLES, complaint
 from tables import each
 
 from mcage.errors import UserError
@@ -250,6 +250,136 @@ def test_arithmetic_is_that_of_an_opencl_driver(tmp_path, arch):
         assert (off | np.isnan(found[name]) & np.isnan(value)).all(), name
 
 
+GROUPS = """#define PUT(T, k) \\
+        out_##T[8 * i + k] = k == 0 ? sub_group_reduce_add(x_##T[i]) : \\
+            k == 1 ? sub_group_reduce_min(x_##T[i]) : k == 2 ? sub_group_reduce_max(x_##T[i]) : \\
+            k == 3 ? sub_group_scan_inclusive_add(x_##T[i]) : \\
+            k == 4 ? sub_group_scan_exclusive_add(x_##T[i]) : \\
+            k == 5 ? sub_group_scan_exclusive_max(x_##T[i]) : \\
+            k == 6 ? sub_group_broadcast(x_##T[i], 3) : sub_group_shuffle_xor(x_##T[i], 1);
+#define ALL(T) PUT(T, 0) PUT(T, 1) PUT(T, 2) PUT(T, 3) PUT(T, 4) PUT(T, 5) PUT(T, 6) PUT(T, 7)
+__kernel void k(__global const int *x_int, __global int *out_int, __global const float *x_float,
+                __global float *out_float, __global const long *x_long, __global long *out_long,
+                __global uint *n) {
+    uint i = get_group_id(2) * 80 + get_local_linear_id();
+    ALL(int) ALL(float) ALL(long)
+    uint facts[10] = {get_sub_group_size(), get_max_sub_group_size(), get_num_sub_groups(),
+                      get_sub_group_id(), get_sub_group_local_id(), get_local_linear_id(),
+                      get_global_linear_id(), sub_group_any(x_int[i] > 40),
+                      sub_group_all(x_int[i] < 40), ctz((uint)x_int[i])};
+    for (int fact = 0; fact < 10; fact++) n[10 * i + fact] = facts[fact];
+}
+"""
+GROUPS_INPUTS = """import numpy as np
+GRID, BLOCK, TOLERANCE = (1, 1, 2), (20, 2, 2), 2e-6
+def arguments(random):
+    x = random.integers(-50, 50, 160)
+    made = {f"x_{t}": x.astype(d) for t, d in (("int", "i4"), ("float", "f4"), ("long", "i8"))}
+    made["x_long"] <<= 40
+    return made | {f"out_{t[2:]}": np.zeros(1280, x.dtype) for t, x in made.items()} | {
+        "n": np.zeros(1600, "u4")}
+def expected(n, **of):
+    said, lanes = {}, LANES
+    for kind in ("int", "float", "long"):
+        x, rows = of[f"x_{kind}"], []
+        least = -np.inf if kind == "float" else np.iinfo(x.dtype).min
+        for first in [g + w for g in (0, 80) for w in range(0, 80, lanes)]:
+            wave = x[first : min(first + lanes, first // 80 * 80 + 80)]
+            one = np.ones_like(wave)
+            highest = np.maximum.accumulate(wave)
+            rows.append(np.stack([one * wave.sum(), one * wave.min(), one * wave.max(),
+                wave.cumsum(), wave.cumsum() - wave, np.append(least, highest[:-1]),
+                one * wave[3], wave.reshape(-1, 2)[:, ::-1].reshape(-1)], axis=1))
+        said[f"out_{kind}"] = np.concatenate(rows)
+    i, x = np.arange(160), of["x_int"]
+    local = i % 80
+    size = np.minimum(lanes, 80 - local // lanes * lanes)
+    wave = i // 80 * 9 + local // lanes
+    true = lambda some, how: np.array([how(some[wave == of]) for of in wave])
+    ctz = [32 if number == 0 else (int(number) & -int(number)).bit_length() - 1 for number in x]
+    z, y = i // 80 * 2 + local // 40, local // 20 % 2
+    facts = [size, 0 * i + lanes, 0 * i - (-80 // lanes), local // lanes, local % lanes, local,
+             (z * 2 + y) * 20 + local % 20, true(x > 40, np.any), true(x < 40, np.all), ctz]
+    return said | {"n": np.stack(facts, axis=1)}
+"""
+
+
+@needs_clang
+@needs_library
+@pytest.mark.parametrize(("arch", "lanes"), [("gfx90a", 64), ("gfx1100", 32)])
+def test_functions_of_sub_groups(command, tmp_path, arch, lanes):
+    """Of groups whose last wave is not full; libclc has none of them, whatever the standard."""
+    (tmp_path / "k.cl").write_text(GROUPS)
+    (tmp_path / "k.py").write_text(GROUPS_INPUTS.replace("LANES", str(lanes)))
+    for flags in ("", "-cl-std=CL2.0"):
+        run = ("trace", "emulate", "k.cl", "--arch", arch, f"--flags={flags}", "--args", "k.py")
+        assert command(*run, "--out", "t.h5")[::2] == (0, "")
+
+
+FLAT = """__kernel void k(__global int *y, __global int *old, __local int *t) {
+    int i = get_local_id(0);
+    volatile int mine[4];
+    for (int k = 0; k < 4; k++) mine[k] = 10 * i + k;
+    t[i] = 100 * i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    volatile int *p = i % 3 == 0 ? (volatile int *)&mine[i & 3]
+                      : i % 3 == 1 ? (volatile int *)&t[i] : (volatile int *)&y[i];
+    *p += 7;
+    old[i] = *p;
+    if (i % 3) old[i] += atomic_fetch_add_explicit((volatile atomic_int *)p, 5,
+                                                   memory_order_relaxed, memory_scope_work_group);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    y[i] = t[i] + mine[i & 3] + (i % 3 == 2 ? y[i] : 0);
+}
+"""
+FLAT_INPUTS = """import numpy as np
+GRID, BLOCK, TOLERANCE = (1,), (64,), 0
+def arguments(random):
+    return {"y": np.arange(64, dtype="i4"), "old": np.zeros(64, "i4"), "t": 256}
+def expected(y, old, t):
+    i = np.arange(64)
+    t, mine = 100 * i, 10 * i + (i & 3)
+    which = np.choose(i % 3, [mine, t, y]) + 7
+    old = which + np.where(i % 3, which, 0)
+    t, mine = np.where(i % 3 == 1, which + 5, t), np.where(i % 3 == 0, which, mine)
+    return {"old": old, "y": t + mine + np.where(i % 3 == 2, which + 5, 0)}
+"""
+
+
+@needs_clang
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_a_flat_access_finds_lds_private_memory_and_buffers(command, tmp_path, arch):
+    (tmp_path / "k.cl").write_text(FLAT)
+    (tmp_path / "k.py").write_text(FLAT_INPUTS)
+    run = ("trace", "emulate", "k.cl", "--arch", arch, "--flags=-cl-std=CL2.0", "--args", "k.py")
+    code, out, said = command(*run, "--out", "t.h5", "--json")
+    assert (code, said) == (0, "")
+    facts = json.loads(out)
+    load_trace(tmp_path / "t.h5")
+    assert facts["windows"] == 1
+
+
+@needs_clang
+@each(
+    ("body", "words"),
+    [
+        ('if (*y) printf("%d", *y);', "uses printf, which mcage does not emulate"),
+        ("y[0] = y[0] + __builtin_readcyclecounter();", "s_memtime"),
+        ("y[0] = __builtin_amdgcn_s_getreg(0x1804);", "s_getreg_b32"),
+        ("y[0] = work_group_reduce_add(y[1]);", "uses collective functions of work-groups"),
+        ("y[0] = work_group_all(y[1]);", "uses collective functions of work-groups"),
+        ("y[0] = sub_group_ballot(y[1]);", "identifier 'sub_group_ballot'"),
+        ("y[0] = get_image_width(*(image2d_t *)y);", "image2d_t"),
+    ],
+)
+def test_what_is_not_emulated_has_a_name(refusal, tmp_path, body, words):
+    (tmp_path / "k.cl").write_text(f"__kernel void k(__global int *y) {{ {body} }}")
+    run = ("trace", "emulate", "k.cl", "--arch", "gfx90a", "--grid", "1", "--block", "64")
+    said = refusal(*run, "--args", "y=i32[64]~ones", "--out", "t.h5")
+    assert words in said
+    assert "0x1" not in said or "instruction" in said
+
+
 @needs_clang
 @pytest.mark.parametrize("arch", ["gfx900", "gfx942"])
 def test_three_dimensions(command, tmp_path, arch):
@@ -284,7 +414,7 @@ def test_three_dimensions(command, tmp_path, arch):
     ("source", "words"),
     [
         (SAXPY.replace("a * x", "a * z"), "k.cl: clang refuses it: k.cl:3:27: error: use of"),
-        (SAXPY.replace("if (i", "printf(\"\"); if (i"), "k.cl: calls __printf_alloc, which n"),
+        (SAXPY.replace("if (i", "printf(\"\"); if (i"), "k.cl: uses printf, which mcage d"),
         (f"float4 other(uint at, float4 x);{SAXPY.replace('a * x[i]', 'other(i, a).x')}",
          "k.cl: calls other, which n"),
         (f"float one(const float *x) {{ return *x; }}{SAXPY.replace('a * x[i]', 'one(x + i)')}",

@@ -24,6 +24,9 @@ from mcage.plain_text import one_line, said_by, shortened, shown
 MOST_BYTES = 64 * MIB
 """Largest code object, on disk and as it is loaded."""
 
+MOST_ITEMS = 1024
+"""Work-items of a work-group, at most."""
+
 _TOOL_VERSIONS = range(25, 16, -1)
 _TOOL_SECONDS = 60
 _MOST_TEXT = 64 * MIB
@@ -159,6 +162,14 @@ class KernelObject:
         VGPRs of a wave, AGPRs included, and these alone.
     lanes : int
         Work-items of a wave: 64 or 32.
+    block : tuple of int or None
+        Work-items of a work-group in x, y, z, where the source demands them.
+    most_items : int
+        Work-items of a work-group for which it was compiled, at most.
+    most_groups : tuple of int
+        Work-groups in x, y, z for which it was compiled, at most.
+    unknown : str
+        Why it cannot be launched: what its metadata ask for and nobody here knows.
     """
 
     name: str
@@ -171,6 +182,10 @@ class KernelObject:
     registers: int
     accumulators: int
     lanes: int
+    block: tuple[int, ...] | None = None
+    most_items: int = MOST_ITEMS
+    most_groups: tuple[int, ...] = (MOST_BYTES,) * 3
+    unknown: str = ""
 
     def field(self, offset: int, first: int, bits: int) -> int:
         """Bits of the descriptor: `bits` of them, from bit `first` of the word at `offset`."""
@@ -318,6 +333,11 @@ def read_code_object(content: bytes, place: str) -> CodeObject:
     arch = target.rpartition("--")[2].partition(":")[0]
     if not _PROCESSOR.fullmatch(arch):
         elf.fail(f"is for {shown(target) or 'no processor'}, must be for one such as gfx90a")
+    if unknown := shown(", ".join(sorted(map(str, metadata.keys() - _KEYS)))):
+        elf.fail(f"its metadata have keys that are not known: {unknown}")
+    version = metadata.get("amdhsa.version")
+    if not isinstance(version, list) or version[:1] != [1]:
+        elf.fail(f"has metadata of version {shortened(version)}, must be 1.0 or later, below 2.0")
     image, symbols = elf.image(), elf.symbols()
     kernels: dict[str, KernelObject] = {}
     listed = metadata.get("amdhsa.kernels")
@@ -362,6 +382,9 @@ def _kernel(facts: dict[str, Any], image: bytearray, symbols: dict[str, int]) ->
     if lanes not in (32, 64):
         raise ValueError(f"{name} has waves of {lanes} lanes")
     entry = start + int.from_bytes(descriptor[16:24], "little", signed=True)
+    block = facts.get(".reqd_workgroup_size")
+    if block is not None and (not isinstance(block, list) or len(block) != 3):
+        raise ValueError(f"{name} asks for work-groups of {shortened(block)}")
     return KernelObject(
         name,
         entry,
@@ -373,7 +396,48 @@ def _kernel(facts: dict[str, Any], image: bytearray, symbols: dict[str, int]) ->
         size(".vgpr_count"),
         size(".agpr_count"),
         lanes,
+        None if block is None else tuple(map(_size, block)),
+        _size(facts[".max_flat_workgroup_size"]),
+        tuple(
+            _size(min(facts.get(f".max_num_workgroups_{axis}", MOST_BYTES), MOST_BYTES))
+            for axis in "xyz"
+        ),
+        _unknown(facts),
     )
+
+
+_KEYS = {"amdhsa.version", "amdhsa.target", "amdhsa.kernels", "amdhsa.printf"}
+"""Of a code object. A kernel that prints ends at the buffer for what it prints."""
+
+_KERNEL_KEYS = {
+    *(".name", ".symbol", ".args", ".kernarg_segment_size", ".wavefront_size", ".vgpr_count"),
+    *(".agpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size"),
+    *(".reqd_workgroup_size", ".max_flat_workgroup_size"),
+    *(".max_num_workgroups_x", ".max_num_workgroups_y", ".max_num_workgroups_z", ".kind"),
+    # What changes nothing: hints, languages, counts of what the descriptor says as well, whole
+    # work-groups only, and how compute units share an LDS. A stack that outgrows the private
+    # memory is refused where it does.
+    *(".language", ".language_version", ".workgroup_size_hint", ".vec_type_hint", ".sgpr_count"),
+    *(".kernarg_segment_align", ".sgpr_spill_count", ".vgpr_spill_count"),
+    *(".uniform_work_group_size", ".workgroup_processor_mode", ".uses_dynamic_stack"),
+}
+_ARGUMENT_KEYS = {
+    *(".name", ".type_name", ".size", ".offset", ".value_kind", ".pointee_align"),
+    # What changes nothing: what a kernel may do with a buffer.
+    *(".address_space", ".access", ".actual_access", ".is_const", ".is_restrict", ".is_volatile"),
+    *(".is_pipe", ".value_type"),
+}
+
+
+def _unknown(facts: dict[str, Any]) -> str:
+    """What the metadata of a kernel ask for that is not known, in words."""
+    if facts.get(".kind", "normal") != "normal":
+        return f"is run by a runtime: its .kind is {shortened(facts['.kind'])}"
+    keys = facts.keys() - _KERNEL_KEYS
+    for argument in facts.get(".args", []):
+        keys |= argument.keys() - _ARGUMENT_KEYS
+    named = ", ".join(sorted(map(str, keys)))
+    return f"its metadata have keys that are not known: {shown(named)}" if named else ""
 
 
 def _argument(facts: dict[str, Any], number: int, segment: int) -> Argument:

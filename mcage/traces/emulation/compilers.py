@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from io import BytesIO
@@ -151,26 +151,37 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", _LIBRARY, "-Wno-linker-warnings"]
     linked = library if Path(_LIBRARY).exists() else []
     asked = [flag for flag in flags if flag.startswith("-cl-std=")][-1:]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as shipped:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
-        with as_file(files("mcage") / "data" / "opencl" / "work_items.h") as header:
-            command = [clang, *options, "-include", str(header), *flags, str(path)]
-            listing, module = f"{folder}/files", f"{folder}/kernel.ll"
-            front = ["-MD", "-MF", listing, "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
+        listing, module = f"{folder}/files", f"{folder}/kernel.ll"
+        front = ["-MD", "-MF", listing, "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
+        headers: list[Path] = []
+        for name in ("work_items.h", "groups.h"):
+            header = files("mcage") / "data" / "opencl" / name
+            headers.append(shipped.enter_context(as_file(header)))
+            included = [word for each in headers for word in ("-include", str(each))]
+            command = [clang, *options, *included, *flags, str(path)]
             status, _, errors = run_tool([*command, *front, "-o", module], place)
-            newer = ""
             if not status:
-                sources = Sources.read(*_listed(read_regular(listing, MIB), header))
+                sources = Sources.read(*_listed(read_regular(listing, MIB), headers))
                 types = _types(read_regular(module, MOST_BYTES).decode(errors="replace"))
                 status, _, errors = run_tool([*command, *linked, "-c", "-o", compiled], place)
-            elif not asked and not run_tool([*command, _NEWER, "-fsyntax-only"], place)[0]:
+            unlinked = status
+            if not status:
+                sources.require_unchanged(place)
+                status, _, errors = run_tool(
+                    [linker, "-shared", "--no-undefined", compiled, "-o", code], place
+                )
+            if not status or not _IN_GROUPS.search(errors):
+                break
+        for names, what in _NOT_EMULATED if status else ():
+            if re.search(rf"(undeclared identifier '|symbol: )_*({names})", errors):
+                raise UserError(f"{place}: uses {what}, which mcage does not emulate")
+        if unlinked:
+            newer = ""
+            if not asked and not run_tool([*command, _NEWER, "-fsyntax-only"], place)[0]:
                 newer = f"; it is OpenCL C 2.0: --flags={_NEWER}"
-        if status:
             raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}{newer}")
-        sources.require_unchanged(place)
-        status, _, errors = run_tool(
-            [linker, "-shared", "--no-undefined", compiled, "-o", code], place
-        )
         if missing := re.search(r"undefined.*symbol: (.+)", errors):
             remedy = "nothing defines; OpenCL's own functions are in libclc"
             if linked:
@@ -191,15 +202,29 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     return Compiled(content, types=types, facts=facts, sources=sources)
 
 
+_IN_GROUPS = re.compile(
+    r"(?:undeclared identifier '|symbol: )(?:\w*sub_group|get_\w+_linear_id|ctz|atomic_)"
+)
+"""Errors of a source that needs `groups.h`: it includes no header that it could do without."""
+
+_NOT_EMULATED = (
+    ("printf", "printf"),
+    ("read_image|write_image|get_image|translate_sampler", "images or samplers"),
+    (r"\w+_pipe", "pipes"),
+    ("enqueue_|get_default_queue|ndrange_|get_kernel_", "device-side enqueue"),
+    ("work_group_(reduce|scan|broadcast|all|any)", "collective functions of work-groups"),
+)
+"""Functions of a runtime, and what they are."""
+
 _OF_THE_COMPILER = "opencl-c-base.h"
 
 
-def _listed(rule: bytes, header: Path) -> list[Path]:
+def _listed(rule: bytes, headers: Sequence[Path]) -> list[Path]:
     """Files of a rule for make, as clang writes it; none of mcage and of the compiler itself."""
     words = re.findall(r"(?:\\[ #]|\S)+", os.fsdecode(rule).replace("\\\n", " "))[1:]
     paths = [Path(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")) for word in words]
     shipped = {path.parent for path in paths if path.name == _OF_THE_COMPILER}
-    return [path for path in paths if path != header and path.parent not in shipped]
+    return [path for path in paths if path not in headers and path.parent not in shipped]
 
 
 _KERNEL = re.compile(r"define .*?\bamdgpu_kernel .*?@(\w+)\(.*!kernel_arg_base_type (!\d+)")

@@ -18,10 +18,15 @@ from mcage.traces.emulation.arguments import (
     require_elements,
 )
 from mcage.traces.emulation.arithmetic import Array
-from mcage.traces.emulation.code_object import Argument, CodeObject, KernelObject
+from mcage.traces.emulation.code_object import (
+    MOST_ITEMS,
+    Argument,
+    CodeObject,
+    KernelObject,
+)
 from mcage.traces.emulation.instruction import EXEC, TTMP
-from mcage.traces.emulation.machine import Machine
-from mcage.traces.emulation.memory import SCRATCH_BASE, Memory
+from mcage.traces.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
+from mcage.traces.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.traces.emulation.timing import Clock, Timed, time_waves
 from mcage.traces.emulation.waves import Budget, Code, Contents, Program, Run, Wave
 from mcage.traces.importing.recording import Recording
@@ -213,14 +218,32 @@ class Emulation:
         return 512
 
     def _require_fit(self) -> None:
-        launch, name = self.launch, self.kernel.name
+        launch, kernel, name = self.launch, self.kernel, self.kernel.name
+        if kernel.unknown:
+            raise UserError(f"{name}: {kernel.unknown}")
         if min(launch.grid) < 1 or min(launch.block) < 1:
             raise UserError(f"{name}: grid and block must be 1 or more in each direction")
-        if prod(launch.block) > 1024 or prod(launch.grid) > 1 << 22:
+        if prod(launch.block) > MOST_ITEMS or prod(launch.grid) > 1 << 22:
             raise UserError(
-                f"{name}: a block has at most 1,024 work-items, and a grid at most "
+                f"{name}: a block has at most {MOST_ITEMS:,} work-items, and a grid at most "
                 f"{1 << 22:,} work-groups"
             )
+        block = ",".join(map(str, launch.block))
+        if kernel.block is not None and kernel.block != launch.block:
+            wanted = ",".join(map(str, kernel.block))
+            raise UserError(f"{name}: was compiled for a block of {wanted}, not of {block}")
+        if prod(launch.block) > kernel.most_items:
+            raise UserError(
+                f"{name}: was compiled for a block of at most {kernel.most_items:,} work-items, "
+                f"not of {prod(launch.block):,}; in OpenCL C, "
+                f"__attribute__((reqd_work_group_size({block}))) asks for more"
+            )
+        for axis, groups, most in zip("xyz", launch.grid, kernel.most_groups, strict=True):
+            if groups > most:
+                raise UserError(
+                    f"{name}: was compiled for a grid of at most {most:,} work-groups in {axis}, "
+                    f"not of {groups:,}"
+                )
         if self.kernel.lds_bytes > _LDS_BYTES:
             raise UserError(
                 f"{name}: needs {self.kernel.lds_bytes:,} bytes of LDS of {_LDS_BYTES:,}"
@@ -330,7 +353,14 @@ class Emulation:
             return fitting(self._dimensions, argument)
         if kind == "dynamic_lds_size":
             return fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
-        return bytes(argument.size)
+        if kind in ("private_base", "shared_base"):
+            base = PRIVATE_BASE if kind == "private_base" else SHARED_BASE
+            return fitting(base >> 32, argument)
+        if (address := address_of_runtime(argument.kind)) is not None:
+            return fitting(address, argument)
+        if kind == "none" or stem in ("global_offset", "remainder"):  # whole work-groups only
+            return bytes(argument.size)
+        raise UserError(f"{self.kernel.name}: needs {shown(argument.kind)}, which is not known")
 
     # Execution.
 
@@ -419,11 +449,12 @@ class Emulation:
         """User and system SGPRs, in the order of LLVM's guide (initial kernel execution state)."""
         field, number = self.kernel.field, 0
         values: list[int] = []
+        queue = address_of_runtime("hidden_queue_ptr") or 0
         enabled = [bool(field(56, bit, 1)) for bit in range(7)]
         parts = (
             (SCRATCH_BASE & 0xFFFFFFFF, SCRATCH_BASE >> 32, 0xFFFFFFFF, 0),
             _two_words(self.packet),
-            (0, 0),
+            _two_words(queue),
             _two_words(self.arguments),
             (0, 0),
             (0, 0),

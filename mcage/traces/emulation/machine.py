@@ -27,7 +27,7 @@ WORD: dict[str, Any] = {
 """Types of operands."""
 
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 1 << 49
-"""Addresses at which LDS and private memory would appear; flat accesses to them are refused."""
+"""Addresses at which flat accesses find LDS and private memory."""
 
 SCALAR_REGISTERS = 128
 

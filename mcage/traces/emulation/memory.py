@@ -11,6 +11,8 @@ from mcage.errors import UserError
 from mcage.traces.emulation.arithmetic import Array, least, most
 from mcage.traces.emulation.instruction import Instruction, Operand
 from mcage.traces.emulation.machine import (
+    PRIVATE_BASE,
+    SHARED_BASE,
     WORD,
     Execute,
     Machine,
@@ -33,6 +35,32 @@ MOST_BYTES = 1 << 31
 
 SCRATCH_BASE = 0x5C00_0000_0000
 """Base of the buffer resource that stands for private memory."""
+
+
+_RUNTIME_BASE = 0x6E00_0000_0000
+_RUNTIME = {
+    "hidden_printf_buffer": "printf",
+    "hidden_hostcall_buffer": "functions that the host runs, as of printf",
+    "hidden_default_queue": "device-side enqueue",
+    "hidden_completion_action": "device-side enqueue",
+    "hidden_multigrid_sync_arg": "a barrier of several grids",
+    "hidden_heap_v1": "malloc",
+    "hidden_queue_ptr": "the queue of a runtime",
+}
+"""What a kernel needs a runtime for, by the kind of the argument with its address."""
+
+
+def address_of_runtime(kind: str) -> int | None:
+    """Address that stands for something of a runtime, which nothing can use; None if unknown."""
+    return _RUNTIME_BASE + (list(_RUNTIME).index(kind) << 32) if kind in _RUNTIME else None
+
+
+def outside(address: int, size: int) -> OutsideError:
+    """The error of an access to an address at which nothing lies."""
+    number = (address >> 32) - (_RUNTIME_BASE >> 32)
+    if 0 <= number < len(_RUNTIME):
+        return OutsideError(f"needs {list(_RUNTIME.values())[number]}, which is not emulated")
+    return OutsideError(f"address {address:#x} ({size} bytes) lies outside of every buffer")
 
 
 class Memory:
@@ -85,8 +113,7 @@ class Memory:
         if size > 1:
             inside &= self.valid[(safe + size - 1) >> 2]
         if not inside.all():
-            wrong = int(addresses[np.argmin(inside)])
-            raise OutsideError(f"address {wrong:#x} ({size} bytes) lies outside of every buffer")
+            raise outside(int(addresses[np.argmin(inside)]), size)
         return offset
 
 
@@ -249,7 +276,54 @@ def _global_space(
     inst: Instruction, machine: Machine, position: int, base: int | None, size: int
 ) -> Space:
     addresses = _global_addresses(inst, machine, position, base)
-    return lambda m: (m.memory.bytes, m.offsets(addresses(m), size))
+    if not inst.name.startswith("flat_"):
+        return lambda m: (m.memory.bytes, m.offsets(addresses(m), size))
+
+    def space(m: Machine) -> tuple[Array, Array]:
+        at = addresses(m)
+        if _lies_in(SHARED_BASE, at[:1]).any():
+            return _lds_of(m, at & 0xFFFF_FFFF, size)
+        if _lies_in(PRIVATE_BASE, at[:1]).any():
+            return _scratch_of(m, at & 0xFFFF_FFFF, size)
+        return m.memory.bytes, m.offsets(at, size)
+
+    return space
+
+
+def _lies_in(aperture: int, addresses: Array) -> Array:
+    """Which addresses stand for LDS or private memory, whose apertures span 4 GiB."""
+    return np.asarray(addresses >> 32 == aperture >> 32)
+
+
+def _space_by_space(
+    inst: Instruction, machine: Machine, position: int, execute: Execute
+) -> Execute:
+    """Execute a flat access for the lanes of LDS, of private memory and of buffers in turn."""
+    if not inst.name.startswith("flat_"):
+        return execute
+    addresses = _global_addresses(inst, machine, position, position + 2)
+
+    def in_turn(m: Machine) -> None:
+        at = addresses(m)
+        local, private = _lies_in(SHARED_BASE, at), _lies_in(PRIVATE_BASE, at)
+        parts = [part for part in (local, private, ~(local | private)) if part.any()]
+        if len(parts) < 2:
+            execute(m)
+            return
+        lanes, tell = m.lanes_on, m.wrote
+        written: list[int] = []
+        m.wrote = lambda number, _: written.append(number)
+        for part in parts:
+            m.lanes_on, m.all_on = np.zeros_like(lanes), False
+            m.lanes_on[lanes] = part
+            execute(m)
+        m.exec_changed()
+        m.wrote = tell
+        if tell is not None:
+            for number in dict.fromkeys(written):
+                tell(number, m.lanes_on)
+
+    return in_turn
 
 
 def _scratch_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
@@ -418,8 +492,12 @@ def _buffer_store(inst: Instruction, machine: Machine, text: str) -> Execute:
 
 
 def _lds_space(m: Machine, address: Array, size: int) -> tuple[Array, Array]:
-    """LDS of the work-groups, and the offsets of the active lanes in it."""
-    offset = _active(m, address).astype(np.int64)
+    """LDS of the work-groups, and the offsets of the active lanes in it, by their addresses."""
+    return _lds_of(m, _active(m, address).astype(np.int64), size)
+
+
+def _lds_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
+    """LDS of the work-groups, at an offset of each active lane."""
     bytes_of_row = m.lds.shape[1]
     bytes_of_group = bytes_of_row - m.lds_spare
     wrong = (offset < 0) | (offset > bytes_of_group - size)
@@ -665,13 +743,12 @@ def _global_atomic(inst: Instruction, machine: Machine, operation: str, text: st
     kind = _atomic_kind(operation, text)
     returns = _returns(inst)
     position = int(returns)
-    addresses = _global_addresses(inst, machine, position, position + 2)
     data = _atomic_data(inst.operands[position + 1], operation, kind)
-
-    def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
-        return m.memory.bytes, m.offsets(addresses(m), size), _EVERY
-
-    return _atomic(inst, machine, operation, kind, space, data, returns)
+    match = _global_space(inst, machine, position, position + 2, np.dtype(WORD[kind]).itemsize)
+    execute = _atomic(
+        inst, machine, operation, kind, lambda m, _: (*match(m), _EVERY), data, returns
+    )
+    return _space_by_space(inst, machine, position, execute)
 
 
 def _buffer_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
@@ -783,9 +860,9 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
     if match := re.match(r"s_(?:buffer_)?load_(dword\w*|b\d+)$", name):
         return _scalar_load(inst, machine, match[1])
     if match := re.match(r"(global|flat|scratch)_load_(\w+)$", name):
-        return _flat_load(inst, machine, match[1], match[2])
+        return _space_by_space(inst, machine, 1, _flat_load(inst, machine, match[1], match[2]))
     if match := re.match(r"(global|flat|scratch)_store_(\w+)$", name):
-        return _flat_store(inst, machine, match[1], match[2])
+        return _space_by_space(inst, machine, 0, _flat_store(inst, machine, match[1], match[2]))
     if match := re.match(r"buffer_load_(\w+)$", name):
         return _buffer_load(inst, machine, match[1])
     if match := re.match(r"buffer_store_(\w+)$", name):

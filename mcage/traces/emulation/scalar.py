@@ -24,7 +24,7 @@ _U32, _I32, _U64, _I64 = np.uint32, np.int32, np.uint64, np.int64
 NOTHING = re.compile(
     r"s_(nop|waitcnt\w*|wait_\w+|delay_alu|clause|sleep|setprio|inst_prefetch|set_inst_prefetch_distance"
     r"|ttracedata\w*|sendmsg|icache_inv|dcache_inv|dcache_wb|code_end|sethalt|version|waitcnt_depctr"
-    r"|getreg_regrd|round_mode|incperflevel|decperflevel)$"
+    r"|getreg_regrd|incperflevel|decperflevel)$"
     r"|buffer_(gl[01]_inv|wbl2|invl2|wbinvl1\w*|inv)$|global_(inv|wb|wbinv)$|v_nop$"
 )
 """Instructions without effect on what is computed. Waiting is a matter of time alone."""
@@ -367,7 +367,15 @@ def _program_counter(inst: Instruction, machine: Machine) -> Execute:
     return lambda m: put_scalar(m, target, "b64", np.full(m.running, after, _U64))
 
 
+def _set_register(inst: Instruction, machine: Machine) -> Execute:
+    """FLAT_SCRATCH alone: where private memory lies is known without it."""
+    if "FLAT_SCR" not in inst.modifiers["text"]:
+        raise UnsupportedError("")
+    return lambda m: None
+
+
 _FAMILIES: Families = (
+    (r"s_setreg_b32$", _set_register),
     (r"s_(addc|subb)_u32$|s_(add|sub)_co_ci_u32$", _with_carry),
     (r"s_cmpk?_|s_bitcmp", _compare),
     (r"s_cselect_b(32|64)$", _select),

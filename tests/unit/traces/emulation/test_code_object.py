@@ -9,7 +9,7 @@ from amd_tools import needs_objdump
 from mutated_kernels import PROCESSORS, SAMPLES, sample
 
 from mcage.errors import UserError
-from mcage.traces.emulation import code_object, waves
+from mcage.traces.emulation import code_object, memory, waves
 from mcage.traces.emulation.code_object import read_code_object
 from mcage.traces.emulation.record import Request, record_kernel
 
@@ -126,6 +126,73 @@ def test_damaged_metadata_name_what_is_wrong():
     assert "has no kernel" in refused(
         with_metadata(lambda data: data.update({"amdhsa.kernels": 5}))
     )
+
+
+def launched(folder, *, block=(64,), grid=(2,), of_code=None, of_argument=None, **changes):
+    """What is said of a launch of a kernel whose metadata are others; None if it runs."""
+
+    def change(metadata):
+        metadata.update(of_code or {})
+        kernel = metadata["amdhsa.kernels"][1]
+        kernel.update({f".{key}": value for key, value in changes.items()})
+        kernel[".args"][0].update(of_argument or {})
+
+    path = folder / "k.co"
+    path.write_bytes(with_metadata(change))
+    arguments = {"part": 256, **MIXED}
+    if (of_argument or {}).get(".value_kind", "").startswith("hidden_"):
+        del arguments["values"]
+    request = Request(path, "gfx90a", arguments, grid, block, kernel="mixed")
+    try:
+        record_kernel(request)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def test_what_a_code_object_forbids_is_refused(tmp_path):
+    """Sizes for which a kernel was not compiled: the runtime of a GPU refuses them as well."""
+    for changes, words in (
+        ({"block": (512,)}, "for a block of at most 256 work-items, not of 512; in OpenCL C, "),
+        ({"reqd_workgroup_size": [32, 2, 1]}, "for a block of 32,2,1, not of 64,1,1"),
+        ({"reqd_workgroup_size": [128, 1, 1]}, "for a block of 128,1,1, not of 64,1,1"),
+        ({"max_flat_workgroup_size": 63}, "for a block of at most 63 work-items, not of 64"),
+        ({"max_num_workgroups_x": 1}, "for a grid of at most 1 work-groups in x, not of 2"),
+        ({"max_num_workgroups_z": 1, "grid": (1, 1, 2)}, "at most 1 work-groups in z, not of 2"),
+        ({"kind": "init"}, "its .kind is 'init'"),
+        ({"device_enqueue_symbol": "s"}, "keys that are not known: .device_enqueue_symbol"),
+        ({"magic": 1}, "mixed: its metadata have keys that are not known: .magic"),
+        ({"of_argument": {".magic": 1}}, "keys that are not known: .magic"),
+        ({"of_code": {"amdhsa.magic": 1}}, "keys that are not known: amdhsa.magic"),
+        ({"of_code": {"amdhsa.version": [2, 0]}}, "metadata of version [2, 0], must be 1.0 or"),
+        ({"of_argument": {".value_kind": "hidden_magic"}}, "needs hidden_magic, which is not"),
+    ):
+        said = launched(tmp_path, **changes)
+        assert said is not None, changes
+        assert said.startswith(str(tmp_path / "k.co")), said
+        assert words in said
+    for changes in (
+        {"reqd_workgroup_size": [64, 1, 1]},
+        {"max_flat_workgroup_size": 64},
+        {"max_num_workgroups_x": 2},
+        {"kind": "normal", "workgroup_size_hint": [32, 1, 1], "uniform_work_group_size": 1},
+        {"uses_dynamic_stack": True, "workgroup_processor_mode": 1, "language": "HIP"},
+        {"of_argument": {".is_const": True, ".actual_access": "read_only"}},
+        {"of_code": {"amdhsa.version": [1, 3]}},
+    ):
+        assert launched(tmp_path, **changes) is None, changes
+
+
+def test_what_a_runtime_would_give_is_refused_by_name(tmp_path):
+    """A kernel that uses such an argument as a pointer is told what it needs."""
+    kinds = [*memory._RUNTIME, "hidden_global_offset_x", "hidden_none"]
+    for kind in kinds:
+        said = launched(tmp_path, of_argument={".value_kind": kind})
+        what = memory._RUNTIME.get(kind)
+        if what is None:
+            assert "address 0x0 (2 bytes) lies outside of every buffer" in said
+        else:
+            assert f"needs {what}, which is not emulated" in said
 
 
 def test_a_code_object_without_symbols_but_the_dynamic_ones():
