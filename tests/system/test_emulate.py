@@ -550,9 +550,9 @@ def test_arrays_of_any_layout(command, tmp_path):
 
 @needs_objdump
 def test_lanes_without_a_work_item_write_nothing(command, tmp_path):
-    """300 work-items are four waves of 64 lanes, and one of 44."""
+    """172 work-items are two waves of 64 lanes, and one of 44; the ninth wave is of the unit."""
     arguments = "x=f32[1200] y=f32[1200] a=2 n=1200 width=1"
-    run = changed(of_sample(), args=arguments, grid="1", block="300")
+    run = changed(of_sample(), args=arguments, grid="3", block="172")
     assert command(*run)[0] == 0
     trace = load_trace(tmp_path / "t.h5")
     masks = {int(mask) for mask in trace.exec_mask[trace.kind == WRITE]}
