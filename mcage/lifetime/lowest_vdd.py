@@ -23,7 +23,6 @@ from mcage.lifetime.degradation import CellDegradation
 from mcage.lifetime.feasibility import FaultFreeReplays
 from mcage.lifetime.simulator import BatchOfLives, SliceBatch
 from mcage.protection.policy import Protection
-from mcage.replays.outcome import EVENTS
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
 
@@ -51,13 +50,10 @@ class Asked:
         Ages within the horizon, rising.
     target : int
         Which of them a slice is to reach at its Vdd.
-    vdd_volts : tuple of float
-        Voltages at which it is asked what happens in the slice then.
     """
 
     ages_years: tuple[float, ...]
     target: int
-    vdd_volts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,30 +67,20 @@ class VminOutcomes:
         infinite where there is none.
     delay_seconds : float64[n]
         When its delay has used up the guardband; infinite beyond the last age.
-    events : float64[n, vdds, turns, EVENTS]
-        Events per cycle of its kernels at each Vdd that was asked for, at the age of the target;
-        NaN where the slice does not run them.
     """
 
     vmin_volts: NDArray[np.float64]
     delay_seconds: NDArray[np.float64]
-    events: NDArray[np.float64]
 
     @classmethod
-    def none(cls, count: int, asked: Asked, turns: int) -> "VminOutcomes":
+    def none(cls, count: int, asked: Asked) -> "VminOutcomes":
         """Slices of which nothing is known yet."""
-        ages, vdds = len(asked.ages_years), len(asked.vdd_volts)
-        return cls(
-            np.full((count, ages), np.inf),
-            np.full(count, np.inf),
-            np.full((count, vdds, turns, EVENTS), np.nan),
-        )
+        return cls(np.full((count, len(asked.ages_years)), np.inf), np.full(count, np.inf))
 
     def keep(self, which: NDArray[np.int64], others: "VminOutcomes") -> None:
         """Replace what is known of selected slices by what is known of others, one for each."""
         self.vmin_volts[which] = others.vmin_volts
         self.delay_seconds[which] = others.delay_seconds
-        self.events[which] = others.events
 
 
 def vmin_at_ages(
@@ -116,7 +102,7 @@ def vmin_at_ages(
         The instances, without faults; their tail has all cells that are faulty at the lowest Vdd by
         the last age.
     asked : Asked
-        The ages, and the voltages at which events are asked for.
+        The ages.
     lowest_volts : float
         Lowest Vdd that is tried.
     lowers_vdd : bool
@@ -140,12 +126,11 @@ def vmin_at_ages(
         tail = batch.new.tail.above(lowest - growth)
         batch = replace(batch, new=replace(batch.new, tail=tail))
         used_at, dead_at = lowest + FIRST_GROWTH * growth, lowest.copy()
-        result = VminOutcomes.none(len(batch), asked, len(batch.workload[0]))
+        result = VminOutcomes.none(len(batch), asked)
         for step in range(MOST_PASSES):
             most_above = MOST_ABOVE_VOLTS if step == 0 else np.inf
-            asked_of = None if step == MOST_PASSES - 1 else most_above
             aging = _Aging(conditions, engine, fault_free, batch, lowest)
-            passed = aging.of_ages(asked, used_at[which], which, asked_of)
+            passed = aging.of_ages(asked, used_at[which], which)
             result.keep(which, passed)
             lacks = passed.vmin_volts[:, asked.target] - used_at[which]
             again = np.isfinite(lacks) & ((lacks > 0) | (lacks < -most_above))
@@ -235,20 +220,12 @@ class _Aging(BatchOfLives):
         return lowest
 
     def of_ages(
-        self,
-        asked: Asked,
-        used_at: NDArray[np.float64],
-        which: NDArray[np.int64],
-        most_above: float | None = None,
+        self, asked: Asked, used_at: NDArray[np.float64], which: NDArray[np.int64]
     ) -> VminOutcomes:
-        """What is asked of m slices that are used at a low Vdd of each: float64[m], int64[m].
-
-        Events are those of all slices, or of those whose Vmin at the age of the target lies below
-        that Vdd, by so many volts at most.
-        """
+        """What is asked of m slices that are used at a low Vdd of each: float64[m], int64[m]."""
         ages = SECONDS_PER_YEAR * np.asarray(asked.ages_years)
         lowest, weak = self.lowest_volts[which], self._weak(which)
-        result = VminOutcomes.none(len(which), asked, len(self.batch.workload[0]))
+        result = VminOutcomes.none(len(which), asked)
         vmin, delay_seconds = result.vmin_volts, result.delay_seconds
         vmin[:] = lowest[:, None]
 
@@ -256,13 +233,6 @@ class _Aging(BatchOfLives):
             weak = self._weak(which)
             at_least = vmin[:, max(number - 1, 0)]
             vmin[:, number] = self._lowest(weak, which, turns, np.maximum(lowest, at_least))
-            if number == asked.target:
-                until, done = vmin[:, number], np.ones(len(which), dtype=bool)
-                if most_above is not None:
-                    done = (until <= used_at) & (until >= used_at - most_above)
-                for place, volts in enumerate(asked.vdd_volts):
-                    works = np.flatnonzero(done & (until <= volts))
-                    result.events[works, place] = self._events(weak, which, turns, works, volts)
 
         workload, edges = self.batch.workload, self.conditions.epoch_edges_years
         horizon = SECONDS_PER_YEAR * edges[-1]
@@ -337,7 +307,7 @@ class _Aging(BatchOfLives):
         """Lowest Vdd, at least so high, at which each slice runs its turns: float64[m]."""
         volts, instance = weak.vmin_volts, weak.cells.instance
         # Nothing changes but at the Vmins of its cells, rising here.
-        rising = volts[np.lexsort((volts, instance))]
+        rising = np.append(volts[np.lexsort((volts, instance))], np.inf)
         first, end = weak.cells.offsets[:-1], weak.cells.offsets[1:]
         below = first + np.bincount(instance[volts <= at_least[instance]], minlength=len(first)) - 1
         above = end - 1
@@ -366,16 +336,3 @@ class _Aging(BatchOfLives):
     ) -> NDArray[np.bool_]:
         """Whether slices run all their turns at a Vdd of each: float64[m] to bool[m]."""
         return self.feasibility.replay(which, turns, weak.maps(vdd_volts)).feasible
-
-    def _events(
-        self,
-        weak: _WeakCells,
-        which: NDArray[np.int64],
-        turns: Turns,
-        works: NDArray[np.int64],
-        vdd_volts: float,
-    ) -> NDArray[np.float64]:
-        """Events of some of the slices, by place, at a Vdd: float64[len(works), turns, EVENTS]."""
-        maps = weak.maps(np.full(len(which), vdd_volts))[works]
-        replays = self.feasibility.replay(which[works], turns.of(works), maps)
-        return np.where(replays.feasible[:, None, None], replays.events, np.nan)

@@ -438,8 +438,7 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
     Raises
     ------
     UserError
-        There is no such quantity; or slices are not independent, so that intervals over slices
-        must not be relied on.
+        There is no such quantity; or as `independent_rule`.
     """
     if spec.stopping is None:
         return None
@@ -447,6 +446,18 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
     of = known_name(spec.stopping.of, names)
     if of not in names:
         raise UserError(f"stopping.of = {shortened(of)}: must be one of {', '.join(names)}")
+    return replace(independent_rule(spec), of=of)
+
+
+def independent_rule(spec: SweepSpec) -> StoppingRule:
+    """Rule of a spec that has one.
+
+    Raises
+    ------
+    UserError
+        Slices are not independent, so that intervals over slices must not be relied on.
+    """
+    assert spec.stopping is not None
     slices, sigma_volts = spec.faults.slices_per_chip, spec.faults.sigma_die_volts
     dies_differ = any(
         (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
@@ -458,7 +469,7 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
             "differ: slices are not independent, and their intervals too narrow to stop by; leave "
             "it out, or set faults.slices_per_chip = 1"
         )
-    return StoppingRule(spec.stopping.rel_ci, of, slices)
+    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
 
 
 @dataclass(frozen=True)

@@ -299,7 +299,7 @@ def plan_cases(
     # Techniques share their dies and voltages: each of these is looked at once.
     vdds = {(c.case.protection, c.case.scenario, _fault_volts(c)): c for c in planned}
     for case in vdds.values():
-        _check_fault_vdd(spec, case)
+        check_fault_vdd(spec, case)
     for case in {(case.case.scenario, case.case.protection): case for case in planned}.values():
         case.faults.check_protection(case.conditions.protection)
     return planned
@@ -408,7 +408,7 @@ def _fault_volts(planned: PlannedCase) -> tuple[float, float]:
     return planned.conditions.environment.lowest_vdd_volts, planned.case.scenario_vdd_volts
 
 
-def _check_fault_vdd(spec: SweepSpec, planned: PlannedCase) -> None:
+def check_fault_vdd(spec: SweepSpec, planned: PlannedCase) -> None:
     """Refuse a case whose faults are looked for at a Vdd of which its fault model says nothing."""
     lowest_vdd_volts, scenario_vdd_volts = _fault_volts(planned)
     if planned.faults.mode != "varius":

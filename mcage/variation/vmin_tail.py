@@ -196,6 +196,13 @@ def expected_tail_cells(scenario: Scenario, floor_volts: float) -> float:
     return scenario.geometry.cells * share
 
 
+def lowest_floor(scenario: Scenario) -> float:
+    """Lowest Vmin, in whole mV, down to which all cells of a slice can be drawn."""
+    fraction = MAX_TAIL_CELLS / scenario.geometry.cells
+    lowest = scenario.mu_volts - scenario.sigma_volts * float(ndtri(fraction))
+    return math.ceil(lowest * 1000) / 1000
+
+
 def sample_tail(
     scenario: Scenario,
     seed: int,
@@ -240,13 +247,11 @@ def sample_tail(
 
     expected = expected_tail_cells(scenario, floor_volts)
     if not expected <= MAX_TAIL_CELLS:
-        fraction = MAX_TAIL_CELLS / scenario.geometry.cells
-        lowest = scenario.mu_volts - scenario.sigma_volts * float(ndtri(fraction))
         raise UserError(
             f"scenario {scenario.name}: {expected:,.0f} of {scenario.geometry.cells:,} cells of a "
             f"slice would have a Vmin above {floor_volts:g} V (lowest Vdd less the shift by "
             "ageing); "
-            f"the model speaks about {math.ceil(lowest * 1000) / 1000:g} V and more"
+            f"the model speaks about {lowest_floor(scenario):g} V and more"
         )
     tries = attempts_of(instances, attempts)
     means = sample_field(scenario, seed, instances, tries)

@@ -28,6 +28,12 @@ def vmin_of(**fields):
     return VminStudy(spec, ENGINE).compute(0, DIES)["vmin_volts"]
 
 
+def scale_of(study, name):
+    """Values of a coordinate of the study."""
+    (of,) = (each for each in study.header.coordinates if each.variable.name == name)
+    return np.array(of.values)
+
+
 def lives_at(vdd_volts, **fields):
     """Lives of the dies in sweeps: float64[vdd, technique, die]."""
     spec = SweepSpec.from_mapping(
@@ -85,37 +91,25 @@ def test_the_age_of_the_target_is_that_until_which_slices_are_used():
 
 
 @pytest.mark.parametrize(
-    ("technique", "mean", "largest"),
-    [
-        ("baseline", 1e-12, 1e-12),
-        ("rc+rar", 1e-12, 1e-12),
-        ("disable", 0.005, 0.03),
-        ("rrcd", 0.001, 0.005),
-        ("rrcd+rc+rar", 0.001, 0.005),
-    ],
+    ("technique", "environment"),
+    [("rc+rar", "dvfs"), ("disable", "dvfs"), ("rrcd", "undervolted"), ("rrcd+rc+rar", "dvfs")],
 )
-def test_a_slice_saves_at_a_vdd_what_it_saves_in_a_sweep(technique, mean, largest):
-    """But that sweeps average over life, on faults of slices that are used at that Vdd."""
-    study = VminStudy(
-        VminSpec.from_mapping({"instances": DIES, "workload": WORKLOAD, "techniques": [technique]}),
-        ENGINE,
-    )
-    arrays, vdds = study.compute(0, DIES), np.array(study.header.coordinates[3].values)
+def test_a_slice_saves_at_a_vdd_what_it_saves_in_a_sweep(technique, environment):
+    """Also below the Vdd at which nearly all slices work."""
+    given = {"techniques": [technique], "environments": [environment], "workload": WORKLOAD}
+    study = VminStudy(VminSpec.from_mapping({"instances": DIES} | given), ENGINE)
+    arrays, vdds = study.compute(0, DIES), scale_of(study, "vdd")
     saved, old = arrays["energy_saving_nominal"][0], arrays["vmin_volts"][0, :, -1]
     assert np.array_equal(np.isfinite(saved), old[:, None] <= vdds)
     assert (vdds[0], vdds[-1]) == (0.38, 0.58)
-    first = int(np.searchsorted(vdds, np.quantile(old, 0.95)))
-    some = [float(volts) for volts in vdds[first : first + 2]]
-    fields = {"techniques": [technique], "environments": ["dvfs"], "vdd_volts": some}
-    spec = SweepSpec.from_mapping({"instances": DIES, "workload": WORKLOAD} | fields)
-    arrays = Sweep(spec, ENGINE).compute(0, DIES)
-    for place, lives in enumerate(arrays["life_years"], start=first):
-        works = np.isfinite(saved[:, place]) & (lives >= 10)
-        assert works.sum() > DIES / 2
-        of_sweep = arrays["energy_saving_nominal"][place - first][works]
-        off = saved[works, place] - of_sweep
-        assert abs(off.mean()) < mean
-        assert np.abs(off).max() < largest
+    places = np.searchsorted(vdds, np.quantile(old, [0.15, 0.5, 0.8, 1.0])).tolist()
+    some = [float(vdds[place]) for place in dict.fromkeys(places)]
+    spec = SweepSpec.from_mapping({"instances": DIES, "vdd_volts": some} | given)
+    of_sweep = Sweep(spec, ENGINE).compute(0, DIES)["energy_saving_nominal"]
+    for place, expected in zip(dict.fromkeys(places), of_sweep, strict=True):
+        works = old <= vdds[place]
+        assert works.any()
+        np.testing.assert_allclose(saved[works, place], expected[works], rtol=0, atol=1e-12)
 
 
 def test_no_vdd_is_low_enough_once_the_delay_is_too_large():
@@ -125,11 +119,23 @@ def test_no_vdd_is_low_enough_once_the_delay_is_too_large():
 
 
 def test_the_lowest_vdd_that_is_tried_bounds_vmin():
-    low, high = (
-        vmin_of(techniques=["rrcd"], vmin={"lowest_volts": volts})[0] for volts in (0.395, 0.415)
+    low, high, highest = (
+        vmin_of(techniques=["rrcd"], vmin={"lowest_volts": volts})[0]
+        for volts in (0.395, 0.415, 0.8)
     )
     assert high.min() == 0.415
     assert np.array_equal(np.maximum(low, 0.415)[:, 0], high[:, 0])
+    assert (highest == 0.8).all()  # where no cell is faulty at any time
+
+
+def test_slices_with_a_code_need_more_than_the_lowest_vdd_that_is_tried():
+    """Nearly all of them; and in no scenario is that refused by default."""
+    for scenario in ("clustered", "dispersed", "measured", "common"):
+        fields = {"protections": ["secded32"], "scenarios": [scenario], "techniques": ["rrcd"]}
+        fields |= {"instances": 8, "workload": WORKLOAD, "life": {"epochs": 1}}
+        study = VminStudy(VminSpec.from_mapping(fields), ENGINE)
+    new = study.compute(0, 8)["vmin_volts"][0, :, 0]
+    assert (new > scale_of(study, "lowest_volts")).sum() > 6
 
 
 @pytest.mark.parametrize(
@@ -156,6 +162,7 @@ def test_what_cannot_be_asked(fields, word):
 def test_the_command_writes_a_table_and_a_file(tmp_path):
     options = [f"--kernel={name}" for name in WORKLOAD["kernels"]]
     line = ["vmin", *options, "--generations", "1", "--instances", "8", "--age", "0", "--age", "10"]
+    line += ["--share", "0.8"]
     out = tmp_path / "vmin.h5"
     rows = json.loads(run_mcage(*line, "--out", out, "--json"))
     with open_results(out) as results:
@@ -168,7 +175,8 @@ def test_the_command_writes_a_table_and_a_file(tmp_path):
         saved = results["energy_saving_nominal"]
         assert saved.dims == ("case", "instance", "vdd")
         for row, of_case, of_slices in zip(rows, vmin.values, saved.values, strict=True):
-            worst = float(of_case[:, 1].max())  # 99.9 % of eight slices are all of them
-            above = of_slices[:, np.searchsorted(results["vdd"].values, worst)]
-            assert row["energy_saved"]["value"] == pytest.approx(above.mean(), abs=0.03)
+            of_seven = float(np.sort(of_case[:, 1])[6])  # at least 80 % of eight
+            above = of_slices[:, np.searchsorted(results["vdd"].values, of_seven)]
+            saved_there = np.where(of_case[:, 1] <= of_seven, above, 0.0).mean()
+            assert row["energy_saved"]["value"] == pytest.approx(saved_there, abs=0.03)
     assert "after 10 years" in run_mcage("show", out)

@@ -3,7 +3,7 @@
 import math
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from mcage.report.presentation import (
 )
 from mcage.results.header import Header
 from mcage.stats import estimates
+from mcage.stats.estimates import DASH
 from mcage.stats.survival import life_quantile
 from mcage.studies.vmin.study import VminSpec, VminTarget
 
@@ -40,7 +41,7 @@ class VminAtAge:
         Age.
     median, most, of_target : Estimate
         Vdd at which half of the slices work, 99 %, and the share of the target, in volts; infinite
-        where there is none, NaN for a bound that so few slices cannot give.
+        where there is none, NaN for what so few slices cannot tell.
     drift_mv : Estimate
         What the Vmin of a slice has grown since the first age, mean in mV.
     gain_mv : Estimate
@@ -95,8 +96,14 @@ class VminSummary:
 
 
 def quantile(vmin_volts: estimates.Floats, share: float) -> estimates.Estimate:
-    """Vdd at which a share of the slices works, by order statistics; Vmin NaN where none does."""
-    return life_quantile(vmin_volts, np.isfinite(vmin_volts), share)
+    """Vdd at which a share of the slices works, by order statistics; Vmin NaN where none does.
+
+    The value is NaN where so few slices cannot say: all of them are a smaller share than that of
+    so many that one is left.
+    """
+    estimate = life_quantile(vmin_volts, np.isfinite(vmin_volts), share)
+    known = len(vmin_volts) * (1 - share) > 1 - 1e-9
+    return estimate if known else replace(estimate, value=math.nan)
 
 
 def saved_at(
@@ -148,6 +155,7 @@ class VminPresentation(Presentation):
         vmin, ages = results["vmin_volts"].values, results["age"].values.tolist()
         techniques, lowest = results["technique"].values, results["lowest_volts"].values
         at_target = vmin[..., ages.index(asked.target_years)]
+        needed = np.where(vmin > lowest[:, None, None], vmin, np.nan)
         return [
             VminSummary(
                 case=str(case),
@@ -165,8 +173,10 @@ class VminPresentation(Presentation):
                         median=quantile(vmin[row, :, column], SHARES[0]),
                         most=quantile(vmin[row, :, column], SHARES[1]),
                         of_target=quantile(vmin[row, :, column], asked.share),
-                        drift_mv=_lower(vmin[row, :, 0], vmin[row, :, column], lowest[row]),
-                        gain_mv=_lower(vmin[row, :, column], vmin[0, :, column], lowest[row]),
+                        drift_mv=estimates.mean(1e3 * (needed[row, :, column] - needed[row, :, 0])),
+                        gain_mv=estimates.mean(
+                            1e3 * (needed[0, :, column] - needed[row, :, column])
+                        ),
                     )
                     for column, age in enumerate(ages)
                 ),
@@ -182,19 +192,19 @@ class VminPresentation(Presentation):
         new, old = first.ages[0].age_years, first.target_years
 
         def column(place: int, key: str, heading: str) -> tables.Column:
-            return tables.estimates(
-                f"{key}_{('new', 'old')[place]}",
-                heading,
-                [getattr((row.ages[0], row.at_target)[place], key) for row in summaries],
-                lambda of: _volts(of, min(lowest)),
-                primary=True,
+            ofs = [getattr((row.ages[0], row.at_target)[place], key) for row in summaries]
+            cells = (
+                tables.Cell(_volts(of, volts), *vars(of).values())
+                for of, volts in zip(ofs, lowest, strict=True)
             )
+            key = f"{key}_{('new', 'old')[place]}"
+            return tables.Column(key, heading, tuple(cells), primary=True)
 
         def of_slices(key: str, heading: str) -> tables.Column:
             of = [getattr(row.at_target, key) for row in summaries]
             return tables.estimates(key, heading, of, estimates.plus_minus, primary=True)
 
-        target = f"{100 * first.target:.6g} %"
+        target, fewest = f"{100 * first.target:.6g} %", math.ceil(1 / (1 - first.target) - 1e-6)
         columns = [column(0, "median", f"50 %\n{_age(new)}")]
         if old > new:
             columns.append(column(1, "median", f"50 %\n{_age(old)}"))
@@ -205,11 +215,13 @@ class VminPresentation(Presentation):
         return tables.ResultTable(
             title=f"Vmin of {tables.span([row.instances for row in summaries])} slices: Vdd in V "
             "at which so many work",
-            caption=f"{estimates.CONFIDENCE:.0%} intervals, of Vdd by order statistics; drift: "
-            f"mean growth since {_age(new)}; gain: how far Vmin lies below that of the same slice "
-            f"in the first case, {_age(old)}; both of slices that need more than the lowest Vdd "
-            f"tried, {tables.span(lowest)} V; energy: saved over a conventional slice at the "
-            f"technology's nominal Vdd, at the Vdd at which {target} work, mean of all slices",
+            caption=f"{estimates.CONFIDENCE:.0%} intervals, of Vdd by order statistics; ≤: the "
+            f"lowest Vdd that was tried (--lowest); {DASH}: too few slices: {target} needs "
+            f"{fewest:,}; drift: mean growth since {_age(new)}; gain: how far Vmin lies below that "
+            f"of the same slice in the first case, {_age(old)}; both of slices that need more than "
+            f"the lowest Vdd tried, {tables.span(lowest)} V; energy: saved over a conventional "
+            f"slice at the technology's nominal Vdd, at the Vdd at which {target} work, mean of "
+            "all slices",
             columns=(
                 *tables.file_column(files),
                 tables.names("case", "case", [row.case for row in summaries]),
@@ -303,9 +315,9 @@ class VminPresentation(Presentation):
         yield from CurveFigure(
             "vmin-energy",
             f"What a Vdd buys, {estimates.CONFIDENCE:.0%} bands",
-            f"Energy saved {_age(asked.target_years)} over a conventional slice at the "
-            "technology's nominal Vdd, mean of all slices, of which those that do not work save "
-            f"nothing; and the share of the slices that work {until}.",
+            "Energy saved over life, over a conventional slice at the technology's nominal Vdd, "
+            f"mean of all slices, of which those that do not work {until} save nothing; and the "
+            "share of the slices that do.",
             "Vdd [V]",
             "energy, slices [%]",
             kind="line",
@@ -339,8 +351,8 @@ class VminPresentation(Presentation):
             ),
             (
                 "Energy",
-                "That of the kernels of the age of the target, on the faults that the slice then "
-                "has at each Vdd, with the low Vdd of the environment there.",
+                "That of the slice over its life, as in a sweep, with the low Vdd of the "
+                "environment at each Vdd.",
             ),
             ("Left out", f"{LEFT_OUT}."),
             INTERVALS,
@@ -357,16 +369,6 @@ def _percent(of: estimates.Estimate) -> estimates.Estimate:
     return estimates.Estimate(*(100 * bound for bound in vars(of).values()))
 
 
-def _lower(
-    vmin: estimates.Floats, other: estimates.Floats, lowest_volts: float
-) -> estimates.Estimate:
-    """How far Vmin lies below another, mean in mV of the slices for which both are known."""
-    known = (vmin > lowest_volts) & (other > lowest_volts)
-    if not known.any():
-        return estimates.Estimate(math.nan, math.nan, math.nan)
-    return estimates.mean(1e3 * (other[known] - vmin[known]))
-
-
 def _age(years: float) -> str:
     return "new" if years == 0 else f"after {years:g} years"
 
@@ -376,7 +378,7 @@ def _volts(of: estimates.Estimate, lowest_volts: float) -> str:
 
     def written(volts: float) -> str:
         if not math.isfinite(volts):
-            return estimates.DASH
+            return DASH
         return f"≤{volts:.3f}" if volts <= lowest_volts else f"{volts:.4f}"
 
     return f"{written(of.value)} [{written(of.lower)}, {written(of.upper)}]"

@@ -2,11 +2,11 @@
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, pairwise
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +18,33 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
-from mcage.engines.stress import Turns
 from mcage.errors import UserError
+from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.lowest_vdd import Asked, vmin_at_ages
-from mcage.lifetime.outcomes import LifeMoments, Meter
-from mcage.lifetime.simulator import SliceBatch
+from mcage.lifetime.outcomes import Meter
+from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.results.header import DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.spec.keys import Option, plug_ins
-from mcage.spec.sections import Name, Section, costs_of
+from mcage.spec.sections import Life, Name, Section, Stopping, costs_of
 from mcage.sweep.batch import batch_by_work, batches
-from mcage.sweep.plan import PlannedCase, SweepPlan, workloads_of
+from mcage.sweep.header import independent_rule
+from mcage.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, workloads_of
 from mcage.sweep.study import Halving
 from mcage.variation.cells import CELL_8T
 from mcage.variation.fault_models import NewSlices
-from mcage.variation.vmin_tail import check_vdd, lowest_vdd
+from mcage.variation.vmin_tail import lowest_floor, lowest_vdd
 from mcage.version import running_code
 
-BELOW_SCENARIO_VOLTS = 0.045
-"""How far below the Vdd of its scenario a Vdd is tried by default, if any entry works there."""
+BELOW_SCENARIO_VOLTS, OF_WORDS_VOLTS = 0.045, 0.1
+"""How far below the Vdd of its scenario a Vdd is tried by default, if any entry works there; and
+where words have a code, which correct more faulty cells than entries bear without one, if the model
+of Vmin speaks about them."""
+
+USUAL_AGES_YEARS = (0.0, 1.0, 3.0, 5.0)
+"""Ages at which Vmin is looked for by default, as far as they lie before the horizon."""
 
 ABOVE_SCENARIO_VOLTS, VDD_STEP_MV = 0.16, 10
 """How far above the Vdd of its scenario the energy of a slice is asked for, and from the lowest
@@ -53,8 +59,8 @@ class VminTarget(Section):
     ages_years: Annotated[
         tuple[Annotated[float, Field(ge=0, le=100)], ...],
         Field(min_length=1, max_length=100),
-        Option("--age YEARS"),
-    ] = (0.0, 1.0, 3.0, 5.0, 10.0)
+        Option("--age YEARS", default="0, 1, 3 and 5 before the horizon, and the horizon"),
+    ] = (*USUAL_AGES_YEARS, Life().horizon_years)
     """Ages in years, rising, at which Vmin is looked for; 0: new."""
     years: Annotated[
         Annotated[float, Field(ge=0, le=100)] | None,
@@ -65,7 +71,10 @@ class VminTarget(Section):
     """Share of the slices that are to work until then."""
     lowest_volts: Annotated[
         Annotated[float, Field(gt=0, le=2)] | None,
-        Option("--lowest VOLTS", default="45 mV below that of the scenario"),
+        Option(
+            "--lowest VOLTS",
+            default="45 mV below that of the scenario, with a code 100 mV",
+        ),
     ] = None
     """Lowest Vdd in V that is tried."""
 
@@ -86,6 +95,14 @@ class VminTarget(Section):
         return tuple(sorted({*self.ages_years, self.target_years}))
 
 
+class VminStopping(Stopping):
+    """When a study of Vmin may end before its last slice."""
+
+    of: Annotated[Name, Option("--of VARIABLE")] = "vmin_volts"
+    """Variable whose means over the slices --rel-ci looks at: vmin_volts at each age,
+    delay_life_years, or energy_saving_nominal at each Vdd."""
+
+
 class VminSpec(SweepSpec):
     """Everything that decides the results of a study of Vmin: the keys of a sweep, and the ages."""
 
@@ -100,7 +117,20 @@ class VminSpec(SweepSpec):
     defines."""
     vdd_volts: tuple[float, ...] = ()
     low_vdd: Literal["printed"] = "printed"
+    stopping: VminStopping | None = None
+    """Rule by which the study may end before it has computed all ``instances``."""
     vmin: VminTarget = VminTarget()
+
+    @classmethod
+    def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """As of a sweep; and the ages, where none is given, lead up to the horizon."""
+        fields = super().plain(fields)
+        target, life = fields.get("vmin", {}), fields.get("life", {})
+        horizon = life.get("horizon_years") if isinstance(life, dict) else None
+        if not isinstance(horizon, int | float) or not isinstance(target, dict):
+            return fields
+        ages = [*(age for age in USUAL_AGES_YEARS if age < horizon), horizon]
+        return fields | {"vmin": {"ages_years": ages} | target}
 
     @field_validator("vdd_volts")
     @classmethod
@@ -146,8 +176,7 @@ VARIABLES = (
         "float64",
         "1",
         "energy saved over a conventional slice at the technology's nominal Vdd",
-        "With the low Vdd of the environment at this Vdd, on the slice's faults there at the age "
-        "of the target.",
+        "Over its life, as in a sweep, with the low Vdd of the environment at this Vdd.",
         missing="where the slice does not work until that age, or the energy is unknown",
     ),
 )
@@ -223,23 +252,29 @@ class VminStudy:
                     "choose varius"
                 )
             try:
-                check_vdd(case.faults.scenario, self._lowest_volts(case))
+                conditions = _at(self._lowest_volts(case), case.conditions)
+                check_fault_vdd(spec, replace(case, conditions=conditions))
             except UserError as error:
                 raise UserError(f"vmin.lowest_volts: {error}") from error
+        for case in self.plan.cases:
             case.faults.sample(spec.seed, np.empty(0, np.int64), self._floor_volts(case))
 
     def _lowest_volts(self, case: PlannedCase) -> float:
         """Lowest Vdd that is tried in a case."""
         if (given := self.spec.vmin.lowest_volts) is not None:
             return given
-        below = case.case.scenario_vdd_volts - BELOW_SCENARIO_VOLTS
+        volts = case.case.scenario_vdd_volts
+        if case.conditions.protection.code is not None:
+            drawn = max(lowest_floor(of.scenario) for of in case.faults_of_rows or (case.faults,))
+            lowest = math.ceil(1e3 * (drawn + _growth(case))) / 1e3
+            return max(round(volts - OF_WORDS_VOLTS, 6), lowest)
+        below = volts - BELOW_SCENARIO_VOLTS
         return max(below, lowest_vdd(case.faults.scenario) or below)
 
     def _floor_volts(self, case: PlannedCase) -> float:
         """Vmin of a new cell below which it is never faulty at any Vdd that is tried."""
-        conditions = case.conditions
-        growth = conditions.environment.lowest_vdd_volts - conditions.floor_volts
-        return self._lowest_volts(case) - growth
+        floors = (_at(volts, case.conditions).floor_volts for volts in self._vdd_volts)
+        return min(self._lowest_volts(case) - _growth(case), *floors)
 
     @cached_property
     def _vdd_volts(self) -> tuple[float, ...]:
@@ -249,17 +284,6 @@ class VminStudy:
         first = math.ceil(round(1e3 * lowest / VDD_STEP_MV, 6))
         last = round(1e3 * (highest + ABOVE_SCENARIO_VOLTS) / VDD_STEP_MV)
         return tuple(VDD_STEP_MV * step / 1e3 for step in range(first, max(first, last) + 1))
-
-    @cached_property
-    def _meters(self) -> tuple[tuple[Meter, ...], ...]:
-        """By case and Vdd: what tells the energy of slices whose low Vdd that is."""
-        return tuple(
-            tuple(
-                replace(meter, environment=meter.environment.with_lowest_at(volts))
-                for volts in self._vdd_volts
-            )
-            for meter in self.plan.meters
-        )
 
     @cached_property
     def header(self) -> VminHeader:
@@ -286,7 +310,7 @@ class VminStudy:
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),
-            stopping=mean_rule(spec.stopping, VARIABLES),
+            stopping=mean_rule(spec.stopping, VARIABLES) and independent_rule(spec),
             codes=(running_code(plug_ins(spec)),),
         )
 
@@ -316,9 +340,9 @@ class VminStudy:
         target = ages.index(spec.vmin.target_years)
         workload = workloads_of(spec, instances).epochs
         constants = plan.distributions.draw(spec.seed, instances, spec.life.epochs)
-        asked = Asked(ages, target, self._vdd_volts)
+        asked = Asked(ages, target)
         vmin, delay_years, saved = [], [], []
-        for case, meters in zip(plan.cases, self._meters, strict=True):
+        for case, meter in zip(plan.cases, plan.meters, strict=True):
             conditions, shares = case.conditions, case.conditions.distributions.time_fractions
             fractions = None if shares is None else shares.draw(spec.seed, instances)
             tail = case.sample(spec.seed, instances, constants.row, self._floor_volts(case))
@@ -331,7 +355,7 @@ class VminStudy:
             outcomes = vmin_at_ages(
                 conditions,
                 plan.engine,
-                meters[0].fault_free,
+                meter.fault_free,
                 batch,
                 asked,
                 self._lowest_volts(case),
@@ -341,56 +365,35 @@ class VminStudy:
             works = np.isfinite(outcomes.vmin_volts) & (years[:, None] > np.asarray(ages))
             vmin.append(np.where(works, outcomes.vmin_volts, np.nan))
             delay_years.append(np.minimum(years, ages[-1]))
-            turns = workload[epoch_of(ages[target], conditions.epoch_edges_years)]
-            of_vdds = zip(meters, self._vdd_volts, outcomes.events.swapaxes(0, 1), strict=True)
-            saving = [
-                saving_of(meter, turns, events, vmin[-1][:, target] <= volts, fractions)
-                for meter, volts, events in of_vdds
-            ]
-            saved.append(np.stack(saving, axis=1))
+            at_target = vmin[-1][:, target, None] <= np.asarray(self._vdd_volts)
+            saving = [self._saving(volts, conditions, meter, batch) for volts in self._vdd_volts]
+            saved.append(np.where(at_target, np.stack(saving, axis=1), np.nan))
         return dict(zip(NAMES, map(np.stack, (vmin, delay_years, saved)), strict=True))
 
+    def _saving(
+        self, vdd_volts: float, conditions: LifeConditions, meter: Meter, batch: SliceBatch
+    ) -> NDArray[np.float64]:
+        """Energy saved over the lives of n slices whose low Vdd that is: float64[n], fractions."""
+        used = _at(vdd_volts, conditions)
+        tail = batch.new.tail.above(used.floor_volts)
+        slices = replace(batch, new=NewSlices.at(vdd_volts, tail, used.protection))
+        lives = simulate_lifetimes(used, self.plan.engine, meter.fault_free, slices)
+        assert batch.constants is not None
+        fractions = batch.constants.time_fractions
+        return _at(vdd_volts, meter).read(lives.moments, fractions).energy_saving_nominal
 
-def epoch_of(age_years: float, edges_years: Sequence[float]) -> int:
-    """Epoch that an age ends or lies in; the first for age 0."""
-    return max(int(np.searchsorted(edges_years, age_years)) - 1, 0)
+
+def _growth(case: PlannedCase) -> float:
+    """Largest growth of the Vmin of a cell over a life, in volts."""
+    return case.conditions.environment.lowest_vdd_volts - case.conditions.floor_volts
 
 
-def saving_of(
-    meter: Meter,
-    turns: Turns,
-    events: NDArray[np.float64],
-    works: NDArray[np.bool_],
-    time_fractions: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Energy that slices save over conventional ones at the nominal Vdd, at one moment.
+Used = TypeVar("Used", LifeConditions, Meter)
 
-    Parameters
-    ----------
-    meter : Meter
-        Of their case and Vdd.
-    turns : Turns
-        What each of n slices runs.
-    events : float64[n, turns, EVENTS]
-        Events per cycle of each kernel.
-    works : bool[n]
-        Whether each slice works.
-    time_fractions : float64[points, n], optional
-        As of `Meter.read`.
 
-    Returns
-    -------
-    float64[n]
-        Fractions; NaN where the slice does not work.
-    """
-    works = works & np.isfinite(events).all(axis=(1, 2))
-    moments = LifeMoments(
-        seconds=works[:, None, None].astype(np.float64),
-        events=np.where(works[:, None, None], events, 0.0)[:, None, None],
-        kernel=turns.kernel[:, None],
-        weight=turns.weight[:, None],
-    )
-    return meter.read(moments, time_fractions).energy_saving_nominal
+def _at(vdd_volts: float, used: Used) -> Used:
+    """Conditions of lives, or what adds up their energy, with another Vdd in place of the low."""
+    return replace(used, environment=used.environment.with_lowest_at(vdd_volts))
 
 
 def study_of_spec(spec: VminSpec, engine: str) -> Study:
