@@ -1,6 +1,7 @@
 """Record the kernels of ``scripts/modern_kernels`` on emulated processors, as they are bundled.
 
     python scripts/record_modern_kernels.py FOLDER [--arch gfx90a ...] [--kernel attention ...]
+        [--latency 1] [--flags=-ffast-math]
 
 Each trace is NAME.ARCH.h5. Needs clang, lld and llvm-objdump, and Triton for the kernels in Triton
 (``pip install '.[triton]'``). Kernels that a processor cannot run, for want of matrix cores or of
@@ -40,7 +41,7 @@ def names():
     return sorted({path.stem for path in KERNELS.glob("*.py")} - set(NOT_BUNDLED))
 
 
-def record(name, arch, folder, latency):
+def record(name, arch, folder, latency, flags):
     """Record a kernel; what there is to say of it."""
     begin = time.monotonic()
     request = Request(
@@ -49,6 +50,7 @@ def record(name, arch, folder, latency):
         KERNELS / f"{name}.py",
         compute_units=COMPUTE_UNITS.get((name, arch), 1),
         latency=latency,
+        flags=flags if source_of(name).suffix == ".cl" else (),
     )
     try:
         recorded = record_kernel(request)
@@ -71,12 +73,13 @@ def main():
     parser.add_argument("--arch", action="append", choices=(*ARCHITECTURES, "gfx942", "gfx1030"))
     parser.add_argument("--kernel", action="append")
     parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--flags", default="", help="further options of clang")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(options.processes) as pool:
         jobs = [
-            pool.submit(record, name, arch, options.folder, options.latency)
+            pool.submit(record, name, arch, options.folder, options.latency, options.flags.split())
             for arch in options.arch or ARCHITECTURES
             for name in options.kernel or names()
         ]

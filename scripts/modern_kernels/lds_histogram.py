@@ -16,7 +16,7 @@ def arguments(random: np.random.Generator) -> dict:
     image = 30 + 90 * (x + y) + 60 * (np.hypot(x - 0.6, y - 0.4) < 0.15)
     image = np.clip(np.rint(image + random.normal(0, 4, image.shape)), 0, 255)
     return {
-        "image": image.astype(np.uint8),
+        "image": image.astype(np.uint8).view(np.uint32),  # four bytes a word, as the kernel reads
         "bins": np.zeros(256, np.uint32),
         "quads": image.size // 16,
         "groups": GRID[0],
@@ -24,4 +24,5 @@ def arguments(random: np.random.Generator) -> dict:
 
 
 def expected(image, bins, quads, groups) -> dict[str, np.ndarray]:
-    return {"bins": bins + np.bincount(image.ravel(), minlength=256).astype(np.uint32)}
+    counts = np.bincount(image.view(np.uint8).ravel(), minlength=256)
+    return {"bins": bins + counts.astype(np.uint32)}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_objdump
+from mutated_kernels import MODERN as MODERN_KERNELS
 from mutated_kernels import PROCESSORS, SAMPLES, complaint
 from tables import each
 
@@ -15,6 +16,7 @@ from mcage.errors import UserError
 from mcage.traces import WRITE, load_trace
 from mcage.traces.emulation import compilers
 from mcage.traces.emulation.record import Request, record_kernel
+from mcage.traces.library import bundled_trace
 
 ROOT = Path(__file__).parents[2]
 SEED = 20_261_126
@@ -54,6 +56,24 @@ def changed(arguments, **options):
         if value is not None:
             arguments += [option, value]
     return arguments
+
+
+BUNDLED = (("softmax", "gcn"), ("spmv", "cdna2"), ("swiglu", "rdna3"))
+"""Bundled traces of each slice, whose registers depend on how the compiler treats floats."""
+
+
+@needs_clang
+@each(("kernel", "slice_name"), BUNDLED)
+def test_a_bundled_trace_is_what_its_source_becomes(kernel, slice_name):
+    """With the compiler of the bundle; so without -ffast-math, as a driver compiles."""
+    bundled, source = bundled_trace(f"{kernel}.{slice_name}"), MODERN_KERNELS / f"{kernel}.cl"
+    arch = bundled.source["emulated"].partition(" ")[0]
+    trace = record_kernel(Request(source, arch, source.with_suffix(".py"))).trace
+    if bundled.source["compiler"] != trace.source["compiler"]:
+        pytest.skip("another compiler, which may make other instructions")
+    for fact in ("options", "digests"):
+        assert bundled.source[fact] == trace.source[fact]
+    assert bundled.digest() == trace.digest()
 
 
 @needs_clang
