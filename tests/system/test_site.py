@@ -8,6 +8,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from places import ROOT, shown_files
 from tables import each
@@ -166,6 +167,13 @@ def test_getting_started(command, tmp_path, monkeypatch):
         assert code == 0, said
         assert out
     assert (tmp_path / "sum-report" / "survival.png").stat().st_size > 10_000
+    with mcage.open_results(tmp_path / "sweep.h5") as first:
+        low = first.sel(technique="rrcd", vdd_volts=0.421)
+        assert "`rrcd` saves a third of the energy" in page
+        np.testing.assert_allclose(low["energy_saving"].values, 1 / 3, rtol=0.1)
+    with mcage.open_results(tmp_path / "sum.h5") as own:
+        new = own.sel(technique="rrcd", environment="turbo")["slowdown_new"].values
+        assert f"down by {100 * new.mean():.1f} % from the first day" in page
 
 
 @each("tutorial", TUTORIALS)
