@@ -3,10 +3,15 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
+
+from mcage.errors import UserError
+from mcage.plain_text import shortened
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -148,7 +153,59 @@ def device_sharers() -> int:
     return _device_sharers
 
 
+THREADS_VARIABLE = "MCAGE_THREADS"
+"""Number of threads to compute with; by default as many as there are usable cores."""
+
+
 def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores that this process may use.
+
+    That is what `THREADS_VARIABLE` says, or else the smaller of its affinity mask and what its
+    control groups grant it, as those of a container do.
+
+    Raises
+    ------
+    UserError
+        The variable holds no such number.
+    """
+    if given := os.environ.get(THREADS_VARIABLE, ""):
+        if not (given.isascii() and given.isdecimal() and 0 < int(given[:9]) <= _MOST_THREADS):
+            raise UserError(
+                f"{THREADS_VARIABLE} = {shortened(given)}: must be a number of threads, 1 ... "
+                f"{_MOST_THREADS}"
+            )
+        return min(_most_cores, int(given))
     affinity = getattr(os, "sched_getaffinity", None)
-    return min(_most_cores, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(_most_cores, cores, *_granted())
+
+
+_MOST_THREADS = 4096
+_OWN_GROUPS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+
+def _granted() -> Iterator[int]:
+    """Cores that each control group of this process grants, those that hold it included.
+
+    A group that grants parts of a core counts for the next whole number.
+    """
+    with suppress(OSError, ValueError):
+        for line in _OWN_GROUPS.read_text().splitlines():
+            _, controllers, own = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            # A container may see its own group as the root, whatever the name of it.
+            parts = [part for part in own.split("/") if part not in ("", "..")]
+            for root in (_GROUPS, _GROUPS / (controllers or "unified"), _GROUPS / "cpu"):
+                for length in range(len(parts) + 1):
+                    yield from _quota(root.joinpath(*parts[:length]))
+
+
+def _quota(group: Path) -> Iterator[int]:
+    """Cores that the files of a group grant, of the second version and of the first."""
+    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        with suppress(OSError, ValueError):
+            texts = " ".join((group / name).read_text() for name in names)
+            quota, period = map(int, texts.split())  # no numbers: max, or -1
+            if quota > 0 and period > 0:
+                yield -(-quota // period)

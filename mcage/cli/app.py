@@ -25,7 +25,7 @@ from mcage.cli import (
     sweep,
     trace,
 )
-from mcage.cli.commands import UsageError, add_command
+from mcage.cli.commands import Group, UsageError, add_command
 from mcage.cli.gpu import app as gpu_app
 from mcage.cli.process import checked_output, ending_on_signals
 from mcage.errors import UserError
@@ -35,6 +35,7 @@ app = typer.Typer(
     name="mcage",
     help="Monte Carlo aging and fault analyzer for GPU register files.",
     no_args_is_help=True,
+    cls=Group,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

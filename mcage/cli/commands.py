@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from mcage.errors import UserError
 from mcage.plain_text import field_docstring, shown
@@ -21,7 +21,23 @@ RUN = "Run"
 """Panel of the options that say where and how something is computed."""
 
 
-class GroupedCommand(TyperCommand):
+class _Plain:
+    """Help in which a flag is said to take no value: Typer calls each a ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return arguments and options, ``--help`` among them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in params:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return params
+
+
+class Group(_Plain, TyperGroup):
+    """Commands under one name."""
+
+
+class GroupedCommand(_Plain, TyperCommand):
     """A command that makes its options when they are first needed.
 
     Those that set keys of a spec are read from the spec, whose import takes time. The help has
@@ -81,7 +97,7 @@ class GroupedCommand(TyperCommand):
             if parameter.param_type_name == "option" and not parameter.multiple
         ]
         for option in options:
-            option.add_to_parser(_Appending(parser), ctx)  # type: ignore[arg-type]
+            option.add_to_parser(_Appending(parser), ctx)
         values, _, _ = parser.parse_args(args)
         for option in options:
             given = values.get(option.name) or []

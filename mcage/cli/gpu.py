@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from mcage.cli.commands import add_command
+from mcage.cli.commands import Group, add_command
 from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, show_or_run
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.cli.spec_options import SpecArguments, SpecOptions
@@ -330,6 +330,7 @@ def _text(value: Any) -> str:
 app = typer.Typer(
     help="Whole GPUs: which SMs work, what they are made of, how hot they become.",
     no_args_is_help=True,
+    cls=Group,
 )
 for command in (both, gating, heterogeneity, exchange, optimum, temperature):
     add_command(app, command)

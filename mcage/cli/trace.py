@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.commands import add_command
+from mcage.cli.commands import Group, add_command
 from mcage.cli.emulate import emulate_command
 from mcage.errors import UserError
 from mcage.plain_text import lines_of, shortened
@@ -374,7 +374,7 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
     terminal.print(table, "", shares)
 
 
-app = typer.Typer(help="Recorded register traces.", no_args_is_help=True)
+app = typer.Typer(help="Recorded register traces.", no_args_is_help=True, cls=Group)
 add_command(app, import_command, "import")
 add_command(app, emulate_command, "emulate")
 add_command(app, characterize_command, "characterize")

@@ -20,6 +20,7 @@ from places import ROOT, shown_files
 from tables import each
 
 import mcage
+import mcage.cli.app as cli_app
 from mcage.aging.nbti import MODEL_NAMES
 from mcage.cli.app import app
 from mcage.cli.spec_options import SpecArguments
@@ -493,3 +494,16 @@ def test_the_gallery_shows_what_its_figures_show_now(results):
             assert [label, colour] == look, f"{name}: {REMEDY}"
             for part, other in zip(numbers, others, strict=True):
                 assert np.allclose(part, other, rtol=1e-3), f"{name}, {label}: {REMEDY}"
+
+
+def test_variables_and_exit_codes_stand_on_the_page_of_the_command_line():
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    shown = set(re.findall(r"^\| `(MCAGE_[A-Z]+)` \|", page, re.M))
+    sources = [*MENTIONING, *(ROOT / "kernels").rglob("*.*"), ROOT / "Dockerfile"]
+    text = "".join(path.read_text() for path in sources)
+    assert shown == set(re.findall(r"(?<![A-Z_])MCAGE_[A-Z_]+", text))
+    codes = set(re.findall(r"\d+", " ".join(re.findall(r"^\| ([\d, ]+) \|", page, re.M))))
+    said = set(re.findall(r"\b(\d{1,3})\b", cli_app.__doc__.partition("Exit codes:")[2]))
+    assert said - {"128"} <= codes
+    for name in ("index.md", "commands.rst", "results-format.md"):
+        assert "command-line" in (ROOT / "docs" / name).read_text(), name

@@ -501,3 +501,21 @@ def test_the_entry_point_imports_nothing_that_takes_time():
 def searched_here():
     """Environment of a process that finds modules where this one does."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def all_commands(command=None, path=()):
+    command = command or typer.main.get_command(app)
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from all_commands(below, (*path, name))
+
+
+def test_no_help_says_that_a_flag_takes_a_value():
+    for path, command in all_commands():
+        context = command.make_context("mcage", [], resilient_parsing=True)
+        for parameter in command.get_params(context):
+            if getattr(parameter, "is_flag", False):
+                assert not parameter.display_type_rich(ctx=context), (path, parameter.opts)
+    said = CliRunner().invoke(app, ["show", "--help"]).output
+    assert "--wide" in said
+    assert "<bool>" not in said
