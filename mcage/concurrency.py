@@ -191,11 +191,11 @@ def _granted() -> Iterator[int]:
     """
     with suppress(OSError, ValueError):
         for line in _OWN_GROUPS.read_text().splitlines():
-            _, controllers, own = line.split(":", 2)
+            _, controllers, path = line.split(":", 2)
             if controllers and "cpu" not in controllers.split(","):
                 continue
             # A container may see its own group as the root, whatever the name of it.
-            parts = [part for part in own.split("/") if part not in ("", "..")]
+            parts = [part for part in path.split("/") if part not in ("", "..")]
             for root in (_GROUPS, _GROUPS / (controllers or "unified"), _GROUPS / "cpu"):
                 for length in range(len(parts) + 1):
                     yield from _quota(root.joinpath(*parts[:length]))
