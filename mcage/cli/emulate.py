@@ -83,12 +83,13 @@ def emulate_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Record a kernel without a GPU: compile it, run it on an emulated processor, check it."""
+    from mcage.campaign.progress import progress_on_stderr
     from mcage.files.atomic import TRACE, make_ready
     from mcage.traces.emulation.record import record_kernel
     from mcage.traces.storage import save_trace
 
     make_ready(out, TRACE)
-    recorded = record_kernel(asked.request(source))
+    recorded = record_kernel(asked.request(source), progress_on_stderr().say)
     save_trace(recorded.trace, out)
     if as_json:
         typer.echo(json.dumps(_facts(recorded, out)))

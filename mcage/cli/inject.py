@@ -10,7 +10,7 @@ import typer
 from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, show_or_run
 from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
-from mcage.plain_text import visible
+from mcage.plain_text import shown_path, visible
 
 if TYPE_CHECKING:
     from mcage.studies.injection.spec import InjectSpec
@@ -53,6 +53,7 @@ def inject(
     The kernel runs on an emulated GPU, as with mcage trace emulate. The same command again
     continues injections that were stopped.
     """
+    from mcage.campaign.progress import say_on_stderr
     from mcage.studies.injection.study import study_of_spec
 
     if kernel.endswith(SPECS) and arguments.file is None:
@@ -61,14 +62,18 @@ def inject(
         value = "program.source", kernel, "KERNEL"
         arguments = replace(arguments, values=[value, *arguments.values])
     if picture is not None:
+        from mcage.files.atomic import place_of
         from mcage.report.figures.canvas import check_figure_path
 
         check_figure_path(picture)
+        if run.out is not None and place_of(run.out) == place_of(picture):
+            raise UserError(f"--picture {shown_path(picture)}: is the results file, as of --out")
         if run.part is not None:
             raise UserError("--picture: a part of the injections has no results file; leave it out")
     spec = arguments.spec(show_spec)
     spec.check_program()
-    show_or_run(spec, partial(study_of_spec, spec, engine), run, json, show_spec, uses_devices=True)
+    make = partial(study_of_spec, spec, engine, partial(say_on_stderr, run.progress))
+    show_or_run(spec, make, run, json, show_spec, uses_devices=True)
     if picture is not None and run.out is not None and not show_spec:
         _draw(spec, engine, run.out, picture)
 

@@ -118,7 +118,7 @@ def emulate(waves, texts, arch, memory=None):
     }
     code = CodeObject(arch, {}, bytearray(), [], listing)
     nobody = np.zeros(len(waves), np.bool_)
-    budget = Budget(100_000, 100_000)
+    budget = Budget(100_000)
     Run(m, Program(code, 0, m), np.arange(len(waves)), nobody, Contents(), budget).finish()
     return m
 

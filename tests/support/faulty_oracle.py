@@ -147,7 +147,7 @@ def memory_after(emulation: Emulation, flips=None, stuck=None, on_read=False, mo
         program = program or Program(emulation.code, emulation.image, m)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(m.waves, np.bool_)
-        run = _Run(m, program, here, nobody, Contents(), Budget(most, most))
+        run = _Run(m, program, here, nobody, Contents(), Budget(most))
         run.set_flips(flips or {})
         try:
             run.finish()

@@ -1,7 +1,9 @@
 """``mcage trace emulate``: kernels become traces, and whatever is wrong ends in a line or two."""
 
 import json
+import os
 import re
+import tempfile
 from hashlib import blake2b
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.traces import WRITE, load_trace
-from mcage.traces.emulation import compilers
+from mcage.traces.emulation import compilers, waves
 from mcage.traces.emulation.record import Request, record_kernel
 from mcage.traces.library import bundled_trace
 
@@ -543,6 +545,67 @@ def test_missing_tools_are_named(refusal, monkeypatch, tmp_path):
 
 
 @needs_objdump
+@needs_clang
+@each(
+    ("does", "words"),
+    [
+        ("kill -KILL $$", "was ended by signal 9 (SIGKILL); out of memory?"),
+        ("kill -ABRT $$", "was ended by signal 6 (SIGABRT); out of memory?"),
+        ("kill -SEGV $$", "was ended by signal 11 (SIGSEGV)\n"),
+        ("kill -40 $$", "was ended by signal 40\n"),
+        ("kill -XFSZ $$", "writes more than 64 MiB"),
+        ("while :; do :; done", "takes more than 1 s of processor time; MCAGE_COMPILER_SECONDS"),
+        ("echo LLVM ERROR: out of memory >&2; exit 1", "has run out of memory; it may take 4,096"),
+        ("echo PLEASE submit a bug report >&2; exit 1", "has crashed: a defect of it, or too"),
+        ("sleep 1.2; echo error: x is too long >&2; exit 1", "clang refuses it: error: x is too"),
+        ("exit 3", "clang refuses it: without a word"),
+    ],
+)  # fmt: skip
+def test_compilers_that_end_too_early_or_too_late(refusal, monkeypatch, tmp_path, does, words):
+    """A signal is named; time is that of the processor, of which a machine may give a part."""
+    program = tmp_path / "clang-25"
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("MCAGE_COMPILER_SECONDS", "1")
+    (tmp_path / "k.cl").write_text(SAXPY)
+    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    assert said.startswith("error: k.cl: clang")
+    assert words in said
+
+
+@needs_clang
+def test_a_crash_of_clang_leaves_no_file(refusal, monkeypatch, tmp_path):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "k.cl").write_text(f"#pragma clang __debug crash\n{SAXPY}")
+    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    assert re.fullmatch(r"error: k\.cl: clang-\d+ has crashed: a defect of it, or .*\n", said)
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+@needs_clang
+@each("text", ["0", "x", "1.5", "-1", "10000000"])
+def test_times_of_compilers_that_are_refused(refusal, monkeypatch, tmp_path, text):
+    monkeypatch.setenv("MCAGE_COMPILER_SECONDS", text)
+    (tmp_path / "k.cl").write_text(SAXPY)
+    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    assert said == f"error: MCAGE_COMPILER_SECONDS is '{text}', must be 1 ... 999999 seconds\n"
+
+
+@needs_objdump
+def test_a_long_run_says_how_far_it_is(command, monkeypatch):
+    assert command(*of_sample())[2] == ""
+    monkeypatch.setattr(waves, "_SECONDS_BETWEEN_LINES", 0.0)
+    code, _, said = command(*changed(of_sample(), out="u.h5"))
+    assert code == 0
+    told = [int(line.split()[1].replace(",", "")) for line in said.splitlines()]
+    assert told == sorted(told)
+    assert len(told) > 3
+    assert said.endswith(" wave instructions, of at most 20,000,000\n")
+
+
 def test_a_file_of_inputs_prints_beside_the_results(command, tmp_path):
     """What a user's file prints goes to standard error: JSON stays JSON."""
     text = (SAMPLES / "saxpy.py").read_text()

@@ -160,11 +160,12 @@ def test_injections_end_when_they_know_enough(command, folder):
         (("--grid", "a"), ("grid", "a")),
         (("--picture", "wrong.txt"), ("wrong.txt",)),
         (("--picture", "wrong.png", "--part", "1/2"), ("--picture",)),
+        (("--picture", "f.png"), ("--picture f.png: is the results file",)),
         (("--kernel", "blend"), ("--kernel",)),
     ],
 )
 def test_what_is_wrong_is_said(command, folder, change, words):
-    given = [*RUN, "--instances", "20", "--out", "f.h5"]
+    given = [*RUN, "--instances", "20", "--out", "f.png" if "f.png" in change else "f.h5"]
     for name, value in zip(change[::2], change[1::2], strict=True):
         if name in given:
             given[given.index(name) + 1] = value

@@ -32,6 +32,7 @@ from mcage.traces.emulation.record import (
     recorded,
     relative_error,
 )
+from mcage.traces.emulation.waves import Say
 from mcage.traces.model import Trace
 from mcage.traces.transforms import released
 
@@ -47,6 +48,8 @@ class InjectedKernel:
         As of `Reruns`.
     release : str
         When windows are freed: ``wavefront`` or ``work-group``.
+    say : callable, optional
+        Is told now and then how far the run without faults is.
 
     Attributes
     ----------
@@ -67,11 +70,17 @@ class InjectedKernel:
         As `mcage.traces.emulation.record.record_kernel`.
     """
 
-    def __init__(self, request: Request, registers: Any = None, release: str = "wavefront") -> None:
+    def __init__(
+        self,
+        request: Request,
+        registers: Any = None,
+        release: str = "wavefront",
+        say: Say | None = None,
+    ) -> None:
         ready = ready_kernel(request)
         with errors_named(ready):
             emulation = Emulation(ready.code, ready.kernel, ready.launch)
-            emulated = emulation.run()
+            emulated = emulation.run(say)
         self.trace: Trace = released(recorded(ready, emulated).trace, release)
         self.digest, self.emulation, self._registers = ready.digest, emulation, registers
         self.waves: list[TimedWave] = emulated.waves

@@ -49,6 +49,7 @@ from mcage.sweep.batch import slices_of_case
 from mcage.sweep.plan import PlannedCase, SweepPlan
 from mcage.sweep.soft_errors import NODE
 from mcage.traces.emulation.faults import End, Faults, Ran
+from mcage.traces.emulation.waves import Say
 from mcage.traces.library import RecordedTrace
 from mcage.version import running_code
 
@@ -150,6 +151,8 @@ class InjectStudy:
         What replays kernels.
     engine_reason : str
         Why that engine.
+    say : callable, optional
+        Is told now and then how far the run without faults is.
 
     Raises
     ------
@@ -157,12 +160,14 @@ class InjectStudy:
         The kernel cannot be run, or a case makes no sense.
     """
 
-    def __init__(self, spec: InjectSpec, engine: Engine, engine_reason: str = "") -> None:
+    def __init__(
+        self, spec: InjectSpec, engine: Engine, engine_reason: str = "", say: Say | None = None
+    ) -> None:
         spec.check_program()
         spec.refuse_unused()
         self.spec, self._reason = spec, engine_reason
         release = spec.workload.release
-        self.kernel = InjectedKernel(spec.program.request(), CellsUnderWaves, release)
+        self.kernel = InjectedKernel(spec.program.request(), CellsUnderWaves, release, say)
         self.plan = InjectPlan(spec, engine, self.kernel)
         self._placements: dict[str, Placement] = {}
         for case in self.plan.cases:
@@ -476,9 +481,9 @@ class _Results:
         }
 
 
-def study_of_spec(spec: InjectSpec, engine: str) -> Study:
-    """The study of a spec, on an engine by its name."""
-    return InjectStudy(spec, *select_engine(engine, threads=usable_cores())).study
+def study_of_spec(spec: InjectSpec, engine: str, say: Say | None = None) -> Study:
+    """The study of a spec, on an engine by its name; ``say`` as of `InjectStudy`."""
+    return InjectStudy(spec, *select_engine(engine, threads=usable_cores()), say).study
 
 
 def study_of_header(header: Header) -> Study:

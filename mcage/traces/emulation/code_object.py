@@ -4,6 +4,7 @@ What a code object holds is laid down in LLVM's "User Guide for AMDGPU Backend" 
 later: ELF notes, kernel descriptor). Instructions are disassembled by ``llvm-objdump``.
 """
 
+import os
 import re
 import resource
 import shutil
@@ -29,6 +30,12 @@ MOST_ITEMS = 1024
 
 _TOOL_VERSIONS = range(25, 16, -1)
 _TOOL_SECONDS = 60
+_WAITING = 10
+"""Wall-clock time after which a program is ended, in units of its processor time."""
+
+SECONDS_VARIABLE = "MCAGE_COMPILER_SECONDS"
+"""Environment variable with the processor time that clang, ld.lld or llvm-objdump may take."""
+
 _MOST_TEXT = 64 * MIB
 _MOST_TOOL_MEMORY = 4 << 30
 _MOST_METADATA = 4 * MIB
@@ -76,36 +83,93 @@ def run_tool(command: Sequence[str], place: str = "") -> tuple[int, str, str]:
     Raises
     ------
     UserError
-        It cannot be started, takes too long, or writes too much.
+        It cannot be started, takes too long, writes too much, or is ended by a signal.
     """
     name = f"{place}: {Path(command[0]).name}" if place else command[0]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+    seconds, before = _tool_seconds(), _seconds_of_programs()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+    ):
         try:
             with subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env=os.environ | {"TMPDIR": folder},
             ) as started:
-                _bound(started.pid)
+                _bound(started.pid, seconds)
                 try:
-                    status = started.wait(_TOOL_SECONDS)
+                    status = started.wait(_WAITING * seconds)
                 except BaseException:
                     started.kill()
                     raise
         except subprocess.TimeoutExpired as error:
-            raise UserError(f"{name} takes more than {_TOOL_SECONDS} s") from error
+            raise UserError(
+                f"{name} has not ended after {_WAITING * seconds} s, with {seconds} s or less of "
+                f"processor time"
+            ) from error
         except OSError as error:
             raise UserError(f"{command[0]}: {error.strerror}") from error
-        if status == -signal.SIGXFSZ:
-            raise UserError(f"{name} writes more than {_MOST_TEXT // MIB} MiB")
         texts = []
         for file in (output, errors):
             file.seek(0)
             texts.append(file.read(_MOST_TEXT).decode(errors="replace"))
+    if why := _end(status, texts[1], _seconds_of_programs() - before, seconds):
+        raise UserError(f"{name} {why}")
     return status, texts[0], texts[1]
 
 
-def _bound(process: int) -> None:
-    """Bound the memory of a process, and what it writes into a file."""
-    limits = ((resource.RLIMIT_AS, _MOST_TOOL_MEMORY), (resource.RLIMIT_FSIZE, _MOST_TEXT))
+def _seconds_of_programs() -> float:
+    """Processor time of all programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _tool_seconds() -> int:
+    """Processor time that a program of LLVM may take."""
+    asked = os.environ.get(SECONDS_VARIABLE) or str(_TOOL_SECONDS)
+    if not re.fullmatch(r"[1-9]\d{0,5}", asked, re.ASCII):
+        raise UserError(f"{SECONDS_VARIABLE} is {shortened(asked)}, must be 1 ... 999999 seconds")
+    return int(asked)
+
+
+_OUT_OF_MEMORY = re.compile("out of memory|bad_alloc|failed to map segment|Cannot allocate memory")
+_STACK = re.compile(r"PLEASE submit a bug report|Stack dump:|IO failure on output stream")
+
+
+def _end(status: int, errors: str, used: float, seconds: int) -> str:
+    """What ended a program that has not ended by itself, if anything.
+
+    Programs of LLVM may fail while they say that their time is used up.
+    """
+    if status == 0:
+        return ""
+    if status == -signal.SIGXCPU or (status < 0 and used >= seconds):
+        return f"takes more than {seconds} s of processor time; {SECONDS_VARIABLE} allows more"
+    if status == -signal.SIGXFSZ:
+        return f"writes more than {_MOST_TEXT // MIB} MiB"
+    if _OUT_OF_MEMORY.search(errors):
+        return f"has run out of memory; it may take {_MOST_TOOL_MEMORY // MIB:,} MiB"
+    if status < 0:
+        name = f" ({signal.Signals(-status).name})" if -status in set(signal.Signals) else ""
+        cause = "; out of memory?" if -status in (signal.SIGKILL, signal.SIGABRT) else ""
+        return f"was ended by signal {-status}{name}{cause}"
+    if _STACK.search(errors) and not _STACK.split(errors)[0].strip():
+        return "has crashed: a defect of it, or too little memory"
+    return ""
+
+
+def _bound(process: int, seconds: int) -> None:
+    """Bound the time and memory of a process, and what it writes into a file."""
+    limits = (
+        (resource.RLIMIT_AS, _MOST_TOOL_MEMORY),
+        (resource.RLIMIT_FSIZE, _MOST_TEXT),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_CORE, 0),
+    )
     for kind, most in limits:
         with suppress(ProcessLookupError, PermissionError, ValueError):
             hard = resource.prlimit(process, kind)[1]

@@ -150,7 +150,7 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     ]
     library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", _LIBRARY, "-Wno-linker-warnings"]
     linked = library if Path(_LIBRARY).exists() else []
-    asked = [flag for flag in flags if flag.startswith("-cl-std=")][-1:]
+    asked = [flag for flag in flags if re.match("-cl-std=(?!cl1)", flag, re.IGNORECASE)][-1:]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as shipped:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
         listing, module = f"{folder}/files", f"{folder}/kernel.ll"
@@ -160,8 +160,9 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
             header = files("mcage") / "data" / "opencl" / name
             headers.append(shipped.enter_context(as_file(header)))
             included = [word for each in headers for word in ("-include", str(each))]
-            command = [clang, *options, *included, *flags, str(path)]
+            command = [clang, *options, "-fno-crash-diagnostics", *included, *flags, str(path)]
             status, _, errors = run_tool([*command, *front, "-o", module], place)
+            unread = status
             if not status:
                 sources = Sources.read(*_listed(read_regular(listing, MIB), headers))
                 types = _types(read_regular(module, MOST_BYTES).decode(errors="replace"))
@@ -178,8 +179,8 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
             if re.search(rf"(undeclared identifier '|symbol: )_*({names})", errors):
                 raise UserError(f"{place}: uses {what}, which mcage does not emulate")
         if unlinked:
-            newer = ""
-            if not asked and not run_tool([*command, _NEWER, "-fsyntax-only"], place)[0]:
+            newer, again = "", [*command, _NEWER, "-fsyntax-only"]
+            if unread and not asked and not run_tool(again, place)[0]:
                 newer = f"; it is OpenCL C 2.0: --flags={_NEWER}"
             raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}{newer}")
         if missing := re.search(r"undefined.*symbol: (.+)", errors):
@@ -246,7 +247,8 @@ def _types(module: str) -> dict[str, list[str]]:
 
 def _first_error(errors: str, path: Path) -> str:
     """The first line with an error, without the folder of the source."""
-    lines = [line for line in errors.splitlines() if "error" in line] or errors.splitlines() or [""]
+    lines = [line for line in errors.splitlines() if "error" in line] or errors.splitlines()
+    lines = lines or ["without a word"]
     return shown(one_line(lines[0].replace(f"{path.parent}/", "")), _LONGEST_ERROR)
 
 

@@ -28,7 +28,7 @@ from mcage.traces.emulation.instruction import EXEC, TTMP
 from mcage.traces.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
 from mcage.traces.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.traces.emulation.timing import Clock, Timed, time_waves
-from mcage.traces.emulation.waves import Budget, Code, Contents, Program, Run, Wave
+from mcage.traces.emulation.waves import Budget, Code, Contents, Program, Run, Say, Wave
 from mcage.traces.importing.recording import Recording
 from mcage.traces.importing.windows import Origin, Place
 
@@ -364,8 +364,13 @@ class Emulation:
 
     # Execution.
 
-    def run(self) -> Emulated:
+    def run(self, say: Say | None = None) -> Emulated:
         """Run the kernel once, and record the registers of one SIMD unit.
+
+        Parameters
+        ----------
+        say : callable, optional
+            As of `Budget`.
 
         Raises
         ------
@@ -375,7 +380,7 @@ class Emulation:
         """
         launch = self.launch
         groups, together = self.groups, self.groups_together
-        contents, budget = Contents(), Budget(launch.most_instructions, launch.most_instructions)
+        contents, budget = Contents(), Budget(launch.most_instructions, say)
         program: Program | None = None
         ran: list[Wave] = []
         units_before = 0

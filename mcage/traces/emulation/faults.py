@@ -302,7 +302,7 @@ class FaultyRun(Run):
         registers: Registers | None = None,
     ) -> None:
         nothing = np.zeros(machine.waves, np.bool_)
-        super().__init__(machine, program, group_of_wave, nothing, Contents(), Budget(0, 0))
+        super().__init__(machine, program, group_of_wave, nothing, Contents(), Budget(0))
         self._limit = limit
         self._flips: dict[int, list[Flip]] = {}
         for wave, flip in flips:

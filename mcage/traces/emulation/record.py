@@ -42,6 +42,7 @@ from mcage.traces.emulation.emulate import (
     Launch,
     geometry_of,
 )
+from mcage.traces.emulation.waves import Say
 from mcage.traces.importing.run import build_traces, facts_of
 from mcage.traces.model import Trace
 
@@ -218,13 +219,15 @@ def ready_kernel(request: Request) -> ReadyKernel:
     return ReadyKernel(request, code, kernel, launch, compiled, modules, arguments)
 
 
-def record_kernel(request: Request) -> Recorded:
+def record_kernel(request: Request, say: Say | None = None) -> Recorded:
     """Compile a kernel, run it on an emulated processor, and record one SIMD unit.
 
     Parameters
     ----------
     request : Request
         What is run.
+    say : callable, optional
+        Is told now and then how far a long run is.
 
     Raises
     ------
@@ -234,7 +237,7 @@ def record_kernel(request: Request) -> Recorded:
     """
     ready = ready_kernel(request)
     with errors_named(ready):
-        emulated = Emulation(ready.code, ready.kernel, ready.launch).run()
+        emulated = Emulation(ready.code, ready.kernel, ready.launch).run(say)
     return recorded(ready, emulated)
 
 

@@ -4,6 +4,7 @@ Waves at one address execute together; of several addresses the lowest goes firs
 that took different ways meet again. This decides nothing but speed, unless waves race for memory.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -289,12 +290,45 @@ class Contents:
         return self.numbers.setdefault(content, len(self.numbers))
 
 
-@dataclass
-class Budget:
-    """Instructions that may still be executed."""
+_SECONDS_BETWEEN_LINES = 10.0
 
-    left: int
-    most: int
+Say = Callable[[str], None]
+"""Takes a line that says how far a long run is."""
+
+
+class Budget:
+    """Instructions that may still be executed.
+
+    Parameters
+    ----------
+    most : int
+        How many there are at first.
+    say : callable, optional
+        Is told every ten seconds how many have been used.
+    """
+
+    def __init__(self, most: int, say: Say | None = None) -> None:
+        self.left = self.most = most
+        self._say, self._last_line = say, time.monotonic()
+
+    def use(self, count: int) -> None:
+        """Use some up.
+
+        Raises
+        ------
+        UserError
+            So many are not left.
+        """
+        self.left -= count
+        if self.left < 0:
+            raise UserError(
+                f"more than {self.most:,} wave instructions; ask for a smaller grid, or "
+                "allow more: --most-instructions"
+            )
+        if self._say and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            used = self.most - self.left
+            self._say(f"emulated {used:,} wave instructions, of at most {self.most:,}")
 
 
 class Run:
@@ -432,12 +466,7 @@ class Run:
 
     def _begin(self, code: Code, group: Any, numbers: Array) -> None:
         """Note that waves are about to execute an instruction."""
-        self.budget.left -= len(numbers)
-        if self.budget.left < 0:
-            raise UserError(
-                f"more than {self.budget.most:,} wave instructions; ask for a smaller grid, or "
-                "allow more: --most-instructions"
-            )
+        self.budget.use(len(numbers))
         self._log(code, group, numbers)
         if len(self.trail) >= _STEPS_BETWEEN_COMPACTIONS:
             self._compact()
