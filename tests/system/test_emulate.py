@@ -439,6 +439,8 @@ def test_three_dimensions(command, tmp_path, arch):
         (SAXPY.replace("if (i", "printf(\"\"); if (i"), "k.cl: uses printf, which mcage d"),
         (f"float4 other(uint at, float4 x);{SAXPY.replace('a * x[i]', 'other(i, a).x')}",
          "k.cl: calls other, which n"),
+        ("__kernel void f(__global int *x) { __local int a[99999]; a[*x] = 1; *x = a[x[1]]; }",
+         "error: local memory (399996) exceeds limit (65536) in 'f'\n"),
         (f"float one(const float *x) {{ return *x; }}{SAXPY.replace('a * x[i]', 'one(x + i)')}",
          "of pointer; it is OpenCL C 2.0: --flags=-cl-std=CL2.0"),
         (SAXPY.replace("float a", "float4 a").replace("a *", "a.x *"), "argument a (float4)"),
