@@ -17,6 +17,7 @@ from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exc
 from mcage.plain_text import visible
 from mcage.report.notes import caveats_of, note_on_code
 from mcage.report.presentation import presentation_of
+from mcage.results.differences import programs_of
 from mcage.stats.estimates import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -224,6 +225,14 @@ class Analysis(Plots):
         header = grids.header_of(self._results)
         lines = [*caveats_of(header), note_on_code(header)]
         return [visible(line) for line in lines if line]
+
+    def programs(self) -> dict[str, str]:
+        """Digests of the kernels that ran, as the spec in the file records them.
+
+        Of inject also the compiler. Empty where they are not known: of files of earlier versions,
+        and of studies that run none.
+        """
+        return programs_of(grids.header_of(self._results))
 
     # ---- cases -----------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Results as data frames of pandas: lives, histograms, summaries, and two cases die by die."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -14,6 +15,7 @@ from mcage.errors import UserError
 from mcage.report import comparison
 from mcage.report.cases import SLOWDOWN_VARIABLES, years_until_slower
 from mcage.report.tables import ResultTable
+from mcage.results.differences import PROGRAMS, differences_of, keys_of, refuse_unmeant
 from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.stats.paired import PairedMeans, outliving
 from mcage.stats.survival import (
@@ -491,14 +493,15 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
             "compared die by die; mcage compare compares means of different dies"
         )
     specs = headers[0].spec_toml, headers[1].spec_toml
-    differences = comparison.spec_differences(*specs)
-    comparison.refuse_unmeant(
-        differences, allow, comparison.keys_of(*specs), lambda keys: f"allow={list(keys)}"
-    )
+    differences = differences_of(*headers)
+    refuse_unmeant(differences, allow, keys_of(*specs), lambda keys: f"allow={list(keys)}")
+    for of in differences:
+        if of.key == PROGRAMS:
+            warnings.warn(f"whether both ran the same kernels is not known: {of}", stacklevel=5)
 
 
 def _lines(case: grids.GridCase, other: grids.GridCase) -> list[comparison.Line]:
-    if "case" in case.results.coords:
+    if "case" in case.results.coords and "life_years" in case.results:
         return comparison.compare_cases(case.results, other.results).lines
     return comparison.study_lines(_compared(case), _compared(other), paired=True)
 

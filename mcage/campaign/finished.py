@@ -391,7 +391,7 @@ def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None
     if difference:
         raise UserError(
             f"{source.path} {source.what} ({difference}): continue that one with its own command, "
-            "choose another --out, or remove it"
+            "choose another --out, or delete it"
         )
     others = owner.other_codes(source.header)
     if others and not accept_other_code:

@@ -38,7 +38,7 @@ class FormOptions:
     """Order lines by a column, named as --csv heads it (or by the beginning of that name); -COLUMN:
     the largest first."""
     wide: bool = False
-    """Print all columns, also those for which the terminal has no room."""
+    """Print all columns, also those for which the terminal has no room, and by digest what ran."""
     csv: bool = False
     """Print CSV instead of a table."""
     json: bool = False
@@ -86,18 +86,24 @@ def print_json(content: Any) -> None:
     typer.echo(dumps(content, indent=2, allow_nan=False))
 
 
-def print_notes(files: Sequence[Path], *, to_stderr: bool, heeds_dies: bool = False) -> None:
+def print_notes(
+    files: Sequence[Path], *, to_stderr: bool, heeds_dies: bool = False, programs: bool = False
+) -> None:
     """Print what must be known of the files; of several, with their names.
 
-    `heeds_dies`: whether intervals are those of slices that share dies.
+    `heeds_dies`: whether intervals are those of slices that share dies; `programs`: whether
+    digests of what ran are printed.
     """
     from mcage.plain_text import visible
     from mcage.report.notes import notes_on
+    from mcage.results.differences import note_on_programs, programs_of
     from mcage.results.reader import read_header
 
     for file in files:
-        name = f"{file}: " if len(files) > 1 else ""
-        for note in notes_on(file, read_header(file), heeds_dies):
+        name, header = f"{file}: " if len(files) > 1 else "", read_header(file)
+        ran = [f"{key}: {digest}" for key, digest in programs_of(header).items()]
+        known = ran or list(filter(None, [note_on_programs(header)]))
+        for note in notes_on(file, header, heeds_dies) + (known if programs else []):
             typer.echo(visible(name + note), err=to_stderr)
 
 
@@ -177,7 +183,7 @@ def show(
     else:
         _show_cases(headers, where, _Form(form, names))
     if which.slices_per_chip is None:
-        print_notes(files, to_stderr=form.json or form.csv)
+        print_notes(files, to_stderr=form.json or form.csv, programs=form.wide)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import typer
 
 from mcage.cli.commands import RUN, all_shown
 from mcage.errors import UserError
-from mcage.plain_text import one_line, shortened
+from mcage.plain_text import one_line, shortened, visible
 
 if TYPE_CHECKING:
     from mcage.spec.keys import Key
@@ -75,6 +75,7 @@ class SpecArguments:
             As `StudySpec.from_toml`; two options set the same key; or a results file names code,
             and nobody has said that it is to be trusted.
         """
+        from mcage.results.differences import PROGRAMS, without_changed
         from mcage.spec.presets import preset_of
 
         source = str(self.file) if self.file else self.command
@@ -86,6 +87,9 @@ class SpecArguments:
         preset = preset_of(*named or [given.get("preset")])
         defaults = {key: value for key, value in self.defaults.items() if key not in preset}
         fields = deepcopy(defaults) | given
+        if isinstance(programs := fields.get(PROGRAMS), dict):
+            keys = [".".join(path) for path, _, _ in changes]
+            fields[PROGRAMS] = without_changed(programs, keys, self.kind.decided_by)
         for path, value, _ in changes:
             _put(fields, path, value, source)
         if self.file and self.settings:
@@ -267,10 +271,14 @@ def _read(path: Path) -> tuple[dict[str, Any], bool]:
     """Plain values of a spec, and whether a results file or a shard folder records them."""
     from mcage.campaign.finished import recorded_campaign
     from mcage.files.inputs import parse_toml, read_toml
+    from mcage.results.differences import note_on_programs
 
     recorded = recorded_campaign(path)
-    fields = parse_toml(recorded.spec_toml) if recorded else read_toml(path)
-    return fields, recorded is not None
+    if recorded is None:
+        return read_toml(path), False
+    if note := note_on_programs(recorded):
+        typer.echo(visible(f"{path}: {note}"), err=True)
+    return parse_toml(recorded.spec_toml), True
 
 
 _File = Annotated[

@@ -96,7 +96,10 @@ def rare(
 
 
 def _print_json(spec: Any, age_years: float, values: dict[str, Any]) -> None:
-    case = spec.model_dump(mode="json", exclude_none=True, exclude={"instances"})
+    from mcage.sweep.plan import with_programs
+
+    named = with_programs(spec)
+    case = named.model_dump(mode="json", exclude_none=True, exclude={"instances"})
     typer.echo(json_module.dumps({"case": case, "age_years": age_years} | values, indent=2))
 
 

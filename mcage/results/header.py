@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, shown
+from mcage.results.differences import differences_of, digests_apart
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
@@ -32,6 +33,9 @@ EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
 
 HEADERS, PRESENTATIONS = "mcage.headers", "mcage.presentations"
 """Groups of entry points: of each study the class of its headers, and the one that shows it."""
+
+OTHER = "a technique, a model or a constant that the spec names has changed"
+"""How two campaigns with the same keys and programs differ."""
 
 OLDEST_STUDY = "sweep"
 """The study of files that do not name theirs."""
@@ -136,6 +140,10 @@ class Header(ABC):
 
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Numbers that the study says of each of its cases."""
+
+    decided_by: ClassVar[Mapping[str, Sequence[str]] | None] = None
+    """By the key of a program, or of a name of programs: keys of the spec, and sections, that make
+    it another one. None: the study runs no programs."""
 
     def __post_init__(self) -> None:
         if self.instances < 1:
@@ -267,13 +275,20 @@ class Header(ABC):
     def difference(self, other: "Header") -> str | None:
         """Say why results of ``other`` may not join those of this campaign; None if they may.
 
+        Of keys of the spec and of programs, the value of the other campaign comes first.
+
         Number of instances and stopping rule may differ, because they decide no instance; so may
         device and reason (a campaign may continue on another machine). The engine may not, because
         the file names a single engine. `other_codes` tells of the codes that compute them.
         """
-        for name in ("study", "spec_digest", "engine"):
+        for name in ("study", "engine"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {shown(getattr(other, name))}, not {getattr(self, name)}"
+        if self.spec_digest != other.spec_digest:
+            if keys := differences_of(other, self, of_a_campaign=True):
+                return f"differs from this one in {', '.join(map(str, keys))}"
+            digests = digests_apart(other.spec_digest, self.spec_digest)
+            return f"spec_digest {', not '.join(digests)}: {OTHER}"
         theirs = replace(
             self.over(other), device=self.device, engine_reason=self.engine_reason, codes=self.codes
         )

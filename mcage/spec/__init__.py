@@ -61,6 +61,7 @@ class SweepFields(TypedDict, total=False):
     draws: Draws | Table | str | None
     spread: bool
     preset: Literal["papers", "valero-2019", "toca-diaz"] | None
+    programs: Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class SweepSpec(StudySpec):
     """
 
     command: ClassVar[str] = "sweep"
+    decided_by: ClassVar = {"workload.kernels": ("workload", "registers.geometry")}
 
     if TYPE_CHECKING:
 
@@ -163,6 +165,8 @@ class SweepSpec(StudySpec):
         Option("--preset NAME", default="none", panel="Workload"),
     ] = None
     """Keys of a paper: papers, valero-2019, toca-diaz."""
+    programs: dict[Name, Name] | None = None
+    """Digests of the kernels that are meant, as results files record them; others are refused."""
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:

@@ -141,6 +141,9 @@ def _plain(value: Any, annotation: Any = None) -> Any:
 EXTENT = ("instances", "stopping")
 """Keys that say how many instances are computed, and decide none of them."""
 
+BESIDE = (*EXTENT, "programs")
+"""Keys that are not in the digest of a spec: programs themselves are."""
+
 
 if TYPE_CHECKING:  # where it has no public name
     from pydantic._internal._model_construction import ModelMetaclass
@@ -170,6 +173,8 @@ class StudySpec(Section, metaclass=_OfPython):
         How messages call a spec that comes from no file.
     compared : list of str
         Keys whose options stand first in the help.
+    decided_by : mapping of str to sequence of str
+        By the key of a program: keys of the spec, and sections, that make it another one.
 
     Raises
     ------
@@ -179,6 +184,7 @@ class StudySpec(Section, metaclass=_OfPython):
 
     command: ClassVar[str]
     compared: ClassVar[list[str]] = []
+    decided_by: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     @classmethod
     def from_mapping(cls, fields: dict[str, Any], source: str | None = None) -> Self:
@@ -233,8 +239,8 @@ class StudySpec(Section, metaclass=_OfPython):
         return hashlib.blake2b("\0".join([fields, *further]).encode(), digest_size=32).hexdigest()
 
     def _of_an_instance(self) -> dict[str, Any]:
-        """Plain values of the spec without `EXTENT`, its own and that of the specs in it."""
-        fields = self.model_dump(mode="json", exclude_none=True, exclude=set(EXTENT))
+        """Plain values of the spec without `BESIDE`, its own and those of the specs in it."""
+        fields = self.model_dump(mode="json", exclude_none=True, exclude=set(BESIDE))
         inner = {name: spec for name, spec in self if isinstance(spec, StudySpec)}
         return fields | {name: spec._of_an_instance() for name, spec in inner.items()}
 

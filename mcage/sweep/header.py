@@ -541,6 +541,7 @@ class SweepHeader(Header):
     mix_size: int = 0
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
+    decided_by: ClassVar = SweepSpec.decided_by
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
     def __post_init__(self) -> None:

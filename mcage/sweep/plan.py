@@ -39,6 +39,7 @@ from mcage.plain_text import shortened
 from mcage.protection.codes import Code
 from mcage.protection.policy import DEFAULT, PROTECTED, protection
 from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.results.differences import refuse_other_programs
 from mcage.results.header import SCHEMA_VERSION
 from mcage.soft_errors.ace import ace_under
 from mcage.spec import Case, SweepSpec
@@ -177,6 +178,20 @@ def traces_of(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
     traces = tuple(recorded_trace(name, changed, how) for name in kernels_of(spec))
     _check_geometry(traces, spec.registers.selector_offsets)
     return traces
+
+
+PROGRAM = "workload.kernels: "
+"""Beginning of the keys by which files record the digests of traces."""
+
+
+def with_programs(spec: SweepSpec) -> SweepSpec:
+    """The spec with the digests of its traces as they were recorded; errors as of `traces_of`."""
+    return spec.model_copy(update={"programs": _programs(spec, traces_of(spec))})
+
+
+def _programs(spec: SweepSpec, traces: Sequence[RecordedTrace]) -> dict[str, str]:
+    named = zip(kernels_of(spec), traces, strict=True)
+    return {f"{PROGRAM}{name}": trace.recorded for name, trace in named}
 
 
 def _as_replayed(trace: Trace, workload: Workload, given: Geometry | None) -> Trace:
@@ -591,6 +606,7 @@ class SweepPlan:
         self.engine = engine
         self.like = like if like and _replay_alike(spec, like.spec) else None
         self.traces: tuple[RecordedTrace, ...] = self.like.traces if self.like else self._traces()
+        refuse_other_programs(spec.programs, self.programs)
         check_weights(spec)
         self.nbti = _nbti_model(spec.aging)
         self.distributions = _distributions(spec, self.nbti)
@@ -607,6 +623,16 @@ class SweepPlan:
 
     def _traces(self) -> tuple[RecordedTrace, ...]:
         return traces_of(self.spec)
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """Digests of what runs, as files record them: of each trace as it was recorded."""
+        return _programs(self.spec, self.traces)
+
+    @property
+    def recorded_spec(self) -> SweepSpec:
+        """The spec with the digests of its programs."""
+        return self.spec.model_copy(update={"programs": self.programs})
 
     def _check_cases(self) -> None:
         """Refuse what only the engine, the models and the traces can tell."""

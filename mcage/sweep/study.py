@@ -144,7 +144,7 @@ class Sweep:
         """What files say about the sweep."""
         spec, plan = self.spec, self.plan
         return SweepHeader(
-            spec_toml=spec.to_toml(),
+            spec_toml=plan.recorded_spec.to_toml(),
             spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,

@@ -271,6 +271,8 @@ class RecordedTrace:
         Hash of its content, and what must be said of its results: as of `Trace`.
     whole : Lazy
         Gives the trace.
+    recorded : str
+        Hash of its content before it was changed for the replay.
     """
 
     def __init__(
@@ -281,9 +283,10 @@ class RecordedTrace:
         digest: str,
         whole: Lazy[Trace],
         caveat: str = "",
+        recorded: str = "",
     ) -> None:
         self.name, self.cycles, self.geometry, self.caveat = name, cycles, geometry, caveat
-        self._digest, self._whole = digest, whole
+        self._digest, self._whole, self.recorded = digest, whole, recorded or digest
 
     @property
     def whole(self) -> Trace:
@@ -317,11 +320,11 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
     """
     kernel = bundled_name(name)
     if kernel is None:
-        trace = changed(open_trace(name))
+        recorded = open_trace(name)
+        trace = changed(recorded)
         whole = Lazy(lambda: trace)
-        return RecordedTrace(
-            trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
-        )
+        given = trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
+        return RecordedTrace(*given, recorded.digest())
     with path_of_bundled(kernel) as path:
         content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
     key = f"{content} {how} {code_digest()}"
@@ -336,7 +339,8 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
 
     def described() -> dict[str, NDArray[Any]]:
         trace = whole.get()
-        digest = np.frombuffer(bytes.fromhex(trace.digest()), np.uint8)
+        digests = trace.digest() + bundled_trace(kernel).digest()
+        digest = np.frombuffer(bytes.fromhex(digests), np.uint8)
         geometry = np.array(list(trace.geometry.described().values()))
         caveat = np.frombuffer(trace.caveat.encode(), np.uint8)
         cycles = np.array(trace.cycles)
@@ -344,9 +348,11 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
 
     facts = kept_on_disk(f"trace {key}", described)
     geometry = SliceGeometry(*facts["geometry"].tolist())
-    digest = facts["digest"].tobytes().hex()
+    digests = facts["digest"].tobytes().hex()
+    middle = len(digests) // 2
     caveat = facts["caveat"].tobytes().decode()
-    return RecordedTrace(kernel, int(facts["cycles"]), geometry, digest, whole, caveat)
+    given = kernel, int(facts["cycles"]), geometry, digests[:middle], whole, caveat
+    return RecordedTrace(*given, digests[middle:])
 
 
 def _arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:

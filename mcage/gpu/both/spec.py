@@ -66,6 +66,10 @@ class BothSpec(StudySpec):
     """Everything that decides the results of a study of both levels."""
 
     command: ClassVar[str] = "gpu both"
+    decided_by: ClassVar = {
+        f"sweep.{key}": tuple(f"sweep.{cause}" for cause in causes)
+        for key, causes in SweepSpec.decided_by.items()
+    }
 
     panel: ClassVar = "Registers"
     compared: ClassVar = [

@@ -35,7 +35,7 @@ from mcage.results.header import SCHEMA_VERSION, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
 from mcage.spec.keys import plug_ins
-from mcage.sweep.plan import SweepPlan
+from mcage.sweep.plan import PROGRAM, SweepPlan
 from mcage.sweep.study import Halving, Say
 from mcage.variation.cells import CELL_8T
 from mcage.version import running_code
@@ -408,6 +408,7 @@ class BothHeader(GatingHeader):
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
     spec: ClassVar[type] = BothSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    decided_by: ClassVar = BothSpec.decided_by
 
     @property
     def _gating(self) -> dict[str, Any]:
@@ -469,6 +470,8 @@ class Both:
         try:
             return SweepPlan(self.spec.sweep_of(self.sms, self._ranges()), engine)
         except UserError as error:
+            if str(error).startswith(PROGRAM):
+                raise UserError(f"sweep.{error}") from error
             if not str(error).startswith("aging.vt0_volts"):
                 raise
             raise UserError(
@@ -515,6 +518,7 @@ class Both:
     def header(self) -> BothHeader:
         """What files say about the study."""
         spec, plan, gating = self.spec, self.plan, self.gating
+        swept = spec.sweep.model_copy(update={"programs": plan.programs})
         return BothHeader(
             name="gpu-both",
             computes=self.variables,
@@ -523,7 +527,7 @@ class Both:
                 Coordinate(TECHNIQUE, spec.sweep.techniques),
                 Coordinate(AGE, self.ages_years),
             ),
-            spec_toml=spec.to_toml(),
+            spec_toml=spec.model_copy(update={"sweep": swept}).to_toml(),
             spec_digest=spec.digest(
                 str(SCHEMA_VERSION),
                 repr(gating.kernels),

@@ -1,6 +1,6 @@
 """The kernel that runs: its trace, its runs with faults, and where a technique keeps its values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS, Bytes, Floats, Integers, SliceGeometry
 from mcage.replays.prepare import RedirectedReplay, prepare
 from mcage.replays.schedule import Writes, writes_of
+from mcage.results.differences import refuse_other_programs
 from mcage.soft_errors.ace import (
     Needs,
     Placed,
@@ -20,6 +21,7 @@ from mcage.soft_errors.ace import (
     placed_on_maps,
     vulnerability,
 )
+from mcage.studies.injection.spec import CODE, COMPILER, INPUTS, SOURCE
 from mcage.studies.injection.stored import Form, Storing
 from mcage.techniques import Technique
 from mcage.traces.emulation.arithmetic import Array
@@ -50,6 +52,8 @@ class InjectedKernel:
         When windows are freed: ``wavefront`` or ``work-group``.
     say : callable, optional
         Is told now and then how far the run without faults is.
+    wanted : mapping of str to str, optional
+        Digests that the kernel must have; see `programs`.
 
     Attributes
     ----------
@@ -57,6 +61,8 @@ class InjectedKernel:
         Registers of one SIMD unit.
     digest : str
         Hash of the code and of all arguments.
+    programs : dict of str to str
+        Digests of source, code object and arguments, and the compiler, as files record them.
     reruns : Reruns
         Runs it with faults.
     needs : Needs
@@ -67,7 +73,7 @@ class InjectedKernel:
     Raises
     ------
     UserError
-        As `mcage.traces.emulation.record.record_kernel`.
+        As `mcage.traces.emulation.record.record_kernel`; or it is another kernel.
     """
 
     def __init__(
@@ -76,8 +82,16 @@ class InjectedKernel:
         registers: Any = None,
         release: str = "wavefront",
         say: Say | None = None,
+        wanted: Mapping[str, str] | None = None,
     ) -> None:
         ready = ready_kernel(request)
+        self.programs = {
+            SOURCE: ready.digests["source"],
+            CODE: ready.digests["code_object"],
+            COMPILER: ready.compiled.facts["compiler"],
+            INPUTS: ready.digests["inputs"],
+        }
+        refuse_other_programs(wanted, self.programs)
         with errors_named(ready):
             emulation = Emulation(ready.code, ready.kernel, ready.launch)
             emulated = emulation.run(say)

@@ -15,6 +15,10 @@ from mcage.spec.sections import Life, Name, Section, Workload
 from mcage.traces.emulation.emulate import MOST_INSTRUCTIONS
 from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
 
+SOURCE, CODE = "program.source: file", "program.source: code object"
+COMPILER, INPUTS = "program.source: compiler", "program.args: values"
+"""Keys by which files record the digests of the kernel, its compiler, and its arguments."""
+
 FLIP, READ = "flip", "read"
 """Kinds of faults that are treated unlike stuck cells."""
 
@@ -171,6 +175,12 @@ class InjectSpec(SweepSpec):
     """
 
     command: ClassVar[str] = "inject"
+    decided_by: ClassVar = {
+        SOURCE: ("program.source",),
+        CODE: ("program.source", "program.arch", "program.flags", "program.args", "program.inputs"),
+        COMPILER: ("program.source",),
+        INPUTS: ("program.source", "program.args", "program.inputs"),
+    }
 
     compared: ClassVar = [
         *(

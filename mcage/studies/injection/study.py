@@ -115,6 +115,7 @@ class InjectHeader(DeclaredHeader):
     """Injections as their files know them."""
 
     command: ClassVar[str] = "mcage inject --engine {engine}"
+    decided_by: ClassVar = InjectSpec.decided_by
     spec: ClassVar[type] = InjectSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
@@ -132,6 +133,11 @@ class InjectPlan(SweepPlan):
     def __init__(self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel) -> None:
         self._kernel = kernel
         super().__init__(spec, engine)
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """Digests of the kernel and of what it is made of."""
+        return self._kernel.programs
 
     def _traces(self) -> tuple[RecordedTrace, ...]:
         trace = self._kernel.trace
@@ -167,7 +173,8 @@ class InjectStudy:
         spec.refuse_unused()
         self.spec, self._reason = spec, engine_reason
         release = spec.workload.release
-        self.kernel = InjectedKernel(spec.program.request(), CellsUnderWaves, release, say)
+        given = spec.program.request(), CellsUnderWaves, release, say, spec.programs
+        self.kernel = InjectedKernel(*given)
         self.plan = InjectPlan(spec, engine, self.kernel)
         self._placements: dict[str, Placement] = {}
         for case in self.plan.cases:
@@ -212,7 +219,7 @@ class InjectStudy:
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
                 *self._rates(),
             ),
-            spec_toml=spec.to_toml(),
+            spec_toml=self.plan.recorded_spec.to_toml(),
             spec_digest=self.plan.digest(self.kernel.digest),
             seed=spec.seed,
             instances=spec.instances,

@@ -198,6 +198,7 @@ class VminHeader(DeclaredHeader):
     """A study of Vmin as its files know it."""
 
     command: ClassVar[str] = "mcage vmin --engine {engine}"
+    decided_by: ClassVar = VminSpec.decided_by
     spec: ClassVar[type] = VminSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
 
@@ -303,7 +304,7 @@ class VminStudy:
                 Coordinate(SCENARIO, [name.scenario for name in names]),
                 Coordinate(LOWEST, [self._lowest_volts(case) for case in plan.cases]),
             ),
-            spec_toml=spec.to_toml(),
+            spec_toml=plan.recorded_spec.to_toml(),
             spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,

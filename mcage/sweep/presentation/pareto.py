@@ -14,8 +14,8 @@ from mcage.plain_text import shown, visible
 from mcage.random import stream
 from mcage.report import tables
 from mcage.report.cases import Condition, selected_cases
-from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.notes import caveats_of
+from mcage.results.differences import differences_of, keys_of, refuse_unmeant
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
 from mcage.spec.sections import costs_of
@@ -221,7 +221,7 @@ def _checked(headers: Mapping[Path, Header], allowed: Sequence[str]) -> dict[Pat
                 f"{first} and {other} share no dies: their seeds are {pair[0].seed} and "
                 f"{pair[1].seed}"
             )
-        differences = spec_differences(*(header.spec_toml for header in pair))
+        differences = differences_of(*pair)
         for of in differences:
             if any(f"{of.key}.".startswith(f"{key}.") for key in DIES):
                 raise UserError(f"{first} and {other} share no dies: the specs differ in {of}")

@@ -1,0 +1,131 @@
+"""Are two programs of the same name told apart, whoever sets their results side by side?"""
+
+import json
+import re
+
+import pytest
+from amd_tools import needs_clang
+from faulty_oracle import BLEND, BLEND_ARGUMENTS
+from tables import each
+from trace_strategies import alloc, read, release, trace_of, write
+
+import mcage
+from mcage.errors import UserError
+from mcage.results.differences import programs_of
+from mcage.results.reader import read_header
+from mcage.traces import save_trace
+
+SWEEP = ("sweep", "--environment", "undervolted", "--technique", "rrcd", "--kernel", "t.h5")
+OF_TRACE = {
+    "sweep": (SWEEP, "workload.kernels: t.h5"),
+    "vmin": (("vmin", "--technique", "baseline", "--kernel", "t.h5"), "workload.kernels: t.h5"),
+    "gpu both": (
+        ("gpu", "both", "--slices-per-sm", "1", "--periods", "1", "--replay", "t.h5"),
+        "sweep.workload.kernels: t.h5",
+    ),
+}
+INJECT = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
+SOURCE, CODE = "program.source: file", "program.source: code object"
+VALUES, COMPILER = "program.args: values", "program.source: compiler"
+
+
+def write_trace(value):
+    """A trace of one name that is another one for each value."""
+    events = [alloc(0, 0, 2), write(1, 0, 1, value), read(20, 0, 1), release(30, 0)]
+    save_trace(trace_of(events, cycles=40), "t.h5")
+
+
+def edit_trace():
+    write_trace(6)
+
+
+def edit(name, *change):
+    """Replace a part of a file of the working folder."""
+
+    def edited():
+        with open(name, "r+") as file:
+            text = file.read().replace(*change)
+            file.seek(0)
+            file.truncate()
+            file.write(text)
+
+    return edited
+
+
+def is_refused(said, files, keys):
+    """Whether each key is named with the digests of both files, in their order."""
+    programs = [programs_of(read_header(file)) for file in files]
+    for key in keys:
+        first, second = (of[key][:12] for of in programs)
+        assert first != second
+        assert f"{key} ({first}, {second})" in said
+    assert said.count("\n") <= 2, said
+    assert not re.search("[0-9a-f]{13}", said), said
+
+
+def tell_apart(command, run, changed, keys):
+    """Compute a file, change the program, compute another one; what sets both together refuses."""
+    run = (*run, "--instances")
+    assert command(*run, "3", "--out", "a.h5")[0] == 0
+    changed()
+    # The same command on the same file, with more instances, and from the spec in the file.
+    words = [command(*run, count, "--out", "a.h5") for count in ("3", "5")]
+    again = [part for part in run[:-1] if part in ("gpu", "both", run[0])]
+    words.append(command(*again, "a.h5", "--out", "c.h5"))
+    assert command(*run, "4", "--out", "b.h5")[0] == 0
+    words.append(command("compare", "a.h5", "b.h5"))
+    words.append(command("merge", "m.h5", "b.h5", "a.h5"))  # a.h5 differs from the first
+    for code, out, said in words:
+        assert (code, out) == (2, ""), said
+        is_refused(said, ("a.h5", "b.h5"), keys)
+    allowed = [part for key in keys for part in ("--allow", key)]
+    code, out, said = command("compare", "a.h5", "b.h5", *allowed)
+    assert code == 0, said
+    assert all(f"differs: {key}" in out for key in keys)
+    first, second = (mcage.open_results(name) for name in ("a.h5", "b.h5"))
+    with first, second:
+        case = next(str(first[dim].values[0]) for dim in ("case", "policy") if dim in first.dims)
+        if "technique" in first.dims:
+            case = f"{case} {first['technique'].values[0]}"
+        with pytest.raises(UserError) as refusal:
+            first.mcage.paired(case, case, second)
+        is_refused(f"{refusal.value}", ("a.h5", "b.h5"), keys)
+        first.mcage.paired(case, case, second, allow=keys)
+        assert first.mcage.programs() == programs_of(read_header("a.h5"))
+
+
+@each("study", [*OF_TRACE])
+def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
+    run, key = OF_TRACE[study]
+    for place in tmp_path.iterdir():
+        place.unlink()
+    write_trace(5)
+    tell_apart(command, run, edit_trace, [key])
+    if study == "sweep":
+        for others in (("pareto", "a.h5", "b.h5"), ("rare", "a.h5", "--vdd", "0.5")):
+            code, out, said = command(*others)
+            assert (code, out) == (2, "")
+            is_refused(said, ("a.h5", "b.h5"), [key])
+        assert command("pareto", "a.h5", "b.h5", "--allow", key)[0] == 0
+        (tmp_path / "report.toml").write_text(read_header(tmp_path / "a.h5").spec_toml)
+        code, _, said = command("sweep", "report.toml", "--out", "d.h5")
+        assert code == 2
+        is_refused(said, ("a.h5", "b.h5"), [key])
+
+
+@needs_clang
+@each(
+    ("changed", "keys"),
+    [
+        (edit("blend.cl", "sum * 0.5f", "sum * 0.25f"), [SOURCE, CODE]),
+        (edit("scale.h", "(k + 1)", "(k + 2)"), [SOURCE, CODE]),
+        (edit("blend.py", "normal(0, 1", "normal(0, 2"), [VALUES]),
+    ],
+)
+def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, keys):
+    for place in tmp_path.iterdir():
+        place.unlink()
+    (tmp_path / "scale.h").write_text("#define SCALE (k + 1)\n")
+    (tmp_path / "blend.cl").write_text('#include "scale.h"\n' + BLEND.replace("(k + 1)", "SCALE"))
+    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
+    tell_apart(command, INJECT, changed, keys)
