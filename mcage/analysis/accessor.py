@@ -17,7 +17,6 @@ from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exc
 from mcage.plain_text import visible
 from mcage.report.notes import caveats_of, note_on_code
 from mcage.report.presentation import presentation_of
-from mcage.results.differences import programs_of
 from mcage.stats.estimates import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ class Analysis(Plots):
         Of inject also the compiler. Empty where they are not known: of files of earlier versions,
         and of studies that run none.
         """
-        return programs_of(grids.header_of(self._results))
+        return grids.header_of(self._results).programs
 
     # ---- cases -----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from mcage.errors import UserError
 from mcage.report import comparison
 from mcage.report.cases import SLOWDOWN_VARIABLES, years_until_slower
 from mcage.report.tables import ResultTable
-from mcage.results.differences import PROGRAMS, differences_of, keys_of, refuse_unmeant
+from mcage.results.differences import PROGRAMS, keys_of, refuse_unmeant
 from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.stats.paired import PairedMeans, outliving
 from mcage.stats.survival import (
@@ -493,7 +493,7 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
             "compared die by die; mcage compare compares means of different dies"
         )
     specs = headers[0].spec_toml, headers[1].spec_toml
-    differences = differences_of(*headers)
+    differences = headers[0].differences(headers[1])
     refuse_unmeant(differences, allow, keys_of(*specs), lambda keys: f"allow={list(keys)}")
     for of in differences:
         if of.key == PROGRAMS:

@@ -95,13 +95,12 @@ def print_notes(
     digests of what ran are printed.
     """
     from mcage.plain_text import visible
-    from mcage.report.notes import notes_on
-    from mcage.results.differences import note_on_programs, programs_of
+    from mcage.report.notes import note_on_programs, notes_on
     from mcage.results.reader import read_header
 
     for file in files:
         name, header = f"{file}: " if len(files) > 1 else "", read_header(file)
-        ran = [f"{key}: {digest}" for key, digest in programs_of(header).items()]
+        ran = [f"{key}: {digest}" for key, digest in header.programs.items()]
         known = ran or list(filter(None, [note_on_programs(header)]))
         for note in notes_on(file, header, heeds_dies) + (known if programs else []):
             typer.echo(visible(name + note), err=to_stderr)

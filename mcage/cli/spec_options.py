@@ -271,7 +271,7 @@ def _read(path: Path) -> tuple[dict[str, Any], bool]:
     """Plain values of a spec, and whether a results file or a shard folder records them."""
     from mcage.campaign.finished import recorded_campaign
     from mcage.files.inputs import parse_toml, read_toml
-    from mcage.results.differences import note_on_programs
+    from mcage.report.notes import note_on_programs
 
     recorded = recorded_campaign(path)
     if recorded is None:

@@ -14,7 +14,6 @@ from mcage.report import tables
 from mcage.report.cases import CASE_KEYS, Condition, find_case, labels_of, lives_of, places_where
 from mcage.results.differences import (
     Difference,
-    differences_of,
     keys_of,
     refuse_unmeant,
     spec_differences,
@@ -213,9 +212,11 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
                 for each, index in zip((case, other), indices, strict=True)
             )
         compared = compare_cases(case, other)
-        specs = case.attrs["spec"], other.attrs["spec"]
-        kind = header_class(str(case.attrs.get("study", OLDEST_STUDY)))
-        differences = spec_differences(*specs, kind.decided_by)
+        differences = []
+        if path != other_path:
+            kind = header_class(str(case.attrs.get("study", OLDEST_STUDY)))
+            specs = case.attrs["spec"], other.attrs["spec"]
+            differences = spec_differences(*specs, kind.decided_by)
     return replace(
         compared,
         first=titles[places[0]],
@@ -531,7 +532,7 @@ def _checked(headers: tuple[Header, Header], allowed: Sequence[str]) -> list[Dif
     first, second = headers
     if first.study != second.study:
         raise UserError(f"they hold different studies, {first.study} and {second.study}")
-    differences = differences_of(first, second)
+    differences = first.differences(second)
     refuse_unmeant(differences, allowed, keys_of(first.spec_toml, second.spec_toml))
     return differences
 

@@ -66,6 +66,13 @@ def note_on_code(header: Header) -> str:
     return f"computed by {code_in_words(header.codes)}{accepted}; this is {here}"
 
 
+def note_on_programs(header: Header) -> str:
+    """Say that a file does not tell by digest which programs it is of; empty if it does."""
+    if header.decided_by is None or header.programs:
+        return ""
+    return "by digest, its kernels are not known: results of earlier versions hold names alone"
+
+
 def notes_on(path: Path, header: Header, heeds_dies: bool = False) -> list[str]:
     """All that must be known of a results file, in lines below its tables.
 

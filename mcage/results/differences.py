@@ -6,13 +6,10 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, shown
-
-if TYPE_CHECKING:
-    from mcage.results.header import Header
 
 PROGRAMS = "programs"
 """Table of a spec: digests of the programs that it means, by the keys that name them."""
@@ -115,20 +112,19 @@ def spec_differences(
     ]
     programs = [{k for k, v in of.items() if isinstance(v, Digest)} for of in (first, second)]
     keys = [key for key in differing if key not in programs[0] | programs[1]]
-    found = [Difference(key, *(_text(of, key) for of in (first, second))) for key in keys]
+    of_keys = [Difference(key, *(_text(of, key) for of in (first, second))) for key in keys]
     if decided_by is not None and not all(programs):
         if of_a_campaign and not any(programs):
-            return found
+            return of_keys
         known = (f"{len(of)} known by digest" if of else UNKNOWN for of in programs)
-        return [*found, Difference(PROGRAMS, *known)]
-    for key in differing:
-        if key in keys or _is_decided(
-            key, key in programs[0] & programs[1], keys, decided_by or {}
-        ):
-            continue
-        texts = digests_apart(*(of.get(key, ABSENT) for of in (first, second)))
-        found.append(Difference(key, *texts))
-    return found
+        return [*of_keys, Difference(PROGRAMS, *known)]
+    of_both = programs[0] & programs[1]
+    of_programs = (key for key in differing if key not in keys)
+    return of_keys + [
+        Difference(key, *digests_apart(first.get(key, ABSENT), second.get(key, ABSENT)))
+        for key in of_programs
+        if not _is_decided(key, key in of_both, keys, decided_by or {})
+    ]
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:
@@ -143,24 +139,15 @@ def _is_decided(
     return any(_is_within(key, cause) for cause in decided_by.get(named, ()) for key in keys)
 
 
-def differences_of(
-    first: "Header", second: "Header", of_a_campaign: bool = False
-) -> list[Difference]:
-    """In what two campaigns of the same study differ; see `spec_differences`."""
-    specs = first.spec_toml, second.spec_toml
-    return spec_differences(*specs, type(first).decided_by, of_a_campaign)
+def programs_in(spec_toml: str) -> dict[str, str]:
+    """Digests of the programs that a spec means, by the keys that name them.
 
-
-def programs_of(header: "Header") -> dict[str, str]:
-    """Digests of the programs that a campaign is of, by the keys that name them."""
-    return {key: value for key, value in _values(header.spec_toml) if isinstance(value, Digest)}
-
-
-def note_on_programs(header: "Header") -> str:
-    """What must be known of a campaign that does not say by digest which programs it is of."""
-    if type(header).decided_by is None or programs_of(header):
-        return ""
-    return "by digest, its kernels are not known: results of earlier versions hold names alone"
+    Raises
+    ------
+    UserError
+        The spec is not TOML.
+    """
+    return {key: value for key, value in _values(spec_toml) if isinstance(value, Digest)}
 
 
 def without_changed(

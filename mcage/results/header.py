@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, shown
-from mcage.results.differences import differences_of, digests_apart
+from mcage.results.differences import Difference, digests_apart, programs_in, spec_differences
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
@@ -285,7 +285,7 @@ class Header(ABC):
             if getattr(self, name) != getattr(other, name):
                 return f"{name} {shown(getattr(other, name))}, not {getattr(self, name)}"
         if self.spec_digest != other.spec_digest:
-            if keys := differences_of(other, self, of_a_campaign=True):
+            if keys := other.differences(self, of_a_campaign=True):
                 return f"differs from this one in {', '.join(map(str, keys))}"
             digests = digests_apart(other.spec_digest, self.spec_digest)
             return f"spec_digest {', not '.join(digests)}: {OTHER}"
@@ -293,6 +293,19 @@ class Header(ABC):
             self.over(other), device=self.device, engine_reason=self.engine_reason, codes=self.codes
         )
         return None if theirs == self else "another grid"
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """Digests of the programs that ran, by the keys that name them; empty if not known."""
+        return programs_in(self.spec_toml)
+
+    def differences(self, other: "Header", of_a_campaign: bool = False) -> list[Difference]:
+        """In what spec and programs differ from those of another campaign of the same study.
+
+        See `mcage.results.differences.spec_differences`.
+        """
+        specs = self.spec_toml, other.spec_toml
+        return spec_differences(*specs, self.decided_by, of_a_campaign)
 
     def over(self, other: "Header") -> "Header":
         """Return the header of ``other`` with the extent of this campaign.

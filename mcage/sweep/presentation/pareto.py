@@ -15,7 +15,7 @@ from mcage.random import stream
 from mcage.report import tables
 from mcage.report.cases import Condition, selected_cases
 from mcage.report.notes import caveats_of
-from mcage.results.differences import differences_of, keys_of, refuse_unmeant
+from mcage.results.differences import keys_of, refuse_unmeant
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
 from mcage.spec.sections import costs_of
@@ -221,7 +221,7 @@ def _checked(headers: Mapping[Path, Header], allowed: Sequence[str]) -> dict[Pat
                 f"{first} and {other} share no dies: their seeds are {pair[0].seed} and "
                 f"{pair[1].seed}"
             )
-        differences = differences_of(*pair)
+        differences = pair[0].differences(pair[1])
         for of in differences:
             if any(f"{of.key}.".startswith(f"{key}.") for key in DIES):
                 raise UserError(f"{first} and {other} share no dies: the specs differ in {of}")

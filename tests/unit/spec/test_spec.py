@@ -162,6 +162,10 @@ FIELDS = {
             {"rel_ci": 0.01, "at_least": 500},
         ),
     ),
+    "programs": (
+        {"workload.kernels: k.h5": "0f" * 16},
+        (3, "x", [], True, {"k": ""}, {"": "x"}, {"k": 1}, {"k": None}),
+    ),
 }
 """Every field: a value that is not its default, and values to be refused."""
 
@@ -407,8 +411,9 @@ def test_the_digest_changes_with_every_field_that_decides_what_an_instance_is():
         key: SweepSpec.from_mapping(nested(key, good)).digest() for key, (good, _) in FIELDS.items()
     }
     default = SweepSpec().digest()
-    assert {key for key in FIELDS if digests[key] == default} == {"instances", "stopping"}
-    assert len(set(digests.values())) == len(FIELDS) - 1
+    not_in_it = {key for key in FIELDS if digests[key] == default}
+    assert not_in_it == {"instances", "stopping", "programs"}
+    assert len(set(digests.values())) == len(FIELDS) - 2
 
 
 def test_the_digest_does_not_depend_on_the_order_of_keys():
@@ -569,7 +574,7 @@ FLAGS = {
 
 def test_every_field_has_a_flag():
     assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
-        FIELDS.keys() - {"stopping", "operating_points", "draws", "costs.tables"}
+        FIELDS.keys() - {"stopping", "operating_points", "draws", "costs.tables", "programs"}
     )
 
 
