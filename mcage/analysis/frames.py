@@ -14,8 +14,9 @@ from mcage.analysis import grid as grids
 from mcage.errors import UserError
 from mcage.report import comparison
 from mcage.report.cases import SLOWDOWN_VARIABLES, years_until_slower
+from mcage.report.notes import note_on_programs
 from mcage.report.tables import ResultTable
-from mcage.results.differences import PROGRAMS, keys_of, refuse_unmeant
+from mcage.results.differences import keys_of, refuse_unmeant
 from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.stats.paired import PairedMeans, outliving
 from mcage.stats.survival import (
@@ -495,9 +496,8 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
     specs = headers[0].spec_toml, headers[1].spec_toml
     differences = headers[0].differences(headers[1])
     refuse_unmeant(differences, allow, keys_of(*specs), lambda keys: f"allow={list(keys)}")
-    for of in differences:
-        if of.key == PROGRAMS:
-            warnings.warn(f"whether both ran the same kernels is not known: {of}", stacklevel=5)
+    for note in filter(None, map(note_on_programs, headers)):
+        warnings.warn(note, stacklevel=5)
 
 
 def _lines(case: grids.GridCase, other: grids.GridCase) -> list[comparison.Line]:

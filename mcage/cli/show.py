@@ -100,9 +100,12 @@ def print_notes(
 
     for file in files:
         name, header = f"{file}: " if len(files) > 1 else "", read_header(file)
-        ran = [f"{key}: {digest}" for key, digest in header.programs.items()]
-        known = ran or list(filter(None, [note_on_programs(header)]))
-        for note in notes_on(file, header, heeds_dies) + (known if programs else []):
+        notes = notes_on(file, header, heeds_dies)
+        if programs or len(files) > 1:
+            notes += filter(None, [note_on_programs(header)])
+        if programs:
+            notes += [f"{key}: {digest}" for key, digest in header.programs.items()]
+        for note in notes:
             typer.echo(visible(name + note), err=to_stderr)
 
 

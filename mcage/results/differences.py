@@ -41,7 +41,6 @@ EXTENT = {"instances", "stopping"}
 """Keys that decide no instance, also in the specs that a spec is made of."""
 
 ABSENT = "not given"
-UNKNOWN = "not known"
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,8 @@ def spec_differences(
     programs = [{k for k, v in of.items() if isinstance(v, Digest)} for of in (first, second)]
     keys = [key for key in differing if key not in programs[0] | programs[1]]
     of_keys = [Difference(key, *(_text(of, key) for of in (first, second))) for key in keys]
-    if decided_by is not None and not all(programs):
-        if of_a_campaign and not any(programs):
-            return of_keys
-        known = (f"{len(of)} known by digest" if of else UNKNOWN for of in programs)
-        return [*of_keys, Difference(PROGRAMS, *known)]
+    if not all(programs):  # what is not known is no difference: `mcage.report.notes` says it
+        return of_keys
     of_both = programs[0] & programs[1]
     of_programs = (key for key in differing if key not in keys)
     return of_keys + [
@@ -227,11 +223,7 @@ def refuse_unmeant(
             f"the specs differ in {hopeless[0]}: means up to different horizons have no common "
             "meaning"
         )
-    unmeant = [
-        of
-        for of in differences
-        if of.key != PROGRAMS and not any(_is_within(of.key, key) for key in allowed)
-    ]
+    unmeant = [of for of in differences if not any(_is_within(of.key, key) for key in allowed)]
     if unmeant:
         raise UserError(
             f"the specs differ in {', '.join(map(str, unmeant))}; if this is what you compare: "

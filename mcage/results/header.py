@@ -34,7 +34,7 @@ EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
 HEADERS, PRESENTATIONS = "mcage.headers", "mcage.presentations"
 """Groups of entry points: of each study the class of its headers, and the one that shows it."""
 
-OTHER = "a technique, a model or a constant that the spec names has changed"
+OTHER = "a technique, model, constant or kernel that the spec names has changed"
 """How two campaigns with the same keys and programs differ."""
 
 OLDEST_STUDY = "sweep"

@@ -111,6 +111,14 @@ def test_differences_are_listed_and_cases_of_one_file_named(folder):
     assert f"only in A: {LABELS[0]}" in text
 
 
+def test_kernels_that_nobody_knows_by_digest_are_no_difference_and_said(folder):
+    result = compare(folder, "a.h5", "longer.h5")
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    for name in ("a.h5", "longer.h5"):
+        assert f"{folder / name}: by digest, its kernels are not known" in text
+
+
 def test_of_many_cases_of_one_file_some_are_named():
     alone = FileComparison(
         first="a.h5",

@@ -71,7 +71,10 @@ def tell_apart(command, run, changed, keys):
     again = [part for part in run[:-1] if part in ("gpu", "both", run[0])]
     trusted = ["--trust"] if run[0] == "inject" else []
     words.append(command(*again, "a.h5", *trusted, "--out", "c.h5"))
+    table = "sweep.programs={}" if keys[0].startswith("sweep.") else "programs={}"
+    assert command(*again, "a.h5", *trusted, "--set", table, "--out", "d.h5")[0] == 0
     assert command(*run, "4", "--out", "b.h5")[0] == 0
+    assert read_header("d.h5").programs == read_header("b.h5").programs
     words.append(command("compare", "a.h5", "b.h5"))
     words.append(command("merge", "m.h5", "b.h5", "a.h5"))  # a.h5 differs from the first
     for code, out, said in words:
@@ -128,3 +131,57 @@ def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, k
     (tmp_path / "blend.cl").write_text('#include "scale.h"\n' + BLEND.replace("(k + 1)", "SCALE"))
     (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
     tell_apart(command, INJECT, changed, keys)
+
+
+@needs_clang
+def test_options_that_make_a_program_another_one(command, tmp_path):
+    """They need no word; but the source is that of the file."""
+    (tmp_path / "blend.cl").write_text(BLEND.replace("(k + 1)", "(k + STEP)"))
+    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
+    run = (*INJECT, "--instances", "2", "--flags", "-DSTEP=1", "--out", "a.h5")
+    assert command(*run)[0] == 0
+    changed = ("inject", "a.h5", "--trust", "--flags", "-DSTEP=2", "--inputs", "3")
+    assert command(*changed, "--out", "b.h5")[0] == 0
+    first, second = (read_header(tmp_path / name).programs for name in ("a.h5", "b.h5"))
+    assert {key for key in first if first[key] != second[key]} == {CODE, VALUES}
+    assert COMPILER in first
+    allowed = ("--allow", "program.flags", "--allow", "program.inputs")
+    assert command("compare", "a.h5", "b.h5", *allowed)[0] == 0
+    edit("blend.cl", "0.5f", "0.25f")()
+    said = command(*changed, "--out", "c.h5")[2]
+    assert SOURCE in said
+    assert CODE not in said
+    assert command("show", "a.h5", "--wide")[1].count(first[SOURCE]) == 1
+
+
+CHANGES = {
+    ("sweep", "--technique", "baseline", "--kernel", "t.h5"): [
+        (("--seed", "2"), "seed (1, 2)"),
+        (("--vdd", "0.5"), "vdd_volts ([], [0.5])"),
+        (("--environment", "undervolted"), "environments (['turbo', 'dvfs'], ['undervolted'])"),
+        (("--nbti", "bhardwaj"), "aging.model ('facelift', 'bhardwaj')"),
+    ],
+    ("vmin", "--technique", "baseline", "--kernel", "t.h5"): [
+        (("--years", "3"), "vmin.years (not given, 3.0)"),
+    ],
+    ("gpu", "gating"): [(("--seed", "2"), "seed (1, 2)")],
+    ("gpu", "heterogeneity"): [(("--seed", "2"), "seed (1, 2)")],
+    ("gpu", "both", "--slices-per-sm", "1", "--periods", "1", "--replay", "t.h5"): [
+        (("--cell-vt0", "nominal"), "cell_vt0 ('sm', 'nominal')"),
+    ],
+}
+
+
+@each("run", [*CHANGES])
+def test_another_option_on_the_same_file_is_named_with_both_values(command, tmp_path, run):
+    for place in tmp_path.iterdir():
+        place.unlink()
+    write_trace(5)
+    run_there = (*run, "--instances", "3", "--out", "r.h5")
+    assert command(*run_there)[0] == 0
+    for options, words in CHANGES[run]:
+        code, out, said = command(*run_there, *options)
+        assert (code, out) == (2, "")
+        assert f"r.h5 already holds another campaign (differs from this one in {words})" in said
+        assert "choose another --out, or delete it" in said
+        assert not re.search("[0-9a-f]{13}", said)
