@@ -281,9 +281,9 @@ def test_datasets_of_two_files_are_compared_on_the_instances_that_both_have(pair
 
 
 def test_the_same_case_of_two_files_may_be_compared(pairs, file_of):
-    with mcage.open_results(file_of(60)) as other:
-        with pytest.warns(UserWarning, match="its kernels are not known"):  # without digests
-            paired = pairs.mcage.paired(FIRST, FIRST, other)
+    unknown = pytest.warns(UserWarning, match="its kernels are not known")  # without digests
+    with mcage.open_results(file_of(60)) as other, unknown:
+        paired = pairs.mcage.paired(FIRST, FIRST, other)
     assert paired["difference"].tolist() == [0.0] * 7
 
 
