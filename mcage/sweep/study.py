@@ -116,7 +116,7 @@ class Sweep:
     Attributes
     ----------
     spec : SweepSpec
-        As given.
+        As given, with the digests of its programs.
     plan : SweepPlan
         What all instances share.
 
@@ -134,8 +134,8 @@ class Sweep:
         like: "Sweep | None" = None,
         say: Say | None = None,
     ) -> None:
-        self.spec = spec
         self.plan: SweepPlan = SweepPlan(spec, engine, like.plan if like else None)
+        self.spec = self.plan.recorded_spec
         self._reason = engine_reason
         self._halving = Halving(say)
 
@@ -144,7 +144,7 @@ class Sweep:
         """What files say about the sweep."""
         spec, plan = self.spec, self.plan
         return SweepHeader(
-            spec_toml=plan.recorded_spec.to_toml(),
+            spec_toml=spec.to_toml(),
             spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,
