@@ -173,6 +173,11 @@ def protection(name: str, spread_blocks: bool = False) -> Protection:
     return Protection.of(name).spread(spread_blocks)
 
 
+def protection_in(technique: str) -> Protection:
+    """Protection that the name of a technique in a file has behind `PROTECTED`, or the default."""
+    return protection(technique.partition(PROTECTED)[2] or DEFAULT)
+
+
 @cache
 def unusable_blocks(blocks: int, given: Protection) -> NDArray[np.uint8]:
     """Unusable blocks of an entry by what is too much in it, and the blocks that hold that.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
+from mcage.geometry import MOST_ENTRIES
 from mcage.plain_text import shortened
 from mcage.random import streams_of
 from mcage.stats.survival import FIT_HOURS, HOURS_PER_YEAR
@@ -76,8 +77,8 @@ class ExchangeRule:
         Slices of an SM, 1 ... 64.
     banks_per_sm : int, optional
         Address banks of the register files of an SM. By default each slice is a bank. A divisor of
-        ``slices_per_sm``: so many successive slices make a bank. A multiple: a slice has several,
-        among which its entries lie in turn.
+        ``slices_per_sm``: so many successive slices make a bank. A multiple, up to `MOST_ENTRIES`
+        times as many: a slice has several, among which its entries lie in turn.
     spare_sms : int
         SMs of a GPU that may be given up before it is exchanged.
     spare_entries : int
@@ -104,10 +105,11 @@ class ExchangeRule:
             if not low <= getattr(self, name) <= high:
                 raise UserError(f"{name} = {getattr(self, name)}: expected {low} ... {high}")
         banks, slices = self.banks, self.slices_per_sm
-        if banks < 1 or (slices % banks and banks % slices):
+        most_banks = slices * MOST_ENTRIES
+        if not 1 <= banks <= most_banks or (slices % banks and banks % slices):
             raise UserError(
                 f"banks_per_sm = {banks}: an SM has {slices} slices; expected a divisor of that, "
-                "or a multiple of it"
+                f"or a multiple of it up to {most_banks:,}, a bank for each entry"
             )
 
     @property
@@ -270,8 +272,10 @@ def sm_years(
     left = words.without_replaced(rule.spare_entries)
     if soft is not None:
         left = left.with_soft_errors(soft)
-    of_banks = [_beyond(years, rule.words) for years in _banks(left, rule)]
-    years: Floats = np.min(of_banks, axis=0)
+    if rule.banks_per_slice > 1:
+        years = _beyond_in_slices(left, rule)
+    else:
+        years = np.min([_beyond(of_bank, rule.words) for of_bank in _banks(left, rule)], axis=0)
     assert words.known_until_years is not None
     known = words.known_until_years.reshape(-1, rule.slices_per_sm).min(axis=1)
     if unknown := int((years > known).sum()):
@@ -285,19 +289,22 @@ def sm_years(
 
 def _banks(words: UncorrectableWords, rule: ExchangeRule) -> Iterator[Floats]:
     """Ages of the words of each bank of all SMs: float64[SM, n], infinite where it has no word."""
-    shape = len(words.years) // rule.slices_per_sm, rule.slices_per_sm, words.years.shape[1]
-    years = words.years.reshape(shape)
-    parts = rule.banks_per_slice
-    together = rule.slices_per_sm * parts // rule.banks
+    years = words.years.reshape(len(words.years) // rule.slices_per_sm, -1, words.years.shape[1])
+    together = max(1, rule.slices_per_sm // rule.banks)
     for first in range(0, rule.slices_per_sm, together):
-        of_slices = years[:, first : first + together].reshape(len(years), -1)
-        if parts == 1:
-            yield of_slices
-            continue
-        assert words.entries is not None
-        bank = words.entries.reshape(shape)[:, first] % parts
-        for part in range(parts):
-            yield np.where(bank == part, of_slices, np.inf)
+        yield years[:, first : first + together].reshape(len(years), -1)
+
+
+def _beyond_in_slices(words: UncorrectableWords, rule: ExchangeRule) -> Floats:
+    """Age at which a bank of each SM, whose slices have several, has too many: float64[SM]."""
+    assert words.entries is not None
+    bank = words.entries % rule.banks_per_slice
+    earlier = np.zeros(bank.shape, dtype=np.int64)
+    for rank in range(1, bank.shape[1]):
+        earlier[:, rank] = (bank[:, :rank] == bank[:, rank : rank + 1]).sum(axis=1)
+    years = np.where(earlier == rule.words, words.years, np.inf)
+    of_sms: Floats = years.reshape(-1, rule.slices_per_sm * bank.shape[1]).min(1, initial=np.inf)
+    return of_sms
 
 
 def _beyond(years: Floats, words: int) -> Floats:
@@ -378,16 +385,20 @@ def soft_errors(
     """
     entries, words = shape
     count = min(most, entries * words)
-    years = np.full((len(slices), count), np.inf)
-    addresses = np.tile(np.arange(count), (len(slices), 1)) + entries * words
     expected = (per_year * horizon_years).tolist()
     streams = streams_of(seed, "gpu.exchange.soft", slices.tolist())
-    for place, (draws, last) in enumerate(zip(streams, expected, strict=True)):
+    of_slices = []
+    for draws, last in zip(streams, expected, strict=True):
         met: dict[int, float] = {}
         at = float(draws.standard_exponential())
         while at <= last and len(met) < count:
             met.setdefault(int(draws.integers(entries * words)), at)
             at += float(draws.standard_exponential())
+        of_slices.append(met)
+    most_met = max(map(len, of_slices), default=0)
+    years = np.full((len(slices), most_met), np.inf)
+    addresses = np.tile(np.arange(most_met), (len(slices), 1)) + entries * words
+    for place, met in enumerate(of_slices):
         years[place, : len(met)] = np.array(list(met.values())) / per_year[place]
         addresses[place, : len(met)] = list(met)
     return SoftErrors(years, addresses, addresses // words % entries)

@@ -5,9 +5,10 @@ of successive slices, and the share of GPUs follows from that of SMs by the bino
 whatever the number of slices of a GPU.
 """
 
+import math
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,11 @@ from mcage.gpu.exchange.rule import (
     sm_years,
     soft_errors,
 )
+from mcage.protection.policy import protection_in
 from mcage.report import tables
 from mcage.report.cases import Condition, lives_of, summarized
 from mcage.spec.sections import faults_of
-from mcage.stats.estimates import CONFIDENCE, SAME_AGE_YEARS, Estimate, proportion
+from mcage.stats.estimates import CONFIDENCE, DASH, SAME_AGE_YEARS, Estimate, proportion
 from mcage.stats.survival import CaseLives
 from mcage.variation.field import die_of
 from mcage.variation.scenarios import scenario
@@ -163,12 +165,22 @@ def summarize_exchange(results: xr.Dataset, question: Question) -> list[Exchange
     Raises
     ------
     UserError
-        The results do not have the ages of uncorrectable words; GPUs cannot be made of these
-        slices; or the rule asks for more words than are known.
+        The results do not have the ages of uncorrectable words; no case has a code, so that no
+        word can be; GPUs cannot be made of these slices; or the rule asks for more words than are
+        known.
     """
     if "case" not in results.dims or "epoch_end_years" not in results:
         raise UserError("these are not the results of a sweep, of which GPUs could be made")
     years, entries = _words_of(results, question)
+    coded = np.full(len(years), True)
+    if question.years is None:
+        names = results["technique"].values.tolist()
+        coded = np.array([protection_in(name).code is not None for name in names])
+    if not coded.any():
+        raise UserError(
+            "no case of these results has a code, and nothing counts words that are uncorrectable "
+            "without one: run the sweep with one, such as --protection secded32"
+        )
     ids = results["instance"].values
     if ids.size > 1 and (np.diff(ids) <= 0).any():
         raise UserError("instances must be selected in rising order, each once")
@@ -180,7 +192,8 @@ def summarize_exchange(results: xr.Dataset, question: Question) -> list[Exchange
             years[index][kept.places], None if entries is None else entries[index][kept.places]
         )
         seed = int(results.attrs["seed"])
-        summaries.append(_summary(lives_of(case), kept, words, question, seed))
+        summary = _summary(lives_of(case), kept, words, question, seed)
+        summaries.append(summary if coded[index] else _without_words(summary))
     return summaries
 
 
@@ -296,6 +309,13 @@ def _summary(
     )
 
 
+def _without_words(summary: ExchangeSummary) -> ExchangeSummary:
+    """The same where nothing has counted words: what depends on them is unknown."""
+    unknown = Estimate(math.nan, math.nan, math.nan)
+    shares = [replace(share, exchanged=unknown, either=unknown) for share in summary.shares]
+    return replace(summary, shares=shares)
+
+
 def _shares(
     rule: ExchangeRule, are_dies: bool, confidence: float
 ) -> Callable[[Floats, float], Estimate]:
@@ -341,7 +361,8 @@ def table_of_exchange(
         title=_title(summaries),
         caption=f"{summaries[0].confidence:.0%} intervals; exchanged: of more SMs than may be "
         "given up a bank has too many uncorrectable words; dead: of more SMs than may be given up "
-        f"a slice is dead; {'; '.join(_remarks(summaries))}",
+        f"a slice is dead; {DASH}: no code, so that nothing counts words; "
+        f"{'; '.join(_remarks(summaries))}",
         columns=(
             *tables.file_column([path for path, summary in paths for _ in summary.shares]),
             tables.names("case", "case", [summary.label for summary, _ in lines], groups=True),
@@ -393,5 +414,7 @@ def _remarks(summaries: Sequence[ExchangeSummary]) -> Iterator[str]:
 
 
 def _percent(share: Estimate) -> str:
+    if math.isnan(share.value):
+        return DASH
     value, lower, upper = (f"{100 * bound:.3g}" for bound in vars(share).values())
     return f"{value} [{lower}, {upper}]"

@@ -63,6 +63,8 @@ def test_numbers_are_those_of_the_vendor():
         ({"slices_per_sm": 65}, "slices_per_sm = 65"),
         ({"banks_per_sm": 3}, "banks_per_sm = 3"),
         ({"banks_per_sm": 0}, "banks_per_sm = 0"),
+        ({"banks_per_sm": 10**9}, "banks_per_sm = 1000000000: .* up to 6,144"),
+        ({"slices_per_sm": 1, "banks_per_sm": 1537}, "banks_per_sm = 1537"),
         ({"spare_sms": 132}, "spare_sms = 132"),
         ({"spare_entries": -1}, "spare_entries = -1"),
     ],
@@ -399,6 +401,13 @@ def test_ages_of_words_must_be_there(results, tmp_path, refusal):
     assert "rule = 'x'" in refusal("gpu", "exchange", "r.h5", "--rule", "x")
 
 
+def called(results, techniques):
+    """Results whose techniques have other names."""
+    parts = [name for name in results.xindexes if results[name].dims == ("case",)]
+    parts.remove("case")
+    return results.drop_indexes(parts).assign_coords(technique=("case", techniques))
+
+
 def recorded(results, seed=6):
     """Results with ages and entries of words, as a sweep will record them."""
     years = ages_of_words(3, 240, seed)
@@ -406,7 +415,41 @@ def recorded(results, seed=6):
     dims = ("case", "instance", "uncorrectable_rank")
     fields = {"uncorrectable_years": years, "uncorrectable_entry": entries}
     results = results.drop_vars([*fields, "uncorrectable_rank"])
+    names = results["technique"].values.tolist()
+    results = called(results, [f"{name}@secded32" for name in names])
     return results.assign({name: (dims, values) for name, values in fields.items()})
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 64, 1536])
+def test_banks_of_a_slice_have_the_words_of_their_entries(count):
+    """As counted bank by bank."""
+    draw = np.random.default_rng(count)
+    years = np.sort(draw.integers(1, 9, (40, 6)).astype(float), axis=1)
+    years[:15, -1] = NEVER
+    entries = draw.integers(0, 5, years.shape)
+    words = UncorrectableWords(years, entries, np.full(40, NEVER))
+    second = [
+        sorted(at for at, entry in zip(*of, strict=True) if entry % count == bank)[1:2]
+        for of in zip(years.tolist(), entries.tolist(), strict=True)
+        for bank in range(min(count, 5))
+    ]
+    of_banks = np.array([min(ages, default=NEVER) for ages in second]).reshape(20, -1)
+    given_up = sm_years(words, rule(1, banks_per_sm=2 * count))
+    assert given_up.tolist() == of_banks.min(axis=1).tolist()
+
+
+def test_words_that_nothing_counts_are_unknown(results, tmp_path):
+    with pytest.raises(UserError, match="no case of these results has a code"):
+        results.mcage.exchanged(AGES)
+    of_file = recorded(results)
+    names = of_file["technique"].values.tolist()
+    names[1] = "rrcd"
+    mixed = called(of_file, names)
+    frames = [of.mcage.exchanged(AGES, rule=1, sms=6, slices_per_sm=2) for of in (of_file, mixed)]
+    unknown = frames[1]["case"] == of_file["case"].values[1]
+    assert frames[1][~unknown].equals(frames[0][~unknown])
+    assert frames[1].loc[unknown, ["exchanged", "either", "either_upper"]].isna().all(axis=None)
+    assert frames[1]["with_dead_slices"].equals(frames[0]["with_dead_slices"])
 
 
 def test_words_of_the_file_are_those_of_the_argument(results):
@@ -457,7 +500,8 @@ def test_the_command_prints_what_the_accessor_computes(results, command, monkeyp
     first = json.loads(out)[0]
     assert (first["sms"], first["rule"]["sms"], first["slices_left_out"]) == (120, 6, 0)
     assert first["shares"][1]["either"]["value"] == frame["either"].iloc[1]
-    code, out, _ = command("gpu", "exchange", "r.h5", *options, "--where", "technique=rrcd")
+    chosen = "--where", "technique=rrcd@secded32"
+    code, out, _ = command("gpu", "exchange", "r.h5", *options, *chosen)
     assert "GPUs of 6 SMs with 2 slices, 1 SMs to spare" in out
     assert "baseline" not in out
     assert "made of independent SMs, of which 120 were simulated" in " ".join(out.split())
