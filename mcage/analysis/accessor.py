@@ -296,7 +296,7 @@ class Analysis(Plots):
         if not 0 <= table < len(tables):
             raise UserError(f"table {table}: this study has the tables 0 ... {len(tables) - 1}")
         frame = frames.table_frame(tables[table])
-        if "case" in results.coords:
+        if "case" in results.coords and "case" not in frame:
             frame.insert(0, "case", results["case"].values)
         return frame
 

@@ -225,7 +225,7 @@ def histogram_frame(results: xr.Dataset) -> pd.DataFrame:
                     "dvth_lower_mv": case["dvth_bin_lower_mv"].values,
                     "dvth_upper_mv": case["dvth_bin_upper_mv"].values,
                     "cells": of_one.values,
-                    "share": of_one.values / max(1, int(of_one.sum())),
+                    "share": of_one.values / (int(of_one.sum()) or np.nan),
                 }
             )
             for of_one in case[name]
@@ -515,6 +515,7 @@ def _compared(case: grids.GridCase) -> xr.Dataset:
             for name, array in arrays
             if name in case.compared
             and "instance" in array.dims
+            and {*array.dims} <= {"instance", "age"}
             and "flag_values" not in array.attrs
         }
     )

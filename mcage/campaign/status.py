@@ -376,7 +376,7 @@ def _status(out: Path) -> CampaignStatus:
         study, instances = _of_shard(shards[0])
     else:
         raise UserError(f"{folder} says nothing yet about its campaign")
-    return CampaignStatus(out, study, instances, done, _state(runs), runs)
+    return CampaignStatus(out, study, instances, done, _state(runs, done < instances), runs)
 
 
 def _of_shard(path: Path) -> tuple[str, int]:
@@ -396,14 +396,14 @@ def _instances(ranges: Iterable[range]) -> int:
     return count
 
 
-def _state(runs: tuple[RunRecord, ...]) -> str:
-    """State of a campaign: that of the run that is most alive."""
+def _state(runs: tuple[RunRecord, ...], is_partial: bool) -> str:
+    """State of a campaign: that of the run that is most alive; computed with all instances only."""
     states = [state_of(run) for run in runs]
     for state in (MERGING, COMPUTING):
         if state in states:
             return state
     others = [state for state in states if state != COMPUTED]
-    return others[0] if others else COMPUTED if states else WAITING
+    return others[0] if others else WAITING if is_partial or not states else COMPUTED
 
 
 def state_of(run: RunRecord) -> str:

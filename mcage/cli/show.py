@@ -32,8 +32,8 @@ class FormOptions:
 
     where: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE")] = None
     """Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by technique,
-    environment, scenario, vdd; of GPUs by policy, technique, reading, design. May be given several
-    times; all must hold."""
+    protection, environment, scenario, vdd, case; of GPUs by policy, technique, reading, design. May
+    be given several times; all must hold."""
     sort: Annotated[str | None, typer.Option(metavar="COLUMN")] = None
     """Order lines by a column, named as --csv heads it (or by the beginning of that name); -COLUMN:
     the largest first."""

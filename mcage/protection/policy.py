@@ -23,6 +23,13 @@ DEFAULT = "ecp1"
 PROTECTED = "@"
 """Stands between a technique and another protection than `DEFAULT` in the names of cases."""
 
+
+def unprotected(name: str) -> tuple[str, str]:
+    """Technique and protection of the name that files give both: ``rrcd@secded32``, or ``rrcd``."""
+    technique, _, guard = name.partition(PROTECTED)
+    return technique, guard or DEFAULT
+
+
 SECDED = "secded"
 """Beginning of the name of a code, before the data bits of its words."""
 
@@ -175,7 +182,7 @@ def protection(name: str, spread_blocks: bool = False) -> Protection:
 
 def protection_in(technique: str) -> Protection:
     """Protection that the name of a technique in a file has behind `PROTECTED`, or the default."""
-    return protection(technique.partition(PROTECTED)[2] or DEFAULT)
+    return protection(unprotected(technique)[1])
 
 
 @cache

@@ -3,7 +3,7 @@
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.plain_text import shown, visible
+from mcage.protection.policy import PROTECTED, unprotected
 from mcage.results.header import Header
 from mcage.results.reader import open_results
 from mcage.stats.estimates import Floats
@@ -188,8 +189,9 @@ def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str,
         if coordinate.variable.name in ("technique", "policy")
         for value in coordinate.values
     )
+    unguarded = {name: unprotected(name) for name in there}
     for technique, label in labels.items():
-        if technique not in there:
+        if technique not in there and technique not in dict(unguarded.values()):
             raise UserError(
                 f"label of {shown(technique)}: there is none; there are {', '.join(there)}"
             )
@@ -197,6 +199,10 @@ def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str,
             raise UserError(f"label of {shown(technique)}: it is empty")
     declared = (json.loads(header.declaration().get(NAMES, "{}")) for header in headers)
     names = {name: label for of_file in declared for name, label in of_file.items()} | dict(labels)
+    # The name of a technique is that of its cases with any protection, unless these have another.
+    for given, (technique, guard) in unguarded.items():
+        if given not in names and technique in names:
+            names[given] = f"{names[technique]}{PROTECTED}{guard}"
     bearers: dict[str, str] = {}
     for technique in there:
         name = names.get(technique, technique)
@@ -241,8 +247,8 @@ def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numb
 
 
 def labels_of(results: xr.Dataset) -> list[str]:
-    """Labels of all cases, in the order of the file."""
-    return [str(label) for label in results["case"].values]
+    """Labels of all cases, in the order of the file; none where there are no cases."""
+    return [str(label) for label in results["case"].values] if "case" in results.dims else []
 
 
 def find_case(labels: Sequence[str], name: str) -> int:
@@ -301,11 +307,13 @@ SAME_NUMBER = 1e-9
 
 CASE_KEYS = {
     "technique": "technique",
+    "protection": "protection",
     "environment": "environment",
     "scenario": "scenario",
     "vdd": "vdd_volts",
+    "case": "case",
 }
-"""Coordinates of the cases of a sweep, by the keys that select them."""
+"""Coordinates of cases, by the keys that select them; files of studies have some of them."""
 
 
 @dataclass(frozen=True)
@@ -420,6 +428,25 @@ def places_where(
     return kept
 
 
+def axes_of(results: xr.Dataset) -> list[dict[str, Any]]:
+    """Of each case what tells it from others, by those keys of `CASE_KEYS` that the results have.
+
+    Files of sweeps and of Vmin name the protection of a case with its technique.
+    """
+    values = {
+        key: results[name].values.tolist()
+        for key, name in CASE_KEYS.items()
+        if name in results.coords
+    }
+    if "protection" not in values and "technique" in values:
+        values["protection"] = [unprotected(name)[1] for name in values["technique"]]
+    keys = [key for key in CASE_KEYS if key in values]
+    return [
+        dict(zip(keys, line, strict=True))
+        for line in zip(*(values[key] for key in keys), strict=True)
+    ]
+
+
 def selected(
     summaries: Sequence[Summary], conditions: Sequence[Condition], keys: Sequence[str], path: Path
 ) -> list[Summary]:
@@ -430,7 +457,9 @@ def selected(
     UserError
         As `places_where`; it names the file.
     """
-    lines = [{key: getattr(summary, key) for key in keys} for summary in summaries]
+    lines = [
+        {key: getattr(summary, CASE_KEYS.get(key, key)) for key in keys} for summary in summaries
+    ]
     try:
         return [summaries[place] for place in places_where(conditions, lines)]
     except UserError as error:
@@ -438,26 +467,37 @@ def selected(
 
 
 def selected_cases(results: xr.Dataset, conditions: Sequence[Condition]) -> xr.Dataset:
-    """Cases of a sweep that fulfil all conditions.
+    """Cases that fulfil all conditions.
 
     Parameters
     ----------
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it.
     conditions : sequence of Condition
-        On ``technique``, ``environment``, ``scenario`` and ``vdd``, the lowest supply voltage in
-        volts.
+        On the keys of `CASE_KEYS` that the results have; ``vdd`` is the lowest supply voltage in
+        volts. Of results without cases, on the names along the only other dimension of texts.
 
     Raises
     ------
     UserError
-        As `places_where`.
+        As `places_where`; or there are several dimensions of texts, or none.
     """
     if not conditions:
         return results
-    values = {key: results[name].values.tolist() for key, name in CASE_KEYS.items()}
-    lines = [dict(zip(values, line, strict=True)) for line in zip(*values.values(), strict=True)]
-    return results.isel(case=places_where(conditions, lines))
+    if "case" in results.dims:
+        return results.isel(case=places_where(conditions, axes_of(results)))
+    dims = [name for name in results.dims if _names_along(results, name)]
+    if len(dims) != 1:
+        raise UserError(
+            f"--where {conditions[0]}: these results have no cases; mcage show selects lines of "
+            "their table"
+        )
+    lines = [{str(dims[0]): name} for name in results[dims[0]].values.tolist()]
+    return results.isel({dims[0]: places_where(conditions, lines)})
+
+
+def _names_along(results: xr.Dataset, dim: Hashable) -> bool:
+    return dim in results.coords and results[dim].dtype.kind in "OUT"
 
 
 def summarized(
@@ -465,7 +505,7 @@ def summarized(
     summarize: Callable[[xr.Dataset], Summary],
     conditions: Sequence[Condition] = (),
 ) -> Summary:
-    """What a function says of the cases of a sweep that fulfil all conditions.
+    """What a function says of the cases of a file that fulfil all conditions.
 
     Parameters
     ----------

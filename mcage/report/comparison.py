@@ -11,7 +11,7 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report import tables
-from mcage.report.cases import CASE_KEYS, Condition, find_case, labels_of, lives_of, places_where
+from mcage.report.cases import Condition, axes_of, find_case, labels_of, lives_of, places_where
 from mcage.results.differences import (
     Difference,
     keys_of,
@@ -557,12 +557,9 @@ def _has_lives(results: xr.Dataset) -> bool:
 def _cases(results: xr.Dataset) -> dict[str, _Case]:
     """Cases of a file by their labels; those of other studies are places of its dimensions."""
     if _has_lives(results):
-        of_sweep = (results.isel(case=place) for place in range(results.sizes["case"]))
         return {
-            str(part["case"].item()): _Case(
-                {key: part[name].item() for key, name in CASE_KEYS.items()}, part
-            )
-            for part in of_sweep
+            axes["case"]: _Case(axes, results.isel(case=place))
+            for place, axes in enumerate(axes_of(results))
         }
     parts: dict[str, tuple[dict[str, str | float], dict[str, xr.DataArray]]] = {}
     for name, array in results.data_vars.items():

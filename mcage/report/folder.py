@@ -254,8 +254,13 @@ def _header_of(path: Path, where: Sequence[Condition]) -> Header:
     header = read_header(path)
     if not where:
         return header
-    if not any(label.variable.name == "case" for label in header.coordinates):
-        raise UserError(f"--where is for sweeps; {path} holds the study {shown(header.study)}")
+    presentation = presentation_of(header)
+    if presentation.reads_by_place:
+        raise UserError(
+            f"{path}: --where {where[0]}: figures of the study {shown(header.study)} compare all "
+            "of its cases; mcage show --where selects lines of its table by "
+            f"{', '.join(presentation.keys)}"
+        )
     return header.of_cases(summarized(path, labels_of, where))
 
 

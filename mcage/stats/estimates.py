@@ -70,6 +70,11 @@ def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
     return Estimate(centre, centre - half, centre + half)
 
 
+def mean_of_all(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
+    """Mean as of `mean`, of instances all of which have a value; NaN where one of them has none."""
+    return mean(values if not np.isnan(values).any() else values[:0], confidence)
+
+
 def variance(values: Floats) -> float:
     """Unbiased variance of two values or more; exactly zero where all are equal."""
     return float(values.var(ddof=1)) if np.ptp(values) > 0.0 else 0.0

@@ -12,7 +12,7 @@ from mcage.costs import Technology, area
 from mcage.costs.protection import protection_area
 from mcage.errors import UserError
 from mcage.plain_text import shown
-from mcage.protection.policy import PROTECTED, protection_in
+from mcage.protection.policy import protection_in, unprotected
 from mcage.results.measures import Better, Form, Measure
 from mcage.stats.estimates import Floats, known_name
 from mcage.sweep.header import LABELS, VARIABLES, SweepHeader
@@ -81,7 +81,7 @@ def added_area(label: str, technology: Technology) -> float:
         NaN where nobody knows: of a technique that does not ship with mcage, whose module is not
         imported because a file names it.
     """
-    name = label.partition(PROTECTED)[0]
+    name = unprotected(label)[0]
     if name not in TECHNIQUES:
         return math.nan
     added = sum(protection_area(protection_in(label), technology, technology.geometry).values())

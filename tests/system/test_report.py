@@ -162,7 +162,7 @@ def test_what_a_report_cannot_show_is_refused_and_nothing_is_written(swept, pi, 
     for path, options, message in (
         (pi, ("--figure", "lives"), "--figure lives: there is none; there are variable-1-pi"),
         (swept, ("--where", "vdd=2"), "values of vdd: 0.9, 1"),
-        (pi, ("--where", "vdd=2"), "--where is for sweeps"),
+        (pi, ("--where", "vdd=2"), "there is no key vdd; the keys are quadrant"),
     ):
         code, _, said = command("report", str(path), "--out", str(tmp_path / "r"), *options)
         assert code == 2

@@ -32,6 +32,7 @@ def summary(**fields):
         "vdd_volts": 1.0,
         "highest_vdd_volts": 1.0,
         "voltages": "1 V",
+        "protection": "ecp1",
         "instances": 1000,
         "worked": 800,
         "horizon_years": 10.0,

@@ -64,10 +64,11 @@ def draw(
             curves.append(
                 distributions.quantile_curve(policy, ages, values.astype(np.float64), scale, case)
             )
-        if not any(np.nanmax(curve.upper) > 0 for curve in curves if curve.upper is not None):
-            yield canvas.AbsentFigure(
-                name, title, "It is 0 in at least 95 % of the GPUs at every age."
-            )
+        highest = np.concatenate([curve.upper for curve in curves if curve.upper is not None])
+        if not (highest > 0).any():
+            known = "It is 0 in at least 95 % of the GPUs at every age."
+            reason = known if (highest == 0).any() else "No GPU has a value."
+            yield canvas.AbsentFigure(name, title, reason)
             continue
         at_last = {curve.name: float(curve.y[-1]) for curve in curves}
         figure = CurveFigure(

@@ -249,6 +249,7 @@ class HeterogeneityPresentation(Presentation):
 
     instances = "draws"
     grid = ("reading", "design")
+    keys = ("reading", "design")
     reads_by_place = True
 
     def summarize(self, results: xr.Dataset) -> list[ReadingSummary]:
@@ -275,7 +276,7 @@ class HeterogeneityPresentation(Presentation):
         with open_results(path) as results:
             readings = self.summarize(results)
         rows = [row for reading in readings for row in reading.designs]
-        wanted = selected(rows, where, ("reading", "design"), path)
+        wanted = selected(rows, where, self.keys, path)
         of_readings = [
             replace(reading, designs=[row for row in reading.designs if row in wanted])
             for reading in readings

@@ -17,6 +17,9 @@ Kind = Literal["step", "line", "distribution"]
 FEW = 5
 """Curves of a panel up to which bands are drawn strongly."""
 
+FEWEST_POINTS = 4
+"""Points through which a line is drawn: between fewer, it would say what nobody has computed."""
+
 MARKS = 4
 """Markers of a step curve."""
 
@@ -241,21 +244,26 @@ def draw_curves(
     gid : str
         Beginning of the names of artists.
     kind : {'step', 'line', 'distribution'}
-        How they are drawn.
+        How they are drawn; of a line with fewer than `FEWEST_POINTS` points, these alone.
     """
     drawn = []
     for place, curve in enumerate(curves):
+        look, is_line = looks[curve.name], kind == "line"
+        are_points = is_line and curve.marks is None and curve.x.size < FEWEST_POINTS
         series = canvas.Series(
             f"{gid}-{place + 1}",
             curve.name,
             curve.case,
             curve.x,
             curve.y,
-            "line" if kind == "line" else "step",
+            "points" if are_points else "line" if is_line else "step",
             curve.lower,
             curve.upper,
         )
-        look = looks[curve.name]
+        drawn.append(series)
+        if are_points:
+            _draw_points(axes, series, look)
+            continue
         style: dict[str, Any] = {"color": look.colour, "linestyle": look.linestyle}
         alike = [other for other in curves if other.coincides_with(curve)]
         if len(alike) > 1:
@@ -268,7 +276,6 @@ def draw_curves(
             _mark(axes, series, look, series.x[places], series.y[places])
         else:
             _mark(axes, series, look, *_marks(axes, series, kind, (place + 0.5) / len(curves)))
-        drawn.append(series)
     return tuple(drawn)
 
 
@@ -303,6 +310,17 @@ def _draw_line(axes: Axes, series: canvas.Series, style: Mapping[str, Any], alph
             linewidth=0,
         )
         band.set_gid(f"{series.gid}-band")
+
+
+def _draw_points(axes: Axes, series: canvas.Series, look: canvas.Look) -> None:
+    """Draw points with their intervals, and nothing between them."""
+    (points,) = axes.plot(
+        series.x, series.y, color=look.colour, marker=look.marker, linestyle="none", clip_on=False
+    )
+    points.set_gid(series.gid)
+    if series.lower is not None and series.upper is not None:
+        bars = axes.vlines(series.x, series.lower, series.upper, look.colour, linewidth=0.8)
+        bars.set_gid(f"{series.gid}-band")
 
 
 def _marks(axes: Axes, series: canvas.Series, kind: Kind, phase: float) -> tuple[Floats, Floats]:

@@ -16,7 +16,13 @@ from mcage.costs.energy import savings_of_all
 from mcage.lifetime import WRITE_KINDS
 from mcage.report.cases import Named, Setting, by_setting, identities, lives_of
 from mcage.report.figures import canvas
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel, draw_curves
+from mcage.report.figures.curves import (
+    FEWEST_POINTS,
+    Curve,
+    CurveFigure,
+    CurvePanel,
+    draw_curves,
+)
 from mcage.report.figures.lives import NEVER_WORK
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion, wilson
@@ -391,7 +397,7 @@ def numbers_of_writes(case: xr.Dataset) -> Writes:
     return Writes(
         shares={name: mean(of_kind) for name, of_kind in zip(WRITE_KINDS, kinds, strict=True)},
         worked=rates.size,
-        spill_more=more / max(1, rates.size),
+        spill_more=more / rates.size if rates.size else np.full(len(more), np.nan),
     )
 
 
@@ -604,7 +610,7 @@ def _page_voltage(
             axes.set_ylim(0, 103)
         else:
             series = draw_curves(axes, _curves(cases, lambda c: c.saving), looks, gid, "line")
-        notes.append("dotted: when new; lines: at the horizon" if of_lives else "")
+        notes.append("hollow: when new; filled: at the horizon" if of_lives else "")
         axes.set_xlabel(X_LABEL)
         axes.set_ylabel(sheet.upright(label, count, NARROWEST_MM))
         panels.append(canvas.Panel(axes, title, X_LABEL, label, series))
@@ -612,12 +618,14 @@ def _page_voltage(
     handles = {technique: canvas.line_of(look) for technique, look in looks.items()}
     sheet.finish(figure, f"{VOLTAGE_TITLE}{part}: {sheet.population}", handles)
     caption = sheet.captioned(
-        "Of each environment and scenario, the slices that still work at the horizon and, dotted, "
+        "Of each environment and scenario, the slices that still work at the horizon and, hollow, "
         f"those that work when they are new (with {canvas.PERCENT} intervals of Wilson), and the "
         "mean "
         f"{saved} that does the same work, over all slices (with those of Student). "
         f"{DEAD_SAVE_NOTHING} Savings are those of the time for which a slice lives. The dies are "
         "the same at each voltage."
+        + " Energy is left out, since it is not known of every case."
+        * (each == 1)
     )
     alt = " ".join(_alt(title, cases, each == 2) for title, cases in groups)
     return canvas.ReportFigure(name, VOLTAGE_TITLE + part, caption, alt, figure, tuple(panels))
@@ -635,12 +643,13 @@ def _curves(cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]) -
 def _draw_new(
     axes: Axes, curves: Sequence[Curve], looks: Mapping[str, canvas.Look], gid: str
 ) -> tuple[canvas.Series, ...]:
-    """Draw the shares of slices that work when they are new, dotted."""
+    """Draw the shares of slices that work when they are new, with hollow markers."""
     drawn = []
     for place, curve in enumerate(curves):
         look, name = looks[curve.name], f"{gid}-new-{place + 1}"
         style: dict[str, Any] = {"color": look.colour, "linewidth": 0.6, "markersize": 2.5}
-        style |= {"linestyle": ":", "marker": look.marker, "fillstyle": "none"}
+        line = ":" if curve.x.size >= FEWEST_POINTS else "none"
+        style |= {"linestyle": line, "marker": look.marker, "fillstyle": "none"}
         axes.plot(curve.x, curve.y, gid=name, **style)
         label, bounds = f"{curve.name}, when new", (curve.lower, curve.upper)
         drawn.append(canvas.Series(name, label, "", curve.x, curve.y, "line", *bounds))

@@ -162,12 +162,12 @@ def cases_of(header: Header, table: ResultTable) -> list[str]:
     table : ResultTable
         Its table.
     """
+    for column in table.columns:
+        if column.key == "case":  # a case may have several lines
+            return [visible(str(cell.value)) for cell in column.cells]
     labels = [c.values for c in header.coordinates if c.variable.name == "case"]
     if labels and len(labels[0]) == len(table.columns[0].cells):
         return [visible(str(label)) for label in labels[0]]
-    for column in table.columns:
-        if column.key == "case":  # a case has several lines
-            return [visible(str(cell.value)) for cell in column.cells]
     parts = [column.cells for column in table.columns if column.key in PARTS]
     return [visible(" ".join(cell.text for cell in cells)) for cells in zip(*parts, strict=True)]
 

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from mcage.errors import UserError
 from mcage.plain_text import csv_text, shown, visible, visible_lines
+from mcage.protection.policy import PROTECTED
 from mcage.results.measures import Measure
 from mcage.stats.estimates import DASH, Estimate, known_name, life
 
@@ -173,8 +174,9 @@ class ResultTable:
 
 def renamed(label: str, names: Mapping[str, str]) -> str:
     """Label of a case, or name of a technique, with the name that people read."""
-    technique, space, rest = label.partition(" ")
-    return f"{names.get(technique, technique)}{space}{rest}"
+    begins = [name for name in names if f"{label} ".startswith((f"{name} ", f"{name}{PROTECTED}"))]
+    technique = max(begins, key=len, default="")
+    return names.get(technique, "") + label.removeprefix(technique)
 
 
 def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
@@ -247,6 +249,11 @@ def names(key: str, heading: str, texts: Sequence[str], *, groups: bool = False)
     """Column of names, which says of what a line is."""
     cells = tuple(Cell(text, text) for text in texts)
     return Column(key, heading, cells, primary=True, justify="left", groups=groups)
+
+
+def hidden_names(summaries: Sequence[Any], keys: Sequence[str]) -> tuple[Column, ...]:
+    """Columns for programs alone of what names a case: attributes of the summary of each line."""
+    return tuple(names(key, "", [getattr(row, key) for row in summaries]) for key in keys)
 
 
 def remarks(heading: str, texts: Sequence[str], *, primary: bool = False) -> Column:

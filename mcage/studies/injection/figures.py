@@ -14,7 +14,7 @@ from mcage.report.figures import canvas
 from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.stats.estimates import wilson
-from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, SILENT, Fate
+from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, SILENT, Fate, are_known
 
 AGES = 61
 """Points of a curve against age."""
@@ -139,6 +139,7 @@ def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
     """Wrong answers of slices against their age, and what has told of them."""
     last = float(results["age"].values[-1])
     cases, ages = results["case"].values.tolist(), np.linspace(0.0, last, AGES)
+    known = are_known(results["fate"].transpose("case", "instance", "age").values)
     panels = []
     for title, variable in (
         ("silently wrong before anything told", "silent_years"),
@@ -146,8 +147,9 @@ def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
     ):
         years = results[variable].transpose("case", "instance").values
         curves = tuple(
-            _curve(str(case), str(case), ages, list(years[row] <= ages[:, None]))
+            _curve(str(case), str(case), ages, list(years[row, known[row]] <= ages[:, None]))
             for row, case in enumerate(cases)
+            if known[row].any()
         )
         panels.append(CurvePanel(title, curves))
     yield from CurveFigure(

@@ -1,6 +1,10 @@
 """What becomes of an injection, and what the results file says of it."""
 
 from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mcage.results.variable import Variable, flags_of
 
@@ -31,6 +35,12 @@ SILENT = (Fate.TOLERABLE, Fate.SDC)
 DETECTED = (Fate.ADDRESS, Fate.LIMIT, Fate.CODE)
 NOT_RUN = (Fate.RETIRED, Fate.NOT_EMULATED)
 """Of which nothing is known; shares of flips leave them out."""
+
+
+def are_known(fate: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which slices never come to an instruction that is not emulated: fates [..., age]."""
+    return np.asarray((fate != Fate.NOT_EMULATED).all(axis=-1))
+
 
 _EACH = ("case", "instance", "age")
 

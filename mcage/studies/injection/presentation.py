@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 
 from mcage.protection.policy import Protection
 from mcage.report import tables
+from mcage.report.cases import CASE_KEYS, axes_of
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats import estimates
-from mcage.studies.injection.outcomes import DETECTED, NOT_RUN, OF_SLICES, SILENT, Fate
+from mcage.studies.injection.outcomes import (
+    DETECTED,
+    NOT_RUN,
+    OF_SLICES,
+    SILENT,
+    Fate,
+    are_known,
+)
 from mcage.studies.injection.spec import FLIP, SINGLE, Inject, InjectSpec
 
 if TYPE_CHECKING:
@@ -29,8 +37,10 @@ class InjectSummary:
 
     Parameters
     ----------
-    case, technique : str
+    case, technique, protection, environment, scenario : str
         Which.
+    vdd_volts : float
+        Its lowest supply voltage.
     age_years : float
         Age of the slices.
     injections : int
@@ -57,13 +67,18 @@ class InjectSummary:
     silent_until, told_until : Estimate
         Slices that have been silently wrong by this age, before anything had told; and those of
         which something has told by then. NaN of flips.
-    silent_faults, before_exchange : Estimate
+    silent_faults, before_exchange : Estimate, optional
         Times that new faults give a silently wrong answer over the life of a slice, on the mean:
-        before anything tells, and before the exchange rule acts. NaN of flips.
+        before anything tells, and before the exchange rule acts. NaN of flips; None of ages but the
+        last, until which a life is counted.
     """
 
     case: str
     technique: str
+    protection: str
+    environment: str
+    scenario: str
+    vdd_volts: float
     age_years: float
     injections: int
     masked: estimates.Estimate
@@ -84,8 +99,8 @@ class InjectSummary:
     not_finite: estimates.Estimate
     silent_until: estimates.Estimate
     told_until: estimates.Estimate
-    silent_faults: estimates.Estimate
-    before_exchange: estimates.Estimate
+    silent_faults: estimates.Estimate | None
+    before_exchange: estimates.Estimate | None
 
 
 _FLIPS = (
@@ -103,7 +118,7 @@ class InjectPresentation(Presentation):
 
     instances = "injections"
     grid = ("case",)
-    keys = ("case", "technique")
+    keys = ("technique", "protection", "environment", "scenario", "vdd", "case")
 
     def summarize(self, results: xr.Dataset) -> list[InjectSummary]:
         """Summarize all cases and ages, in the order of the file.
@@ -113,7 +128,7 @@ class InjectPresentation(Presentation):
         results : xarray.Dataset
             As `mcage.results.reader.open_results` returns it.
         """
-        cases, ages = results["case"].values.tolist(), results["age"].values.tolist()
+        cases, ages = axes_of(results), results["age"].values.tolist()
         dims = ("case", "instance", "age")
         arrays = {
             name: results[name].transpose(*dims).values
@@ -126,14 +141,14 @@ class InjectPresentation(Presentation):
         return [
             _summary(
                 {name: array[row] for name, array in (arrays | lives).items()},
-                (str(case), str(results["technique"].values[row])),
+                named,
                 (column, age),
                 float(results["needed_share"].values[row]) if is_flip else math.nan,
                 float(results["allocated_share"].values[row]),
                 _drawn_fit(results, row, asked) if is_flip else math.nan,
                 asked.upset == SINGLE,
             )
-            for row, case in enumerate(cases)
+            for row, named in enumerate(cases)
             for column, age in enumerate(ages)
         ]
 
@@ -151,6 +166,8 @@ class InjectPresentation(Presentation):
         columns = [
             *tables.file_column(files),
             tables.names("case", "case", [row.case for row in summaries], groups=has_ages),
+            *tables.hidden_names(summaries, self.keys[:-2]),
+            tables.numbers("vdd_volts", "", [row.vdd_volts for row in summaries]),
         ]
         if has_ages:
             ages = [row.age_years for row in summaries]
@@ -227,9 +244,10 @@ class InjectPresentation(Presentation):
                     rate = estimates.with_bounds(row.sdc_fit)
                     said += f"; {rate} FIT of a slice silently wrong"
             else:
+                times = estimates.plus_minus(row.before_exchange or UNKNOWN)
                 said += (
                     f"; until then so before anything told: {_percent(row.silent_until)} %; times "
-                    f"before the exchange rule acts: {estimates.plus_minus(row.before_exchange)}"
+                    f"before the exchange rule acts: {times}"
                 )
             outcomes.append((row.case, said))
         what = "flips of needed bits" if spec.inject.fault == FLIP else "slices with their faults"
@@ -288,7 +306,7 @@ def _drawn_fit(results: xr.Dataset, row: int, asked: Inject) -> float:
 
 def _summary(
     arrays: dict[str, NDArray[Any]],
-    case: tuple[str, str],
+    named: Mapping[str, Any],
     age: tuple[int, float],
     needed: float,
     allocated: float,
@@ -328,10 +346,12 @@ def _summary(
         injected = estimates.Estimate(
             *(needed * (1 - each) for each in (masked.value, masked.upper, masked.lower))
         )
-    of_slices = _of_slices(arrays, age_years) if "silent_years" in arrays else [UNKNOWN] * 4
+    by_age, of_life = [UNKNOWN] * 2, [UNKNOWN] * 2
+    if not is_flip:
+        by_age, of_life = _of_slices(arrays, age_years)
+    is_last = column == arrays["fate"].shape[1] - 1
     return InjectSummary(
-        case=case[0],
-        technique=case[1],
+        **{CASE_KEYS[key]: value for key, value in named.items()},
         age_years=age_years,
         injections=len(fate),
         masked=masked,
@@ -350,19 +370,24 @@ def _summary(
         allocated=allocated,
         single_bit=of_silent(wrong_bits == 1),
         not_finite=of_silent(lost > 0),
-        silent_until=of_slices[0],
-        told_until=of_slices[1],
-        silent_faults=of_slices[2],
-        before_exchange=of_slices[3],
+        silent_until=by_age[0],
+        told_until=by_age[1],
+        silent_faults=of_life[0] if is_last else None,
+        before_exchange=of_life[1] if is_last else None,
     )
 
 
-def _of_slices(arrays: dict[str, NDArray[Any]], age_years: float) -> list[estimates.Estimate]:
-    """Shares of slices by an age, and means over their lives."""
-    by_age = [arrays[name] <= age_years for name in ("silent_years", "told_years")]
+def _of_slices(
+    arrays: dict[str, NDArray[Any]], age_years: float
+) -> tuple[list[estimates.Estimate], list[estimates.Estimate]]:
+    """Shares of slices by an age, and means over their lives; of slices whose fates are known."""
+    known = are_known(arrays["fate"])
+    if not known.any():
+        return [UNKNOWN] * 2, [UNKNOWN] * 2
+    by_age = [arrays[name][known] <= age_years for name in ("silent_years", "told_years")]
     shares = [estimates.proportion(int(happened.sum()), len(happened)) for happened in by_age]
     names = ("silent_faults", "silent_before_exchange")
-    return shares + [estimates.mean(arrays[name].astype(np.float64)) for name in names]
+    return shares, [estimates.mean(arrays[name][known].astype(np.float64)) for name in names]
 
 
 def _percent(share: estimates.Estimate) -> str:
@@ -386,5 +411,6 @@ def _caption(is_flip: bool) -> str:
         "slower than life.slowdown_limit, or its delay has used up the guardband. So far: of "
         "slices that have ever given a silently wrong answer by this age before anything told, and "
         "of those of which something has told. Before exchange: times that new faults give a "
-        "silently wrong answer over a life, before the exchange rule acts."
+        "silently wrong answer over a life, before the exchange rule acts; beside the last age. "
+        "Slices that came to an instruction which is not emulated are left out."
     )

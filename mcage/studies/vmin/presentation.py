@@ -11,12 +11,14 @@ import numpy as np
 import xarray as xr
 
 from mcage.report import tables
+from mcage.report.cases import axes_of
 from mcage.report.presentation import (
     INTERVALS,
     LEFT_OUT,
     Assumptions,
     Presentation,
     Words,
+    in_a_row,
 )
 from mcage.results.header import Header
 from mcage.stats import estimates
@@ -62,7 +64,7 @@ class VminSummary:
 
     Parameters
     ----------
-    case, technique : str
+    case, technique, protection, environment, scenario : str
         Which.
     instances : int
         Slices.
@@ -82,6 +84,9 @@ class VminSummary:
 
     case: str
     technique: str
+    protection: str
+    environment: str
+    scenario: str
     instances: int
     lowest_volts: float
     target: float
@@ -130,9 +135,7 @@ def saved_at(
     there = saved[:, above]
     nearer = np.where(np.isnan(saved[:, below]), there, saved[:, below])
     of_each = np.where(works, nearer + part * (there - nearer), 0.0)
-    # A slice that works, and of which nothing is known, makes the mean unknown.
-    known = np.full(len(of_each), np.nan) if np.isnan(of_each).any() else of_each
-    return estimates.mean(known)
+    return estimates.mean_of_all(of_each)
 
 
 class VminPresentation(Presentation):
@@ -140,7 +143,7 @@ class VminPresentation(Presentation):
 
     instances = "slices"
     grid = ("case",)
-    keys = ("case", "technique")
+    keys = ("technique", "protection", "environment", "scenario", "case")
 
     def summarize(self, results: xr.Dataset) -> list[VminSummary]:
         """Summarize all cases and ages, in the order of the file.
@@ -153,13 +156,12 @@ class VminPresentation(Presentation):
         asked = _asked(results)
         vdds, saved = results["vdd"].values, results["energy_saving_nominal"].values
         vmin, ages = results["vmin_volts"].values, results["age"].values.tolist()
-        techniques, lowest = results["technique"].values, results["lowest_volts"].values
+        lowest, names = results["lowest_volts"].values, axes_of(results)
         at_target = vmin[..., ages.index(asked.target_years)]
         needed = np.where(vmin > lowest[:, None, None], vmin, np.nan)
         return [
             VminSummary(
-                case=str(case),
-                technique=str(techniques[row]),
+                **named,
                 instances=vmin.shape[1],
                 lowest_volts=float(lowest[row]),
                 target=asked.share,
@@ -181,7 +183,7 @@ class VminPresentation(Presentation):
                     for column, age in enumerate(ages)
                 ),
             )
-            for row, case in enumerate(results["case"].values.tolist())
+            for row, named in enumerate(names)
         ]
 
     def table_of(
@@ -225,6 +227,7 @@ class VminPresentation(Presentation):
             columns=(
                 *tables.file_column(files),
                 tables.names("case", "case", [row.case for row in summaries]),
+                *tables.hidden_names(summaries, self.keys[:-1]),
                 tables.numbers("instances", "", [row.instances for row in summaries]),
                 *columns,
                 of_slices("drift_mv", "drift\n[mV]"),
@@ -301,23 +304,29 @@ class VminPresentation(Presentation):
         saved = np.where(works, results["energy_saving_nominal"].values, 0.0)
 
         def against_vdd(title: str, of: estimates.Floats) -> CurvePanel:
-            bounds = [
-                np.array([list(vars(_percent(estimates.mean(at))).values()) for at in of_case.T]).T
-                for of_case in of
-            ]
+            means = [[_percent(estimates.mean_of_all(at)) for at in of_case.T] for of_case in of]
+            bounds = [np.array([[*vars(at).values()] for at in of_case]).T for of_case in means]
             curves = tuple(
                 Curve(name, vdds, of_case[0], of_case[1], of_case[2], case)
                 for name, of_case, case in zip(names, bounds, cases, strict=True)
             )
-            return CurvePanel(title, curves)
+            unknown = [curve.name for curve in curves if np.isnan(curve.y).any()]
+            notes = (f"unknown at some Vdd: {in_a_row(unknown)}",) if unknown else ()
+            return CurvePanel(title, curves, notes)
 
-        panels = [against_vdd("energy saved", saved), against_vdd(f"work {until}", works * 1.0)]
+        works_until = against_vdd(f"work {until}", works * 1.0)
+        # Without constants of the costs of this slice, nothing is known of those that work.
+        known = not np.isnan(saved[works]).all() if works.any() else True
+        panels = [against_vdd("energy saved", saved), works_until] if known else [works_until]
         yield from CurveFigure(
             "vmin-energy",
             f"What a Vdd buys, {estimates.CONFIDENCE:.0%} bands",
             "Energy saved over life, over a conventional slice at the technology's nominal Vdd, "
             f"mean of all slices, of which those that do not work {until} save nothing; and the "
-            "share of the slices that do.",
+            "share of the slices that do."
+            if known
+            else f"Share of the slices that work {until}. What energy they save is not known: "
+            "there are no constants of the energy of this slice.",
             "Vdd [V]",
             "energy, slices [%]",
             kind="line",

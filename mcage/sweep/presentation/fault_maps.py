@@ -1,6 +1,6 @@
 """Fault maps of a sampled slice, at the low voltages of each scenario."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcage.protection.policy import DEFAULT
 from mcage.report.figures import canvas
-from mcage.sweep.plan import SweepPlan
+from mcage.sweep.plan import PlannedCase, SweepPlan
 from mcage.variation.fault_models import fault_map, faulty_bits
 from mcage.variation.vmin_tail import TailCells
 
@@ -52,7 +52,11 @@ class FaultMap:
 
 
 def draw(
-    plan: SweepPlan, labels: Collection[str], instance: int, row: int | None, sheet: canvas.Sheet
+    plan: SweepPlan,
+    cases: Sequence[PlannedCase],
+    instance: int,
+    row: int | None,
+    sheet: canvas.Sheet,
 ) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw the faults of an instance: a panel for each scenario and supply voltage with faults.
 
@@ -60,8 +64,8 @@ def draw(
     ----------
     plan : SweepPlan
         Plan of the sweep.
-    labels : collection of str
-        Labels of the cases whose faults are drawn.
+    cases : sequence of PlannedCase
+        Cases of the plan whose faults are drawn.
     instance : int
         Id of the instance.
     row : int, optional
@@ -69,7 +73,7 @@ def draw(
     sheet : Sheet
         What figures are drawn on.
     """
-    maps = _sampled(plan, labels, instance, row)
+    maps = _sampled(plan, cases, instance, row)
     faulty = [drawn for drawn in maps if drawn.cells.cell.size]
     if not faulty:
         yield canvas.AbsentFigure(
@@ -83,14 +87,13 @@ def draw(
 
 
 def _sampled(
-    plan: SweepPlan, labels: Collection[str], instance: int, row: int | None
+    plan: SweepPlan, cases: Sequence[PlannedCase], instance: int, row: int | None
 ) -> list[FaultMap]:
     """Maps of all scenarios and lowest supply voltages, in the order of the file."""
     ids, rows = np.array([instance]), None if row is None else np.array([row])
-    shown = (case for case in plan.cases if case.name.label in labels)
-    cases = {(c.case.protection, c.case.scenario, c.name.vdd_volts): c for c in shown}
+    different = {(c.case.protection, c.case.scenario, c.name.vdd_volts): c for c in cases}
     maps = []
-    for (guard, scenario, volts), case in cases.items():
+    for (guard, scenario, volts), case in different.items():
         tail = case.sample(plan.spec.seed, ids, rows, volts)
         tail = tail.at(np.flatnonzero(tail.vmin_volts > volts), np.arange(1))
         faulty = np.ones(tail.cell.size, dtype=bool)

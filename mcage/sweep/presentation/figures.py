@@ -21,7 +21,7 @@ from mcage.report.notes import note_on_code
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats
 from mcage.sweep.header import SweepHeader
-from mcage.sweep.plan import SweepPlan
+from mcage.sweep.plan import PlannedCase, SweepPlan
 from mcage.sweep.presentation import fault_maps
 from mcage.sweep.study import Sweep
 from mcage.version import running_code
@@ -95,10 +95,10 @@ def replayed_figures(
     try:
         plan = plan_of(header)
         row = int(results["draw"][0]) if header.draws else None
-        techniques = dict.fromkeys(results["technique"].values.tolist())
-        names = {names_in(results).get(name, visible(name)): name for name in techniques}
-        yield from draw_duty(plan, names, sheet)
-        yield from fault_maps.draw(plan, labels_of(results), header.ids[0], row, sheet)
+        labels = set(labels_of(results))
+        cases = [case for case in plan.cases if case.name.label in labels]
+        yield from draw_duty(plan, cases, names_in(results), sheet)
+        yield from fault_maps.draw(plan, cases, header.ids[0], row, sheet)
     except UserError as error:
         for name, title in REPLAYED.items():
             yield AbsentFigure(name, title, f"It cannot be drawn again: {visible(str(error))}.")
@@ -134,20 +134,26 @@ BITS = 32
 """Bits of a component of a register."""
 
 
-def draw_duty(plan: SweepPlan, names: Mapping[str, str], sheet: Sheet) -> Iterator[ReportFigure]:
+def draw_duty(
+    plan: SweepPlan, cases: Sequence[PlannedCase], told: Mapping[str, str], sheet: Sheet
+) -> Iterator[ReportFigure]:
     """Draw duty cycles of the techniques of a sweep.
 
     Parameters
     ----------
     plan : SweepPlan
         Plan of the sweep; its replays are computed unless they are kept on disk.
-    names : mapping of str to str
-        The techniques that are drawn, by the names that figures show.
+    cases : sequence of PlannedCase
+        Cases of the plan whose techniques are drawn, each once whatever protects its entries.
+    told : mapping of str to str
+        Names for people of techniques, as of `mcage.report.cases.names_in`.
     sheet : Sheet
         What figures are drawn on.
     """
     of_bits: tuple[list[Curve], list[Curve]] = [], []
     of_entries: tuple[list[Curve], list[Curve]] = [], []
+    techniques = dict.fromkeys(case.case.technique for case in cases)
+    names = {told.get(technique, visible(technique)): technique for technique in techniques}
     for name, technique in names.items():
         duties = plan.fault_free[technique].duties
         for which, of_state in enumerate((duties.at_zero, duties.at_one)):

@@ -45,7 +45,7 @@ class Design:
     ----------
     file : Path
         Its results file.
-    label, technique, environment, scenario, voltages : str
+    label, technique, protection, environment, scenario, voltages : str
         Its names.
     vdd_volts, highest_vdd_volts, horizon_years : float
         As of `mcage.sweep.presentation.summary.CaseSummary`.
@@ -65,6 +65,7 @@ class Design:
     file: Path
     label: str
     technique: str
+    protection: str
     environment: str
     scenario: str
     voltages: str

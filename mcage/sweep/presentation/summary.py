@@ -13,7 +13,7 @@ import xarray as xr
 from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.report import tables
-from mcage.report.cases import CAUSES, Condition, Setting, lives_of, summarized
+from mcage.report.cases import CAUSES, Condition, Setting, axes_of, lives_of, summarized
 from mcage.spec.sections import costs_of, faults_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, percent, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
@@ -32,10 +32,11 @@ class CaseSummary(dict[str, Any]):
     """What the table says of a case, by key, and as attributes.
 
     Its keys are those of `mcage.sweep.measures.MEASURES`, each with an `Estimate`, and
-    ``label``, ``technique``, ``environment``, ``scenario``, ``vdd_volts``, ``highest_vdd_volts``
-    (lowest and highest supply voltage at which its slices work), ``voltages`` (that at each
-    operating point, with the unit), ``instances``, ``worked`` (slices that worked at all),
-    ``horizon_years``, ``technology`` and ``nominal_vdd_volts`` (of the constants of the energy),
+    ``label``, ``technique``, ``protection``, ``environment``, ``scenario``, ``vdd_volts``,
+    ``highest_vdd_volts`` (lowest and highest supply voltage at which its slices work),
+    ``voltages`` (that at each operating point, with the unit), ``instances``, ``worked`` (slices
+    that worked at all), ``horizon_years``, ``technology`` and ``nominal_vdd_volts`` (of the
+    constants of the energy),
     ``end_cause_share`` (share of all lives by cause of death).
     """
 
@@ -93,18 +94,17 @@ def _blocks(results: xr.Dataset) -> Iterator[xr.Dataset]:
 def names_of_cases(results: xr.Dataset) -> Iterator[dict[str, Any]]:
     """What each case is called, its voltages, and the horizon, as a `CaseSummary` names them."""
     horizon_years = float(results["epoch_end_years"][-1])
-    names = ("technique", "environment", "scenario", "case")
-    volts = ("vdd_volts", "highest_vdd_volts")
-    for line in zip(*(results[name].values.tolist() for name in (*names, *volts)), strict=True):
-        technique, environment, scenario, label, vdd_volts, highest_vdd_volts = line
+    highest = results["highest_vdd_volts"].values.tolist()
+    for axes, highest_vdd_volts in zip(axes_of(results), highest, strict=True):
+        named = {name: axes[name] for name in ("technique", "environment", "scenario")}
+        setting = Setting.of_names(**named, label=axes["case"])
         yield {
-            "label": label,
-            "technique": technique,
-            "environment": environment,
-            "scenario": scenario,
-            "vdd_volts": vdd_volts,
+            "label": axes["case"],
+            **named,
+            "protection": axes["protection"],
+            "vdd_volts": axes["vdd"],
             "highest_vdd_volts": highest_vdd_volts,
-            "voltages": Setting.of_names(technique, environment, scenario, label).voltages,
+            "voltages": setting.voltages,
             "horizon_years": horizon_years,
         }
 
@@ -219,6 +219,7 @@ def columns_of_cases(summaries: Sequence[Any]) -> tuple[tables.Column, ...]:
         tables.names("", "environment", environments, groups=True),
         tables.names("environment", "", [s.environment for s in summaries]),
         tables.names("scenario", "scenario", [s.scenario for s in summaries], groups=True),
+        tables.names("protection", "", [s.protection for s in summaries]),
         tables.numbers("vdd_volts", "", [s.vdd_volts for s in summaries]),
         tables.numbers("highest_vdd_volts", "", [s.highest_vdd_volts for s in summaries]),
         tables.numbers("instances", "", [s.instances for s in summaries]),

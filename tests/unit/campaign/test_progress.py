@@ -357,7 +357,18 @@ def test_parts_add_up(folder):
     place(folder, record(0, 10), "computed")
     assert statuses(folder)[0].state == "computing"
     place(folder, record(10, 20), "computed")
+    assert statuses(folder)[0].state == "stopped"  # shards are missing, and no run computes them
+    (folder / "a-000000000-000000019.h5").touch()
     assert statuses(folder)[0].state == "computed"
+
+
+@pytest.mark.parametrize("part", [(0, 10), (10, 20)])
+def test_a_part_of_a_campaign_is_not_the_campaign(folder, part):
+    place(folder, record(*part), "computed")
+    first, last = part
+    (folder / f"a-{first:09}-{last - 1:09}.h5").touch()
+    (status,) = statuses(folder)
+    assert (status.done, status.instances, status.state) == (10, 20, "stopped")
 
 
 def test_shards_that_overlap_count_once(folder):
@@ -437,7 +448,7 @@ def test_a_part_waits_for_the_others(tmp_path):
     out = tmp_path / "r.h5"
     run_part(Study(CAMPAIGN, fake_campaign.compute), out, Part(2, 4), 5)
     (status,) = statuses(tmp_path)
-    assert (status.state, status.done, status.instances) == ("computed", 5, 20)
+    assert (status.state, status.done, status.instances) == ("stopped", 5, 20)
     assert (status.runs[0].first, status.runs[0].last) == (5, 10)
 
 

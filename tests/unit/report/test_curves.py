@@ -6,6 +6,7 @@ import fake_campaign
 import numpy as np
 import pytest
 from command_line import invoke
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from tables import each
@@ -16,6 +17,7 @@ from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import Named, Setting
 from mcage.report.figures.canvas import FINENESS, LOOKS, Series, Sheet, looks_of
+from mcage.report.figures.curves import Curve, draw_curves
 from mcage.report.figures.lives import curve_of, draw, draw_survival_of_file, panel_of
 from mcage.report.figures.lives import figure_of as what_panels_share
 from mcage.stats.survival import CaseLives
@@ -228,3 +230,17 @@ def test_thinning_leaves_out_what_nobody_sees():
     assert np.abs(held - y).max() <= 100 * FINENESS
     assert np.isnan(seen.lower).sum() == np.isnan(seen.lower[seen.x >= 9]).sum() >= 1
     assert whole.x.size == 20_001
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_few_points_are_not_joined(count):
+    """Between two voltages, a line would say how many slices work where nobody has looked."""
+    x = np.arange(float(count))
+    curve = Curve("rrcd", x, x, x - 1, x + 1)
+    axes = Figure().subplots()
+    (series,) = draw_curves(axes, [curve], LOOKS, "points", "line")
+    joined = [line for line in axes.lines if line.get_linestyle() != "None"]
+    assert len(joined) == (count >= 4)
+    assert series.kind == ("line" if count >= 4 else "points")
+    (bounds,) = axes.collections
+    assert isinstance(bounds, LineCollection if count < 4 else PolyCollection)
