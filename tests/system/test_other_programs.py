@@ -25,6 +25,7 @@ OF_TRACE = {
 INJECT = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
 SOURCE, CODE = "program.source: file", "program.source: code object"
 VALUES, COMPILER = "program.args: values", "program.source: compiler"
+LAUNCH = "program.grid: launch"
 
 
 def write_trace(value):
@@ -54,7 +55,7 @@ def is_refused(said, files, keys):
     """Whether each key is named with the digests of both files, in their order."""
     programs = [read_header(file).programs for file in files]
     for key in keys:
-        first, second = (of[key][:12] for of in programs)
+        first, second = (of[key] if key == LAUNCH else of[key][:12] for of in programs)
         assert first != second
         assert f"{key} ({first}, {second})" in said
     assert said.count("\n") <= 2, said
@@ -122,6 +123,7 @@ def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
         (edit("blend.cl", "sum * 0.5f", "sum * 0.25f"), [SOURCE, CODE]),
         (edit("scale.h", "(k + 1)", "(k + 2)"), [SOURCE, CODE]),
         (edit("blend.py", "normal(0, 1", "normal(0, 2"), [VALUES]),
+        (edit("blend.py", "(8,)", "(7,)"), [LAUNCH]),
     ],
 )
 def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, keys):
@@ -147,11 +149,17 @@ def test_options_that_make_a_program_another_one(command, tmp_path):
     assert COMPILER in first
     allowed = ("--allow", "program.flags", "--allow", "program.inputs")
     assert command("compare", "a.h5", "b.h5", *allowed)[0] == 0
+    assert command("show", "a.h5", "--wide")[1].count(first[SOURCE]) == 1
+    assert command("report", "a.h5", "--out", "page", "--figure", "outcome-by-bit")[0] == 0
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert all(fact in page for fact in first.values())
     edit("blend.cl", "0.5f", "0.25f")()
     said = command(*changed, "--out", "c.h5")[2]
     assert SOURCE in said
     assert CODE not in said
-    assert command("show", "a.h5", "--wide")[1].count(first[SOURCE]) == 1
+    said = command("inject", "page/a.toml", "--out", "c.h5")[2]
+    assert f"{SOURCE} ({first[SOURCE][:12]}, " in said
+    assert f"{CODE} ({first[CODE][:12]}, " in said
 
 
 CHANGES = {

@@ -21,7 +21,7 @@ from mcage.soft_errors.ace import (
     placed_on_maps,
     vulnerability,
 )
-from mcage.studies.injection.spec import CODE, COMPILER, INPUTS, SOURCE
+from mcage.studies.injection.spec import CODE, COMPILER, INPUTS, LAUNCH, SOURCE
 from mcage.studies.injection.stored import Form, Storing
 from mcage.techniques import Technique
 from mcage.traces.emulation.arithmetic import Array
@@ -62,7 +62,7 @@ class InjectedKernel:
     digest : str
         Hash of the code and of all arguments.
     programs : dict of str to str
-        Digests of source, code object and arguments, and the compiler, as files record them.
+        Digests of source, code object and arguments, compiler and launch, as files record them.
     reruns : Reruns
         Runs it with faults.
     needs : Needs
@@ -90,6 +90,7 @@ class InjectedKernel:
             CODE: ready.digests["code_object"],
             COMPILER: ready.compiled.facts["compiler"],
             INPUTS: ready.digests["inputs"],
+            LAUNCH: f"{ready.kernel.name}, {ready.launch.grid} of {ready.launch.block}",
         }
         refuse_other_programs(wanted, self.programs)
         with errors_named(ready):

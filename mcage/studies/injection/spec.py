@@ -17,7 +17,9 @@ from mcage.traces.emulation.record import Request, arguments_of, extent_of, opti
 
 SOURCE, CODE = "program.source: file", "program.source: code object"
 COMPILER, INPUTS = "program.source: compiler", "program.args: values"
-"""Keys by which files record the digests of the kernel, its compiler, and its arguments."""
+LAUNCH = "program.grid: launch"
+"""Keys by which files record the digests of the kernel and its arguments, and what is known by
+name: its compiler, and what is launched."""
 
 FLIP, READ = "flip", "read"
 """Kinds of faults that are treated unlike stuck cells."""
@@ -180,6 +182,10 @@ class InjectSpec(SweepSpec):
         CODE: ("program.source", "program.arch", "program.flags", "program.args", "program.inputs"),
         COMPILER: ("program.source",),
         INPUTS: ("program.source", "program.args", "program.inputs"),
+        LAUNCH: (
+            *("program.source", "program.args", "program.grid", "program.block"),
+            "program.entry",
+        ),
     }
 
     compared: ClassVar = [
