@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TITLE = "mcage: Monte Carlo aging and fault analyzer for GPU register files"
 AUTHORS = "The mcage maintainers"
+YEAR = 2026
+"""Of this version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,8 @@ class Reference:
         Journal or conference; empty if it is not known.
     volume, number, year : int, optional
         Where and when it was published.
+    doi : str
+        Its digital object identifier; empty if it is not known.
     techniques, models, studies : tuple of str
         Techniques, NBTI models and studies of mcage that rest on it.
     sweeps : bool
@@ -48,6 +52,7 @@ class Reference:
     volume: int | None = None
     number: int | None = None
     year: int | None = None
+    doi: str = ""
     techniques: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
@@ -66,6 +71,7 @@ class Reference:
                 "volume": self.volume,
                 "number": self.number,
                 "year": self.year,
+                "doi": self.doi,
             },
         )
 
@@ -101,11 +107,8 @@ def references_of(header: "Header") -> tuple[Reference, ...]:
 def mcage_bibtex() -> str:
     """The running mcage as an entry of BibTeX, with its commit."""
     code = running_code()
-    return _entry(
-        "software",
-        "mcage",
-        {"author": f"{{{AUTHORS}}}", "title": f"{{{TITLE}}}", "version": code.version},
-    )
+    title = {"author": f"{{{AUTHORS}}}", "title": f"{{{TITLE}}}", "year": YEAR}
+    return _entry("software", "mcage", title | {"version": code.version})
 
 
 def _entry(kind: str, key: str, fields: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ from mcage.gpu.gating.study import Gating
 from mcage.report.cases import Condition, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
-from mcage.report.references import AUTHORS, TITLE, mcage_bibtex, references, references_of
+from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, references, references_of
 from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
@@ -198,6 +198,21 @@ def test_entries_are_bibtex():
         assert text.count("{") == text.count("}")
         assert text.startswith("@")
     assert "None" not in "".join(paper.bibtex() for paper in references())
+
+
+def test_entries_say_when_and_where():
+    """The year of all but one paper, whose text says none, and what identifies most of them."""
+    assert f"  year = {{{YEAR}}}," in mcage_bibtex()
+    assert [paper.key for paper in references() if not paper.year] == ["toca-diaz-rrcd"]
+    known = {paper.key: paper.doi for paper in references() if paper.doi}
+    assert {"valero-2019", "chen-2014", "tiwari-2008", "bhardwaj-2006"} <= set(known)
+    for paper in references():
+        assert re.fullmatch(r"10\.\d{4}/[\w.]+", paper.doi) or not paper.doi
+        assert (f"  doi = {{{paper.doi}}}," in paper.bibtex()) == bool(paper.doi)
+    shown = re.findall(r"doi: (\S+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    shown += re.findall(r"doi\.org/(10\.1109/TC[^)]*)\)", (ROOT / "README.md").read_text())
+    assert set(shown) <= set(known.values())
+    assert len(shown) == 3
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
