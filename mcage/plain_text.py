@@ -7,6 +7,7 @@ would bury the message that quotes it.
 
 import ast
 import inspect
+import re
 import reprlib
 import sys
 from functools import cache
@@ -118,6 +119,28 @@ def one_line(text: str) -> str:
     if len(line) <= LONGEST_MESSAGE:
         return line
     return f"{line[: 2 * LONGEST_MESSAGE // 3]} ... {line[-LONGEST_MESSAGE // 3 :]}"
+
+
+_UNITS = {
+    **{"volts": "volts, such as 0.421", "years": "years", "days": "days", "seconds": "seconds"},
+    **{"kelvin": "kelvin, such as 353", "mv": "millivolts", "mm": "millimetres"},
+}
+
+
+def unit_in_words(name: str, message: str) -> str:
+    """How an error ends that asks for a number with a unit, which the name of its key ends in.
+
+    Parameters
+    ----------
+    name : str
+        Name of a key, or what stands for the value of an option in the help: ``low_volts``,
+        ``VOLTS``.
+    message : str
+        The error, which may say the unit already.
+    """
+    unit = _UNITS.get(name.rpartition("_")[2].lower())
+    is_said = re.search(r"\b(V|K|mV)\b|; in ", message)
+    return f"; in {unit}" if unit and not is_said else ""
 
 
 def said_by(error: BaseException) -> str:

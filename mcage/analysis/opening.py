@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from xarray.core.indexing import IndexSelResult
 from xarray.indexes import Index
 
 from mcage.analysis.accessor import Analysis
+from mcage.files.inputs import named_file
 from mcage.plain_text import shortened
 from mcage.results import reader
 
@@ -227,7 +227,7 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     UserError
         The file is missing, not readable, not a results file, damaged, or of a newer mcage.
     """
-    results = reader.open_results(Path(path))
+    results = reader.open_results(named_file(path))
     parts = [
         str(name)
         for name, coordinate in results.coords.items()

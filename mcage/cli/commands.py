@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mcage.errors import UserError
-from mcage.plain_text import field_docstring, shown
+from mcage.plain_text import field_docstring, shown, unit_in_words
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Of a command line that no command understands; Typer has no public name for it."""
@@ -86,7 +86,10 @@ class GroupedCommand(_Plain, TyperCommand):
                 self._refuse_repeated(ctx, list(args))
             return super().parse_args(ctx, args)
         except UsageError as error:
-            vars(error).update(ctx=getattr(error, "ctx", None) or ctx)
+            option, message = getattr(error, "param", None), getattr(error, "message", "")
+            for name in (getattr(option, "metavar", None), getattr(option, "name", None)):
+                message += unit_in_words(name or "", message)
+            vars(error).update(ctx=getattr(error, "ctx", None) or ctx, message=message)
             raise
 
     def _refuse_repeated(self, ctx: Any, args: list[str]) -> None:

@@ -212,9 +212,11 @@ def nbti(
         typer.Option(help="NBTI model, or a user-defined one as module:NAME. Default: all models."),
     ] = None,
     duty: Annotated[float, typer.Option(help="Fraction of the time under stress.")] = 1.0,
-    years: Annotated[float, typer.Option(help="Age in years.")] = 3.0,
-    vdd: Annotated[float, typer.Option(help="Supply voltage in V.")] = 1.0,
-    temperature: Annotated[float, typer.Option(help="Temperature in K.")] = 353.15,
+    years: Annotated[float, typer.Option(metavar="YEARS", help="Age in years.")] = 3.0,
+    vdd: Annotated[float, typer.Option(metavar="VOLTS", help="Supply voltage in V.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(metavar="KELVIN", help="Temperature in K.")
+    ] = 353.15,
     constant: Annotated[
         list[str] | None,
         typer.Option(

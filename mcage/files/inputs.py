@@ -12,6 +12,8 @@ import stat
 import sys
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,6 +37,23 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+
+def named_file(path: object) -> Path:
+    """Path of a file that a user of Python names.
+
+    Raises
+    ------
+    UserError
+        It is neither a text nor a path.
+    """
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(name, str):
+        raise UserError(
+            f"{shortened(path)} is of type {type(path).__name__}: a file is needed by its name, "
+            "str or pathlib.Path; what is in memory has to be written first"
+        )
+    return Path(name)
 
 
 def open_regular(path: str | os.PathLike[str], most_bytes: int = sys.maxsize) -> BinaryIO:
@@ -153,6 +172,8 @@ def verify_checksum(path: Path) -> str:
             stream.seek(content_bytes)
             line = stream.read() or b""  # None: of a file in /proc that would wait
             if not line.startswith(CHECKSUM_MARK):
+                if _is_trace(stream):
+                    raise UserError(f"{path} is a trace, not results: `mcage trace show` shows it")
                 raise DamagedFileError(f"{path} is truncated, or was not written by mcage")
             stream.seek(0)
             expected = _line(stream, content_bytes)
@@ -161,6 +182,17 @@ def verify_checksum(path: Path) -> str:
     if line != expected:
         raise DamagedFileError(f"{path} is damaged, or was changed after mcage had written it")
     return line[len(CHECKSUM_MARK) :].decode().strip()
+
+
+_OF_HDF5, _OF_TRACES = b"\x89HDF\r\n\x1a\n", (b"max_windows", b"window_size")
+
+
+def _is_trace(stream: BinaryIO) -> bool:
+    """Whether a file has the attributes of a trace, whose names stand somewhere in its bytes."""
+    with suppress(ValueError), mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
+        is_hdf5 = content[: len(_OF_HDF5)] == _OF_HDF5
+        return is_hdf5 and all(content.find(name) > 0 for name in _OF_TRACES)
+    return False  # an empty file
 
 
 def _line(stream: BinaryIO, content_bytes: int) -> bytes:

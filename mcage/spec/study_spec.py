@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mcage.errors import UserError
 from mcage.files.inputs import check_plain, read_toml
-from mcage.plain_text import one_line, shortened
+from mcage.plain_text import one_line, shortened, unit_in_words
 from mcage.spec.environments import Point
 from mcage.spec.keys import Key, inner_section, keys_below, option_keys
 from mcage.spec.sections import Section
@@ -53,7 +53,10 @@ def first_problem(error: ValidationError, spec: type[Section]) -> str:
         return f"{key} is missing"
     if not key:
         return message
-    return f"{key} = {shortened(problem['input'])}: {message[:1].lower()}{message[1:]}"
+    unit = unit_in_words(
+        next((name for name in location[::-1] if isinstance(name, str)), ""), message
+    )
+    return f"{key} = {shortened(problem['input'])}: {message[:1].lower()}{message[1:]}{unit}"
 
 
 def _unknown_key(location: Sequence[int | str], spec: type[Section]) -> str:

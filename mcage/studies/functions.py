@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcage.errors import UserError
+from mcage.files.inputs import named_file
 
 if TYPE_CHECKING:
     from mcage.campaign.study import Study
@@ -74,7 +75,7 @@ def sensitivity(
     if isinstance(ranges, Mapping):
         texts = [_range(name, ends) for name, ends in ranges.items()]
     elif ranges is not None:
-        file = Path(ranges)
+        file = named_file(ranges)
     question = Question(
         of=of,
         method=method,
@@ -140,7 +141,7 @@ def run_gpu(
     asked = {"engine": engine} if "engine" in signature(make).parameters else {}
     progress = progress_in_notebooks()
     study = make(spec, **asked)
-    return run_campaign(study, Path(out), shard_size, progress, Threads(), accept_other_code)
+    return run_campaign(study, named_file(out), shard_size, progress, Threads(), accept_other_code)
 
 
 def nbti(
@@ -250,7 +251,7 @@ def import_traces(
     from mcage.traces.importing.sources import Limits, Options
 
     options = Options(Limits(windows, *cycles, frozenset(_listed(slices))), ticks_per_cycle, values)
-    return run.import_traces(_paths(files), format, Path(out), options).facts()
+    return run.import_traces(_paths(files), format, named_file(out), options).facts()
 
 
 def write_report(
@@ -304,8 +305,9 @@ def write_report(
         title=not no_title,
         labels=dict(labels or {}),
     )
-    folder.write_report(_paths(files), Path(out), options)
-    return Path(out) / folder.PAGE
+    place = named_file(out)
+    folder.write_report(_paths(files), place, options)
+    return place / folder.PAGE
 
 
 def _listed(texts: str | Sequence[str]) -> list[str]:
@@ -313,6 +315,6 @@ def _listed(texts: str | Sequence[str]) -> list[str]:
 
 
 def _paths(files: PathLike | Sequence[PathLike]) -> list[Path]:
-    if isinstance(files, str | os.PathLike):
-        return [Path(files)]
-    return [Path(file) for file in files]
+    if isinstance(files, list | tuple):
+        return [named_file(file) for file in files]
+    return [named_file(files)]

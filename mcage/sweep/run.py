@@ -12,6 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import BESIDE
 from mcage.campaign.study import Study
 from mcage.files.atomic import place_of
+from mcage.files.inputs import named_file
 from mcage.spec import SweepSpec
 from mcage.sweep.header import SweepHeader
 from mcage.sweep.study import study_of_spec
@@ -62,7 +63,7 @@ def run_sweep(
         The spec makes no sense, or ``out_path`` cannot be written, holds something else, or was
         begun by other code.
     """
-    path = Path(out_path)
+    path = named_file(out_path)
     spec.refuse_unused()
     place_of(path, BESIDE)
     progress = progress or progress_in_notebooks()

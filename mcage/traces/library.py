@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from mcage.concurrency import Lazy
 from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
+from mcage.files.inputs import named_file
 from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.traces.model import COLUMNS, WRITE, Kernel, Trace
 from mcage.traces.storage import load_own_trace, load_trace
@@ -178,7 +179,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     UserError
         If it is neither, or the file is no valid trace.
     """
-    text = os.fspath(name_or_path)
+    text = str(named_file(name_or_path))
     if bundled_name(text):
         return bundled_trace(text)
     if not os.path.exists(text):
@@ -212,7 +213,7 @@ def open_profile(name_or_path: str) -> "Profile":
         raise UserError(
             f"no profile {name_or_path!r}: neither a file nor one of {', '.join(PROFILES)}"
         )
-    return read_profile(Path(name_or_path))
+    return read_profile(named_file(name_or_path))
 
 
 def bundled_name(name: str) -> str | None:

@@ -5,7 +5,6 @@ import json
 import math
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.files.atomic import TRACE, make_ready, whole_file
 from mcage.files.hdf5 import ForeignFile, PlainFile
-from mcage.files.inputs import MIB
+from mcage.files.inputs import MIB, named_file
 from mcage.geometry import SliceGeometry, usual_slice
 from mcage.plain_text import shown
 from mcage.traces.model import COLUMNS, MOST_CYCLES, Kernel, Trace, validate_shapes, validate_trace
@@ -54,7 +53,8 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
         If the file is missing, unreadable, damaged, not a trace or breaks a rule; the message
         names file, dataset and row.
     """
-    return _load(os.fspath(path), ForeignFile(path, MOST_FILE_BYTES))
+    place = str(named_file(path))
+    return _load(place, ForeignFile(place, MOST_FILE_BYTES))
 
 
 def load_own_trace(path: str | os.PathLike[str]) -> Trace:
@@ -80,10 +80,11 @@ def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     UserError
         If the trace breaks a rule of the format, or the file cannot be written.
     """
-    make_ready(Path(path), TRACE)
+    path = named_file(path)
+    make_ready(path, TRACE)
     # Made in memory, since HDF5 does not survive a full disk.
     content = trace_bytes(trace)
-    with whole_file(Path(path), TRACE) as file:
+    with whole_file(path, TRACE) as file:
         file.write(content)
 
 
@@ -111,6 +112,10 @@ def trace_bytes(trace: Trace, effort: int = 9) -> bytes:
     return _hdf5(trace, source, effort)
 
 
+_FILETYPE = "filetype"
+"""Attribute of other files of mcage."""
+
+
 def _load(place: str, file: PlainFile | ForeignFile) -> Trace:
     attributes, arrays = _read(place, file)
     trace = _assemble(place, attributes, arrays)
@@ -123,9 +128,12 @@ def _read(
     place: str, file: PlainFile | ForeignFile
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Attributes and columns as they are stored; all columns are there, with the stored types."""
-    wanted = {"": (*_ATTRIBUTES, *_OPTIONAL, *_GEOMETRY), "alloc": ("kernel_names",)}
+    of_file = (*_ATTRIBUTES, *_OPTIONAL, *_GEOMETRY, _FILETYPE)
+    wanted = {"": of_file, "alloc": ("kernel_names",)}
     described = file.describe([column.dataset for column in COLUMNS], wanted)
     attributes = described["attributes"][""]
+    if filetype := attributes.pop(_FILETYPE, None):
+        raise UserError(f"{place} holds {shown(filetype)}, not a trace")
     types = _types(place, described["datasets"])
     shapes = _shapes(place, described["datasets"], attributes, types)
     attributes[_KERNEL_NAMES] = described["attributes"]["alloc"].get("kernel_names")

@@ -14,17 +14,24 @@ import pytest
 from environment_cases import points
 from rare_cases import engine
 from rare_cases import spec_of as rare_spec_of
+from small_traces import small_trace
 from sweep_cases import assert_same_arrays, small_spec, small_sweep
 from tables import each
 
+import mcage
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
+from mcage.gpu.gating.spec import GatingSpec
 from mcage.plain_text import LONGEST_MESSAGE
 from mcage.spec import SweepSpec
+from mcage.spec.keys import keys_below
+from mcage.studies.injection.spec import InjectSpec
 from mcage.studies.rare_events import failure_probability
 from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy
+from mcage.studies.vmin.study import VminSpec
 from mcage.sweep.run import run_sweep
+from mcage.traces import save_trace
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
 
@@ -434,3 +441,81 @@ def test_a_study_may_vary_what_turns_out_not_to_matter():
     study = SensitivityStudy(spec, QUANTITIES["rmst"], engine())
     base, changed = study.values([{}, {"registers.lds_rows": 0}])
     assert np.array_equal(base, changed)
+
+
+UNITS = {
+    "volts": "volts, such as 0.421",
+    "kelvin": "kelvin",
+    "years": "years",
+    "days": "days",
+    "mv": "millivolts",
+}
+
+
+@pytest.mark.parametrize("kind", [SweepSpec, VminSpec, InjectSpec, GatingSpec])
+def test_a_number_with_a_unit_is_asked_for_by_its_unit(kind):
+    """Of keys of a spec, and of options by what stands for their value."""
+    tried = 0
+    for key, _ in keys_below(kind):
+        unit = UNITS.get(key.rpartition("_")[2])
+        for wrong in ("421mV", "3 y", ["x"]) if unit else ():
+            *tables, name = key.split(".")
+            fields = {name: wrong}
+            for table in reversed(tables):
+                fields = {table: fields}
+            with pytest.raises(UserError) as refused:
+                kind.from_mapping(fields)
+            said = str(refused.value)
+            assert unit in said or re.search(r"\b(V|K|mV)\b|leave it out|is missing", said), said
+            tried += 1
+    assert tried > 9
+
+
+@each(
+    ("arguments", "unit"),
+    [
+        ("sweep --vdd 421mV", "volts, such as 0.421"),
+        ("sweep --vdd 421", "volts, such as 0.421"),
+        ("rare --technique rrcd --vdd 0.4V", "volts, such as 0.421"),
+        ("nbti --vdd 900mV", "volts, such as 0.421"),
+        ("replay DCT --technique rrcd --vdd 421mV", "volts, such as 0.421"),
+        ("faults --vdd 421mV", "volts, such as 0.421"),
+        ("sweep --horizon 3y", "years"),
+        ("sweep --nbti-spread 2mV", "millivolts"),
+        ("sweep --temperature 80C", "kelvin"),
+        ("gpu gating --interval 1w", "days"),
+    ],
+)
+def test_an_option_says_its_unit(arguments, unit, command):
+    assert_refused(command(*arguments.split()), f"; in {unit}")
+
+
+def test_a_trace_is_no_results_file(command, tmp_path):
+    save_trace(small_trace(), tmp_path / "trace.h5")
+    run_sweep(small_spec(instances=1), tmp_path / "results.h5", "numpy")
+    for line in ("show {}", "report {} --out r", "verify {}", "merge {}", "cite {}", "pareto {}"):
+        said = command(*line.format("trace.h5").split())
+        assert_refused(said, "trace.h5 is a trace, not results")
+    small = ("--kernel", "MatrixTranspose", "--instances", "1")
+    assert_refused(command("sweep", *small, "--out", "trace.h5"), "trace.h5 is a trace")
+    assert_refused(command("replay", "results.h5", "--technique", "rrcd"), "not a trace")
+
+
+@each("wrong", [io.BytesIO(b"x"), 3, None, b"r.h5", ["r.h5"], io.StringIO("x")])
+def test_a_file_is_named_by_a_text_or_a_path(wrong):
+    """In Python, too, a mistake says what would be right."""
+    opened = [mcage.open_results, mcage.open_trace, mcage.load_trace]
+    opened += [lambda path: mcage.run_sweep(SweepSpec(), path)]
+    opened += [lambda path: mcage.run_gpu(GatingSpec(), path)]
+    opened += [lambda path: mcage.write_report("r.h5", path)]
+    opened += [lambda path: mcage.import_traces("r.csv", path)]
+    opened += [lambda path: mcage.save_trace(small_trace(), path)]
+    opened += [lambda path: mcage.replay(path, "rrcd")]
+    for function in opened:
+        with pytest.raises(UserError, match=rf"{type(wrong).__name__}: a file is needed"):
+            function(wrong)
+    for function in (mcage.write_report, mcage.import_traces):
+        for files in (wrong, [io.BytesIO()]):
+            if not isinstance(files, list) or not isinstance(files[0], str):
+                with pytest.raises(UserError, match="a file is needed"):
+                    function(files, "out")
