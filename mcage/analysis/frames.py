@@ -122,7 +122,7 @@ def rmst_frame(results: xr.Dataset, age_years: float | None, confidence: float) 
     def row(lives: CaseLives) -> Row:
         age = lives.horizon_years if age_years is None else age_years
         _check_age(age, lives)
-        lived = mean(np.minimum(lives.years, age), confidence)
+        lived = mean(np.minimum(lives.years, age), confidence, within=(0.0, age))
         return {"age_years": age, **bounds("rmst_years", lived)}
 
     return per_case(results, row)

@@ -19,7 +19,7 @@ from mcage.results.differences import (
     spec_differences,
 )
 from mcage.results.header import OLDEST_STUDY, Header, header_class
-from mcage.results.measures import Measure
+from mcage.results.measures import Measure, range_of
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, plus_minus, with_bounds
 from mcage.stats.paired import (
@@ -120,7 +120,11 @@ def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
     lived_under_both = np.minimum(lives.years, other_lives.years)
     lines, aged = [], []
     for measure in _compared(case):
-        means = compare_means(_by_instance(measure, case), _by_instance(measure, other))
+        means = compare_means(
+            _by_instance(measure, case),
+            _by_instance(measure, other),
+            within=range_of(measure.form, lives.horizon_years),
+        )
         lines.append(Line(measure.key, measure.name, measure.scale, means))
         if measure.by_epoch and np.array_equal(ends, other_ends):
             name, place = measure.by_epoch
@@ -595,7 +599,11 @@ def _slices_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) 
             measure.key,
             measure.name,
             measure.scale,
-            compare_apart(_by_instance(measure, case), _by_instance(measure, other)),
+            compare_apart(
+                _by_instance(measure, case),
+                _by_instance(measure, other),
+                within=range_of(measure.form, lives_of(case).horizon_years),
+            ),
         )
         for measure in _compared(case)
     ]

@@ -5,7 +5,7 @@ declaration, in `mcage.sweep.measures` for sweeps.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from mcage.stats.estimates import (
     Bools,
     Estimate,
     Floats,
+    Range,
     life,
     mean,
     percent,
@@ -29,6 +30,13 @@ Form = Literal["mean", "bounds", "age", "share"]
 beyond the horizon, or as a share of the instances in percent."""
 
 Better = Literal["less", "more", ""]
+
+
+def range_of(form: Form, horizon_years: float) -> Range | None:
+    """Range of what is written so: ages are counted up to the horizon, and shares are of one."""
+    if form == "age":
+        return 0.0, horizon_years
+    return (0.0, 1.0) if form == "share" else None
 
 
 @dataclass(frozen=True)
@@ -87,21 +95,23 @@ class Measure:
     stops: str = ""
     part: str = ""
 
-    def estimate(self, sample: Sample) -> Estimate:
+    def estimate(self, sample: Sample, horizon_years: float) -> Estimate:
         """Its estimate from the instances of a case."""
         values = self.values(sample)
         if self.form == "share":
             return proportion(int(np.count_nonzero(values)), values.size)
         if self.quantile is not None:
             return life_quantile(values, self._died(sample, values), self.quantile)
-        return mean(values)
+        return mean(values, within=range_of(self.form, horizon_years))
 
-    def precision(self, sample: Sample) -> Precision:
+    def precision(self, sample: Sample, horizon_years: float) -> Precision:
         """How precisely the instances of a case tell it."""
         values = self.values(sample)
         if self.quantile is not None:
             return quantile_precision(values, self._died(sample, values), self.quantile)
-        return mean_precision(values)
+        known = mean_precision(values, within=range_of(self.form, horizon_years))
+        # Where every slice is dead on arrival, no number of slices gives a relative precision.
+        return known if values.any() else replace(known, relative=0.0)
 
     def written(self, estimate: Estimate, horizon_years: float) -> str:
         """Write an estimate of it, without the unit."""
@@ -151,7 +161,7 @@ def _known_together(
     def precisions(sample: Sample) -> dict[str, Precision]:
         return {
             f"{label} {measure.part}".rstrip(): measure.precision(
-                {name: array[place] for name, array in sample.items()}
+                {name: array[place] for name, array in sample.items()}, horizon_years
             )
             for place, label in enumerate(cases)
             for measure in measures

@@ -53,11 +53,24 @@ def wilson(share: Floats, count: Floats, confidence: float = CONFIDENCE) -> tupl
     return lower, np.where(share == 1.0, 1.0, np.minimum(1.0, centre + half))
 
 
-def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
-    """Mean over instances with Student's interval; a single instance has no interval.
+Range = tuple[float, float]
+"""The least and the largest value that a quantity can have, such as 0 and the horizon of a life."""
+
+
+def mean(values: Floats, confidence: float = CONFIDENCE, within: Range | None = None) -> Estimate:
+    """Mean over instances with its interval; a single instance has none.
 
     Sums are formed in double precision whatever the type of ``values``. Missing values (NaN) do
     not count; without any value the mean is NaN.
+
+    Parameters
+    ----------
+    values : ndarray of float [instance]
+        A quantity.
+    confidence : float
+        Probability that the interval covers, 0 ... 1.
+    within : (float, float), optional
+        Range of the quantity. With it, the interval is that of `bounds_within`; without, Student's.
     """
     from scipy.special import stdtrit
 
@@ -65,6 +78,10 @@ def mean(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
     centre = float(values.mean()) if values.size else math.nan
     if values.size < 2:
         return Estimate(centre, math.nan, math.nan)
+    if within:
+        spread, count = np.array(variance(values, 0)), np.array(values.size)
+        bounds = bounds_within(within, np.array(centre), spread, count, confidence)
+        return Estimate(centre, *map(float, bounds))
     error = math.sqrt(variance(values) / values.size)
     half = float(stdtrit(values.size - 1, (1.0 + confidence) / 2.0)) * error
     return Estimate(centre, centre - half, centre + half)
@@ -75,9 +92,55 @@ def mean_of_all(values: Floats, confidence: float = CONFIDENCE) -> Estimate:
     return mean(values if not np.isnan(values).any() else values[:0], confidence)
 
 
-def variance(values: Floats) -> float:
+def bounds_within(
+    within: Range,
+    centre: Floats,
+    spread: Floats,
+    count: npt.NDArray[Any],
+    confidence: float = CONFIDENCE,
+) -> tuple[Floats, Floats]:
+    """Bounds of means of a quantity that has a range: Wilson's, with an effective count.
+
+    Most values may lie at an end of the range, as do lives that reach the horizon. Student's
+    interval of such a mean is too narrow on the side of the few others, and has no width before
+    there is one.
+
+    Parameters
+    ----------
+    within : (float, float)
+        Range of the quantity.
+    centre, spread : ndarray of float [...]
+        Means of values, and mean squares of the distances from them.
+    count : ndarray [...]
+        Numbers of independent values.
+    confidence : float
+        Probability that each interval covers, 0 ... 1.
+
+    Notes
+    -----
+    In units of the range, a mean is a share, and each bound is Wilson's for as many trials as
+    would give a share the variance that the mean has. For this variance the sample has one more
+    value, at the end of the range on the side of the bound: so it does not vanish where all values
+    are equal, and what the sample happens not to have is not ruled out. Of values at the ends alone
+    the bounds are Wilson's of their share. ``docs/statistics.md`` says how often they cover.
+    """
+    low, width = within[0], within[1] - within[0]
+    share = np.clip((centre - low) / width, 0.0, 1.0)
+
+    def bound(end: int) -> Floats:
+        more = (share * count + end) / (count + 1)
+        squares = (spread / width**2 + (share - more) ** 2) * count + (end - more) ** 2
+        of_share = (count + 1) * more * (1.0 - more)
+        nothing = of_share <= 0.0  # varies: all values lie at this end
+        less = np.where(nothing, 1.0, squares) / np.where(nothing, 1.0, of_share)
+        return low + width * wilson(share, count / less, confidence)[end]
+
+    return bound(0), bound(1)
+
+
+def variance(values: Floats, ddof: int = 1) -> float:
     """Unbiased variance of two values or more; exactly zero where all are equal."""
-    return float(values.var(ddof=1)) if np.ptp(values) > 0.0 else 0.0
+    return float(values.var(ddof=ddof)) if np.ptp(values) > 0.0 else 0.0
 
 
 def normal_quantile(confidence: float) -> float:
@@ -107,7 +170,10 @@ def known_name(name: str, known: Iterable[str]) -> str:
 
 
 def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
-    """Write a value and half of its symmetric interval, with two digits of the latter."""
+    """Write a value and half of its interval, with two digits of the latter.
+
+    An interval of which a side is half as long again as the other is written with its bounds.
+    """
     if math.isnan(estimate.value):
         return DASH
     half = _half(estimate) * scale
@@ -116,6 +182,8 @@ def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
     if half == 0:
         return f"{estimate.value * scale:.3g} ±0"
     digits = _digits(half)
+    if abs((estimate.upper - estimate.value) * scale - half) > 0.2 * half:
+        return with_bounds(estimate, scale)
     return f"{estimate.value * scale:.{digits}f} ±{half:.{digits}f}"
 
 

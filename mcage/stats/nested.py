@@ -14,7 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mcage.stats.estimates import CONFIDENCE, Bools, Estimate, Floats, normal_quantile, variance
+from mcage.stats.estimates import (
+    CONFIDENCE,
+    Bools,
+    Estimate,
+    Floats,
+    Range,
+    bounds_within,
+    normal_quantile,
+    variance,
+)
 from mcage.stats.survival import quantile_rank
 
 Draws = npt.NDArray[np.integer]
@@ -124,7 +133,9 @@ def _kept(signal: float, draws: int, confidence: float) -> float:
     return min(1.0, max(floor, math.sqrt(signal / (signal + 1)) * min(widened, 1.5)))
 
 
-def mean_by_draw(values: Floats, draw: Draws, confidence: float = CONFIDENCE) -> Decomposition:
+def mean_by_draw(
+    values: Floats, draw: Draws, confidence: float = CONFIDENCE, within: Range | None = None
+) -> Decomposition:
     """Mean over instances; missing values (NaN) do not count.
 
     Parameters
@@ -135,14 +146,17 @@ def mean_by_draw(values: Floats, draw: Draws, confidence: float = CONFIDENCE) ->
         Row of the table that each instance has its constants from.
     confidence : float
         Probability that the interval, and the band, cover, 0 ... 1.
+    within : (float, float), optional
+        Range of the quantity, as of `mcage.stats.estimates.mean`.
 
     Notes
     -----
-    The interval is Student's with the variance within draws, as in a stratified sample (Cochran,
-    Sampling Techniques, section 5.4). The band is of the means of the draws, moved towards their
-    mean until their variance is that of the analysis of variance (Louis, J. Am. Stat. Assoc. 79,
-    1984; Sun, Apley and Staum, Oper. Res. 59, 2011): order statistics that enclose a further draw
-    with the given probability (David and Nagaraja, Order Statistics, section 7.3).
+    The interval is that of `mcage.stats.estimates.mean` with the variance within draws, as in a
+    stratified sample (Cochran, Sampling Techniques, section 5.4). The band is of the means of the
+    draws, moved towards their mean until their variance is that of the analysis of variance (Louis,
+    J. Am. Stat. Assoc. 79, 1984; Sun, Apley and Staum, Oper. Res. 59, 2011): order statistics that
+    enclose a further draw with the given probability (David and Nagaraja, Order Statistics,
+    section 7.3).
     """
     from scipy.special import stdtrit
 
@@ -150,9 +164,17 @@ def mean_by_draw(values: Floats, draw: Draws, confidence: float = CONFIDENCE) ->
     centre = float(groups.values.mean()) if len(groups.values) else math.nan
     if groups.freedom < 1:
         return Decomposition(Estimate(centre, math.nan, math.nan), UNKNOWN)
-    error = math.sqrt(groups.within / len(groups.values))
-    half = float(stdtrit(groups.freedom, (1 + confidence) / 2)) * error
-    return Decomposition(Estimate(centre, centre - half, centre + half), groups.band(confidence))
+    count = len(groups.values)
+    if within:
+        spread = np.array(groups.within)
+        bounds = bounds_within(within, np.array(centre), spread, np.array(count), confidence)
+        lot = Estimate(centre, *map(float, bounds))
+    else:
+        half = float(stdtrit(groups.freedom, (1 + confidence) / 2)) * math.sqrt(
+            groups.within / count
+        )
+        lot = Estimate(centre, centre - half, centre + half)
+    return Decomposition(lot, groups.band(confidence))
 
 
 def quantile_by_draw(

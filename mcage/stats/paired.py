@@ -75,7 +75,10 @@ class Outliving:
 
 
 def compare_means(
-    first: estimates.Floats, second: estimates.Floats, confidence: float = estimates.CONFIDENCE
+    first: estimates.Floats,
+    second: estimates.Floats,
+    confidence: float = estimates.CONFIDENCE,
+    within: estimates.Range | None = None,
 ) -> PairedMeans:
     """Means of a quantity under two techniques, and their difference and ratio die by die.
 
@@ -85,6 +88,12 @@ def compare_means(
         Values in the same unit. Dies on which either value is missing (NaN) do not count.
     confidence : float
         Probability that each interval covers, 0 ... 1.
+    within : (float, float), optional
+        Range of the values, such as 0 and the horizon of lives. Then the intervals of both means
+        are those of `mcage.stats.estimates.bounds_within`, and those of difference and ratio
+        follow from these and from the correlation of the values (Newcombe's for differences of
+        paired shares; Zou and Donner's, Donner and Zou's, for any means). Otherwise they are
+        Student's and Fieller's, which are the same of symmetric intervals.
 
     Notes
     -----
@@ -95,18 +104,52 @@ def compare_means(
     References
     ----------
     Restricted mean: Royston and Parmar, BMC Med. Res. Methodol. 13 (2013). Common random
-    numbers: Law, Simulation Modeling and Analysis, section 11.2.
+    numbers: Law, Simulation Modeling and Analysis, section 11.2. Newcombe, Stat. Med. 17 (1998).
+    Zou and Donner, Stat. Med. 27 (2008). Donner and Zou, Stat. Methods Med. Res. 21 (2012).
     """
     both = ~(np.isnan(first) | np.isnan(second))
     first, second = first[both].astype(np.float64), second[both].astype(np.float64)
+    of_first, of_second = (estimates.mean(values, confidence, within) for values in (first, second))
+    if within:
+        difference, ratio = _of_intervals(of_first, of_second, _correlation(first, second))
+    else:
+        difference = estimates.mean(first - second, confidence)
+        ratio = ratio_of_means(first, second, confidence)
     return PairedMeans(
         dies=first.size,
-        first=estimates.mean(first, confidence),
-        second=estimates.mean(second, confidence),
-        difference=estimates.mean(first - second, confidence),
-        ratio=ratio_of_means(first, second, confidence),
+        first=of_first,
+        second=of_second,
+        difference=difference,
+        ratio=ratio,
         variance_reduction=_variance_reduction(first, second),
     )
+
+
+def _of_intervals(
+    first: estimates.Estimate, second: estimates.Estimate, correlation: float
+) -> tuple[estimates.Estimate, estimates.Estimate]:
+    """Difference and ratio of two means, from the intervals of both and their correlation.
+
+    Towards a bound, the first mean has the distance to its bound on that side, and the second the
+    distance to its opposite one, in place of standard errors.
+    """
+    ends = (
+        (first.value - first.lower, second.upper - second.value),
+        (first.upper - first.value, second.value - second.lower),
+    )
+    errors = [(a * a, correlation * a * b, b * b) for a, b in ends]
+    gap = first.value - second.value
+    down, up = (float(np.sqrt(np.maximum(v11 - 2.0 * v12 + v22, 0.0))) for v11, v12, v22 in errors)
+    ratios = [_fieller((first.value, second.value), error) for error in errors]
+    ratio = estimates.Estimate(ratios[0].value, ratios[0].lower, ratios[1].upper)
+    return estimates.Estimate(gap, gap - down, gap + up), ratio
+
+
+def _correlation(first: estimates.Floats, second: estimates.Floats) -> float:
+    """Correlation of pairs; 0 where either does not vary."""
+    if first.size < 2 or not (np.ptp(first) > 0.0 and np.ptp(second) > 0.0):
+        return 0.0
+    return float(np.clip(np.corrcoef(first, second)[0, 1], -1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -134,7 +177,10 @@ class ApartMeans:
 
 
 def compare_apart(
-    first: estimates.Floats, second: estimates.Floats, confidence: float = estimates.CONFIDENCE
+    first: estimates.Floats,
+    second: estimates.Floats,
+    confidence: float = estimates.CONFIDENCE,
+    within: estimates.Range | None = None,
 ) -> ApartMeans:
     """Means of a quantity over two independent samples, their difference and ratio.
 
@@ -145,10 +191,13 @@ def compare_apart(
         count.
     confidence : float
         Probability that each interval covers, 0 ... 1.
+    within : (float, float), optional
+        Range of the values; then intervals are as of `compare_means`, without correlation.
 
     Notes
     -----
-    The difference has Welch's interval, the ratio Fieller's with the same degrees of freedom.
+    Otherwise the difference has Welch's interval, and the ratio Fieller's with the same degrees of
+    freedom.
 
     References
     ----------
@@ -157,11 +206,17 @@ def compare_apart(
     from scipy.special import stdtrit
 
     first, second = (of[~np.isnan(of)].astype(np.float64) for of in (first, second))
-    means = estimates.mean(first, confidence), estimates.mean(second, confidence)
+    sizes = first.size, second.size
+    means = (
+        estimates.mean(first, confidence, within),
+        estimates.mean(second, confidence, within),
+    )
+    if within:
+        return ApartMeans(*sizes, *means, *_of_intervals(*means, 0.0))
     values = means[0].value, means[1].value
     difference = estimates.Estimate(values[0] - values[1], math.nan, math.nan)
     ratio = estimates.Estimate(values[0] / values[1] if values[1] else math.nan, math.nan, math.nan)
-    if min(first.size, second.size) > 1:
+    if min(sizes) > 1:
         errors = estimates.variance(first) / first.size, estimates.variance(second) / second.size
         total = sum(errors)
         parts = (e * e / (of.size - 1) for e, of in zip(errors, (first, second), strict=True))
@@ -173,8 +228,9 @@ def compare_apart(
             difference.value, difference.value - half, difference.value + half
         )
         if values[1]:
-            ratio = _fieller(values, (errors[0], 0.0, errors[1]), freedom, confidence)
-    return ApartMeans(first.size, second.size, *means, difference, ratio)
+            q = float(stdtrit(freedom, (1.0 + confidence) / 2.0)) ** 2
+            ratio = _fieller(values, (q * errors[0], 0.0, q * errors[1]))
+    return ApartMeans(*sizes, *means, difference, ratio)
 
 
 def ratio_of_means(
@@ -198,33 +254,30 @@ def ratio_of_means(
     ----------
     Fieller, J. R. Stat. Soc. B 16 (1954).
     """
+    from scipy.special import stdtrit
+
     count = first.size
     if not count or not second.mean():
         return UNKNOWN
     means = float(first.mean()), float(second.mean())
     if count < 2:
         return estimates.Estimate(means[0] / means[1], math.nan, math.nan)
+    q = float(stdtrit(count - 1, (1.0 + confidence) / 2.0)) ** 2
     (v11, v12), (_, v22) = np.cov(first, second) / count
-    return _fieller(means, (v11, v12, v22), count - 1, confidence)
+    return _fieller(means, (q * v11, q * v12, q * v22))
 
 
-def _fieller(
-    means: tuple[float, float],
-    covariance: tuple[float, float, float],
-    freedom: float,
-    confidence: float,
-) -> estimates.Estimate:
-    """Ratio of two means of which the covariance is estimated with some degrees of freedom."""
-    from scipy.special import stdtrit
-
-    (m1, m2), (v11, v12, v22) = means, covariance
-    q = float(stdtrit(freedom, (1.0 + confidence) / 2.0)) ** 2
+def _fieller(means: tuple[float, float], errors: tuple[float, float, float]) -> estimates.Estimate:
+    """Ratio of two means; errors are squares and product of the halves of their intervals."""
+    (m1, m2), (v11, v12, v22) = means, errors
+    if not m2:
+        return UNKNOWN
     # The ratios r for which the mean of first - r * second does not differ from zero:
     # a * r**2 - 2 * b * r + c <= 0.
-    a, b, c = m2 * m2 - q * v22, m1 * m2 - q * v12, m1 * m1 - q * v11
-    if a <= 0.0:
+    a, b, c = m2 * m2 - v22, m1 * m2 - v12, m1 * m1 - v11
+    if not a > 0.0:
         return estimates.Estimate(m1 / m2, math.nan, math.nan)
-    root = math.sqrt(max(0.0, b * b - a * c))
+    root = float(np.sqrt(np.maximum(b * b - a * c, 0.0)))
     return estimates.Estimate(m1 / m2, (b - root) / a, (b + root) / a)
 
 

@@ -85,7 +85,7 @@ def front_shares(
 def group_means(
     values: estimates.Floats,
     groups: Integers,
-    shares: bool = False,
+    within: estimates.Range | None = None,
     confidence: float = estimates.CONFIDENCE,
 ) -> tuple[estimates.Floats, estimates.Floats, estimates.Floats]:
     """Means over instances with their bounds, where only groups of instances are independent.
@@ -96,8 +96,8 @@ def group_means(
         A quantity; missing values (NaN) do not count.
     groups : ndarray of int [instance]
         Group of each instance, rising.
-    shares : bool
-        Whether values are 0 or 1, and bounds Wilson's.
+    within : (float, float), optional
+        Range of the quantity, such as 0 and 1 of a share.
     confidence : float
         Probability that each interval covers, 0 ... 1.
 
@@ -110,9 +110,8 @@ def group_means(
     -----
     The mean is a ratio, of sums to numbers of instances, whose variance is that of the residuals
     of the groups (Cochran, Sampling Techniques, section 9A.1). Where each instance is a group of
-    its own, the interval is Student's of `mcage.stats.estimates.mean`, and that of shares Wilson's
-    of `mcage.stats.estimates.proportion`; of groups, Wilson's for as many instances as would give
-    a share that variance.
+    its own, the interval is that of `mcage.stats.estimates.mean`, and so that of shares Wilson's of
+    `mcage.stats.estimates.proportion`.
     """
     from scipy.special import stdtrit
 
@@ -124,14 +123,14 @@ def group_means(
         squares = np.square(sums - mean[:, None] * counts).sum(axis=1) / total**2
         low, high = (bound(values, axis=1) for bound in (np.fmin.reduce, np.fmax.reduce))
         squares[low == high] = 0.0
-        if shares:
-            certain = squares <= 0.0
-            size = np.where(certain, known, mean * (1.0 - mean) / np.where(certain, 1.0, squares))
-            return mean, *estimates.wilson(mean, size, confidence)
-        error = np.sqrt(squares * known / (known - 1.0))
-        half = stdtrit(known - 1.0, (1.0 + confidence) / 2.0) * error
-    half[known < 2] = np.nan
-    return mean, mean - half, mean + half
+        if within:
+            bounds = estimates.bounds_within(within, mean, squares * known, known, confidence)
+        else:
+            error = np.sqrt(squares * known / (known - 1.0))
+            half = stdtrit(known - 1.0, (1.0 + confidence) / 2.0) * error
+            bounds = mean - half, mean + half
+    lower, upper = (np.where(known < 2, np.nan, bound) for bound in bounds)
+    return mean, lower, upper
 
 
 def dominators(points: estimates.Floats, preference: estimates.Floats) -> npt.NDArray[np.int64]:

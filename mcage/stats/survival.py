@@ -35,6 +35,11 @@ class CaseLives:
     cause: npt.NDArray[np.integer]
     horizon_years: float
 
+    @property
+    def within(self) -> estimates.Range:
+        """Range of the lives, years."""
+        return 0.0, self.horizon_years
+
 
 @dataclass(frozen=True)
 class Survival:
@@ -541,10 +546,20 @@ def quantile_precision(
     return Precision(estimate, float(np.where(same, 0.0, relative).max()))
 
 
-def mean_precision(values: estimates.Floats, confidence: float = estimates.CONFIDENCE) -> Precision:
-    """Precision of the mean of the instances that have a value (are not NaN)."""
-    estimate = estimates.mean(values, confidence)
-    half = (estimate.upper - estimate.lower) / 2
+def mean_precision(
+    values: estimates.Floats,
+    confidence: float = estimates.CONFIDENCE,
+    within: estimates.Range | None = None,
+) -> Precision:
+    """Precision of the mean of the instances that have a value (are not NaN).
+
+    Parameters
+    ----------
+    values, confidence, within
+        As of `mcage.stats.estimates.mean`.
+    """
+    estimate = estimates.mean(values, confidence, within)
+    half = max(estimate.upper - estimate.value, estimate.value - estimate.lower)
     if np.isnan(estimate.value) or half == 0.0:
         return Precision(estimate, 0.0)
     if np.isnan(half) or estimate.value == 0.0:

@@ -223,7 +223,12 @@ def further_lines(
                 count = of_case.years.size
                 reach = proportion(int((~of_case.died).sum()), count)
                 yield FurtherLine(
-                    physics, setting.scenario, name, count, mean(of_case.years), reach
+                    physics,
+                    setting.scenario,
+                    name,
+                    count,
+                    mean(of_case.years, within=of_case.within),
+                    reach,
                 )
 
 
@@ -278,9 +283,13 @@ def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[
                 b10=life_quantile(lives.years, lives.died, 0.1),
                 median=life_quantile(lives.years, lives.died),
                 reach=proportion(int((~lives.died).sum()), lives.years.size),
-                years=mean(lives.years),
-                lost_to_aging=compare_means(unaged.years, lives.years).difference,
-                over_reference=compare_means(lives.years, reference.years).difference,
+                years=mean(lives.years, within=lives.within),
+                lost_to_aging=compare_means(
+                    unaged.years, lives.years, within=lives.within
+                ).difference,
+                over_reference=compare_means(
+                    lives.years, reference.years, within=lives.within
+                ).difference,
             )
 
 
@@ -360,7 +369,7 @@ def _energy_point(case: xr.Dataset) -> EnergyPoint:
         instances=lives.years.size,
         alive_at_start=proportion(int((lives.years > 0).sum()), lives.years.size),
         b10=life_quantile(lives.years, lives.died, 0.1),
-        years=mean(lives.years),
+        years=mean(lives.years, within=lives.within),
         # Ratio of means: the energy that all slices together take for the work of their lives.
         saving_over_nominal=_saving(spent, case["conventional_power_mw"].values),
         slowdown=mean(case["slowdown"].values),

@@ -95,7 +95,7 @@ def numbers_of(case: xr.Dataset) -> Worth:
     return Worth(
         vdd_volts=float(case["vdd_volts"]),
         saving=mean(100 * savings_of_all({name: case[name].values for name in VARIABLES})),
-        years=mean(lives.years),
+        years=mean(lives.years, within=lives.within),
         works_when_new=_percent_of(lives.years > 0),
         works_at_horizon=_percent_of(~lives.died),
         nominal_vdd_volts=technology.nominal_vdd_volts,

@@ -206,7 +206,7 @@ def _summarize_case_draws(case: xr.Dataset, draw: np.ndarray) -> DrawsSummary:
         draws=np.unique(draw).size,
         horizon_years=lives.horizon_years,
         median_life_years=quantile_by_draw(lives.years, lives.died, draw),
-        rmst_years=mean_by_draw(lives.years, draw),
+        rmst_years=mean_by_draw(lives.years, draw, within=lives.within),
         max_dvth_mv=mean_by_draw(case["max_dvth_mv"].values.max(axis=1), draw),
         share_of_life=share_of_constants(lives.years, draw),
     )

@@ -105,7 +105,10 @@ def _share_of(fates: Sequence[Fate], cases: Sequence[str]) -> Quantity:
     def precisions(sample: Sample) -> dict[str, Precision]:
         fate = sample["fate"][..., -1]
         happens = np.where(np.isin(fate, NOT_RUN), np.nan, np.isin(fate, fates))
-        return {name: mean_precision(row) for name, row in zip(cases, happens, strict=True)}
+        return {
+            name: mean_precision(row, within=(0.0, 1.0))
+            for name, row in zip(cases, happens, strict=True)
+        }
 
     return Quantity(("fate",), precisions, with_bounds)
 

@@ -17,7 +17,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shown
 from mcage.random import stream
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, known_name, mean, proportion
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, known_name, mean
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import life_quantile
 from mcage.studies.sensitivity.parameters import (
@@ -297,8 +297,8 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
     Notes
     -----
     Differences are of the same dies under both settings. The interval of a difference of means is
-    Student's; of medians, the percentiles of a bootstrap over dies (Efron and Tibshirani, 1993),
-    which is not exact where many lives end at the same age.
+    that of `mcage.stats.paired.compare_means`; of medians, the percentiles of a bootstrap over
+    dies (Efron and Tibshirani, 1993), which is not exact where many lives end at the same age.
     """
     study.check(parameters)
     settings = [(varied, value) for varied in parameters for value in varied.settings]
@@ -315,35 +315,33 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
         instances=study.spec.instances,
         horizon_years=horizon,
         refit=study.refit,
-        nominal=summary(study.quantity, nominal),
+        nominal=summary(study.quantity, nominal, horizon),
         nominal_dies=_known(nominal),
         bars=tuple(sorted(bars, key=lambda bar: -bar.size)),
     )
 
 
-def summary(quantity: Quantity, dies: Floats) -> Estimate:
+def summary(quantity: Quantity, dies: Floats, horizon_years: float) -> Estimate:
     """Median, share or mean of the quantity over all dies, with its interval."""
     if quantity.is_median:
         died = np.isfinite(dies)
         return life_quantile(np.where(died, dies, np.inf), died)
-    if quantity.is_share:
-        share = proportion(int(np.count_nonzero(dies)), dies.size)
-        return Estimate(100.0 * share.value, 100.0 * share.lower, 100.0 * share.upper)
-    return mean(dies)
+    return mean(dies, within=quantity.within(horizon_years))
 
 
 def _effect(
     quantity: Quantity, setting: Value, dies: Floats, nominal: Floats, horizon_years: float
 ) -> Effect:
-    value = summary(quantity, dies)
+    value = summary(quantity, dies, horizon_years)
     counts = _known(dies), _known(dies + nominal)
     if np.allclose(dies, nominal, rtol=ROUNDING, atol=0.0, equal_nan=True) and value.value < np.inf:
         return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0, *counts)
     if not quantity.is_median:
-        difference = compare_means(dies, nominal).difference
+        within = quantity.within(horizon_years)
+        difference = compare_means(dies, nominal, within=within).difference
         least = 0.0 if math.isnan(difference.value) else difference.value
         return Effect(setting, value, difference, least, *counts)
-    before = summary(quantity, nominal).value
+    before = summary(quantity, nominal, horizon_years).value
     least = min(value.value, horizon_years) - min(before, horizon_years)
     return Effect(setting, value, _difference_of_medians(dies, nominal), least, *counts)
 
@@ -516,8 +514,8 @@ def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], sam
 def _value(study: SensitivityStudy, dies: Floats) -> float:
     """The quantity over all dies; refused where it is not a number that describes all of them."""
     quantity = study.quantity
-    value = summary(quantity, dies).value
     horizon = study.spec.life.horizon_years
+    value = summary(quantity, dies, horizon).value
     if np.isinf(value):
         raise UserError(
             f"{quantity.name} lies beyond the horizon of {horizon:g} years, and indices of lives "

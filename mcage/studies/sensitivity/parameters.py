@@ -19,7 +19,7 @@ from mcage.geometry import GCN
 from mcage.lifetime import EndCause
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import Floats
+from mcage.stats.estimates import Floats, Range
 from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
 from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
 
@@ -471,6 +471,8 @@ class Quantity:
         Whether dies are summarized by their median instead of their mean.
     is_share : bool
         Whether each die has either 0 or 100 %, so that their mean is a share of the dies.
+    is_life : bool
+        Whether each die has years up to the horizon.
     changes : mapping
         Keys of the spec that the quantity changes, with their values.
     """
@@ -480,7 +482,14 @@ class Quantity:
     of_dies: Callable[[Arrays], Floats]
     is_median: bool = False
     is_share: bool = False
+    is_life: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def within(self, horizon_years: float) -> Range | None:
+        """Range of its values, where they have one."""
+        if self.is_life:
+            return 0.0, horizon_years
+        return (0.0, 100.0) if self.is_share else None
 
 
 def _lives(arrays: Arrays) -> Floats:
@@ -506,7 +515,7 @@ QUANTITIES = {
             lambda arrays: np.where(_died(arrays), _lives(arrays), np.inf),
             is_median=True,
         ),
-        Quantity("rmst", "years", _lives),
+        Quantity("rmst", "years", _lives, is_life=True),
         Quantity(
             "survival",
             "%",

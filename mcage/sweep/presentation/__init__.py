@@ -239,8 +239,8 @@ def _longest(lives: Mapping[str, CaseLives]) -> str:
     of_all = [name for name in ordered if not lives[name].died.any()]
     if len(of_all) > 1 or of_all == ordered:
         return f"all slices of {in_a_row(of_all)} reach the horizon of {horizon}."
-    comparison = compare_means(first.years, first.years)
-    years = estimates.plus_minus(comparison.first)
+    mean = estimates.mean(first.years, within=first.within)
+    years = estimates.plus_minus(mean)
     said = f"{ordered[0]} lives {years} years on average up to the horizon"
     if len(ordered) == 1:
         return f"{said} of {horizon}."
@@ -252,7 +252,8 @@ def _gain(lives: Mapping[str, CaseLives], ordered: Sequence[str]) -> str:
     first = lives[ordered[0]].years
     alike: list[str] = []
     for name in ordered[1:]:
-        gain = compare_means(first, lives[name].years).difference
+        of = lives[name]
+        gain = compare_means(first, of.years, within=of.within).difference
         if not math.isnan(gain.lower) and gain.lower > 0:
             longer = f"{estimates.plus_minus(gain)} years longer than {name} on the same dies"
             if alike:

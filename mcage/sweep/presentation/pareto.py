@@ -17,6 +17,7 @@ from mcage.report.cases import Condition, selected_cases
 from mcage.report.notes import caveats_of
 from mcage.results.differences import keys_of, refuse_unmeant
 from mcage.results.header import Header
+from mcage.results.measures import range_of
 from mcage.results.reader import open_results, read_header
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, life, percent, plus_minus
@@ -172,16 +173,19 @@ def front_of_files(
         )
     group = max(header.dependent_instances for header in headers.values())
     groups = ids // group
-    estimates = [_estimates(o, of, groups) for o, of in zip(objectives, samples, strict=True)]
+    names = [
+        {"file": path, **named} for path, part in parts.items() for named in names_of_cases(part)
+    ]
+    horizon = max(named["horizon_years"] for named in names)
+    estimates = [
+        _estimates(o, of, groups, horizon) for o, of in zip(objectives, samples, strict=True)
+    ]
     signed = [o.sign * of for o, of in zip(objectives, samples, strict=True)]
     points = np.stack(
         [o.sign * value for o, (value, _, _) in zip(objectives, estimates, strict=True)], axis=1
     )
     seed = headers[paths[0]].seed
     shares = front_shares(signed, groups, resamples, stream(seed, STREAM, 0))
-    names = [
-        {"file": path, **named} for path, part in parts.items() for named in names_of_cases(part)
-    ]
     on_front, dominator = front(points), dominators(points, shares)
     designs = tuple(
         Design(
@@ -292,12 +296,12 @@ def _samples(parts: Mapping[Path, xr.Dataset], objective: Objective) -> Floats:
 
 
 def _estimates(
-    objective: Objective, values: Floats, groups: Integers
+    objective: Objective, values: Floats, groups: Integers, horizon_years: float
 ) -> tuple[Floats, Floats, Floats]:
     """Value of an objective in each case, and its bounds: NaN where there are none."""
     if values.ndim == 1:
         return values, np.full_like(values, np.nan), np.full_like(values, np.nan)
-    return group_means(values, groups, shares=objective.form == "share")
+    return group_means(values, groups, range_of(objective.form, horizon_years))
 
 
 # The table of a front, for people and for programs.

@@ -119,7 +119,9 @@ def _summarize_case(
         instances=cause.size,
         worked=int(np.count_nonzero(sample["life_years"] > 0)),
         horizon_years=horizon_years,
-        **{measure.key: measure.estimate(sample) for measure in SweepHeader.measures},
+        **{
+            measure.key: measure.estimate(sample, horizon_years) for measure in SweepHeader.measures
+        },
         technology=technology,
         nominal_vdd_volts=technology.nominal_vdd_volts,
         end_cause_share={

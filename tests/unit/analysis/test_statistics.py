@@ -104,7 +104,7 @@ def test_ages_means_and_causes_are_those_of_the_statistics(results):
         for frame, name, expected in (
             (b10, "b10_life_years", life_quantile(years, died, 0.1)),
             (median, "life_years", life_quantile(years, died)),
-            (rmst, "rmst_years", mean(np.minimum(years, 4))),
+            (rmst, "rmst_years", mean(np.minimum(years, 4), within=(0, 4))),
         ):
             row = frame.set_index("case").loc[label]
             found = [row[name], row[f"{name}_lower"], row[f"{name}_upper"]]
@@ -219,3 +219,28 @@ def test_lives_of_gpus_are_told_by_policy(of_gpus):
 
 def test_the_campaign_in_the_attributes_is_the_header(results):
     assert json.loads(results.attrs["campaign"])["instances"] == INSTANCES
+
+
+def test_no_mean_life_is_certain_or_beyond_the_horizon(results, path, tmp_path):
+    """Wherever one is said: none of these slices dies, or all but one, or one in sixty."""
+    died = np.zeros((len(LABELS), INSTANCES), np.int8)
+    died[1, 1:], died[2, :2] = 1, 1
+    years = np.where(died, 0.5, HORIZON_YEARS).astype(results["life_years"].dtype)
+    few = results.assign(
+        life_years=(results["life_years"].dims, years),
+        end_cause=(results["end_cause"].dims, died.astype(results["end_cause"].dtype)),
+    )
+    said = [few.mcage.summary(), few.mcage.rmst(), few.mcage.rmst(4)]
+    for frame, last in zip(said, (HORIZON_YEARS, HORIZON_YEARS, 4), strict=True):
+        lower, value, upper = (
+            frame[f"rmst_years{bound}"].to_numpy() for bound in ("_lower", "", "_upper")
+        )
+        assert (lower >= 0).all()
+        assert (upper <= last).all()
+        assert (upper - lower > 0.01).all()
+        assert (lower <= value).all()
+        assert (value <= upper).all()
+        assert (value - lower)[2] > 1.5 * (upper - value)[2]
+    paired = few.mcage.paired(LABELS[0], LABELS[2]).set_index("quantity").loc["rmst_years"]
+    assert paired["difference_lower"] < 0 < paired["difference"] < paired["difference_upper"]
+    assert paired["difference_upper"] - paired["difference"] > 1.5 * paired["difference"] / 2

@@ -133,9 +133,12 @@ def test_means_of_independent_dies_are_those_of_tables():
     lives[1, :7], lives[2] = NAN, 4.1
     alive = (draw.random((3, 30)) < 0.2) * 1.0
     alive[2] = 1.0
-    for number, bounds in enumerate(zip(*group_means(lives, np.arange(30)), strict=True)):
-        assert bounds == pytest.approx(list(vars(mean(lives[number])).values()), rel=1e-12)
-    for number, bounds in enumerate(zip(*group_means(alive, np.arange(30), True), strict=True)):
+    for within in (None, (0.0, 80.0)):
+        every = zip(*group_means(lives, np.arange(30), within), strict=True)
+        for number, bounds in enumerate(every):
+            expected = mean(lives[number], within=within)
+            assert bounds == pytest.approx(list(vars(expected).values()), rel=1e-12)
+    for number, bounds in enumerate(zip(*group_means(alive, np.arange(30), (0, 1)), strict=True)):
         expected = proportion(int(alive[number].sum()), 30)
         assert bounds == pytest.approx(list(vars(expected).values()), rel=1e-12)
 

@@ -4,6 +4,7 @@ import math
 import warnings
 from dataclasses import replace
 
+import check_coverage as script
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from tables import each
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.stats.estimates import Estimate, mean, proportion
+from mcage.stats.estimates import Estimate, mean, plus_minus, proportion
 from mcage.stats.survival import (
     HOURS_PER_YEAR,
     CaseLives,
@@ -432,3 +433,43 @@ def test_small_shares_lose_no_digits():
     share = Estimate(1e-12, 1e-13, 1e-11)
     assert in_ppm(share) == Estimate(*(pytest.approx(v) for v in (1e-6, 1e-7, 1e-5)))
     assert fit_of_share(share, 1.0).value == pytest.approx(1e-3 / 8760, rel=1e-9)
+
+
+# Mean lives up to a horizon, of which few may end before it.
+
+HORIZON = 10.0
+
+
+@each("ends", script.ENDS)
+def test_intervals_of_mean_lives_cover_however_few_slices_die(ends):
+    """Student's covers 14 to 90 % of them where one in a hundred dies, and has no width at none."""
+    draw = np.random.default_rng(5)
+    for count, dying in ((50, 0.03), (50, 0.4), (200, 0.01), (200, 0.04), (200, 0.97), (800, 0.01)):
+        below, above = script.mean_lives_missed(script.ENDS[ends], dying, count, 600, draw)
+        assert below + above <= 0.1, (count, dying)
+
+
+@each("count", [2, 20, 300])
+def test_intervals_of_mean_lives_are_those_of_a_share_where_lives_are_all_or_nothing(count):
+    for dead in {0, 1, count // 3, count}:
+        lives = np.repeat([0.0, HORIZON], [dead, count - dead])
+        share = proportion(count - dead, count)
+        expected = [HORIZON * bound for bound in vars(share).values()]
+        assert list(vars(mean(lives, within=(0.0, HORIZON))).values()) == pytest.approx(expected)
+
+
+def test_a_mean_life_is_not_certain_before_a_slice_has_died():
+    lives = mean(np.full(100, HORIZON), within=(0.0, HORIZON))
+    assert (lives.value, lives.upper) == (HORIZON, HORIZON)
+    assert lives.lower == pytest.approx(HORIZON * (1 - 1.959964**2 / (100 + 1.959964**2)))
+    assert plus_minus(lives) == "10.00 [9.63, 10.00]"
+    alike = mean(np.full(100, 3.0), within=(0.0, HORIZON))
+    assert alike.lower < 2.95 < 3.05 < alike.upper
+    assert math.isnan(mean(np.array([3.0]), within=(0.0, HORIZON)).lower)
+
+
+def test_many_lives_that_differ_have_the_interval_of_student():
+    lives = np.random.default_rng(2).uniform(2, 8, 4000)
+    student, of_range = mean(lives), mean(lives, within=(0.0, HORIZON))
+    assert of_range.lower == pytest.approx(student.lower, abs=5e-4)
+    assert of_range.upper == pytest.approx(student.upper, abs=5e-4)
