@@ -7,9 +7,9 @@ charge, which is proportional to Vdd. Constants: ``mcage/data/soft_errors.toml``
 **Words.** What counts is what falls into a word: of I interleaved words, every I-th cell of a row.
 A word is needed for a share of the time (its AVF); a change at another time does nothing. Without a
 code, a change of a needed word is silent. With a code, the changed cells and those stuck cells that
-differ from the stored bit are wrong together: one is corrected, two are detected; of three or more
-the code's alias rate is silent, and the rest detected. Changed cells alone are neighbours, so that
-the alias rate is that of neighbours; together with stuck ones that of all patterns.
+differ from the stored bit are wrong together: one is corrected, two are detected; whether more are,
+depends on which they are. All places of an upset in a row and of stuck cells in a word are counted,
+each as likely as any other.
 
 **Words that are wrong by themselves.** A word with two or more stuck cells that differ is wrong at
 every read, without any upset: that is no rate in FIT but a share of reads, and soft errors add
@@ -25,6 +25,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from mcage.distributions import Distribution
 from mcage.errors import UserError
-from mcage.geometry import Floats
+from mcage.geometry import Booleans, Floats
 from mcage.protection.codes import Code, Outcome
 
 MBIT = 1 << 20
@@ -144,8 +145,8 @@ def upsets(node: str = "28nm", vdd_volts: float | None = None, **changed: float)
 
 
 @lru_cache(maxsize=256)
-def hits(size: int, bits: int, interleave: int) -> tuple[float, ...]:
-    """Words in which an upset changes so many bits, on the mean over its place in a row.
+def runs(size: int, bits: int, interleave: int) -> dict[tuple[int, int], float]:
+    """Words in which an upset changes each run of bits, on the mean over its place in a row.
 
     Parameters
     ----------
@@ -158,24 +159,18 @@ def hits(size: int, bits: int, interleave: int) -> tuple[float, ...]:
 
     Returns
     -------
-    tuple of float
-        Number of words with 0, 1, 2, ... changed bits; that of 0 has no meaning and is 0.
+    dict of (int, int) to float
+        Number of words by the first bit that changes, and by how many neighbours of it do. A run
+        that ends where its word does may be a part of what the upset changes.
     """
-    cells = np.arange(interleave * bits)[:, None] + np.arange(size)
-    group, within = np.divmod(cells, interleave * bits)
-    word = group * interleave + within % interleave
-    changed = np.stack([np.bincount(row, minlength=int(word.max()) + 1) for row in word])
-    counts = np.bincount(changed.ravel(), minlength=size + 1) / len(cells)
-    return (0.0, *counts[1:].tolist())
-
-
-@lru_cache(maxsize=256)
-def neighbours_alias_rate(code: Code, changed: int) -> float:
-    """Share of groups of so many neighbouring bits of a word that are wrong in silence."""
-    errors = np.zeros((max(code.bits - changed + 1, 1), code.bits), dtype=bool)
-    for start, row in enumerate(errors):
-        row[start : start + changed] = True
-    return float((code.decode(errors) >= Outcome.MISCORRECTED).mean())
+    cells = interleave * bits
+    counts: dict[tuple[int, int], float] = {}
+    for start in range(1 - size, cells):
+        changed = range(max(start, 0), min(start + size, cells))
+        for place, first in enumerate(changed[:interleave]):  # each of another word
+            run = first // interleave, len(changed[place::interleave])
+            counts[run] = counts.get(run, 0.0) + 1.0 / cells
+    return counts
 
 
 @dataclass(frozen=True)
@@ -312,15 +307,18 @@ def fates_of_words(
 ) -> tuple[FateOfWords, ...]:
     """What becomes of words with 0 ... `columns` - 1 hard faults; arguments as of `soft_errors`."""
     bits = code.bits if code else data_bits
-    rates = cells.events_per_cell * bits * _hits(cells.sizes, bits, interleave)
     fates = []
     for hard in range(columns):
         for wrong in range(hard + 1):
-            corrected, due, sdc = _fates(code, wrong)
+            corrected, due, sdc = _alone(code, wrong)
             if wrong and corrected < 1:
                 fates.append(FateOfWords(hard, wrong, None, due, sdc))
-            else:
-                fates.append(FateOfWords(hard, wrong, *_rates(code, rates, wrong, hard, bits)))
+                continue
+            rates = np.zeros(3)
+            for size, share in enumerate(cells.sizes, start=1):
+                if share:
+                    rates += share * _changed(code, size, interleave, bits, hard, wrong)
+            fates.append(FateOfWords(hard, wrong, *(cells.events_per_cell * bits * rates).tolist()))
     return tuple(fates)
 
 
@@ -339,42 +337,60 @@ def _check(words: Floats, needed: Floats, differs: Floats, interleave: int) -> N
         )
 
 
-def _hits(sizes: tuple[float, ...], bits: int, interleave: int) -> Floats:
-    """Words with so many changed bits for each upset, over all sizes: float64[bits changed]."""
-    total = np.zeros(len(sizes) + 1)
-    for size, share in enumerate(sizes, start=1):
-        total[: size + 1] += share * np.array(hits(size, bits, interleave))
-    return total
+@lru_cache(maxsize=256)
+def _changed(
+    code: Code | None, size: int, interleave: int, bits: int, hard: int, wrong: int
+) -> Floats:
+    """Words with so many stuck cells in which an upset leaves a wrong bit: float64[3].
 
-
-def _rates(code: Code | None, rates: Floats, wrong: int, hard: int, bits: int) -> list[float]:
-    """Rates of corrected, detected and silent errors of a word with so many stuck cells.
-
-    Of these `wrong` differ, at most one. A cell that is stuck does not change. How many of the
-    cells that an upset reaches are stuck has a hypergeometric distribution, for stuck cells lie
-    anywhere in the word.
+    They are corrected, detected and silent, on the mean over the place of the upset in a row and
+    over those of the stuck cells, which lie anywhere in the word; at most one of these differs.
     """
-    sums = [0.0, 0.0, 0.0]
-    for changed in range(1, len(rates)):
-        if not rates[changed]:
-            continue
-        for stuck in range(min(hard, changed - 1) + 1):
-            ways = math.comb(hard, stuck) * math.comb(bits - hard, changed - stuck)
-            chance = ways / math.comb(bits, changed)
-            fates = _fates(code, wrong + changed - stuck, neighbours=not wrong and not stuck)
-            for place, part in enumerate(fates):
-                sums[place] += float(rates[changed]) * chance * part
-    return sums
+    fates = np.zeros(3)
+    for (first, length), words in runs(size, bits, interleave).items():
+        fates += words * _fates_of_run(code, bits, range(first, first + length), hard, wrong)
+    return fates
 
 
-def _fates(code: Code | None, wrong: int, neighbours: bool = False) -> tuple[float, float, float]:
-    """Shares of words with so many wrong bits that are corrected, detected, silent."""
+@cache
+def _fates_of_run(code: Code | None, bits: int, run: range, hard: int, wrong: int) -> Floats:
+    """Shares of corrected, detected and silent words after a change of a run of their bits.
+
+    All places of stuck cells are as likely; a cell that is stuck does not change. Places in which
+    no cell changes are left out of the shares.
+    """
+    outside = np.setdiff1d(np.arange(bits), run)
+    cell = np.eye(bits, dtype=np.bool_)
+    patterns, ways = [], []
+    for stuck in range(min(hard, len(run) - 1) + 1):
+        beyond = hard - stuck
+        for among in combinations(run, stuck):
+            errors = cell[[place for place in run if place not in among]].any(axis=0)
+            if not wrong:
+                patterns.append(errors[None])
+                ways.append(math.comb(len(outside), beyond))
+                continue
+            # The cell that differs is one of those in the run, or one of the others.
+            rest = math.comb(len(outside) - 1, beyond - 1) if beyond and len(outside) else 0
+            patterns.append(errors | cell[[*among, *outside]])
+            ways += [math.comb(len(outside), beyond)] * stuck + [rest] * len(outside)
+    places = math.comb(bits, hard) * (hard if wrong else 1)
+    return np.array(ways) @ _fates(code, np.concatenate(patterns)) / places
+
+
+def _fates(code: Code | None, errors: Booleans) -> Floats:
+    """Whether error patterns are corrected, detected, silent: bool[n, bits] to float64[n, 3]."""
     if code is None:
+        silent = np.any(errors, axis=-1)
+        return np.stack([np.zeros_like(silent), np.zeros_like(silent), silent], -1).astype(float)
+    outcome = np.minimum(code.decode(errors), Outcome.MISCORRECTED)
+    return np.asarray(outcome[:, None] == np.arange(1, 4), dtype=np.float64)
+
+
+def _alone(code: Code | None, wrong: int) -> tuple[float, float, float]:
+    """Shares of words with so many wrong bits, anywhere, that are corrected, detected, silent."""
+    if code is None or not wrong:
         return 0.0, 0.0, float(wrong > 0)
-    if wrong <= 2:
-        return float(wrong == 1), float(wrong == 2), 0.0
-    if neighbours and wrong <= code.bits:
-        silent = neighbours_alias_rate(code, wrong)
-    else:
-        silent = code.alias_rate(min(wrong, code.bits))
-    return 0.0, 1 - silent, silent
+    shares = code.shares(min(wrong, code.bits))
+    silent = float(shares[Outcome.MISCORRECTED :].sum())
+    return float(shares[Outcome.CORRECTED]), float(shares[Outcome.DETECTED]), silent

@@ -60,6 +60,20 @@ def test_records_of_an_entry_lie_in_blocks_of_their_own():
     assert zero == [1, 2, *code, 513, 515, *(512 + bit for bit in code)]
 
 
+def test_values_that_are_stored_inline_end_where_their_record_does():
+    """Of WC, a base and differences of no, one or two bytes: no bit lies behind them."""
+    lanes = np.arange(64, dtype=np.uint32)
+    for value, size in ((0 * lanes + 5, 4), (1000 + lanes, 67), (7 * lanes, 130)):
+        assert len(inline_record(value)) == size
+        trace = trace_of([alloc(0, 0, 1), write(2, 0, 0, value), read(5, 0, 0), release(9, 0)])
+        end = 8 * size
+        wrong = {
+            bit: sum(shares(trace, "wc", stuck_cells(bit, way)).reads[0] for way in (0, 1))
+            for bit in (0, end - 1, end, end + 7, end + 8)
+        }
+        assert wrong == {0: 1, end - 1: 1, end: 0, end + 7: 0, end + 8: 0}
+
+
 def stored_bits(schedule, write, block):
     """Cells of an entry that a write uses, and their bits."""
     is_write = schedule.trace.kind == WRITE
