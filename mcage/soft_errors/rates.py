@@ -367,7 +367,7 @@ def _fates_of_run(code: Code | None, bits: int, run: range, hard: int, wrong: in
         for among in combinations(run, stuck):
             errors = cell[[place for place in run if place not in among]].any(axis=0)
             if not wrong:
-                patterns.append(errors[None])
+                patterns.append(np.reshape(errors, (1, bits)))
                 ways.append(math.comb(len(outside), beyond))
                 continue
             # The cell that differs is one of those in the run, or one of the others.
@@ -384,7 +384,7 @@ def _fates(code: Code | None, errors: Booleans) -> Floats:
         silent = np.any(errors, axis=-1)
         return np.stack([np.zeros_like(silent), np.zeros_like(silent), silent], -1).astype(float)
     outcome = np.minimum(code.decode(errors), Outcome.MISCORRECTED)
-    return np.asarray(outcome[:, None] == np.arange(1, 4), dtype=np.float64)
+    return np.asarray(np.reshape(outcome, (-1, 1)) == np.arange(1, 4), dtype=np.float64)
 
 
 def _alone(code: Code | None, wrong: int) -> tuple[float, float, float]:
