@@ -297,6 +297,7 @@ class _Elf:
         header = _HEADER.unpack_from(content)
         if header[2] != _AMDGPU:
             self.fail(f"is an ELF file of machine {header[2]}, not of AMDGPU ({_AMDGPU})")
+        self.flags = header[7]
         self.segments = self.table(_SEGMENT, header[5], header[10])
         self.sections = self.table(_SECTION, header[6], header[12])
 
@@ -374,6 +375,27 @@ class _Elf:
 
 
 _PROCESSOR = re.compile(r"gfx[0-9a-f]{3,4}")
+_MACHINES = {0x2C: "gfx900", 0x36: "gfx1030", 0x3F: "gfx90a", 0x41: "gfx1100", 0x4C: "gfx942"}
+"""Lowest byte of the flags in the header (EF_AMDGPU_MACH), of the processors that are emulated."""
+
+
+def _processor(elf: _Elf, target: str) -> str:
+    """Processor of a code object, by its header and by the target of its metadata.
+
+    The last part of a target is the processor with its features, whatever stands before:
+    ``amdgcn-amd-amdhsa--gfx90a:xnack-``, ``amdgpu9.0a-amd-amdhsa-unknown-gfx90a``.
+    """
+    named = target.partition(":")[0].rpartition("-")[2]
+    machine = elf.flags & 0xFF
+    arch = _MACHINES.get(machine, "")
+    if target and named != arch and (arch or named in _MACHINES.values()):
+        elf.fail(
+            f"is for {arch or f'machine {machine:#x}'} by its header, for {shown(target)} by its "
+            "metadata"
+        )
+    if not _PROCESSOR.fullmatch(arch or named):
+        elf.fail(f"is for {shown(target) or 'no processor'}, must be for one such as gfx90a")
+    return arch or named
 
 
 def read_code_object(content: bytes, place: str) -> CodeObject:
@@ -393,10 +415,7 @@ def read_code_object(content: bytes, place: str) -> CodeObject:
     """
     elf = _Elf(content, place)
     metadata = elf.metadata()
-    target = str(metadata.get("amdhsa.target", ""))
-    arch = target.rpartition("--")[2].partition(":")[0]
-    if not _PROCESSOR.fullmatch(arch):
-        elf.fail(f"is for {shown(target) or 'no processor'}, must be for one such as gfx90a")
+    arch = _processor(elf, str(metadata.get("amdhsa.target", "")))
     if unknown := shown(", ".join(sorted(map(str, metadata.keys() - _KEYS)))):
         elf.fail(f"its metadata have keys that are not known: {unknown}")
     version = metadata.get("amdhsa.version")

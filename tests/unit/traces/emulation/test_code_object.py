@@ -61,6 +61,42 @@ def test_kernels_of_a_code_object(arch):
     assert len(ends) == 2
 
 
+VERSIONS = {"gfx900": "9.00", "gfx90a": "9.0a", "gfx942": "9.42", "gfx1030": "10.30"}
+
+
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_targets_by_whoever_spells_them(arch):
+    """Compilers differ in what stands before the processor, and in what follows it."""
+    new = f"amdgpu{VERSIONS.get(arch, '11.00')}-amd-amdhsa-unknown-{arch}"
+    for target in (f"amdgcn-amd-amdhsa--{arch}", new, f"amdgcn-amd-amdhsa-{arch}", arch):
+        for features in ("", ":xnack-", ":sramecc+:xnack-", ":xnack+:sramecc-"):
+            said = {"amdhsa.target": target + features}
+            content = with_metadata(lambda data, said=said: data.update(said), arch)
+            assert read_code_object(content, "k.co").arch == arch
+    unsaid = with_metadata(lambda data: data.pop("amdhsa.target"), arch)
+    assert read_code_object(unsaid, "k.co").arch == arch  # as in version 3 of code objects
+
+
+def test_header_and_metadata_name_one_processor():
+    def of(machine, target="amdgcn-amd-amdhsa--gfx90a"):
+        content = bytearray(with_metadata(lambda data: data.update({"amdhsa.target": target})))
+        content[48] = machine
+        return bytes(content)
+
+    other = "is for gfx942 by its header, for amdgcn-amd-amdhsa--gfx90a by its metadata"
+    assert other in refused(of(0x4C))
+    assert "is for machine 0x4e by its header, for amdgcn-amd-amdhsa--gfx90a by" in refused(
+        of(0x4E)
+    )
+    assert "is for gfx90a by its header, for amdgpu9.42-amd-amdhsa-unknown-gfx942 by" in refused(
+        of(0x3F, "amdgpu9.42-amd-amdhsa-unknown-gfx942")
+    )
+    assert read_code_object(of(0x4E, "amdgcn-amd-amdhsa--gfx1201"), "k.co").arch == "gfx1201"
+    generic = "is for amdgcn-amd-amdhsa--gfx9-4-generic, must be for one such as gfx90a"
+    assert generic in refused(of(0x5F, "amdgcn-amd-amdhsa--gfx9-4-generic"))
+    assert "is for no processor, must be for one such as gfx90a" in refused(of(0x5F, ""))
+
+
 def test_every_part_of_a_code_object_is_refused():
     content = sample("gfx90a")
     for length in (0, 4, 63, 64, 300, 1000, len(content) // 2, len(content) - 1):
@@ -120,7 +156,7 @@ def test_damaged_metadata_name_what_is_wrong():
     assert "argument n lies outside of the" in argument(3, offset=1 << 20)
     assert "argument counts, a global_buffer, has 4 bytes" in argument(1, size=4)
     assert "argument part has an alignment of 3 bytes" in argument(2, pointee_align=3)
-    assert "is for gfx\\u0000" in refused(
+    assert "is for gfx90a by its header, for gfx\\u0000 by its metadata" in refused(
         with_metadata(lambda data: data.update({"amdhsa.target": "gfx\0"}))
     )
     assert "has no kernel" in refused(
