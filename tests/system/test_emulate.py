@@ -5,8 +5,10 @@ import os
 import re
 import tempfile
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 
+import check_triton_versions
 import numpy as np
 import pytest
 from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_objdump
@@ -535,6 +537,14 @@ def test_accesses_outside_of_buffers_name_instruction_and_address(refusal):
                             grid="2,5", block="16,4"))  # fmt: skip
     assert "gfx90a.co: instruction global_load_dword" in said
     assert "(4 bytes) lies outside of every buffer" in said
+
+
+@needs_objdump
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+def test_kernels_in_triton(tmp_path, arch):
+    """`scripts/validation/check_triton_versions.py` runs them with other versions of Triton."""
+    assert check_triton_versions.check(tmp_path, [arch])
 
 
 def test_missing_tools_are_named(refusal, monkeypatch, tmp_path):

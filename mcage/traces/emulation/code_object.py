@@ -553,6 +553,9 @@ def _size(number: Any) -> int:
     return number
 
 
+NEEDS_NEWER = "needs_newer_llvm-objdump"
+"""How a text ends that lacks a part of its instruction."""
+
 _LINE = re.compile(r"\t(.*?)\s*// ([0-9A-F]{12}):((?: [0-9A-F]{8})+)")
 
 
@@ -614,7 +617,7 @@ def _disassembled(content: bytes, arch: str, place: str) -> dict[int, tuple[str,
         if match := _LINE.match(line):
             instruction, first = match[1], int(match[3][1:9], 16)
             if arch.startswith("gfx11") and _loses_half(instruction, first):
-                instruction = f"{instruction} needs_newer_llvm-objdump"
+                instruction = f"{instruction} {NEEDS_NEWER}"
             listing[int(match[2], 16)] = (instruction, 4 * match[3].count(" "))
     return listing
 

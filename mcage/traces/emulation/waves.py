@@ -4,6 +4,7 @@ Waves at one address execute together; of several addresses the lowest goes firs
 that took different ways meet again. This decides nothing but speed, unless waves race for memory.
 """
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.files.inputs import MIB
+from mcage.plain_text import shown
 from mcage.traces.emulation.arithmetic import APPROXIMATE, Array
-from mcage.traces.emulation.code_object import CodeObject
+from mcage.traces.emulation.code_object import NEEDS_NEWER, CodeObject
 from mcage.traces.emulation.instruction import Instruction, parse
 from mcage.traces.emulation.machine import (
     Execute,
@@ -115,6 +117,12 @@ class Program:
         if listed is None:
             raise NotThereError(f"a wave reaches address {place:#x}, where no instruction lies")
         text, size = listed
+        if _UNREAD.search(text):
+            raise UserError(
+                f"instruction at {place:#x} is not known to llvm-objdump, which prints "
+                f"{shown(text)}; one of LLVM 22 or later may know it",
+                "apt install llvm-22",
+            )
         try:
             parts = parse(text, address, size)
             code = self._code(parts)
@@ -289,6 +297,9 @@ class Contents:
         """Return the number of a content."""
         return self.numbers.setdefault(content, len(self.numbers))
 
+
+_UNREAD = re.compile(rf"^\.long |Invalid register|{NEEDS_NEWER}$")
+"""Texts of instructions of compilers that are newer than the disassembler."""
 
 _SECONDS_BETWEEN_LINES = 10.0
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 
+import check_triton_versions
 import numpy as np
 import pytest
 from check_oldest_versions import EXTRAS, oldest_versions
@@ -45,6 +46,14 @@ def test_each_dependency_of_users_has_an_oldest_version():
         numbers = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (version(name), bound))
         here, least = numbers
         assert here >= least, name
+
+
+def test_triton_has_an_oldest_and_a_newest_version():
+    """Of a version that nobody has tried, it is not known whether its code objects can be read."""
+    assert check_triton_versions.supported(PROJECT) == ("triton==3.7.0", "triton>=3.7,<3.10")
+    extras = PROJECT["optional-dependencies"] | {"triton": ["triton>=3.7"]}
+    with pytest.raises(SystemExit, match="a lower and an upper bound are needed"):
+        check_triton_versions.supported({"optional-dependencies": extras})
 
 
 def test_below_these_files_differ_and_help_is_too_wide():

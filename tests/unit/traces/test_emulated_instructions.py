@@ -23,6 +23,7 @@ from scalar_gpu import (
     random_memory_instruction,
 )
 from scalar_gpu.generator import Maker, available, text_of
+from tables import each
 
 from mcage.errors import UserError
 
@@ -143,6 +144,20 @@ def test_what_is_not_supported_is_refused_by_name_and_address():
     wave = random_wave(rng, "gfx90a")
     with pytest.raises(UserError, match=r"s_bitreplicate_b64_b32 at 0x8 .*not supported"):
         emulate([wave], ["s_nop 0", "s_bitreplicate_b64_b32 s[4:5], s6"], "gfx90a")
+
+
+@each(
+    "text",
+    [
+        ".long 0xd59c402f",
+        "v_cmp_ne_u16_e32 vcc_lo, 6, v151/*Invalid register, operand has 'VGPR_32_Lo128'*/",
+        "v_mov_b16_e32 v1, v2 needs_newer_llvm-objdump",
+    ],
+)
+def test_what_a_disassembler_does_not_know_names_a_newer_one(text):
+    with pytest.raises(UserError, match=r"at 0x8 is not known to llvm-objdump") as caught:
+        emulate([random_wave(random.Random(6), "gfx1100")], ["s_nop 0", text], "gfx1100")
+    assert caught.value.command == "apt install llvm-22"
 
 
 def test_a_code_object_may_jump_where_no_instruction_lies():
