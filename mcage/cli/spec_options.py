@@ -130,6 +130,8 @@ class SpecOptions:
         KEY=VALUE that the help gives as an example.
     kind : str
         Module and name of the class of the spec, which is imported when the options are needed.
+    without : tuple of str
+        Keys of which the command takes the default only, and has no option.
     """
 
     command: str
@@ -138,6 +140,7 @@ class SpecOptions:
     help: Mapping[str, str] = field(default_factory=dict)
     example: str = "faults.mu_volts=0.14"
     kind: str = "mcage.spec:SweepSpec"
+    without: tuple[str, ...] = ()
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return SPEC, the options of the keys, ``--set``, ``--trust`` and ``--help-all``."""
@@ -185,7 +188,7 @@ class SpecOptions:
         return kind
 
     def _keys(self) -> "list[Key]":
-        keys = self._class.options()
+        keys = [key for key in self._class.options() if key.name not in self.without]
         if not self.single_case:
             return keys
         return [

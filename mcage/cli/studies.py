@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from mcage.studies.sensitivity import Question
 
 
+OF_TABLES = ("faults.mode", "faults.tolerance")
+"""Keys of faults that are known at one Vdd only."""
+
 RARE_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
 """Where an estimate differs from a sweep unless told otherwise."""
 
@@ -62,6 +65,7 @@ def rare(
                 "user-defined one as module:NAME; needed, unless SPEC names one.",
                 "--instances": "Number of slices to draw. Default: 20000.",
             },
+            without=("protections", "draws", "aging.nbti_spread_mv", *OF_TABLES),
         ),
     ],
     engine: Engine = "auto",
@@ -184,7 +188,12 @@ def _with_bounds(estimate: "Estimate", unit: str) -> str:
 def vmin(
     arguments: Annotated[
         SpecArguments,
-        SpecOptions("vmin", kind="mcage.studies.vmin.study:VminSpec", example="vmin.share=0.99"),
+        SpecOptions(
+            "vmin",
+            kind="mcage.studies.vmin.study:VminSpec",
+            example="vmin.share=0.99",
+            without=("aging.nbti_spread_mv", "aging.vmin_model", "faults.cell", *OF_TABLES),
+        ),
     ],
     run: RunOptions,
     engine: Engine = "auto",
@@ -207,10 +216,8 @@ def vmin(
 SENSITIVITY_DEFAULTS: dict[str, Any] = ONE_CASE | {
     "instances": 200,
     "techniques": ["rrcd"],
-    "spread": False,
 }
-"""Where a study differs from a sweep unless told otherwise: one case, fewer dies, and constants
-that the study itself varies."""
+"""Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
 
 STUDY = "What to vary"
 

@@ -85,7 +85,7 @@ def test_a_spec_says_how_many_slices(rare, tmp_path):
         ((*CASE[:4], "--probability", "0.6"), "probability = 0.6, expected more than 0"),
         ((*CASE, "--instances", "1"), "instances = 1, expected 2 or more"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
-        ((*CASE, "--nbti-spread", "1"), "aging.nbti_spread_mv = 1: the proposals"),
+        ((*CASE, "--set", "aging.nbti_spread_mv=1"), "aging.nbti_spread_mv = 1: the proposals"),
         (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: an estimate of rare events computes as"),
     ],
 )

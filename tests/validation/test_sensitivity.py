@@ -419,7 +419,8 @@ SMALL += ["--generations", "2", "--instances", "3"]
 
 def run(*arguments):
     technique = [] if "--technique" in arguments else ["--technique", "baseline"]
-    return invoke("sensitivity", *SMALL, *technique, *arguments)
+    spread = [] if "--spread" in arguments else ["--no-spread"]
+    return invoke("sensitivity", *SMALL, *technique, *spread, *arguments)
 
 
 def test_the_tornado_table():
@@ -428,6 +429,15 @@ def test_the_tornado_table():
     lines = [line for line in result.stdout.splitlines() if "reconstructed" in line]
     assert [line.split()[0] for line in lines] == ["shift_factor", "eta"]
     assert "fitted again to the published" in " ".join(result.stdout.split())
+
+
+def test_what_all_instances_have_in_common_has_no_interval():
+    """Slices of one kernel that are alike live one life; those of the default differ."""
+    options = "--parameter", "eta", "--of", "max_dvth"
+    alike, differ = run(*options).stdout, run(*options, "--spread").stdout
+    assert alike.count("(all alike)") == 5
+    assert "[" not in alike.partition("reference:")[2].partition("parameter")[0]
+    assert "alike" not in differ
 
 
 def test_settings_are_written_with_all_their_digits():

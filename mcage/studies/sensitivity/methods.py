@@ -208,6 +208,8 @@ class Effect:
     dies, pairs : int
         Dies that have the quantity under this setting, and those that have it under the nominal
         one, too: of the former is the value, of the latter the difference.
+    alike : bool
+        Whether all of the former, two or more, have the same value; never of a share.
     """
 
     setting: Value
@@ -216,6 +218,7 @@ class Effect:
     least_difference: float
     dies: int
     pairs: int
+    alike: bool
 
 
 @dataclass(frozen=True)
@@ -258,6 +261,8 @@ class OneAtATime:
         The quantity under the nominal setting, that of the spec.
     nominal_dies : int
         Dies that have the quantity under this setting.
+    nominal_alike : bool
+        Whether all of them, two or more, have the same value; never of a share.
     bars : tuple of Bar
         Bars, the largest first.
     """
@@ -270,6 +275,7 @@ class OneAtATime:
     refit: bool
     nominal: Estimate
     nominal_dies: int
+    nominal_alike: bool
     bars: tuple[Bar, ...]
 
     @property
@@ -317,6 +323,7 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
         refit=study.refit,
         nominal=summary(study.quantity, nominal, horizon),
         nominal_dies=_known(nominal),
+        nominal_alike=_alike(study.quantity, nominal),
         bars=tuple(sorted(bars, key=lambda bar: -bar.size)),
     )
 
@@ -333,7 +340,7 @@ def _effect(
     quantity: Quantity, setting: Value, dies: Floats, nominal: Floats, horizon_years: float
 ) -> Effect:
     value = summary(quantity, dies, horizon_years)
-    counts = _known(dies), _known(dies + nominal)
+    counts = _known(dies), _known(dies + nominal), _alike(quantity, dies)
     if np.allclose(dies, nominal, rtol=ROUNDING, atol=0.0, equal_nan=True) and value.value < np.inf:
         return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0, *counts)
     if not quantity.is_median:
@@ -349,6 +356,19 @@ def _effect(
 def _known(dies: Floats) -> int:
     """Number of dies that have the quantity."""
     return int(np.count_nonzero(~np.isnan(dies)))
+
+
+def _alike(quantity: Quantity, dies: Floats) -> bool:
+    """Whether all dies that have the quantity have the same, but for rounding.
+
+    Of a share each die says yes or no, and even if all say the same, the share has an interval.
+    """
+    known = dies[~np.isnan(dies)]
+    return (
+        known.size > 1
+        and not quantity.is_share
+        and np.allclose(known, known[0], rtol=ROUNDING, atol=0.0)
+    )
 
 
 def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:

@@ -44,16 +44,17 @@ def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
                 [
                     *(["", "", ""] if place else of_parameter),
                     setting(effect.setting),
-                    _number(effect.value, result.horizon_years),
+                    _number(effect.value, result.horizon_years, effect.alike),
                     *([f"{effect.dies:,}"] if result.leaves_out else []),
-                    _difference(effect),
+                    _difference(effect, effect.alike and result.nominal_alike),
                     *([f"{effect.pairs:,}"] if result.leaves_out else []),
                 ]
             )
     table = table_of_texts(
         f"{result.quantity} of {result.label}, {result.instances} instances, "
         f"horizon {result.horizon_years:g} years\n"
-        f"reference: {_number(result.nominal, result.horizon_years)} {result.unit}"
+        f"reference: {_number(result.nominal, result.horizon_years, result.nominal_alike)} "
+        f"{result.unit}"
         f"{f', {result.nominal_dies:,} instances' if result.leaves_out else ''}",
         ("parameter", "status", "reference", "setting", *headings),
         lines,
@@ -156,14 +157,21 @@ def _flat(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
 
 
-def _number(estimate: Estimate, horizon_years: float) -> str:
-    """Write a value and its bounds; only ages are ever infinite."""
+def _number(estimate: Estimate, horizon_years: float, alike: bool) -> str:
+    """Write a value and its bounds, if instances differ; only ages are ever infinite."""
     if any(math.isinf(bound) for bound in vars(estimate).values()):
         return life(estimate, horizon_years)
+    return _with_bounds(estimate, alike)
+
+
+def _with_bounds(estimate: Estimate, alike: bool) -> str:
+    """Write a value and its bounds; what all instances have in common has no interval."""
+    if alike and estimate.lower == estimate.upper:
+        return f"{estimate.value:.3g} (all alike)"
     return with_bounds(estimate)
 
 
-def _difference(effect: Effect) -> str:
+def _difference(effect: Effect, alike: bool) -> str:
     value = effect.difference.value
     if math.isnan(value):
         return "not known"
@@ -173,7 +181,7 @@ def _difference(effect: Effect) -> str:
     if any(math.isinf(bound) for bound in bounds):  # beyond the horizon, and so not known
         lower, upper = (DASH if math.isinf(bound) else f"{bound:.2f}" for bound in bounds)
         return f"{value:.2f} [{lower}, {upper}]"
-    return with_bounds(effect.difference)
+    return _with_bounds(effect.difference, alike)
 
 
 SUFFIXES = (*TABLES, *FIGURES)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, get_args, get_type_hints
 from unittest import mock
 
 import pytest
@@ -14,7 +14,7 @@ from pydantic import Field
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.cli import commands, studies
+from mcage.cli import commands, inject, studies, sweep
 from mcage.cli.app import app
 from mcage.cli.commands import GroupedCommand
 from mcage.cli.spec_options import SpecArguments, SpecOptions, parse_set
@@ -23,7 +23,7 @@ from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.spec import SweepSpec
-from mcage.spec.keys import COMPARED, Option, UsedIf
+from mcage.spec.keys import COMPARED, Option, UsedIf, keys_below
 from mcage.spec.sections import Life
 
 PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
@@ -154,12 +154,16 @@ def test_the_panels_of_a_sweep_and_the_ten_options_that_come_first():
     assert {"--out", "--engine", "--devices"} < set(panels[commands.RUN])
 
 
-@pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
+@pytest.mark.parametrize(
+    "command", [sweep.sweep, studies.rare, studies.sensitivity], ids=lambda of: of.__name__
+)
 def test_every_command_draws_every_option(command):
-    given = {flag for flags in options_of(command).values() for flag in flags}
+    """But for keys of which it takes the default alone."""
+    given = {flag for flags in options_of(command.__name__).values() for flag in flags}
+    without = spec_options(command).without
     for key in SweepSpec.options():
-        if command == "sweep" or not key.name.startswith("stopping."):
-            assert key.flag in given
+        if command is sweep.sweep or not key.name.startswith("stopping."):
+            assert (key.flag in given) == (key.name not in without)
 
 
 @pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
@@ -174,10 +178,70 @@ def test_help_at_eighty_columns(command, monkeypatch):
     assert sum(line.startswith("╭─ Options") for line in lines) == 0, "--help stands with the run"
 
 
+OF_ASKING = {"instances", "techniques", "environments", "vdd_volts", "low_vdd", "stopping"}
+"""Keys that say of which cases, and of how many slices, a command asks."""
+
+OF_INJECTIONS = {"life.slowdown_limit"}
+"""Keys of which an injection has another default: a slice answers however slow it is."""
+
+
+def spec_options(command):
+    """Options of the spec that a command takes."""
+    hints = [*get_type_hints(command, include_extras=True).values()]
+    (found,) = (part for hint in hints for part in get_args(hint) if isinstance(part, SpecOptions))
+    return found
+
+
+def spec_of(command, **values):
+    """Spec of a command line with nothing but these options."""
+    options = spec_options(command)
+    names = (parameter.name for parameter in options.parameters())
+    return options.gathered(dict.fromkeys(names) | values).spec()
+
+
+def leaves(spec):
+    """Values of a spec by dotted key, but of what a command asks."""
+    flat, tables = {}, [("", spec.model_dump(exclude=OF_ASKING))]
+    for above, table in tables:
+        inner = {f"{above}{name}": value for name, value in table.items()}
+        tables += [(f"{name}.", value) for name, value in inner.items() if isinstance(value, dict)]
+        flat |= {name: value for name, value in inner.items() if not isinstance(value, dict)}
+    return flat
+
+
+@pytest.mark.parametrize(
+    ("command", "differing"),
+    [
+        (studies.rare, set()),
+        (studies.vmin, set()),
+        (studies.sensitivity, set()),
+        (inject.inject, OF_INJECTIONS),
+    ],
+)
+def test_all_commands_ask_about_the_same_slices(command, differing):
+    """Field by field: what a sweep has by default, so has every study of sweeps."""
+    of_command, of_sweep = (leaves(spec_of(each)) for each in (command, sweep.sweep))
+    assert len(of_sweep) > 50
+    unlike = {name for name, value in of_sweep.items() if of_command[name] != value}
+    assert unlike == differing
+
+
 def test_commands_of_one_case_are_of_the_same_case():
-    for key in ("environments", "scenarios"):
-        assert studies.RARE_DEFAULTS[key] == studies.SENSITIVITY_DEFAULTS[key]
-    assert studies.RARE_DEFAULTS["environments"] == ["dvfs"]
+    rare, sensitivity = map(spec_of, (studies.rare, studies.sensitivity))
+    for key in ("environments", "scenarios", "low_vdd", "vdd_volts"):
+        assert getattr(rare, key) == getattr(sensitivity, key)
+    assert rare.environments == spec_of(studies.vmin).environments == ("dvfs",)
+
+
+@pytest.mark.parametrize("command", [studies.rare, studies.vmin])
+def test_help_has_no_option_that_is_always_refused(command):
+    """Every value but the default would be; in a spec, the reason is told."""
+    options = spec_options(command)
+    names = {parameter.name for parameter in options.parameters()}
+    assert {key.replace(".", "_") for key in options.without}.isdisjoint(names)
+    known = {name for name, _ in keys_below(SweepSpec)}
+    assert set(options.without) <= known
+    assert "aging.nbti_spread_mv" in options.without
 
 
 @pytest.mark.parametrize("defaults", [studies.RARE_DEFAULTS, studies.SENSITIVITY_DEFAULTS])
