@@ -63,7 +63,7 @@ def complaint(kind, number, seed, folder):
     source, asked = KINDS[kind](rng, folder)
     out = folder / "out.h5"
     before = {path.name for path in folder.iterdir()}
-    taken = _forget_peak()
+    taken = forget_peak()
     message, printed, said = None, io.StringIO(), []
     signal.signal(signal.SIGALRM, _too_slow)
     signal.alarm(SECONDS + SECONDS_OF_COMPILER * (kind == "sources"))
@@ -83,7 +83,7 @@ def complaint(kind, number, seed, folder):
         return f"{type(error).__name__}: {error}"[:300] + _where(error)
     finally:
         signal.alarm(0)
-    peak = _memory("VmHWM") - taken
+    peak = resident("VmHWM") - taken
     left = {path.name for path in folder.iterdir()} - before
     warned = [str(w.message) for w in said if "mcage" in w.filename]
     complaints = (
@@ -136,13 +136,13 @@ def _where(error):
     return " at " + " ".join(places[-6:])
 
 
-def _forget_peak():
+def forget_peak():
     """Let the peak of this process's memory begin anew; the memory that it has now, in bytes."""
     Path("/proc/self/clear_refs").write_text("5")
-    return _memory("VmRSS")
+    return resident("VmRSS")
 
 
-def _memory(line):
+def resident(line):
     """Bytes of a line of what the system says of this process."""
     text = Path("/proc/self/status").read_text()
     return int(re.search(rf"^{line}:\s+(\d+) kB$", text, re.MULTILINE)[1]) * 1024

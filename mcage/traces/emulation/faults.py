@@ -12,6 +12,7 @@ Pages are of 4 KiB, and buffers never share one. A wrong access to the LDS is dr
 as the ISA guides say of the hardware.
 """
 
+import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -194,7 +195,7 @@ class FaultyMachine(Machine):
 
 
 class Copies:
-    """Memories of R runs, one after the other.
+    """Memories of R runs, one after the other; a run has the pages that it uses, and no others.
 
     Parameters
     ----------
@@ -208,14 +209,13 @@ class Copies:
         R.
     group_of_run : int64[R]
         Work-group of each run, or -1 if all work-groups run.
-    writer : int64[words], optional
-        For each word of 4 bytes: the work-group whose run changes it, -1 if none does, -2 if
-        several do.
+    writer : int32[words], optional
+        For each word of 4 bytes: the owner whose run changes it, as `_mark` notes it.
 
     Attributes
     ----------
     bytes : uint8[R x stride]
-        All memories; each is followed by some bytes for accesses of runs that have ended.
+        All memories; each is followed by a page for accesses of runs that have ended.
     foreign : bool[R]
         Whether a run has used a word that another work-group changes.
     used : bool[R, words] or None
@@ -232,15 +232,17 @@ class Copies:
         *,
         counts: bool = False,
     ) -> None:
-        runs, self.size = len(group_of_run), len(initial)
-        self.stride = self.size + _SPARE_BYTES
-        self.bytes = np.zeros(runs * self.stride, np.uint8)
-        self.of_runs = self.bytes.reshape(runs, self.stride)
-        self.of_runs[:, : self.size] = initial
+        self.runs, self.size = len(group_of_run), len(initial)
+        self.stride = self.size + ALIGNMENT
+        self.bytes = _zeros(self.runs * self.stride)
+        self._pages = self.bytes.reshape(self.runs, -1, ALIGNMENT)
+        self._initial = initial.reshape(-1, ALIGNMENT)
+        self._here = np.zeros((self.runs, len(self._initial)), np.bool_)
         self.base, self.valid = base, valid
         self.group_of_run, self.writer = group_of_run, writer
-        self.foreign = np.zeros(runs, np.bool_)
-        self.used = np.zeros((runs, self.size // 4), np.bool_) if counts else None
+        self.foreign = np.zeros(self.runs, np.bool_)
+        words = self.size // 4
+        self.used = _zeros(self.runs * words).view(np.bool_).reshape(-1, words) if counts else None
 
     def offsets(self, machine: FaultyMachine, addresses: Array, size: int, waves: Array) -> Array:
         """Offsets of addresses of some waves; runs end that use a page without a buffer."""
@@ -249,14 +251,50 @@ class Copies:
             return offset
         inside = (offset >= 0) & (offset <= self.size - size)
         safe = np.where(inside, offset, 0)
-        inside &= self.valid[safe // ALIGNMENT] & self.valid[(safe + size - 1) // ALIGNMENT]
-        run = machine.run_of_wave[waves]
+        run, first, last = machine.run_of_wave[waves], safe // ALIGNMENT, safe + (size - 1)
+        last //= ALIGNMENT
+        inside &= self.valid[first] & self.valid[last]
+        for page in (first, last):
+            self._bring(run, page)
         if not inside.all():
             machine.end(waves[~inside], End.ADDRESS)
             offset = np.where(inside, offset, self.size)
         if self.writer is not None or self.used is not None:
             self._note(run[inside], offset[inside], size)
         return offset + run * self.stride
+
+    def _bring(self, run: Array, page: Array) -> None:
+        """Make sure that runs have pages."""
+        new = ~self._here[run, page]
+        if new.any():
+            places = _distinct(run[new] * len(self._initial) + page[new])
+            run, page = np.divmod(places, len(self._initial))
+            self._pages[run, page] = self._initial[page]
+            self._here[run, page] = True
+
+    def put(self, place: Array, content: Array) -> None:
+        """Write bytes of the memory of the first run."""
+        self._bring(np.zeros(len(place), np.int64), place // ALIGNMENT)
+        self.bytes[place] = content
+
+    def changed(self, run: int) -> "Words":
+        """What a run has changed."""
+        every = np.flatnonzero(self._here[run])
+        parts = [_NO_WORDS]
+        for first in range(0, len(every), _PAGES_TOGETHER):
+            pages = every[first : first + _PAGES_TOGETHER]
+            after, before = (of[pages].view(np.uint32) for of in (self._pages[run], self._initial))
+            page, word = np.nonzero(after != before)
+            parts.append(((pages[page] * _WORDS + word).astype(np.int32), after[page, word]))
+        number, content = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return number, content
+
+    def words_used(self, run: int) -> Array:
+        """Words that a run has used, if somebody has asked."""
+        assert self.used is not None
+        pages = np.flatnonzero(self._here[run])
+        page, word = np.nonzero(self.used[run].reshape(-1, _WORDS)[pages])
+        return np.asarray(pages[page] * _WORDS + word)
 
     def _note(self, run: Array, offset: Array, size: int) -> None:
         for first in range(0, size, 4):
@@ -266,8 +304,7 @@ class Copies:
                 if self.used is not None:
                     self.used[run, place] = True
                 if self.writer is not None:
-                    writer = self.writer[place]
-                    other = (writer != -1) & (writer != self.group_of_run[run])
+                    other = _of_others(self.writer[place], self.group_of_run[run])
                     self.foreign[run[other]] = True
 
 
@@ -402,49 +439,58 @@ class Reruns:
 
     Attributes
     ----------
-    final : uint8[bytes]
-        What the memory holds after a run without faults.
     independent : bool
         Whether each work-group changes the same bytes if it runs alone.
     """
 
     def __init__(self, emulation: Emulation, registers: Any = None) -> None:
         self.emulation, self._make_registers = emulation, registers
-        pages = -(-len(emulation.initial) // ALIGNMENT)
-        self._valid = np.zeros(pages, np.bool_)
-        words = np.flatnonzero(emulation.memory.valid)
-        self._valid[np.unique(words * 4 // ALIGNMENT)] = True
+        self._valid = emulation.memory.valid.reshape(-1, _WORDS).any(axis=1)
         self._program: Program | None = None
         groups, each = emulation.groups, emulation.waves_of_group
         self._steps = np.full((groups, each), _NEVER)
         copies = self._copies(np.array([-1]))
         self._run(copies, self._parts(1), [Faults()], self._steps)
-        self.final: Array = copies.of_runs[0, : copies.size].copy()
+        self._changed_by_all = copies.changed(0)
+        del copies
         self._run_alone()
+
+    @property
+    def final(self) -> Array:
+        """What the memory holds after a run without faults, uint8[bytes]."""
+        return self._content(0, len(self.emulation.initial))
+
+    def _content(self, first: int, size: int) -> Array:
+        """What a part of the memory holds after a run without faults; it begins with a word."""
+        begin, end = first // 4, -(-(first + size) // 4)
+        content = self.emulation.initial[4 * begin : 4 * end].copy()
+        words, held = self._changed_by_all
+        inside = slice(*np.searchsorted(words, (begin, end)))
+        content.view(np.uint32)[words[inside] - begin] = held[inside]
+        return content[:size]
 
     def _run_alone(self) -> None:
         """Run each work-group alone: what it changes, and which words it uses."""
         initial, groups = self.emulation.initial, self.emulation.groups
         words = len(initial) // 4
-        merged = initial.copy()
-        self._changed: list[tuple[Array, Array]] = []
-        self._writer = np.full(words, -1, np.int64)
-        self._user = np.full(words, -1, np.int64)
+        merged = self._copies(np.array([-1]), counts=True)
+        self._changed: list[Words] = []
+        self._writer = _zeros(4 * words).view(np.int32)
+        self._user = _zeros(4 * words).view(np.int32)
         steps = np.array(self._steps)
         size = self._runs_together(len(initial) + words)
         for first in range(0, groups, size):
             these = np.arange(first, min(first + size, groups))
             copies = self._copies(these, counts=True)
             self._run(copies, [these], [Faults()] * len(these), steps)
-            assert copies.used is not None
             for run, group in enumerate(these.tolist()):
-                after = copies.of_runs[run, : copies.size]
-                place = np.flatnonzero(after != initial)
-                merged[place] = after[place]
-                self._changed.append((place, after[place].copy()))
-                _mark(self._writer, np.unique(place >> 2), group)
-                _mark(self._user, np.flatnonzero(copies.used[run]), group)
-        self.independent = np.array_equal(merged, self.final) and np.array_equal(steps, self._steps)
+                changed = copies.changed(run)
+                merged.put(*_differing(initial, changed, _NO_WORDS))
+                self._changed.append(changed)
+                _mark(self._writer, changed[0], group)
+                _mark(self._user, copies.words_used(run), group)
+        alike = map(np.array_equal, merged.changed(0), self._changed_by_all)
+        self.independent = all(alike) and np.array_equal(steps, self._steps)
 
     def _runs_together(self, bytes_of_run: int) -> int:
         emulation = self.emulation
@@ -492,7 +538,7 @@ class Reruns:
             `End` of each run.
         """
         emulation, each = self.emulation, self.emulation.waves_of_group
-        runs = len(copies.of_runs)
+        runs = copies.runs
         ends = np.zeros(runs, np.int8)
         for groups in parts:
             m = emulation.machine(groups, FaultyMachine)
@@ -571,15 +617,12 @@ class Reruns:
             return None
         if end != End.COMPLETE:
             return _ended(end)
-        expected = self.emulation.initial.copy()
-        place, content = self._changed[group]
-        expected[place] = content
-        after = copies.of_runs[run, : copies.size]
-        place = np.flatnonzero(after != expected)
-        user = self._user[place >> 2]
-        if ((user != -1) & (user != group)).any():
+        place, content = _differing(
+            self.emulation.initial, copies.changed(run), self._changed[group]
+        )
+        if _of_others(self._user[place >> 2], np.int64(group)).any():
             return None
-        return Ran(end, place, after[place].copy())
+        return Ran(end, place, content)
 
     def _run_whole(self, asked: Sequence[Faults]) -> list[Ran]:
         """Run all work-groups, in the order and together as the emulator runs them."""
@@ -596,9 +639,10 @@ class Reruns:
                 if end != End.COMPLETE:
                     ran.append(_ended(End(end)))
                     continue
-                after = copies.of_runs[run, : copies.size]
-                place = np.flatnonzero(after != self.final)
-                ran.append(Ran(End.COMPLETE, place, after[place].copy(), whole=True))
+                differing = _differing(
+                    self.emulation.initial, copies.changed(run), self._changed_by_all
+                )
+                ran.append(Ran(End.COMPLETE, *differing, whole=True))
         return ran
 
     def _parts(self, runs: int) -> list[Array]:
@@ -616,24 +660,62 @@ class Reruns:
 
     def outputs_of(self, ran: Ran) -> dict[str, Array]:
         """What each buffer holds after a run that has come to its end."""
-        emulation = self.emulation
-        memory = self.final.copy()
-        memory[ran.place] = ran.content
-        return {
-            name: _buffer(memory, emulation.buffers[name] - emulation.memory.base, value)
-            for name, value in emulation.launch.arguments.items()
-            if name in emulation.buffers
-        }
+        emulation, outputs = self.emulation, {}
+        for name, value in emulation.launch.arguments.items():
+            if name in emulation.buffers:
+                first = emulation.buffers[name] - emulation.memory.base
+                content = self._content(first, value.nbytes)
+                inside = (ran.place >= first) & (ran.place < first + value.nbytes)
+                content[ran.place[inside] - first] = ran.content[inside]
+                outputs[name] = np.asarray(content.view(value.dtype).reshape(value.shape))
+        return outputs
 
 
-def _buffer(memory: Array, first: int, like: Array) -> Array:
-    content = memory[first : first + like.nbytes]
-    return np.asarray(content.view(like.dtype).reshape(like.shape))
+def _zeros(size: int) -> Array:
+    """Bytes that take memory once they are used, uint8[size]; pages of 4 KiB, not of 2 MiB."""
+    return np.frombuffer(mmap.mmap(-1, size), np.uint8) if size else np.zeros(0, np.uint8)
+
+
+Words = tuple[Array, Array]
+"""Words of 4 bytes by their numbers in the memory, int32[n], rising, and what they hold, uint32[n].
+"""
+
+_WORDS = ALIGNMENT // 4
+_PAGES_TOGETHER = 4096
+_NO_WORDS: Words = (np.zeros(0, np.int32), np.zeros(0, np.uint32))
+
+
+def _distinct(numbers: Array) -> Array:
+    """Different numbers, rising; of two rising sequences in linear time, unlike NumPy's."""
+    rising = np.sort(numbers, kind="stable")
+    return np.asarray(rising[np.append(True, rising[1:] != rising[:-1])[: len(rising)]])
+
+
+def _differing(initial: Array, found: Words, expected: Words) -> tuple[Array, Array]:
+    """Bytes in which two changes of a memory differ: where they lie, and what the first left."""
+    words, sides = found[0], [found[1], expected[1]]
+    if not np.array_equal(words, expected[0]):
+        words = _distinct(np.concatenate([words, expected[0]]))
+        sides = [initial.view(np.uint32)[words] for _ in sides]
+        for side, (number, content) in zip(sides, (found, expected), strict=True):
+            side[np.searchsorted(words, number)] = content
+    differ = np.flatnonzero(sides[0] != sides[1])
+    left, right = (side[differ].view(np.uint8).reshape(-1, 4) for side in sides)
+    word, byte = np.nonzero(left != right)
+    return words[differ[word]].astype(np.int64) * 4 + byte, left[word, byte]
+
+
+_SEVERAL = -1
 
 
 def _mark(owner: Array, words: Array, group: int) -> None:
-    """Note that a work-group has these words: -2 where another one has them, too."""
-    owner[words] = np.where(owner[words] == -1, group, -2)
+    """Note that a work-group has these words: its number and 1, or several; 0 is nobody."""
+    owner[words] = np.where(owner[words] == 0, group + 1, _SEVERAL)
+
+
+def _of_others(owner: Array, group: Array) -> Array:
+    """Which words another work-group has, too."""
+    return np.asarray((owner != 0) & (owner != group + 1))
 
 
 def _ended(end: End) -> Ran:

@@ -48,6 +48,7 @@ from mcage.traces.model import Trace
 
 _LONGEST_TITLE = 200
 _MOST_TOLERANCE = 1e9
+_COMPARED_TOGETHER = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -393,12 +394,16 @@ def relative_error(outcome: NDArray[Any], expected: Any) -> float:
         raise TypeError(f"must be an array of numbers, not of {wanted.dtype}")
     if outcome.size != wanted.size:
         raise ValueError(f"has {wanted.size:,} elements, the buffer has {outcome.size:,}")
-    # 64-bit integers are exact in no shorter type.
-    with np.errstate(invalid="ignore"):  # some NaNs complain when they are looked at
-        values, wanted = outcome.reshape(-1).astype(np.longdouble), wanted.astype(np.longdouble)
-        alike = (values == wanted) | np.isnan(values) & np.isnan(wanted)
-        largest = np.abs(np.where(alike, 0, values - wanted)).max(initial=0)
-    scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    values, largest, scale = outcome.reshape(-1), np.longdouble(0), np.longdouble(0)
+    for first in range(0, len(wanted), _COMPARED_TOGETHER):
+        # 64-bit integers are exact in no shorter type.
+        parts = (of[first : first + _COMPARED_TOGETHER] for of in (values, wanted))
+        with np.errstate(invalid="ignore"):  # some NaNs complain when they are looked at
+            found, right = (part.astype(np.longdouble) for part in parts)
+            alike = (found == right) | np.isnan(found) & np.isnan(right)
+            worst = np.abs(np.where(alike, 0, found - right)).max(initial=0)
+        largest = np.maximum(largest, worst)
+        scale = np.maximum(scale, np.abs(right[np.isfinite(right)]).max(initial=0))
     return float(largest / (scale or 1))
 
 

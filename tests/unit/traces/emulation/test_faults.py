@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from amd_tools import needs_clang
 from faulty_oracle import emulation_of, memory_after, request_of
+from mutated_kernels import forget_peak, resident
 
 from mcage.traces.emulation.faults import End, Faults, Flip, Reruns
 
@@ -299,3 +300,25 @@ def test_each_wrong_atomic_in_local_memory_gives_zero(tmp_path):
     dropped = np.full(64, 7)
     dropped[[9, 30]] = 0
     assert any(np.array_equal(each, dropped) for each in outputs)
+
+
+LARGE = """__kernel void large(__global const float *x, __global float *y, int n) {
+    int i = get_global_id(0);
+    y[i * 64] = x[(i * 977) % n] + x[(i * 977 + 4194301) % n];
+}
+"""
+
+
+@needs_clang
+def test_runs_share_the_memory_that_they_do_not_change(tmp_path):
+    """20 flips in a kernel with buffers of 64 MB: twice these, where it was 14 times."""
+    n = 1 << 23
+    arguments = {"x": np.zeros(n, np.float32), "y": np.zeros(n, np.float32), "n": n}
+    emulation = of_source(tmp_path, LARGE, 8, arguments)
+    asked = random_flips(emulation, 20, 20)
+    Reruns(of_source(tmp_path, LARGE, 1, arguments))  # imports take memory, too
+    taken = forget_peak()
+    reruns = Reruns(emulation)
+    ran = reruns.run(asked)
+    assert resident("VmHWM") - taken < 2 * len(emulation.initial)
+    assert len({run.end for run in ran}) > 1
