@@ -279,10 +279,10 @@ class Copies:
 
     def changed(self, run: int) -> "Words":
         """What a run has changed."""
-        every = np.flatnonzero(self._here[run])
+        here = np.flatnonzero(self._here[run])
         parts = [_NO_WORDS]
-        for first in range(0, len(every), _PAGES_TOGETHER):
-            pages = every[first : first + _PAGES_TOGETHER]
+        for first in range(0, len(here), _PAGES_TOGETHER):
+            pages = here[first : first + _PAGES_TOGETHER]
             after, before = (of[pages].view(np.uint32) for of in (self._pages[run], self._initial))
             page, word = np.nonzero(after != before)
             parts.append(((pages[page] * _WORDS + word).astype(np.int32), after[page, word]))
@@ -691,13 +691,13 @@ def _distinct(numbers: Array) -> Array:
     return np.asarray(rising[np.append(True, rising[1:] != rising[:-1])[: len(rising)]])
 
 
-def _differing(initial: Array, found: Words, expected: Words) -> tuple[Array, Array]:
+def _differing(initial: Array, changed: Words, expected: Words) -> tuple[Array, Array]:
     """Bytes in which two changes of a memory differ: where they lie, and what the first left."""
-    words, sides = found[0], [found[1], expected[1]]
+    words, sides = changed[0], [changed[1], expected[1]]
     if not np.array_equal(words, expected[0]):
         words = _distinct(np.concatenate([words, expected[0]]))
         sides = [initial.view(np.uint32)[words] for _ in sides]
-        for side, (number, content) in zip(sides, (found, expected), strict=True):
+        for side, (number, content) in zip(sides, (changed, expected), strict=True):
             side[np.searchsorted(words, number)] = content
     differ = np.flatnonzero(sides[0] != sides[1])
     left, right = (side[differ].view(np.uint8).reshape(-1, 4) for side in sides)

@@ -382,7 +382,7 @@ class _Modules:
 def relative_error(outcome: NDArray[Any], expected: Any) -> float:
     """Largest difference of two arrays, relative to the largest finite value expected.
 
-    Infinite values must be equal, and so must NaNs.
+    Infinite whole must be equal, and so must NaNs.
 
     Raises
     ------
@@ -394,14 +394,14 @@ def relative_error(outcome: NDArray[Any], expected: Any) -> float:
         raise TypeError(f"must be an array of numbers, not of {wanted.dtype}")
     if outcome.size != wanted.size:
         raise ValueError(f"has {wanted.size:,} elements, the buffer has {outcome.size:,}")
-    values, largest, scale = outcome.reshape(-1), np.longdouble(0), np.longdouble(0)
+    whole, largest, scale = outcome.reshape(-1), np.longdouble(0), np.longdouble(0)
     for first in range(0, len(wanted), _COMPARED_TOGETHER):
         # 64-bit integers are exact in no shorter type.
-        parts = (of[first : first + _COMPARED_TOGETHER] for of in (values, wanted))
+        parts = (of[first : first + _COMPARED_TOGETHER] for of in (whole, wanted))
         with np.errstate(invalid="ignore"):  # some NaNs complain when they are looked at
-            found, right = (part.astype(np.longdouble) for part in parts)
-            alike = (found == right) | np.isnan(found) & np.isnan(right)
-            worst = np.abs(np.where(alike, 0, found - right)).max(initial=0)
+            values, right = (part.astype(np.longdouble) for part in parts)
+            alike = (values == right) | np.isnan(values) & np.isnan(right)
+            worst = np.abs(np.where(alike, 0, values - right)).max(initial=0)
         largest = np.maximum(largest, worst)
         scale = np.maximum(scale, np.abs(right[np.isfinite(right)]).max(initial=0))
     return float(largest / (scale or 1))
