@@ -16,7 +16,8 @@ from nbti_cases import MODELS
 from places import ROOT
 from tables import each
 
-from mcage.aging.nbti import MODEL_NAMES, constants, facelift, nbti_model
+from mcage.aging.environment import environment
+from mcage.aging.nbti import MODEL_NAMES, Transistors, constants, facelift, nbti_model
 from mcage.errors import UserError
 from mcage.techniques import technique
 
@@ -109,6 +110,9 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
         ("def stress_per_second(self, *given): return 'text'", ["stress_per_second gives 'text'"]),
         ("vt0_volts = property(lambda self: 1 / 0)", ["user_model:PLUGIN"]),
         ("root = 'four'", ["its root is 'four'"]),
+        ("root = 0.5", ["its root is 0.5, where a number of 1 ... 100 is needed"]),
+        ("root = float('nan')", ["its root is nan"]),
+        ("root = True", ["its root is True"]),
         ("additive = None", ["its additive is None"]),
     ],
     ids=lambda given: given[:35] if isinstance(given, str) else "",
@@ -120,6 +124,29 @@ def test_a_model_that_fails_when_it_is_asked(body, words, command, write):
         "user_model:PLUGIN",
         *words,
     )
+
+
+LAW = """root = {root}
+    def stress_per_second(self, *given):
+        return super().stress_per_second(*given) ** ({root} / 4)
+    def dvth(self, stress, stressed, recovered):
+        return super().dvth(np.asarray(stress) ** (4 / {root}), stressed, recovered)
+"""
+
+
+@pytest.mark.parametrize("root", [6.25, 1 / 0.27, 6, 4.0])
+def test_a_law_of_time_may_have_any_exponent(root, command, write):
+    """Under full stress the shift grows with the root of time, and by its factor at every root."""
+    write("user_model", MODEL.format(body=LAW.format(root=root)))
+    model, turbo = nbti_model("user_model:PLUGIN"), environment("turbo", 0.419)
+    once, later = (model.largest_dvth(turbo, seconds) for seconds in (1e7, 64e7))
+    assert later == pytest.approx(64 ** (1 / root) * once, rel=1e-12)
+    slower = Transistors(shift_factor=1.25)
+    assert model.largest_dvth(turbo, 1e7, slower) == pytest.approx(1.25 * once, rel=1e-12)
+    if root == 4.0:
+        assert model.rates(turbo, slower).stress == facelift().rates(turbo, slower).stress
+    code, _, error = command("sweep", *SMALL, "--nbti", "user_model:PLUGIN")
+    assert code == 0, error
 
 
 def test_a_model_may_leave_out_an_axis(command, write):

@@ -175,8 +175,8 @@ def _is_number(value: Any) -> bool:
 
 
 _ATTRIBUTES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "root": (_is_count, "an integer from 1 on"),
-    "state_size": (_is_count, "an integer from 1 on"),
+    "root": (lambda value: _is_number(value) and 1 <= value <= 100, "a number of 1 ... 100"),
+    "state_size": (_is_count, "an integer of 1 ... 100"),
     "additive": (lambda value: isinstance(value, bool), "True or False"),
     "vt0_volts": (lambda value: _is_number(value) and 0 <= value <= 2, "0 ... 2 V"),
     "alpha": (lambda value: _is_number(value) and 0 < value <= 10, "an exponent above 0"),

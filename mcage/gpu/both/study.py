@@ -148,14 +148,14 @@ class GpuRules:
     ----------
     spares : int
         SMs that may be given up.
-    root : int
+    root : float
         Root of time with which the shift of the NBTI model grows.
     ages_years : tuple of float
         Ends of the epochs.
     """
 
     spares: int
-    root: int
+    root: float
     ages_years: tuple[float, ...]
 
 
@@ -223,7 +223,7 @@ def combined(
 
 
 def too_slow_years(
-    slices: SliceFates, limit_volts: NDArray[np.float64], root: int
+    slices: SliceFates, limit_volts: NDArray[np.float64], root: float
 ) -> NDArray[np.float64]:
     """Age at which the worst cell of each slice has shifted by a limit: float64[I, n, k].
 
@@ -236,7 +236,7 @@ def too_slow_years(
         The slices.
     limit_volts : float64[I, n, 1]
         Limit for the cells of each SM, above 0.
-    root : int
+    root : float
         Root of time with which the shift grows.
     """
     years = np.full(slices.fault_years.shape, np.inf)

@@ -123,7 +123,7 @@ def _growth(case: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _growth_between(model: str) -> tuple[int, str]:
+def _growth_between(model: str) -> tuple[float, str]:
     """Power of a shift that grows linearly under constant stress, and how to say it."""
     if is_plugin(model):  # of which a report runs no code; a straight line claims least
         return 1, f"the lines are straight: how the model {visible(model)} grows is not known here"
