@@ -347,7 +347,7 @@ VARIABLES = (
         "float32",
         "1",
         "faulty bits without cover at the start of the epoch",
-        "Those of entries that are unusable for them.",
+        "All faulty bits of faulty entries; under a code, those of their words with two or more.",
         missing=_DEAD,
     ),
     Variable(
@@ -356,7 +356,8 @@ VARIABLES = (
         "float32",
         "1",
         "words whose code is spent on a hard fault at the start of the epoch",
-        "A soft error in such a word is detected and not corrected. 0 without a code.",
+        "A soft error in such a word is detected and not corrected. 0 without a code. Words of "
+        "faulty entries do not count, also where a technique still uses some of their blocks.",
         missing=_DEAD,
     ),
     *(

@@ -130,12 +130,12 @@ class UncoveredFaults(NamedTuple):
     Attributes
     ----------
     bits : int64[I]
-        Faulty bits that nothing repairs: those of an entry without a code that are more than its
-        pointers replace, or those of a word with a code that are more than it corrects. Entries
-        that a spare replaces have none.
+        Faulty bits of faulty entries: all of them without a code, where they are more than
+        pointers replace; with a code, all those of words with two or more. Entries that a spare
+        replaces have none.
     words : int64[I]
-        Words of usable entries whose code corrects a hard fault, so that it can only detect a soft
-        error.
+        Words whose code corrects a hard fault, so that it can only detect a soft error. Words of
+        faulty entries do not count, also where a technique still uses some of their blocks.
     """
 
     bits: Integers

@@ -12,6 +12,7 @@ from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.protection.codes import secded
 from mcage.protection.policy import ECP, Protection, check_cells, logical_bits, protection
+from mcage.sweep.header import VARIABLES
 from mcage.variation.fault_models import EntryFaults, FaultModel, fault_map
 from mcage.variation.scenarios import scenario
 from mcage.variation.vmin_tail import TailCells, in_words, sample_tail
@@ -154,6 +155,9 @@ def test_what_is_left_without_cover_by_hand():
     assert found["secded32+spare1"] == (0, 2)
     assert found["ecp1"] == (3, 0)
     assert found["none"] == (4, 0)
+    said = {of.name: f"{of.long_name} {of.comment}" for of in VARIABLES}
+    assert "under a code, those of their words with two or more" in said["epoch_uncovered_bits"]
+    assert "Words of faulty entries do not count" in said["epoch_words_at_risk"]
 
 
 # ---- check cells -------------------------------------------------------------------------------
