@@ -24,6 +24,7 @@ it is nobody's value.
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -193,7 +194,7 @@ def vulnerability(trace: Trace, needs: Needs) -> Vulnerability:
     held = _lane_counts(writes.lanes) * (writes.end_cycle - writes.cycle)
     return Vulnerability(
         avf=ace / lane_time,
-        avf_of_allocated=ace / allocated if allocated else 0.0,
+        avf_of_allocated=ace / allocated,
         allocated=allocated / lane_time,
         resident=int(held.sum()) / lane_time,
         writes=len(writes.cycle),
@@ -422,9 +423,12 @@ PLACES = {"file": NOWHERE + 1, "table": IN_TABLE, "lds": IN_LDS, "memory": IN_ME
 
 
 def shares_of_places(placed: Placed, needs: Needs) -> dict[str, float]:
-    """Shares of the ACE time of all lanes by where values lie, as in `PLACES`; their sum is 1."""
+    """Shares of the ACE time of all lanes by where values lie, as in `PLACES`; their sum is 1.
+
+    NaN where nobody needs any value.
+    """
     of_homes = _total(placed.home, needs.lane_cycles, placed.entry.shape[1])
-    total = max(int(of_homes.sum()) * len(placed.entry), 1)
+    total = int(of_homes.sum()) * len(placed.entry) or math.nan
     where = np.minimum(placed.entry, 0)
     return {name: int(((where == code) @ of_homes).sum()) / total for name, code in PLACES.items()}
 

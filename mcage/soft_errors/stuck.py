@@ -123,7 +123,7 @@ class WrongReads:
     ----------
     reads, values : float64[ages]
         Share of the reads that see a wrong value, and of the values that are read at all that are
-        wrong, by age.
+        wrong, by age; NaN if nothing is read.
     differing : float
         Of the time for which a bit in a stuck cell is needed, the share in which the cell differs
         from it; NaN if no bit is ever needed there.
@@ -178,7 +178,7 @@ def wrong_reads(placed: Placed, needs: Needs, stuck: StuckCells, ages: Floats) -
         for number, weight in enumerate((needs.reads, needs.reads > 0)):
             by_age[number] += [weight[since <= age].sum() for age in ages]
     reads, values = int(needs.reads.sum()), int((needs.reads > 0).sum())
-    shares = by_age / len(placed.entry) / np.maximum([[reads], [values]], 1)
+    shares = by_age / len(placed.entry) / [[reads or np.nan], [values or np.nan]]
     differing = differing_cycles / needed_cycles if needed_cycles else float("nan")
     return WrongReads(shares[0], shares[1], differing)
 

@@ -104,10 +104,13 @@ class Clock:
         return limit
 
     def margins(self, dvth_volts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Delay over that of the slowest new cell, less 1, for shifts float64[I, n, k, E]."""
+        """Delay over that of the slowest new cell, less 1, for shifts float64[I, n, k, E].
+
+        Infinite where a shift leaves no overdrive; NaN where there is no shift.
+        """
         left = self.overdrive[..., None] - dvth_volts
         with np.errstate(invalid="ignore"):
-            slower = np.where(left > 0, self.least_overdrive[..., None] / left, np.nan)
+            slower = np.where(left <= 0, np.inf, self.least_overdrive[..., None] / left)
         margins: NDArray[np.float64] = slower**self.alpha - 1
         return margins
 
@@ -260,9 +263,9 @@ def _of_gpu(cause: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 def _largest(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Largest of all slices that live: float64[I, n, k, E] to float64[I, E]."""
+    """Largest of all slices that live: float64[I, n, k, E] to float64[I, E]; NaN if not finite."""
     largest = np.where(np.isnan(values), -np.inf, values).max(axis=(1, 2))
-    return np.where(np.isneginf(largest), np.nan, largest)
+    return np.where(np.isinf(largest), np.nan, largest)
 
 
 # What a study of both levels writes: each variable of its results files.
@@ -312,7 +315,7 @@ VARIABLES = (
         "delay margin that the cells need",
         "Delay of the slowest cell of the register files over that of the slowest new cell of the "
         "GPU, less 1; of the slices that live.",
-        missing=_FAILED,
+        missing=f"{_FAILED}, or a shift leaves a cell no overdrive",
     ),
     Variable(
         "max_dvth_mv",

@@ -260,6 +260,18 @@ def test_margins_are_of_slices_that_live():
     assert np.isnan(gpu.cell_margin).all()
 
 
+def test_a_cell_that_switches_no_longer_does_not_drop_out_of_the_slowest():
+    overdrive = float(clock().overdrive[0, 0, 0])
+    for shift in (overdrive, 2 * overdrive):
+        margins = clock().margins(np.array([[[[shift]], [[0.01]]]]))
+        assert np.isinf(margins[0, 0, 0, 0])
+        assert np.isfinite(margins[0, 1, 0, 0])
+        slices = fates([[[NEVER], [NEVER]]], [[[CENSORED], [CENSORED]]], [[[shift], [0.01]]])
+        gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(1))
+        assert np.isnan(gpu.cell_margin[0, 0])
+        assert np.isfinite(gpu.max_dvth_volts[0, 0])
+
+
 # Cases without variation: which duty, which period, which refusals.
 
 

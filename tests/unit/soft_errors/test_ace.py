@@ -32,6 +32,7 @@ from mcage.soft_errors.ace import (
     shares_of_places,
     vulnerability,
 )
+from mcage.soft_errors.stuck import StuckCells, wrong_reads
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace
 from mcage.traces.model import ALLOC, READ, RELEASE, WRITE
@@ -278,3 +279,14 @@ def test_placement_alone_changes_no_sum(name):
     expected, ace = ace_under(trace, TECHNIQUES["baseline"]), ace_under(trace, TECHNIQUES[name])
     assert ace.avf == pytest.approx(expected.avf, rel=1e-12)
     assert ace.avf == pytest.approx(vulnerability(trace, ace.needs).avf, rel=1e-12)
+
+
+def test_shares_of_nothing_are_unknown():
+    """Of a value that nobody reads."""
+    trace = trace_of([alloc(0, 0, 1), write(2, 0, 0, 5), release(20, 0)])
+    ace = ace_under(trace, TECHNIQUES["rc"])
+    assert ace.avf == vulnerability(trace, ace.needs).avf_of_allocated == 0
+    assert np.isnan([*shares_of_places(ace.placed, ace.needs).values()]).all()
+    cells = StuckCells(np.array([0]), np.array([True]), np.zeros(1))
+    wrong = wrong_reads(ace.placed, ace.needs, cells, np.zeros(1))
+    assert np.isnan([wrong.reads[0], wrong.values[0], wrong.differing]).all()
