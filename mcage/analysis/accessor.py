@@ -34,6 +34,7 @@ class Words(TypedDict, total=False):
     """Keywords that all figures take; see `Plots.plot_survival`."""
 
     title: bool
+    height_mm: float | None
     labels: Mapping[str, str] | None
 
 
@@ -80,6 +81,7 @@ class Plots:
         axes: "Axes | None" = None,
         width_mm: float = 180.0,
         *,
+        height_mm: float | None = None,
         title: bool = True,
         at_risk: bool = True,
         bands: bool = True,
@@ -94,12 +96,15 @@ class Plots:
             default a figure with a panel for each of these, numbers at risk and notes.
         width_mm : float
             Width of that figure: 85 for a column of a paper, 180 for a page.
+        height_mm : float, optional
+            Its height; by default what its panels need.
         title, at_risk, bands : bool
             Whether the figure has its title, which says the population, the numbers below the
             axes, and the bands around its curves. Default: all of these.
         labels : mapping of str to str
             What techniques or policies are called in the figure, by their names in the results:
-            ``{"nextfit:NEXT_FIT": "next fit"}``. Default: what a technique calls itself.
+            ``{"nextfit:NEXT_FIT": "next fit"}``. Dollar signs enclose mathematics. Default: what a
+            technique calls itself.
 
         Returns
         -------
@@ -117,7 +122,7 @@ class Plots:
         """
         from mcage.analysis.drawing import FigureOptions, draw_survival
 
-        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {})
+        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {}, height_mm)
         return draw_survival(self._results, options)
 
     @overload
@@ -138,6 +143,7 @@ class Plots:
         axes: "Axes | None" = None,
         width_mm: float = 180.0,
         *,
+        height_mm: float | None = None,
         title: bool = True,
         at_risk: bool = True,
         bands: bool = True,
@@ -150,7 +156,7 @@ class Plots:
         what : {'worst', 'cells', 'age'}
             Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
             the worst cell grows with age.
-        axes, width_mm, title, at_risk, bands, labels
+        axes, width_mm, height_mm, title, at_risk, bands, labels
             As of `plot_survival`; only ``'age'`` has numbers below its axes, and bands.
 
         Raises
@@ -160,7 +166,7 @@ class Plots:
         """
         from mcage.analysis.drawing import FigureOptions, draw_shifts
 
-        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {})
+        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {}, height_mm)
         return draw_shifts(self._results, what, options)
 
     @overload
@@ -176,6 +182,7 @@ class Plots:
         axes: "Axes | None" = None,
         width_mm: float = 180.0,
         *,
+        height_mm: float | None = None,
         title: bool = True,
         labels: Mapping[str, str] | None = None,
     ) -> "Figure | Axes":
@@ -183,7 +190,7 @@ class Plots:
 
         Parameters
         ----------
-        axes, width_mm, title, labels
+        axes, width_mm, height_mm, title, labels
             As of `plot_survival`; axes hold the cases of one scenario.
 
         Raises
@@ -193,7 +200,9 @@ class Plots:
         """
         from mcage.analysis.drawing import FigureOptions, draw_pareto
 
-        options = FigureOptions(axes, width_mm, title=title, labels=labels or {})
+        options = FigureOptions(
+            axes, width_mm, title=title, labels=labels or {}, height_mm=height_mm
+        )
         return draw_pareto(self._results, options)
 
 

@@ -21,7 +21,7 @@ NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
 
 LEAST_MM, MOST_MM = 40.0, 1000.0
-"""Widths of figures."""
+"""Widths and heights of figures."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class FigureOptions:
         Whether it has a title, numbers below the axes, and bands.
     labels : mapping of str to str
         Names of techniques for people.
+    height_mm : float, optional
+        Height of a figure of its own.
     """
 
     axes: Axes | None = None
@@ -46,6 +48,7 @@ class FigureOptions:
     at_risk: bool = True
     bands: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
+    height_mm: float | None = None
 
 
 def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
@@ -144,17 +147,20 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
 
 def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:
     """Sheet that says how many instances are left in the results."""
-    width_mm = options.width_mm
-    if not LEAST_MM <= width_mm <= MOST_MM:
-        raise UserError(f"width_mm = {width_mm:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
-    count = results.sizes.get("instance", 1)
+    for name in ("width_mm", "height_mm"):
+        size = getattr(options, name)
+        if size is not None and not LEAST_MM <= size <= MOST_MM:
+            raise UserError(f"{name} = {size:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
+    header, count = grids.header_of(results), results.sizes.get("instance", 1)
     each = " per case" if "case" in results.coords else ""
     return replace(
-        Sheet.of(grids.header_of(results), width_mm),
+        Sheet.of(header, options.width_mm),
         population=f"{count:,} instances{each}",
         title=options.title,
         rows=options.at_risk,
         bands=options.bands,
+        height_mm=options.height_mm,
+        names=tuple(names_for([header], options.labels).values()),
     )
 
 

@@ -437,6 +437,15 @@ def report(
             help="Width of the figures in mm: 85, a column of a paper, or 180, its page.",
         ),
     ] = Width.PAGE,
+    height: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MM",
+            min=40,
+            max=1000,
+            help="Height of the figures in mm. Default: what their panels need.",
+        ),
+    ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -472,6 +481,7 @@ def report(
         figures=tuple(figure or ()),
         title=not no_title,
         labels=parsed_labels(label or ()),
+        height_mm=height,
     )
 
     # On a terminal alone: a line that says which figure is drawn.

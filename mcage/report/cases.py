@@ -197,6 +197,7 @@ def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str,
             )
         if not label.strip():
             raise UserError(f"label of {shown(technique)}: it is empty")
+        _check_mathematics(technique, label)
     declared = (json.loads(header.declaration().get(NAMES, "{}")) for header in headers)
     names = {name: label for of_file in declared for name, label in of_file.items()} | dict(labels)
     # The name of a technique is that of its cases with any protection, unless these have another.
@@ -212,6 +213,19 @@ def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str,
                 f"{shown(name)}: give them other labels"
             )
     return names
+
+
+def _check_mathematics(technique: str, label: str) -> None:
+    """Refuse a label whose mathematics no figure could show."""
+    if "$" not in label:
+        return
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(label)
+    except ValueError as error:
+        why = str(error).splitlines()[-1]
+        raise UserError(f"label of {shown(technique)}: {shown(label)}: {why}") from error
 
 
 def parsed_labels(texts: Iterable[str]) -> dict[str, str]:

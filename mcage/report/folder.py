@@ -193,6 +193,8 @@ class ReportOptions:
     ----------
     width_mm : float
         Width of the figures, one of `mcage.report.figures.canvas.WIDTHS_MM`.
+    height_mm : float, optional
+        Their height; by default what their panels need.
     where : tuple of Condition
         What the cases of sweeps must fulfil.
     figures : tuple of str
@@ -208,6 +210,7 @@ class ReportOptions:
     figures: tuple[str, ...] = ()
     title: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
+    height_mm: float | None = None
 
 
 def write_report(
@@ -425,7 +428,8 @@ class _Report:
         file = self._shown[path] if len(self._headers) > 1 else ""
         wanted, title = {*self._options.figures}, self._options.title
         drawn: set[str] = set()
-        for figure in figures_of(self._headers[path], results, self._options.width_mm, title):
+        size = self._options.width_mm, title, self._options.height_mm
+        for figure in figures_of(self._headers[path], results, *size):
             stem = re.sub(r"-\d+$", "", figure.name)  # of a page
             self._drawn.add(stem)
             if wanted and stem not in wanted:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import Condition, selected
+from mcage.report.cases import Condition, names_in, selected
 from mcage.report.tables import ResultTable, estimates, file_column, names, numbers
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.reader import open_results
@@ -207,7 +207,11 @@ def presentation_of(header: Header) -> Presentation:
 
 
 def figures_of(
-    header: Header, results: xr.Dataset, width_mm: float, title: bool = True
+    header: Header,
+    results: xr.Dataset,
+    width_mm: float,
+    title: bool = True,
+    height_mm: float | None = None,
 ) -> "Iterator[ReportFigure | AbsentFigure]":
     """Draw the figures of a results file, one by one, as `Presentation.figures`.
 
@@ -219,11 +223,18 @@ def figures_of(
         Width of the figures, such as those of `mcage.report.figures.canvas.WIDTHS_MM`.
     title : bool
         Whether figures have a title.
+    height_mm : float, optional
+        Height of the figures; by default what their panels need.
     """
     from mcage.report.figures.canvas import Sheet
 
     shown = presentation_of(header)
-    sheet = replace(Sheet.of(header, width_mm, shown.instances), title=title)
+    sheet = replace(
+        Sheet.of(header, width_mm, shown.instances),
+        title=title,
+        height_mm=height_mm,
+        names=tuple(names_in(results).values()),
+    )
     return shown.figures(header, results, sheet)
 
 

@@ -5,7 +5,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import count, product
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.path import Path as Shape
+from matplotlib.text import Text
 
 from mcage.files.atomic import FIGURES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import shown, visible
@@ -200,20 +201,34 @@ def _other_looks(shipped: Sequence[Look]) -> Iterator[Look]:
 
 
 def in_style(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
-    """Decorate a function that draws or writes a figure in this style."""
+    """Decorate a function that draws or writes a figure in this style.
+
+    What the user has set otherwise than Matplotlib does by default, stays so.
+    """
 
     @wraps(draw)
     def drawing(*args: Given.args, **named: Given.kwargs) -> Drawn:
-        with matplotlib.rc_context(STYLE):
+        now, default = matplotlib.rcParams, matplotlib.rcParamsDefault
+        with matplotlib.rc_context({k: v for k, v in STYLE.items() if now[k] == default[k]}):
             return draw(*args, **named)
 
     return drawing
 
 
 class StyledFigure(Figure):
-    """A figure that is saved in this style by whoever saves it."""
+    """A figure that is saved in this style by whoever saves it, and laid out for any size."""
+
+    arrange: Callable[[], None] | None = None
+    """Lays it out for its size, once it is drawn."""
 
     savefig = in_style(Figure.savefig)
+
+    def set_size_inches(self, *size: Any, **options: Any) -> None:
+        """Set its size; see `matplotlib.figure.Figure.set_size_inches`."""
+        before = tuple(self.get_size_inches())
+        super().set_size_inches(*size, **options)
+        if self.arrange is not None and tuple(self.get_size_inches()) != before:
+            self.arrange()
 
     def _ipython_display_(self) -> None:
         """Let a notebook show it once, not at the end of the cell again, as pyplot would."""
@@ -458,6 +473,10 @@ class Sheet:
         What must be said wherever results of the file are shown.
     title, rows, bands : bool
         Whether figures have a title, numbers below their axes, and bands around their curves.
+    height_mm : float, optional
+        Height of each figure; by default what its panels need.
+    names : tuple of str
+        Names of techniques for people, in which dollar signs enclose mathematics.
     """
 
     width_mm: float
@@ -466,6 +485,8 @@ class Sheet:
     title: bool = True
     rows: bool = True
     bands: bool = True
+    height_mm: float | None = None
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, header: Header, width_mm: float, instances: str = "instances") -> "Sheet":
@@ -552,8 +573,8 @@ class Sheet:
         """
         columns = self.columns(panels, narrowest_mm)
         rows = -(-panels // columns)
-        size = inches(self.width_mm), inches(self.head_mm + height_mm * rows)
-        figure = StyledFigure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.06))
+        size = inches(self.width_mm), inches(self.height_mm or self.head_mm + height_mm * rows)
+        figure = StyledFigure(figsize=size)
         drawn = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
         axes = list(drawn.flat)
         for spare in axes[panels:]:
@@ -576,14 +597,25 @@ class Sheet:
     def finish(
         self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None
     ) -> None:
-        """Add title, legend and caveats, and lay the figure out once and for all."""
+        """Add title, legend and caveats, and lay the figure out, again when its size changes."""
+        if isinstance(figure, StyledFigure):
+            figure.arrange = partial(self._arrange, figure, title, legend)
+        self._arrange(figure, title, legend)
+
+    @in_style
+    def _arrange(
+        self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None
+    ) -> None:
+        sheet = replace(self, width_mm=figure.get_figwidth() * MM_PER_INCH)
         if self.title:
-            words = textwrap.fill(title, self.letters(8.5))
+            words = textwrap.fill(title, sheet.letters(8.5))
             figure.suptitle(words, x=0.01, horizontalalignment="left")
-        caveats = "\n".join(textwrap.fill(line, self.letters(SMALL) - 4) for line in self.caveats)
+        caveats = "\n".join(textwrap.fill(line, sheet.letters(SMALL) - 4) for line in self.caveats)
+        for former in [*figure.legends]:
+            former.remove()
         if legend:
             longest = max(map(len, legend)) + 9  # as many letters as a handle takes
-            columns = max(1, min(len(legend), self.letters(6.5) // longest))
+            columns = max(1, min(len(legend), sheet.letters(6.5) // longest))
             figure.legend(
                 list(legend.values()),
                 list(legend),
@@ -594,6 +626,11 @@ class Sheet:
             )
         elif caveats:
             figure.supxlabel(caveats, fontsize=SMALL, x=0.01, horizontalalignment="left")
+        mathematical = [name for name in self.names if "$" in name]
+        for text in figure.findobj(Text):
+            if any(name in text.get_text() for name in mathematical):
+                text.set_parse_math(True)
+        figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.06))
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
 

@@ -13,7 +13,10 @@ from tables import each
 
 import mcage
 from mcage.campaign.run import run_campaign
+from mcage.report.cases import with_names
 from mcage.report.figures.lives import curve_of
+from mcage.report.presentation import figures_of
+from mcage.results.reader import read_header
 from mcage.stats.survival import CaseLives
 
 
@@ -175,3 +178,77 @@ def test_lives_of_gpus_are_drawn_by_policy(tmp_path, axes):
         for draw in (results.mcage.plot_dvth, results.mcage.plot_pareto):
             with pytest.raises(mcage.UserError, match="the study 'gpu-gating': mcage report"):
                 draw()
+
+
+def named(figure):
+    """Title, names in the legend, titles and labels of panels, in a figure as it is drawn."""
+    figure.draw_without_rendering()
+    of_panels = [
+        text
+        for axes in figure.axes
+        for text in (axes.xaxis.label, axes.yaxis.label, *axes.findobj(plt.Text))
+        if text in (axes.xaxis.label, axes.yaxis.label, axes._left_title)
+    ]
+    return [*figure.texts, *figure.legends[0].get_texts(), *of_panels]
+
+
+def outside(figure):
+    """Texts that lie beyond the edges of a figure."""
+    texts = [text for text in named(figure) if text.get_text().strip()]
+    width, height = figure.get_size_inches() * figure.dpi
+    boxes = {text.get_text(): text.get_window_extent() for text in texts}
+    return [
+        said
+        for said, box in boxes.items()
+        if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1
+    ]
+
+
+@pytest.mark.parametrize("size", [(4, 3), (5, 4), (7, 3.2), (9, 9)])
+def test_a_figure_of_another_size_keeps_its_words(results, size):
+    figure = results.mcage.plot_survival()
+    before = [text.get_text().split() for text in named(figure)]
+    figure.set_size_inches(*size)
+    assert tuple(figure.get_size_inches()) == size
+    assert [text.get_text().split() for text in named(figure)] == before
+    assert len(figure.legends) == 1
+    assert not outside(figure)
+
+
+def test_a_figure_has_the_height_that_is_asked_for(results):
+    figure = results.mcage.plot_survival(width_mm=85.0, height_mm=120.0)
+    assert figure.get_size_inches() == pytest.approx([85 / 25.4, 120 / 25.4])
+    assert not outside(figure)
+    with pytest.raises(mcage.UserError, match="height_mm = 12: must be 40"):
+        results.mcage.plot_survival(height_mm=12.0)
+
+
+BASE = r"RRCD$_{\mathrm{base}}$"
+
+
+def mathematical(figure):
+    return {text.get_text() for text in figure.findobj(plt.Text) if text.get_parse_math()}
+
+
+def test_labels_may_have_mathematics_and_nothing_else_has_it(results):
+    figure = results.mcage.plot_survival(labels={"rrcd": BASE})
+    assert BASE in mathematical(figure)
+    assert all(BASE in text for text in mathematical(figure))
+    sheet = figures_of(
+        read_header(results.encoding["source"]),
+        with_names(results, {"rrcd": BASE, "baseline": "baseline"}),
+        180.0,
+    )
+    assert BASE in mathematical(next(sheet).figure)  # as of --label
+    with pytest.raises(mcage.UserError, match="label of rrcd"):
+        results.mcage.plot_survival(labels={"rrcd": r"$\nothing{$"})
+
+
+def test_what_a_user_has_set_of_matplotlib_stays(results):
+    with matplotlib.rc_context({"axes.labelsize": 11, "font.family": "serif"}):
+        figure = results.mcage.plot_survival()
+    labels = [axes.xaxis.label for axes in figure.axes]
+    assert {label.get_size() for label in labels} == {11}
+    assert {tuple(label.get_family()) for label in labels} == {("serif",)}
+    usual = results.mcage.plot_survival().axes[0].xaxis.label
+    assert (usual.get_size(), usual.get_family()) == (7, ["DejaVu Sans"])
