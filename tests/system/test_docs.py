@@ -498,7 +498,7 @@ def test_the_gallery_shows_what_its_figures_show_now(results):
 
 def test_variables_and_exit_codes_stand_on_the_page_of_the_command_line():
     page = (ROOT / "docs" / "command-line.md").read_text()
-    shown = set(re.findall(r"^\| `(MCAGE_[A-Z]+)` \|", page, re.M))
+    shown = set(re.findall(r"^\| `(MCAGE_[A-Z_]+)` \|", page, re.M))
     sources = [*MENTIONING, *(ROOT / "kernels").rglob("*.*"), ROOT / "Dockerfile"]
     text = "".join(path.read_text() for path in sources)
     assert shown == set(re.findall(r"(?<![A-Z_])MCAGE_[A-Z_]+", text))

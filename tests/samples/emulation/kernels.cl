@@ -31,7 +31,7 @@ __kernel void mixed(__global const half *values, __global int *counts, __local i
         __builtin_amdgcn_s_barrier();
         __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
     }
-    __opencl_atomic_fetch_add((__global atomic_int *)counts + (part[63 - id] & 15), 1,
-                              memory_order_relaxed, memory_scope_device);
+    __scoped_atomic_fetch_add(counts + (part[63 - id] & 15), 1, __ATOMIC_RELAXED,
+                              __MEMORY_SCOPE_DEVICE);
     if (id == 0) counts[16 + group] = (int)sums[0];
 }
