@@ -323,6 +323,16 @@ def test_blocks_by_hand():
     assert gated.gating.used_entries == 256
 
 
+@pytest.mark.parametrize(("name", "vain"), [("rrcd", 1), ("rrcd+pg", 1), ("rrcd+rc+rar", 0)])
+def test_only_blocks_are_written_in_vain(name, vain):
+    """A first block that fits goes to no home where values are stored in the table: costs.md."""
+    technology, did = load_costs().technology("28nm"), activity(life_of_a_register(), name)
+    assert did.compression.mispredictions == 1
+    blocks = did.writes.slice_blocks(GCN) + 4 * did.compression.movs + vain
+    written = energy(did, TECHNIQUES[name], technology).slice_writes
+    assert written == pytest.approx(technology.slice.write_pj * blocks)
+
+
 def test_rows_in_a_table_have_no_block():
     did = activity(life_of_a_register(), "rrcd+rc+rar")
     assert (did.reads.slice_blocks(GCN), did.writes.slice_blocks(GCN)) == ([4], [3 * 4])
