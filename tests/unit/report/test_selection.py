@@ -141,6 +141,57 @@ def test_other_differences_are_refused(second, allowed, words):
         refuse_unmeant(spec_differences(FIRST, second), allowed, keys_of(FIRST, second))
 
 
+ZEROS, LATE = "0" * 32, "0" * 20 + "1" * 12
+
+
+def spec_of(suite="modern", clang="clang 19", **kernels):
+    """A spec with the digests of kernels."""
+    programs = [f'"workload.kernels: {name}" = "{digest}"' for name, digest in kernels.items()]
+    programs += [f'"program.source: compiler" = "{clang}"'] if kernels else []
+    return "\n".join(["[workload]", f'suite = "{suite}"', "[programs]", *programs])
+
+
+@each(
+    ("first", "second", "words"),
+    [
+        (spec_of(A=ZEROS), spec_of(A=ZEROS), []),
+        (
+            spec_of(A=ZEROS, B=ZEROS),
+            spec_of(A="1" * 32, B=LATE),
+            [
+                "workload.kernels: A (000000000000, 111111111111)",
+                f"workload.kernels: B ({'0' * 21}, {'0' * 20}1)",
+            ],
+        ),
+        # A kernel that one spec has alone: its suite has changed, or another suite was asked for.
+        (
+            spec_of(A=ZEROS),
+            spec_of(A=ZEROS, B=ZEROS),
+            ["workload.kernels: B (not given, 000000000000)"],
+        ),
+        (spec_of(A=ZEROS), spec_of("old", B=ZEROS), ["workload.suite ('modern', 'old')"]),
+        # One that both have is named in any case, and so is what is no digest.
+        (
+            spec_of(A=ZEROS),
+            spec_of("old", A=LATE, clang="clang 20"),
+            [
+                "workload.suite ('modern', 'old')",
+                f"workload.kernels: A ({'0' * 21}, {'0' * 20}1)",
+                "program.source: compiler (clang 19, clang 20)",
+            ],
+        ),
+        (spec_of(), spec_of(A=ZEROS), []),  # not known
+    ],
+)
+def test_differences_of_programs(first, second, words):
+    given = first, second, SweepSpec.decided_by
+    assert [str(difference) for difference in spec_differences(*given)] == words
+    back = [str(difference) for difference in spec_differences(second, first, *given[2:])]
+    assert len(back) == len(words)
+    for difference in spec_differences(*given):
+        assert difference.key in keys_of(first, second)
+
+
 def keys(papers):
     return {paper.key for paper in papers}
 
