@@ -14,9 +14,10 @@ from mcage.aging.nbti import facelift
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
+from mcage.sweep.plan import with_programs
 from mcage.sweep.run import run_sweep
 from mcage.sweep.study import Sweep
-from mcage.traces import save_trace
+from mcage.traces import bundled_trace, save_trace
 
 HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
 SMALL = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
@@ -539,9 +540,14 @@ def test_the_same_sweep_twice_computes_nothing(whole, monkeypatch):
     assert (whole.read_bytes(), os.stat(whole).st_mtime_ns) == before
 
 
+def digest_of(kernel):
+    return bundled_trace(kernel).digest()
+
+
 def test_the_file_names_its_sweep(whole):
     campaign = read_header(whole)
-    assert campaign.spec_toml == SPEC.to_toml()
+    assert campaign.spec_toml == with_programs(SPEC).to_toml()
+    assert campaign.programs == {f"workload.kernels: {name}": digest_of(name) for name in KERNELS}
     assert campaign.kernels == KERNELS
     assert [case.label for case in campaign.cases] == [
         "baseline turbo common 1 V",

@@ -517,7 +517,7 @@ def options_of(name: str, text: str) -> list[str]:
         if not _ALLOWED.fullmatch(option):
             raise UserError(
                 f"{name} {shortened(option)}: is not allowed; these are: -D, -U, -I, -O, -W, "
-                f"-cl-*, and of -f and -m those in docs/emulation.md"
+                "-cl-*, and of -f and -m those of `mcage docs emulation`"
             )
     return options
 
