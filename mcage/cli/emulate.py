@@ -34,12 +34,14 @@ class Asked:
     tolerance: Annotated[float | None, typer.Option(metavar="X", min=0.0)] = None
     """Largest error of an output, relative to its largest value; without it, TOLERANCE of the
     file."""
-    kernel: Annotated[str | None, typer.Option(metavar="NAME")] = None
+    entry: Annotated[str | None, typer.Option("--entry", "--kernel", metavar="NAME")] = None
     """Which kernel of the source; needed if there are several."""
     flags: Annotated[str, typer.Option(metavar="OPTIONS")] = ""
     """Further options of clang, such as "-DTILE=32"."""
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0
-    """Of the inputs."""
+    inputs: Annotated[
+        int, typer.Option("--inputs", "--seed", metavar="N", min=0, max=2**63 - 1)
+    ] = 0
+    """Seed of the inputs."""
     compute_units: Annotated[int, typer.Option(metavar="N", min=1, max=1024)] = 1
     """Work-groups go round so many compute units; the first is recorded."""
     latency: Annotated[float, typer.Option(metavar="FACTOR", min=0.01, max=100.0)] = 1.0
@@ -61,9 +63,9 @@ class Asked:
             extent_of("--block", self.block),
             self.check,
             self.tolerance,
-            self.kernel,
+            self.entry,
             options_of("--flags", self.flags),
-            self.seed,
+            self.inputs,
             self.compute_units,
             self.latency,
             self.most_instructions,

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = "import", "netcdf", "distributed", "emulate"
+EXTRAS = "import", "netcdf", "distributed"
 """Extras of users; those of contributors get whatever is newest."""
 
 

@@ -110,7 +110,7 @@ def complaint(kind, number, seed, folder):
 @cache
 def _compile_loops():
     """Emulate a sound kernel: what it compiles for the CPU is no matter of a damaged one."""
-    asked = Asked(arch="gfx900", args=str(SAMPLES / "saxpy.py"), kernel="saxpy")
+    asked = Asked(arch="gfx900", args=str(SAMPLES / "saxpy.py"), entry="saxpy")
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         emulate_command(SAMPLES / "gfx900.co", Path(folder) / "out.h5", asked, True)
 
@@ -166,7 +166,7 @@ def _names(message, source, asked):
 def _call(rng, name, arch):
     arguments, grid, block = CALLS[name]
     return Asked(
-        arch=arch, grid=grid, block=block, args=arguments, kernel=name,
+        arch=arch, grid=grid, block=block, args=arguments, entry=name,
         compute_units=rng.choice((1, 1, 2)), latency=rng.choice((1.0, 0.01, 100.0)),
         most_instructions=MOST_INSTRUCTIONS,
     )  # fmt: skip
@@ -552,7 +552,7 @@ def _arguments(rng, folder):
     if rng.random() < 0.1:
         name = rng.choice((None, "gone\x1b"))
     return path, Asked(
-        arch=arch, grid=grid, block=block, args=text, kernel=name,
+        arch=arch, grid=grid, block=block, args=text, entry=name,
         most_instructions=MOST_INSTRUCTIONS,
     )  # fmt: skip
 
@@ -660,7 +660,7 @@ def _inputs(rng, folder):
     path = folder / "sound.co"
     path.write_bytes(sample(arch))
     return path, Asked(
-        arch=arch, args=str(inputs), kernel="saxpy", check=rng.choice((None, None, inputs)),
+        arch=arch, args=str(inputs), entry="saxpy", check=rng.choice((None, None, inputs)),
         most_instructions=MOST_INSTRUCTIONS,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tempfile
+from dataclasses import fields
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,9 @@ from mutated_kernels import MODERN as MODERN_KERNELS
 from mutated_kernels import PROCESSORS, SAMPLES, complaint
 from tables import each
 
+from mcage.cli.emulate import Asked
 from mcage.errors import UserError
+from mcage.studies.injection.spec import Program
 from mcage.traces import WRITE, load_trace
 from mcage.traces.emulation import compilers, waves
 from mcage.traces.emulation.record import Request, record_kernel
@@ -40,12 +43,17 @@ CALL = ("--arch", "gfx900", "--grid", "4", "--block", "64")
 GIVEN = "x=f32[256]~normal y=f32[256]~ones a=2.5 n=256"
 
 
+def test_emulate_and_inject_name_their_options_alike():
+    asked = {field.name for field in fields(Asked)}
+    assert asked - set(Program.model_fields) == {"tolerance"}
+
+
 def of_sample(arch="gfx90a", kernel="saxpy"):
     """Arguments that emulate a kernel of the samples."""
     inputs = SAMPLES / f"{kernel}.py"
     return [
         *("trace", "emulate", SAMPLES / f"{arch}.co", "--arch", arch),
-        *("--kernel", kernel, "--args", inputs, "--out", "t.h5"),
+        *("--entry", kernel, "--args", inputs, "--out", "t.h5"),
     ]
 
 
@@ -426,10 +434,10 @@ def test_three_dimensions(command, tmp_path, arch):
     )
     run = ("trace", "emulate", "k.cl", "--arch", arch, "--grid", "2,3,4", "--block", "5,4,6")
     code, _, said = command(
-        *(*run, "--kernel", "place", "--args", "x=i32[2880]", "--check", "c.py", "--out", "t.h5")
+        *(*run, "--entry", "place", "--args", "x=i32[2880]", "--check", "c.py", "--out", "t.h5")
     )
     assert (code, said) == (0, "")
-    code, _, said = command(*run, "--kernel", "none", "--args", "", "--out", "u.h5")
+    code, _, said = command(*run, "--entry", "none", "--args", "", "--out", "u.h5")
     assert (code, said) == (2, "error: k.cl: the recorded waves write no register\n")
 
 
@@ -491,8 +499,8 @@ def test_code_objects_of_every_processor(command, tmp_path, arch):
 @each(
     ("options", "words"),
     [
-        ({"kernel": None}, "gfx90a.co: has 2 kernels; choose one with --kernel: saxpy, mixed"),
-        ({"kernel": "gemm"}, "gfx90a.co: has no kernel gemm; there are saxpy, mixed"),
+        ({"entry": None}, "gfx90a.co: has 2 kernels; choose one with --entry: saxpy, mixed"),
+        ({"entry": "gemm"}, "gfx90a.co: has no kernel gemm; there are saxpy, mixed"),
         ({"arch": "gfx1201"}, "processor gfx1201 is not emulated; choose one of gfx900"),
         ({"arch": "gfx900"}, "gfx90a.co: is for gfx90a, not for gfx900"),
         ({"grid": "0"}, "--grid (0,): must be"),

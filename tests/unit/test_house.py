@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
@@ -278,6 +279,28 @@ def test_machinery_names_no_study():
     for path in MODULES:
         if part_of(path) in MACHINERY - {"analysis"}:
             assert not {"sweep", "gpu"} & set(parts_imported(path)), name_of(path)
+
+
+OPTIONAL = {"cupy", "dask", "distributed", "cryptography", "triton", "zstandard", "IPython"}
+"""What extras bring, and messages name where it is missing."""
+
+BROUGHT = {"llvmlite": "numba", "markupsafe": "jinja2", "mpl_toolkits": "matplotlib"}
+"""What comes with a dependency."""
+
+
+def test_what_mcage_imports_is_installed_with_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {re.match(r"[\w-]+", text)[0].replace("-", "_") for text in project["dependencies"]}
+    declared |= {name for name, by in BROUGHT.items() if by in declared}
+    known = {*declared, *sys.stdlib_module_names, "mcage", *OPTIONAL}
+    imported = set()
+    for path in MODULES:
+        for node in nodes_of(path):
+            if isinstance(node, ast.Import):
+                imported |= {(alias.name.split(".")[0], str(path)) for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add((node.module.split(".")[0], str(path)))
+    assert not {(name, path) for name, path in imported if name not in known}
 
 
 def test_no_message_has_mcage_installed_from_an_index():

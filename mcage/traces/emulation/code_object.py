@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mcage.errors import UserError, pip_install
+from mcage.errors import UserError
 from mcage.files.inputs import MIB
 from mcage.plain_text import one_line, said_by, shortened, shown
 
@@ -350,12 +350,8 @@ class _Elf:
         return image
 
     def metadata(self) -> dict[str, Any]:
-        try:
-            import msgpack  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise UserError(
-                "msgpack, which reads code objects, is not installed", pip_install("emulate")
-            ) from error
+        import msgpack  # type: ignore[import-untyped]
+
         for section in self.sections_of(_NOTES):
             if section[5] < _NOTE.size:
                 continue

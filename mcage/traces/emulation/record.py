@@ -431,7 +431,7 @@ def _kernel(
     there = shown(", ".join(kernels), _LONGEST_TITLE)
     if wanted is None and len(kernels) > 1:
         raise UserError(
-            f"{shown_path(request.source)}: has {len(kernels)} kernels; choose one with --kernel: "
+            f"{shown_path(request.source)}: has {len(kernels)} kernels; choose one with --entry: "
             f"{there}"
         )
     name = wanted or next(iter(kernels))
