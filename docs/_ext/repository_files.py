@@ -1,4 +1,8 @@
-"""Links to files ``.md`` of the repository that are no pages of the site become downloads."""
+"""Links between the pages in ``docs/`` and those in ``results/``, which the site has as well.
+
+The folder ``results`` here is a link to the one beside ``docs``: pages link to each other by where
+they really lie, as forges show them.
+"""
 
 import os
 from pathlib import Path
@@ -8,25 +12,51 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+NOTES = "results"
+"""Folder of the notes on what was measured."""
+
 
 class RepositoryFiles(SphinxTransform):
-    """MyST makes downloads of links to other files, but takes each ``.md`` for a page."""
+    """Gives links to pages, pictures and files their place in the site."""
 
     default_priority = 5
-    """Before Sphinx collects what is to be downloaded."""
+    """Before Sphinx collects pictures and what is to be downloaded."""
 
     def apply(self, **_: object) -> None:
-        """Replace the links to pages that are none."""
-        folder = Path(self.env.doc2path(self.env.docname)).parent
+        """Replace what links and pictures name; the notes are linked from one page of theirs."""
+        self._docs, page = Path(self.env.srcdir), self.env.docname
+        really_in = Path(self.env.doc2path(page)).resolve().parent
+        if page.startswith(f"{NOTES}/") and page != f"{NOTES}/README":
+            self.env.metadata[page]["orphan"] = True
         for link in list(self.document.findall(addnodes.pending_xref)):
-            if link.get("refdomain") != "doc" or link["reftarget"] in self.env.found_docs:
-                continue
-            file = Path(self.env.srcdir, f"{link['reftarget']}.md")
-            if file.is_file():
-                target = os.path.relpath(file, folder)
-                download = addnodes.download_reference(reftarget=target, refdoc=self.env.docname)
-                download += link.children or nodes.literal("", target)
-                link.replace_self(download)
+            if link.get("refdomain") == "doc" and link["reftarget"] not in self.env.found_docs:
+                self._link(link, Path(self._docs, f"{link['reftarget']}.md"))
+        for picture in self.document.findall(nodes.image):
+            if "://" not in picture["uri"] and (place := self._placed(really_in / picture["uri"])):
+                picture["uri"] = f"/{place}"
+        for file in self.document.findall(addnodes.download_reference):
+            if place := self._placed(really_in / file["reftarget"]):
+                file["reftarget"] = f"/{place}"
+
+    def _link(self, link: addnodes.pending_xref, file: Path) -> None:
+        """Link to a page where it lies in the site; what is no page there becomes a download."""
+        place = self._placed(file)
+        if place and place.with_suffix("").as_posix() in self.env.found_docs:
+            link["reftarget"] = place.with_suffix("").as_posix()
+        elif file.is_file():
+            folder = Path(self.env.doc2path(self.env.docname)).parent
+            target = os.path.relpath(file, folder)
+            download = addnodes.download_reference(reftarget=target, refdoc=self.env.docname)
+            download += link.children or nodes.literal("", target)
+            link.replace_self(download)
+
+    def _placed(self, path: Path) -> Path | None:
+        """Path below the folder of the site's pages; None of what is not there."""
+        for folder in (self._docs, self._docs / NOTES):
+            really = folder.resolve()
+            if path.exists() and path.resolve().is_relative_to(really):
+                return folder.relative_to(self._docs) / path.resolve().relative_to(really)
+        return None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -463,6 +463,13 @@ def test_fault_maps_of_the_model_page(output, tmp_path, monkeypatch):
     assert f"{spilled:.1f} % of its writes go to the LDS on average" in text
 
 
+def test_pages_have_the_words_that_users_look_for():
+    """The search of the site finds pages by whole words."""
+    text = " ".join(page.read_text() for page in (ROOT / "docs").glob("*.md")).lower()
+    for word in ("latex", "bibtex", "jupyter", "slurm", "docker", "kubernetes", "csv", "pandas"):
+        assert re.search(rf"\b{word}\b", text), word
+
+
 def test_pages_name_no_machine():
     """No path of the machine on which a page was written."""
     for page in PAGES:

@@ -17,6 +17,7 @@ import mcage
 from mcage.report import folder as report_folder
 
 DOCS = ROOT / "docs"
+NOTES = ROOT / "results"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 BUILDER = ROOT / "tests" / "support" / "site_builder.py"
 FETCHED = {"src", "srcset", "poster", "data", "action"}
@@ -89,6 +90,11 @@ def test_site(site):
     assert not [path for path, page in pages.items() if "mathjax" in page.text.lower()]
 
     assert not list(dead_links(pages, site))
+
+    # Pages of the repository that the site has are opened, not saved.
+    saved = {Path(link).name for page in pages.values() for link in page.links if "_down" in link}
+    assert {name for name in saved if name.endswith(".md")} <= {"README.md", "CONTRIBUTING.md"}
+    assert {note.stem for note in NOTES.glob("*.md")} <= {p.stem for p in site.glob("results/*")}
 
     index = pages[site / "index.html"]
     sources = [path for kind in ("md", "rst") for path in DOCS.rglob(f"*.{kind}")]
