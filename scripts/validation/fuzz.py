@@ -2,7 +2,7 @@
 
     python scripts/validation/fuzz.py [--inputs 10000] [--seed 1] [--kind KIND ...]
 
-Kinds, inputs and judge are those of `tests/system/test_fuzz.py`, which tries 560 of them with a
+Kinds, inputs and judge are those of `tests/system/test_fuzz.py`, which tries 640 of them with a
 seed of its own. A complaint names the kind and the number of the input, which depend on the seed
 alone: `--kind KIND --first NUMBER --inputs 1` gives that input again. Exit code 1: complaints.
 """

@@ -24,7 +24,12 @@ from result_files import write as write_results
 from small_traces import small_trace
 from tomli_w import dumps
 
+from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.gating.study import study_of_spec as gating_study
+from mcage.studies.vmin.study import VminSpec
+from mcage.studies.vmin.study import study_of_spec as vmin_study
 from mcage.traces import save_trace
 
 SECONDS = 10.0
@@ -138,7 +143,16 @@ def _sound_files() -> Path:
         arrays = fake_campaign.compute(part.start, part.stop)
         write_shard(folder / "r.h5.shards", campaign, part, arrays)
     np.save(folder / "m.npy", np.ones((2, 256, 4), dtype=bool))
+    kernel = {"kernels": [str(folder / "t.h5")]}
+    vmin = VminSpec(instances=2, techniques=["baseline", "rrcd"], workload=kernel)
+    run_campaign(vmin_study(vmin, "numpy"), folder / "vmin.h5")
+    gating = GatingSpec(instances=2, policies=["default", "round-robin"])
+    run_campaign(gating_study(gating), folder / "gating.h5")
     return folder
+
+
+OF_STUDIES = ("r.h5", "vmin.h5", "gating.h5")
+"""Results of studies whose cases are told apart by different coordinates."""
 
 
 def _damaged(rng: random.Random, content: bytes) -> bytes:
@@ -166,11 +180,53 @@ def _trace_structure(rng: random.Random, folder: Path) -> list[str]:
 
 
 def _results(rng: random.Random, folder: Path) -> list[str]:
-    path = folder / "r.h5"
-    shutil.copy(_sound_files() / "r.h5", path)
-    _damage_verified(rng, path, damaged_files.results_mutations())
+    path = folder / rng.choice(("r.h5", *OF_STUDIES))
+    shutil.copy(_sound_files() / path.name, path)
+    forgeries = damaged_files.results_mutations() if path.name == "r.h5" else {}
+    _damage_verified(rng, path, forgeries)
     options = ([], ["--json"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
     return ["show", path.name, *rng.choice(options)]
+
+
+_KEYS = ("technique", "environment", "scenario", "vdd", "policy", "protection", "age", "case", "")
+_SIGNS = ("=", ">", "<", ">=", "<=", "!=", "==", "", " = ")
+_VALUES = ("rrcd", "rrcd,baseline", "default", "0.42", "1", "-1e400", "nan", "", ",", "\x1b[31m")
+
+
+def _conditions(rng: random.Random, folder: Path) -> list[str]:
+    """Which cases of which study are shown, compared and drawn."""
+    path = folder / rng.choice(OF_STUDIES)
+    shutil.copy(_sound_files() / path.name, path)
+    commands = (["show"], ["show", "--csv"], ["compare", path.name], ["pareto"], ["cite"])
+    command = rng.choice((*commands, ["gpu", "exchange"], ["report", "--out", "out/r"]))
+    wheres = ["".join(map(rng.choice, (_KEYS, _SIGNS, _VALUES))) for _ in range(rng.choice((1, 2)))]
+    figure = ["--figure", "none"] if command[0] == "report" else []
+    return [*command, path.name, *figure, *(f"--where={where}" for where in wheres)]
+
+
+_PROGRAM = {
+    "source": ("k.cl", "k.py", "k.co", "/dev/zero", "fifo", "", "a\x1b[31m.py", 3),
+    "args": ("args.py", "x=f32[4]", "x=f32[99999999999]", "n=@fifo", "a.py=1", "", 7),
+    "check": ("args.py", "nothing.py", "k.cl", "", True),
+    "flags": ("-DN=4", "-fplugin=./x.so", "-MD -MF s.toml", "'", "@s.toml", "-o s.toml"),
+    "grid": ("4", "4,4,4,4", "-1", "a", "4x4", "9" * 500),
+    "arch": ("gfx900", "gfx803", "", 900),
+    "inputs": (0, -1, 2**63, 1.5),
+}
+
+
+def _program(rng: random.Random, folder: Path) -> list[str]:
+    """A spec that names code, which is shown; what runs leaves a file."""
+    for name in ("k.py", "args.py"):
+        (folder / name).write_text("open('ran', 'w').write('ran')\n")
+    (folder / "k.cl").write_text("kernel void k(global float *x) { x[get_global_id(0)] = 1; }\n")
+    os.mkfifo(folder / "fifo")
+    keys = rng.sample(sorted(_PROGRAM), rng.randint(1, len(_PROGRAM)))
+    fields = {"program": {key: rng.choice(_PROGRAM[key]) for key in keys}}
+    if rng.random() < 0.3:
+        fields["techniques"] = [rng.choice(("rrcd", "args:X", "args:", ":", "os:path"))]
+    (folder / "s.toml").write_text(dumps(fields), encoding="utf-8")
+    return ["inject", "s.toml", "--show-spec"]
 
 
 def _shards(rng: random.Random, folder: Path) -> list[str]:
@@ -186,7 +242,8 @@ def _shards(rng: random.Random, folder: Path) -> list[str]:
 
 def _damage_verified(rng: random.Random, path: Path, forgeries: dict[str, Callable]) -> None:
     """Damage a sealed file by byte, under a seal that is broken or right, or forge it."""
-    kind = rng.choice(("bytes", "sealed bytes", "forged", "forged"))
+    forged = ("forged", "forged") if forgeries else ()
+    kind = rng.choice(("bytes", "sealed bytes", *forged))
     if kind == "bytes":
         path.write_bytes(_damaged(rng, path.read_bytes()))
     elif kind == "sealed bytes":
@@ -241,6 +298,8 @@ KINDS: dict[str, Mutation] = {
     "trace bytes": _trace_bytes,
     "trace structure": _trace_structure,
     "results": _results,
+    "conditions": _conditions,
+    "programs": _program,
     "shards": _shards,
     "fault maps": _fault_map,
     "specs": _spec,

@@ -14,6 +14,8 @@ INPUTS = {
     "trace bytes": 50,
     "trace structure": 50,
     "results": 50,
+    "conditions": 40,
+    "programs": 40,
     "shards": 40,
     "fault maps": 40,
     "specs": 100,
@@ -25,7 +27,7 @@ INPUTS = {
 
 def test_every_kind_of_input_is_tried():
     assert set(INPUTS) == set(KINDS)
-    assert sum(INPUTS.values()) == 560
+    assert sum(INPUTS.values()) == 640
 
 
 @pytest.fixture(scope="module")
