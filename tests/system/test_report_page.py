@@ -3,6 +3,7 @@
 import csv
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import fake_campaign
 import numpy as np
@@ -13,7 +14,10 @@ from mcage.lifetime import EndCause
 from mcage.plain_text import visible
 from mcage.report import folder as report_folder
 from mcage.report.folder import PAGE, write_report
+from mcage.report.page.page import Study, page_of
 from mcage.results.writer import conforming, write_results
+from mcage.stats.estimates import Estimate
+from mcage.sweep.presentation.summary import CaseSummary, summarize_file, table_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
 
@@ -339,3 +343,34 @@ def test_the_page_is_small_and_opens_at_once(opened, report):
     page = opened()
     navigation = "performance.getEntriesByType('navigation')[0]"
     assert page.evaluate(f"{navigation}.loadEventEnd") < OPENING_MS
+
+
+def test_the_widest_table_of_a_sweep_fits_on_a_desk_or_shows_that_it_goes_on(
+    browser, report, tmp_path
+):
+    known = summarize_file(report.parent / "r.h5")[0] | {"worked": 1, "voltages": "0.8/0.45 V"}
+    known["end_cause_share"] = {
+        cause: Estimate(share, share, share)
+        for cause, share in zip(known["end_cause_share"], (0.25, 0.5, 0.05, 0, 0), strict=True)
+    }
+    wide = {
+        name: Estimate(0.1234, 0.1, 0.14) for name, of in known.items() if type(of) is Estimate
+    } | {name: Estimate(7.36, 6.45, 8.36) for name in ("b10_life_years", "median_life_years")}
+    wide |= {name: Estimate(-0.1234, -0.14, -0.1) for name in known if name.startswith("energy")}
+    wide |= {name: Estimate(0.507, 0.45, 0.55) for name in known if name.startswith("max_dvth")}
+    lines = [
+        CaseSummary(known | wide | {"technique": "rrcd+rc+rar", "environment": of, "scenario": of})
+        for of in ("undervolted", "dispersed")
+    ]
+    table = table_of(lines, [Path("a.h5"), Path("b.h5")])
+    assert len(table.shown) == 16
+    study = Study("sweep", (), table, ("table.csv",), ("a", "b"), ())
+    (tmp_path / "page.html").write_text(page_of([study]), encoding="utf-8")
+    page = browser.new_page(viewport=DESKTOP)
+    page.goto((tmp_path / "page.html").as_uri())
+    box = page.locator("#t1 .box, .box").first
+    assert box.evaluate("box => box.scrollWidth - box.clientWidth") == 0
+    page.set_viewport_size({"width": 900, "height": 900})
+    assert box.evaluate("box => box.scrollWidth - box.clientWidth") > 0
+    assert "gradient" in box.evaluate("box => getComputedStyle(box).backgroundImage")
+    page.close()
