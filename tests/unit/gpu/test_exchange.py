@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 import tomllib
 from collections import Counter
 from importlib.resources import files
@@ -18,6 +19,7 @@ from tables import each
 
 import mcage
 from mcage.errors import UserError
+from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.exchange.rule import (
     ExchangeRule,
     SoftErrors,
@@ -28,8 +30,11 @@ from mcage.gpu.exchange.rule import (
     soft_errors,
     words_allowed,
 )
+from mcage.gpu.gating.spec import GatingSpec
+from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.lifetime import EndCause
 from mcage.results.writer import conforming, write_results
+from mcage.spec.keys import keys_below
 from mcage.stats.estimates import proportion
 
 NEVER = np.inf
@@ -72,6 +77,19 @@ def test_numbers_are_those_of_the_vendor():
 def test_bad_rules_are_refused(fields, words):
     with pytest.raises(UserError, match=words):
         ExchangeRule(**fields)
+
+
+@pytest.mark.parametrize("spec", [BothSpec, GatingSpec, HeterogeneitySpec])
+def test_every_count_of_a_study_of_gpus_has_an_upper_bound(spec):
+    for name, field in keys_below(spec):
+        if not re.search(r"\bint\b", repr(field.annotation)):
+            continue
+        table, dot, key = name.rpartition(".")
+        fields = {key: 10**30} | ({"due_fit": 1.0} if table == "exchange" else {})
+        for part in reversed(table.split(".") if dot else []):
+            fields = {part: fields}
+        with pytest.raises(UserError, match=key):
+            spec.from_mapping(fields)
 
 
 @each(
