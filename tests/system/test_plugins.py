@@ -239,7 +239,8 @@ def test_a_sweep_calls_a_technique_as_it_calls_itself(command, write):
         command("show", "results.h5")[1],
     ):
         assert "\nfair " in out
-        assert "user_named:PLUGIN" not in out
+        assert "In options, fair is user_named:PLUGIN." in out
+        assert out.count("user_named:PLUGIN") == 1
 
 
 def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_path):

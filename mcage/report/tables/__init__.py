@@ -196,7 +196,12 @@ def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
         for column in table.columns
     )
     below = tuple(renamed_in(part, names) for part in table.below)
-    return replace(table, columns=tuple(columns), below=below)
+    values = {cell.text.split(" ")[0] for column in table.columns for cell in column.cells}
+    of_users = [f"{names[name]} is {name}" for name in names if ":" in name and name in values]
+    caption = table.caption
+    if of_users:
+        caption += f"{caption and chr(10)}In options, {', '.join(of_users)}."
+    return replace(table, columns=tuple(columns), below=below, caption=caption)
 
 
 def sorted_by(table: ResultTable, key: str) -> ResultTable:

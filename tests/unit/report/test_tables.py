@@ -31,6 +31,7 @@ from mcage.report.tables import (
     numbers,
     print_table,
     remarks,
+    renamed_in,
     sorted_by,
 )
 from mcage.report.tables.lives import summarize_draws
@@ -115,6 +116,18 @@ def test_what_is_below_is_printed_below():
     other = ResultTable("other title", "other words", (names("x", "x", ["y"]),))
     lines = [line.strip() for line in printed(table(below=(other,)), 200).splitlines()]
     assert lines.index("what they mean") < lines.index("other title") < lines.index("y")
+
+
+def test_a_table_says_what_options_call_a_technique_of_the_user():
+    """Its name is not what `--where` takes; a label that the user gave is no surprise."""
+    given = {"skip:SKIP": "skip", "skip:SKIP@ecp1": "skip@ecp1", "b": "B", "other:O": "o"}
+    for key in ("technique", "policy", "case"):
+        for column in (["skip:SKIP", "b"], ["skip:SKIP turbo common", "b turbo common"]):
+            printed = renamed_in(ResultTable("", "words", (names(key, "x", column),)), given)
+            assert printed.columns[0].cells[0].text.startswith("skip")
+            assert printed.caption == "words\nIn options, skip is skip:SKIP."
+    alone = ResultTable("", "words", (names("technique", "x", ["b"]),))
+    assert renamed_in(alone, given).caption == "words"
 
 
 def test_csv_is_for_machines():
