@@ -181,7 +181,7 @@ def refuse_other_programs(wanted: Mapping[str, str] | None, programs: Mapping[st
     if others:
         raise UserError(
             f"{', '.join(map(str, others))}: the spec is of the first, and the second is what is "
-            "here now; put the first back, or leave the table programs out of the spec"
+            "here now; put the first back, or take the second: --set programs={}"
         )
 
 

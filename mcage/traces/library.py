@@ -330,18 +330,16 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
         content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
     key = f"{content} {how} {code_digest()}"
 
-    def with_events() -> Trace:
-        arrays = kept_on_disk(
-            f"events of trace {key}", lambda: _arrays_of(changed(bundled_trace(kernel)))
-        )
-        return _trace_of(arrays)
+    def unpacked() -> dict[str, NDArray[Any]]:
+        recorded = bundled_trace(kernel)
+        return _arrays_of(changed(recorded)) | {"recorded": _as_bytes(recorded.digest())}
 
-    whole = Lazy(with_events)
+    events = Lazy(lambda: kept_on_disk(f"events of trace {key}", unpacked))
+    whole = Lazy(lambda: _trace_of(events.get()))
 
     def described() -> dict[str, NDArray[Any]]:
         trace = whole.get()
-        digests = trace.digest() + bundled_trace(kernel).digest()
-        digest = np.frombuffer(bytes.fromhex(digests), np.uint8)
+        digest = np.concatenate([_as_bytes(trace.digest()), events.get()["recorded"]])
         geometry = np.array(list(trace.geometry.described().values()))
         caveat = np.frombuffer(trace.caveat.encode(), np.uint8)
         cycles = np.array(trace.cycles)
@@ -354,6 +352,10 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
     caveat = facts["caveat"].tobytes().decode()
     given = kernel, int(facts["cycles"]), geometry, digests[:middle], whole, caveat
     return RecordedTrace(*given, digests[middle:])
+
+
+def _as_bytes(digest: str) -> NDArray[np.uint8]:
+    return np.frombuffer(bytes.fromhex(digest), np.uint8)
 
 
 def _arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:

@@ -73,6 +73,7 @@ def tell_apart(command, run, changed, keys):
     trusted = ["--trust"] if run[0] == "inject" else []
     words.append(command(*again, "a.h5", *trusted, "--out", "c.h5"))
     table = "sweep.programs={}" if keys[0].startswith("sweep.") else "programs={}"
+    assert f"--set {table}\n" in words[-1][2]
     assert command(*again, "a.h5", *trusted, "--set", table, "--out", "d.h5")[0] == 0
     assert command(*run, "4", "--out", "b.h5")[0] == 0
     assert read_header("d.h5").programs == read_header("b.h5").programs

@@ -474,7 +474,8 @@ class Both:
             return SweepPlan(self.spec.sweep_of(self.sms, self._ranges()), engine)
         except UserError as error:
             if str(error).startswith(PROGRAM):
-                raise UserError(f"sweep.{error}") from error
+                message = str(error).replace("--set ", "--set sweep.")
+                raise UserError(f"sweep.{message}") from error
             if not str(error).startswith("aging.vt0_volts"):
                 raise
             raise UserError(
