@@ -652,6 +652,32 @@ def test_arrays_of_any_layout(command, tmp_path):
 
 
 @needs_objdump
+@each(
+    ("number", "doubts"),
+    [
+        (1, "no function expected says what it should hold"),
+        (np.inf, "; 60 of its elements are infinite or no number"),
+    ],
+)
+def test_outputs_that_nobody_compared_are_named(tmp_path, number, doubts):
+    arguments = {
+        "x": np.full(64, number, np.float32),
+        "y": np.ones(64, np.float32),
+        "a": 2.5,
+        "n": 60,
+        "width": 64,
+    }
+    request = (SAMPLES / "gfx90a.co", "gfx90a", arguments, (1,), (64,))
+    doubted = record_kernel(Request(*request, kernel="saxpy")).source["not_compared"]
+    assert list(doubted) == ["y"]  # nothing changes x
+    assert doubted["y"].endswith(doubts)
+    (tmp_path / "c.py").write_text("def expected(x, y, a, n, width):\n    return {'y': y}\n")
+    check = Request(*request, check=tmp_path / "c.py", tolerance=1e9 - 1, kernel="saxpy")
+    if np.isfinite(number):
+        assert "not_compared" not in record_kernel(check).source
+
+
+@needs_objdump
 def test_lanes_without_a_work_item_write_nothing(command, tmp_path):
     """172 work-items are two waves of 64 lanes, and one of 44; the ninth wave is of the unit."""
     arguments = "x=f32[1200] y=f32[1200] a=2 n=1200 width=1"

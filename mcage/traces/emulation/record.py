@@ -3,7 +3,7 @@
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -265,6 +265,8 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
         source["largest_errors"] = {
             name: f"{error:.2g} of the largest value" for name, error in errors.items()
         }
+    if doubts := _doubts(ready.arguments, emulated.outputs, errors):
+        source["not_compared"] = doubts
     name = f"{ready.kernel.name} {ready.request.arch}"
     emulated.recording.tools |= {
         "mcage": __version__,
@@ -274,6 +276,21 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
     if not made:
         raise UserError(f"{ready.place}: the recorded waves write no register")
     return Recorded(made[0].trace, emulated.outputs, errors, tolerance)
+
+
+def _doubts(
+    arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]], compared: Iterable[str]
+) -> dict[str, str]:
+    """Outputs that nobody has compared, and what speaks against them."""
+    doubts = {}
+    for name in outputs.keys() - set(compared):
+        before, after = arguments[name], outputs[name]
+        if before.tobytes() == after.tobytes():
+            continue
+        doubts[name] = "no function expected says what it should hold"
+        if after.dtype.kind == "f" and (wrong := int((~np.isfinite(after)).sum())):
+            doubts[name] += f"; {wrong:,} of its elements are infinite or no number"
+    return dict(sorted(doubts.items()))
 
 
 class _Modules:
