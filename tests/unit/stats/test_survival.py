@@ -27,6 +27,9 @@ from mcage.stats.survival import (
     in_ppm,
     kaplan_meier,
     life_quantile,
+    mean_precision,
+    quantile_precision,
+    quantile_rank,
 )
 from mcage.variation.field import die_of
 
@@ -101,6 +104,43 @@ def test_ranks_promise_no_more_than_they_should(share, first_count):
         lower, upper = enclosing_ranks(count, share)
         below = stats.binom.cdf((lower - 1, upper - 1), count, share)
         assert 0.95 <= below[1] - below[0] <= 0.965, count
+
+
+def test_ranks_move_inwards_from_the_outermost_ones_too():
+    """Of eight lives, the first and the last enclose the median with 99.2 %, the seventh still."""
+    assert enclosing_ranks(8, 0.5) == (1, 7)
+    assert enclosing_ranks(17, 0.75) == (10, 17)
+
+
+def test_rounding_moves_no_rank():
+    """7 % of a hundred lives are seven, though 0.07 * 100 is a hair more."""
+    for count, share, rank in ((100, 0.07, 7), (100, 0.55, 55), (50, 0.14, 7), (100, 0.071, 8)):
+        assert quantile_rank(count, share) == rank
+        assert quantile_rank(count, 1e-9) == 1
+
+
+def test_a_life_may_be_censored_at_the_age_of_the_last_death():
+    years, died = np.array([1.0, 2.0, 2.0]), np.array([True, True, False])
+    assert life_quantile(years, died).value == 2.0
+    with pytest.raises(ValueError, match="outlast every death"):
+        life_quantile(np.array([1.0, 2.0, 1.9]), died)
+
+
+def test_a_precision_needs_all_the_ranks_that_it_compares():
+    """Of 100 lives, B10 lies between ranks 5 and 17; around rank 5 there would be one below 1."""
+    assert enclosing_ranks(100, 0.1) == (5, 17)
+    years = np.linspace(1, 2, 100)
+    assert quantile_precision(years, years < 3, 0.1).relative == np.inf
+    more = np.linspace(1, 2, 1000)
+    assert 0 < quantile_precision(more, more < 3, 0.1).relative < 0.1
+
+
+def test_a_precision_is_that_of_the_bound_that_is_farther_away():
+    lives = np.repeat([0.0, 10.0], [2, 198])
+    known = mean_precision(lives, within=(0.0, 10.0))
+    of = known.estimate
+    assert of.value - of.lower > 1.5 * (of.upper - of.value)
+    assert known.relative == pytest.approx((of.value - of.lower) / of.value)
 
 
 def test_lives_beyond_the_horizon_are_infinite_not_ten_years():
