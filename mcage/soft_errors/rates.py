@@ -254,7 +254,8 @@ def soft_errors(
     needed = np.asarray(avf, dtype=np.float64)
     share = differing_by_default() if differing is None else differing
     differs = np.asarray(share, dtype=np.float64)
-    _check(words, needed, differs, interleave)
+    bits = code.bits if code else data_bits
+    _check(words, needed, differs, interleave, bits)
     shape = np.broadcast_shapes(words.shape[:-1], needed.shape, differs.shape)
     sums = {name: np.zeros(shape) for name in ("corrected", "due", "sdc", "wrong_due", "wrong_sdc")}
     for fate in fates_of_words(cells, code, interleave, data_bits, words.shape[-1]):
@@ -266,7 +267,7 @@ def soft_errors(
             sums["corrected"] += affected * fate.corrected
             sums["due"] += affected * fate.due
             sums["sdc"] += affected * fate.sdc
-    every_word = np.broadcast_to(words.sum(axis=-1) * (code.bits if code else data_bits), shape)
+    every_word = np.broadcast_to(words.sum(axis=-1) * bits, shape)
     return SoftErrors(**sums, bits=np.asarray(every_word, dtype=np.float64))
 
 
@@ -322,7 +323,7 @@ def fates_of_words(
     return tuple(fates)
 
 
-def _check(words: Floats, needed: Floats, differs: Floats, interleave: int) -> None:
+def _check(words: Floats, needed: Floats, differs: Floats, interleave: int, bits: int) -> None:
     for name, values in (("avf", needed), ("differing", differs)):
         if not ((values >= 0) & (values <= 1)).all():
             raise UserError(f"{name}: must be a share, 0 ... 1")
@@ -330,6 +331,11 @@ def _check(words: Floats, needed: Floats, differs: Floats, interleave: int) -> N
         raise UserError(
             "words_by_hard_faults: the last axis must have counts of words with 0, 1, 2 or more "
             "hard faults"
+        )
+    if words.shape[-1] > bits + 1:
+        raise UserError(
+            f"words_by_hard_faults: the last axis has {words.shape[-1]} counts; words of {bits} "
+            f"bits have 0 ... {bits} hard faults"
         )
     if interleave not in INTERLEAVES:
         raise UserError(
@@ -391,6 +397,6 @@ def _alone(code: Code | None, wrong: int) -> tuple[float, float, float]:
     """Shares of words with so many wrong bits, anywhere, that are corrected, detected, silent."""
     if code is None or not wrong:
         return 0.0, 0.0, float(wrong > 0)
-    shares = code.shares(min(wrong, code.bits))
+    shares = code.shares(wrong)
     silent = float(shares[Outcome.MISCORRECTED :].sum())
     return float(shares[Outcome.CORRECTED]), float(shares[Outcome.DETECTED]), silent

@@ -145,6 +145,15 @@ def test_words_that_are_wrong_by_themselves():
     assert none.wrong_sdc == pytest.approx(8 * 0.5 / 2)
 
 
+def test_words_all_of_whose_bits_are_stuck():
+    """A word of 8 bits; an upset changes nothing there, and so many wrong bits are a code word."""
+    code = secded(4)
+    errors = soft_errors([0.0] * 8 + [1.0], 1.0, SINGLE, code, differing=1.0)
+    assert numbers(errors).tolist() == [0, 0, 0]
+    assert errors.wrong_sdc + errors.wrong_due == 1
+    assert errors.wrong_sdc == code.alias_rate(8)
+
+
 def test_one_call_for_instances_and_epochs():
     rng = np.random.default_rng(3)
     words = rng.integers(0, 1000, (5, 4, 3))
@@ -208,6 +217,7 @@ def test_bad_numbers_are_refused():
     for words, avf, options, message in [
         ([1, 2], 0.5, {}, "words_by_hard_faults"),
         ([1, 2, -1], 0.5, {}, "words_by_hard_faults"),
+        ([0.0] * 10, 0.5, {"code": secded(4)}, "has 10 counts; words of 8 bits have 0 ... 8 hard"),
         ([1, 2, 3], 1.5, {}, "avf: must be a share"),
         ([1, 2, 3], 0.5, {"differing": -0.1}, "differing: must be a share"),
         ([1, 2, 3], 0.5, {"interleave": 3}, "interleave = 3: must be one of 1, 2"),
