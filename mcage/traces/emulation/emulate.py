@@ -147,6 +147,15 @@ def geometry_of(arch: str) -> SliceGeometry:
     return preset(GEOMETRIES[arch])
 
 
+_MODES = (
+    (12, 4, 0, "to round otherwise than to the nearest number"),
+    (16, 4, 15, "to flush subnormal numbers to zero (-cl-denorms-are-zero)"),
+    (21, 1, 1, "to keep NaNs where results are clamped"),
+    (23, 1, 1, "for arithmetic that is not IEEE's"),
+)
+"""First bit, bits and value of the modes of arithmetic in COMPUTE_PGM_RSRC1 of a descriptor."""
+
+
 class Emulation:
     """A kernel with its arguments in memory, ready to run.
 
@@ -221,6 +230,9 @@ class Emulation:
         launch, kernel, name = self.launch, self.kernel, self.kernel.name
         if kernel.unknown:
             raise UserError(f"{name}: {kernel.unknown}")
+        for first, bits, emulated, what in _MODES:
+            if kernel.field(48, first, bits) != emulated:
+                raise UserError(f"{name}: was compiled {what}, which is not emulated")
         if min(launch.grid) < 1 or min(launch.block) < 1:
             raise UserError(f"{name}: grid and block must be 1 or more in each direction")
         if prod(launch.block) > MOST_ITEMS or prod(launch.grid) > 1 << 22:

@@ -1,16 +1,19 @@
 """Code objects: what they hold, and damage that is refused by name."""
 
 import struct
+from dataclasses import replace
 
 import msgpack
 import numpy as np
 import pytest
 from amd_tools import needs_objdump
 from mutated_kernels import PROCESSORS, SAMPLES, sample
+from tables import each
 
 from mcage.errors import UserError
 from mcage.traces.emulation import code_object, memory, waves
 from mcage.traces.emulation.code_object import read_code_object
+from mcage.traces.emulation.emulate import Emulation, Launch
 from mcage.traces.emulation.record import Request, record_kernel
 
 pytestmark = needs_objdump
@@ -162,6 +165,26 @@ def test_damaged_metadata_name_what_is_wrong():
     assert "has no kernel" in refused(
         with_metadata(lambda data: data.update({"amdhsa.kernels": 5}))
     )
+
+
+@each(
+    ("bit", "words"),
+    [
+        *[(bit, "to round otherwise than to the nearest number") for bit in (12, 13, 14, 15)],
+        *[(bit, "to flush subnormal numbers to zero") for bit in (16, 17, 18, 19)],
+        *[(21, "to keep NaNs where results are clamped"), (23, "arithmetic that is not IEEE's")],
+    ],
+)
+def test_modes_of_arithmetic_that_are_not_emulated(bit, words):
+    """Results are rounded to the nearest and keep subnormal numbers; all else would be wrong."""
+    code = read_code_object(sample("gfx900"), "k.co")
+    kernel = code.kernels["mixed"]
+    changed = bytearray(kernel.descriptor)
+    changed[48 + bit // 8] ^= 1 << bit % 8
+    launch = Launch((2, 1, 1), (64, 1, 1), MIXED | {"part": 256})
+    Emulation(code, kernel, launch)
+    with pytest.raises(UserError, match=f"mixed: was compiled .*{words}.*, which is not emulated"):
+        Emulation(code, replace(kernel, descriptor=bytes(changed)), launch)
 
 
 def launched(folder, *, block=(64,), grid=(2,), of_code=None, of_argument=None, **changes):
