@@ -107,7 +107,7 @@ class SpecArguments:
             if not any(tuple(key.split("."))[: len(path)] == path for path in typed):
                 raise UserError(
                     f"{self.file}: {key} = {shortened(value)} runs code that this file names: "
-                    "look at it (--show-spec runs nothing), and give --trust"
+                    "give --trust if you trust it"
                 )
 
 
