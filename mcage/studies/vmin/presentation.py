@@ -218,10 +218,10 @@ class VminPresentation(Presentation):
             title=f"Vmin of {tables.span([row.instances for row in summaries])} slices: Vdd in V "
             "at which so many work",
             caption=f"{estimates.CONFIDENCE:.0%} intervals, of Vdd by order statistics; ≤: the "
-            f"lowest Vdd that was tried (--lowest); {DASH}: too few slices: {target} needs "
-            f"{fewest:,}; drift: mean growth since {_age(new)}; gain: how far Vmin lies below that "
-            f"of the same slice in the first case, {_age(old)}; both of slices that need more than "
-            f"the lowest Vdd tried, {tables.span(lowest)} V; energy: saved over a conventional "
+            f"lowest Vdd that was tried (--lowest); {DASH}: none, or too few slices: {target} "
+            f"needs {fewest:,}; drift: mean growth since {_age(new)}; gain: how far Vmin lies below "
+            f"that of the same slice in the first case, {_age(old)}; both of slices that need more "
+            f"than the lowest Vdd tried, {tables.span(lowest)} V; energy: saved over a conventional "
             f"slice at the technology's nominal Vdd, at the Vdd at which {target} work, mean of "
             "all slices",
             columns=(
