@@ -219,11 +219,11 @@ class VminPresentation(Presentation):
             "at which so many work",
             caption=f"{estimates.CONFIDENCE:.0%} intervals, of Vdd by order statistics; ≤: the "
             f"lowest Vdd that was tried (--lowest); {DASH}: none, or too few slices: {target} "
-            f"needs {fewest:,}; drift: mean growth since {_age(new)}; gain: how far Vmin lies below "
-            f"that of the same slice in the first case, {_age(old)}; both of slices that need more "
-            f"than the lowest Vdd tried, {tables.span(lowest)} V; energy: saved over a conventional "
-            f"slice at the technology's nominal Vdd, at the Vdd at which {target} work, mean of "
-            "all slices",
+            f"needs {fewest:,}; drift: mean growth since {_age(new)}; gain: how far Vmin lies "
+            f"below that of the same slice in the first case, {_age(old)}; both of slices that "
+            f"need more than the lowest Vdd tried, {tables.span(lowest)} V; energy: saved over a "
+            f"conventional slice at the technology's nominal Vdd, at the Vdd at which {target} "
+            "work, mean of all slices",
             columns=(
                 *tables.file_column(files),
                 tables.names("case", "case", [row.case for row in summaries]),
