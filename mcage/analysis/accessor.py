@@ -15,8 +15,10 @@ from mcage.errors import UserError
 from mcage.gpu.exchange.rule import ExchangeRule
 from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
+from mcage.report.cases import names_for
 from mcage.report.notes import caveats_of, note_on_code
 from mcage.report.presentation import presentation_of
+from mcage.report.tables import ResultTable, latex_of, renamed_in
 from mcage.stats.estimates import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -296,18 +298,47 @@ class Analysis(Plots):
             There is no such table, a dimension other than cases and instances has been cut, or
             lives are masked.
         """
+        frame = frames.table_frame(self._table(table))
+        results = grids.with_lives(self._results)
+        if "case" in results.coords and "case" not in frame:
+            frame.insert(0, "case", results["case"].values)
+        return frame
+
+    def latex(self, table: int = 0, labels: Mapping[str, str] | None = None) -> str:
+        """The same table for a paper, as LaTeX: headings, units and intervals as people read them.
+
+        Parameters
+        ----------
+        table : int
+            As of `summary`.
+        labels : mapping of str to str
+            As of `plot_survival`.
+
+        Returns
+        -------
+        str
+            A ``tabular`` with the rules of the package ``booktabs``; ``$> 10$`` is beyond a horizon
+            of 10 years.
+
+        Raises
+        ------
+        UserError
+            As `summary`; or a label is of no technique.
+        """
+        names = names_for([grids.header_of(self._results)], labels or {})
+        return latex_of(renamed_in(self._table(table), names))
+
+    def _table(self, number: int) -> ResultTable:
+        """One of the tables of the study."""
         results = grids.with_lives(self._results)
         header = grids.header_of(results)
         grids.warn_of_dependence(header)
         shown = presentation_of(header)
         whole = shown.table_of(shown.summarize(results))
         tables = (whole, *whole.below)
-        if not 0 <= table < len(tables):
-            raise UserError(f"table {table}: this study has the tables 0 ... {len(tables) - 1}")
-        frame = frames.table_frame(tables[table])
-        if "case" in results.coords and "case" not in frame:
-            frame.insert(0, "case", results["case"].values)
-        return frame
+        if not 0 <= number < len(tables):
+            raise UserError(f"table {number}: this study has the tables 0 ... {len(tables) - 1}")
+        return tables[number]
 
     def survival(
         self, ages_years: Sequence[float] | None = None, confidence: float = CONFIDENCE

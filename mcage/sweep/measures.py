@@ -4,11 +4,37 @@ Lives and shares are those of all slices. What only a working slice has is a mea
 that worked at all, which are not dead on arrival.
 """
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from mcage.costs.energy import savings_of_all
 from mcage.lifetime import TRANSISTORS
 from mcage.results.measures import Measure
+from mcage.stats.estimates import Floats
 
 LIVES = ("life_years", "end_cause")
+
+
+def last_slowdown(case: Mapping[str, Floats]) -> Floats:
+    """Slowdown of each slice at the end of the last epoch in which it lived: float64[instance].
+
+    Parameters
+    ----------
+    case : mapping of str to ndarray
+        With ``slowdown_new`` [instance], and ``epoch_slowdown`` [instance, epoch], which is NaN
+        after death.
+
+    Returns
+    -------
+    ndarray of float [instance]
+        Fractions; NaN of slices that are dead on arrival.
+    """
+    by_age = np.concatenate([case["slowdown_new"][:, None], case["epoch_slowdown"]], axis=1)
+    last = np.maximum(np.count_nonzero(~np.isnan(by_age), axis=1) - 1, 0)
+    slower: Floats = by_age[np.arange(len(by_age)), last]
+    return slower
+
 
 MEASURES = (
     Measure(
@@ -99,6 +125,22 @@ MEASURES = (
         scale=100.0,
         of_working=True,
         better="less",
+    ),
+    Measure(
+        "slowdown_new",
+        "slowdown when new [%]",
+        ("slowdown_new",),
+        lambda case: case["slowdown_new"],
+        scale=100.0,
+        of_working=True,
+    ),
+    Measure(
+        "slowdown_last",
+        "slowdown when last in use [%]",
+        ("slowdown_new", "epoch_slowdown"),
+        last_slowdown,
+        scale=100.0,
+        of_working=True,
     ),
     *(
         Measure(

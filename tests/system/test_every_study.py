@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from functools import cache
 from itertools import islice
 
@@ -202,6 +203,13 @@ def test_every_method_answers_for_every_file_or_refuses(name, files):
                 continue
             if isinstance(answer, pd.DataFrame):
                 assert len(answer) > 0, method
+        table = of.latex().splitlines()
+        assert (table[1], table[-2]) == (r"\toprule", r"\bottomrule")
+        for line in (table[2], *table[4:-2]):
+            bare = re.sub(r"\\[&%#_{}$]|\$[^$]*\$|\{\}", "", line.removesuffix(r" \\"))
+            assert bare.count("&") == len(table[0].rpartition("{")[2]) - 2
+            assert not set(bare) & set("%#_{}$^~±≤–>")
+            assert line is table[2] or not re.search(r"\b(inf|nan)\b", bare.lower()), bare
 
 
 # Unknown is not zero, and drops out of no mean.

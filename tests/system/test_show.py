@@ -20,6 +20,7 @@ from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_tabl
 from mcage.report.tables.lives import CauseSummary
 from mcage.report.tables.lives import table_of as causes_table
 from mcage.stats.estimates import Estimate, plain
+from mcage.sweep.measures import last_slowdown
 from mcage.sweep.presentation.summary import CaseSummary, summarize_file, table_of
 
 
@@ -45,6 +46,9 @@ def summary(**fields):
         "max_dvth_t1_mv": Estimate(40.0, 39.0, 41.0),
         "spill_rate": Estimate(0.01234, 0.0120, 0.01268),
         "slowdown": Estimate(0.0037, 0.0036, 0.0038),
+        "slowdown_new": Estimate(0.001, 0.0009, 0.0011),
+        "slowdown_last": Estimate(0.0045, 0.004, 0.005),
+        "too_slow": {when: Estimate(*[math.nan] * 3) for when in ("when_new", "when_last_in_use")},
         "due_fit": Estimate(0.5, 0.4, 0.6),
         "sdc_fit": Estimate(8.0, 7.5, 8.5),
         "energy_saving": Estimate(-0.1234, -0.13, -0.1168),
@@ -475,3 +479,18 @@ def test_one_die_is_compared_without_intervals(tmp_path):
     for option in (["--compare", "rrcd t", "base"], ["--causes"], ["--fit"]):
         assert shown(out, *option).exit_code == 0
         from_json(out, *option)
+
+
+def test_a_case_says_by_what_slices_became_too_slow():
+    """Of those that worked: how slow they were when new, and what faults have added since."""
+    nan = math.nan
+    case = {
+        "slowdown_new": np.array([0.01, 0.02, nan, 0.03]),
+        "epoch_slowdown": np.array([[0.02, 0.05], [0.04, nan], [nan, nan], [0.03, 0.03]]),
+    }
+    np.testing.assert_array_equal(last_slowdown(case), [0.05, 0.04, nan, 0.03])
+    causes = summary()["end_cause_share"] | {"too slow": Estimate(0.4, 0.3, 0.5)}
+    slow = {"when_new": Estimate(0.008, 0, 1), "when_last_in_use": Estimate(0.0512, 0, 1)}
+    shown = printed(summary(end_cause_share=causes, too_slow=slow))
+    assert "too slow 40 % (0.8 % slower when new, 5.12 % when last in use)" in shown
+    assert "when last in use" not in printed(summary(end_cause_share=causes))

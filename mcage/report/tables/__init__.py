@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -399,6 +400,38 @@ def _fields(cell: Cell, with_bounds: bool) -> Iterator[str]:
             yield csv_text(content)
         else:
             yield "" if content is None or math.isnan(content) else str(content)
+
+
+def latex_of(table: ResultTable) -> str:
+    """Table in LaTeX, with the rules of booktabs: what people read of it."""
+    lines = [[column.name for column in table.shown]]
+    lines += [[column.cells[line].text for column in table.shown] for line in range(table.lines)]
+    head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
+    columns = "".join(column.justify[0] for column in table.shown)
+    rules = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
+    return "\n".join([*rules, r"\bottomrule", r"\end{tabular}", ""])
+
+
+_LATEX = {letter: f"\\{letter}" for letter in "&%#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "$": r"\$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "≤": r"$\le$",
+    "–": "--",
+}
+
+
+def _latex(text: str) -> str:
+    """Text as LaTeX shows it; mathematics between dollar signs stays."""
+    parts = visible(text).split("$")
+    if not len(parts) % 2:
+        parts = [visible(text)]
+    for place in range(0, len(parts), 2):
+        escaped = "".join(_LATEX.get(letter, letter) for letter in parts[place])
+        parts[place] = re.sub(r"> ([\d.]+)", r"$> \1$", escaped)
+    return "$".join(parts)
 
 
 # Tables of results in a terminal: as many columns as fit, and never a part of a number.

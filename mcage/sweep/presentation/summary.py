@@ -12,12 +12,14 @@ import xarray as xr
 
 from mcage.costs import Technology
 from mcage.errors import UserError
+from mcage.lifetime import EndCause
 from mcage.report import tables
 from mcage.report.cases import CAUSES, Condition, Setting, axes_of, lives_of, summarized
 from mcage.spec.sections import costs_of, faults_of
-from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, percent, proportion
+from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
 from mcage.sweep.header import SweepHeader
+from mcage.sweep.measures import last_slowdown
 from mcage.variation.scenarios import scenario
 
 __all__ = [
@@ -37,7 +39,8 @@ class CaseSummary(dict[str, Any]):
     ``voltages`` (that at each operating point, with the unit), ``instances``, ``worked`` (slices
     that worked at all), ``horizon_years``, ``technology`` and ``nominal_vdd_volts`` (of the
     constants of the energy),
-    ``end_cause_share`` (share of all lives by cause of death).
+    ``end_cause_share`` (share of all lives by cause of death), ``too_slow`` (of slices that worked
+    until they were too slow, the slowdown ``when_new`` and ``when_last_in_use``).
     """
 
     def __getattr__(self, key: str) -> Any:
@@ -121,6 +124,13 @@ def _summarize_case(
         horizon_years=horizon_years,
         **{
             measure.key: measure.estimate(sample, horizon_years) for measure in SweepHeader.measures
+        },
+        too_slow={
+            when: mean(slower[cause == EndCause.TOO_SLOW])
+            for when, slower in (
+                ("when_new", sample["slowdown_new"]),
+                ("when_last_in_use", last_slowdown(sample)),
+            )
         },
         technology=technology,
         nominal_vdd_volts=technology.nominal_vdd_volts,
@@ -246,7 +256,20 @@ def _columns(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[tables
         if measure.of_working:
             column = replace(column, cells=tuple(map(_in_brackets, column.cells, summaries)))
         columns.append(column)
-    return (*columns, *causes_of_death([summary.end_cause_share for summary in summaries]))
+    return (
+        *columns,
+        *causes_of_death(
+            [s.end_cause_share for s in summaries], [_how_slow(s.too_slow) for s in summaries]
+        ),
+    )
+
+
+def _how_slow(too_slow: Mapping[str, Estimate]) -> str:
+    """By what slices became too slow that worked until then; empty where there are none."""
+    new, last = (100 * estimate.value for estimate in too_slow.values())
+    if math.isnan(last):
+        return ""
+    return f" ({new:.3g} % slower when new, {last:.3g} % when last in use)"
 
 
 def _in_brackets(cell: tables.Cell, summary: CaseSummary) -> tables.Cell:
@@ -254,16 +277,21 @@ def _in_brackets(cell: tables.Cell, summary: CaseSummary) -> tables.Cell:
     return replace(cell, text=f"({cell.text})") if summary.few_worked else cell
 
 
-def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[tables.Column, ...]:
+def causes_of_death(
+    shares: Sequence[dict[str, Estimate]], how_slow: Sequence[str] = ()
+) -> tuple[tables.Column, ...]:
     """Columns of the causes of death: in words, and the share of each for programs.
 
     Parameters
     ----------
     shares : sequence of dict of str to Estimate
         For each line, the share of all lives by cause of death.
+    how_slow : sequence of str, optional
+        For each line, what is said of slices that became too slow.
     """
+    notes = how_slow or [""] * len(shares)
     return (
-        tables.remarks("lives end by", [_in_words(by_cause) for by_cause in shares]),
+        tables.remarks("lives end by", list(map(_in_words, shares, notes))),
         *(
             tables.estimates(
                 f"ended_by_{cause.replace(' ', '_')}",
@@ -276,9 +304,17 @@ def causes_of_death(shares: Sequence[dict[str, Estimate]]) -> tuple[tables.Colum
     )
 
 
-def _in_words(shares: dict[str, Estimate]) -> str:
+def _in_words(shares: dict[str, Estimate], how_slow: str) -> str:
     causes = sorted(shares.items(), key=lambda item: -item[1].value)
-    return ", ".join(f"{name} {percent(s.value)}" for name, s in causes if s.value > 0) or DASH
+    slow = CAUSES[EndCause.TOO_SLOW]
+    return (
+        ", ".join(
+            f"{name} {percent(s.value)}{how_slow * (name == slow)}"
+            for name, s in causes
+            if s.value > 0
+        )
+        or DASH
+    )
 
 
 # The table of chips: lives of chips of several slices, some of which they can spare.
