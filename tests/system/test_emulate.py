@@ -391,6 +391,46 @@ def test_a_flat_access_finds_lds_private_memory_and_buffers(command, tmp_path, a
     assert facts["windows"] == 1
 
 
+CALLS = """__attribute__((noinline)) int inner(int *p, int n) {
+    volatile int own[8];
+    for (int k = 0; k < 8; k++) own[k] = p[k & 3] * k + n;
+    int s = 0;
+    for (int k = 0; k < 8; k++) s += own[(k + n) & 7] * (k + 1);
+    p[n & 3] += s;
+    return s;
+}
+__kernel void k(__global int *y) {
+    int i = get_local_id(0), mine[4] = {i, 2 * i, 3, 4};
+    int a = inner(mine, i);
+    a += inner(mine, i + 1);
+    y[i] = a + mine[0] + 3 * mine[1] + 5 * mine[2] + 7 * mine[3];
+}
+"""
+CALLS_CHECK = """def inner(p, n):
+    own = [p[k & 3] * k + n for k in range(8)]
+    s = sum(own[(k + n) & 7] * (k + 1) for k in range(8))
+    p[n & 3] += s
+    return s
+def of(i):
+    p = [i, 2 * i, 3, 4]
+    a = inner(p, i) + inner(p, i + 1)
+    return a + p[0] + 3 * p[1] + 5 * p[2] + 7 * p[3]
+def expected(y):
+    return {"y": [of(i) for i in range(64)]}
+"""
+
+
+@needs_clang
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_functions_that_are_called_have_a_stack(command, tmp_path, arch):
+    """Its pointer counts bytes of a wave, where an address counts those of a lane."""
+    (tmp_path / "k.cl").write_text(CALLS)
+    (tmp_path / "c.py").write_text(CALLS_CHECK)
+    run = ("trace", "emulate", "k.cl", "--arch", arch, "--grid", "1", "--block", "64")
+    given = ("--args", "y=i32[64]", "--check", "c.py", "--out", "t.h5")
+    assert command(*run, *given)[::2] == (0, "")
+
+
 @needs_clang
 @each(
     ("body", "words"),

@@ -434,7 +434,9 @@ def _buffer_space(
             wrong = np.broadcast_to(~private[:, None], m.lanes_on.shape)[m.lanes_on]
             if wrong.any():
                 m.refuse(wrong, "a resource of private memory is wrong", wrong.astype(np.int64))
-            total = inside + soffset(m).astype(np.int64)[:, None] + (base - SCRATCH_BASE)[:, None]
+            # The scalar offset counts bytes of a wave, in which those of its lanes take turns.
+            of_wave = soffset(m).astype(np.int64) // m.lanes + base - SCRATCH_BASE
+            total = inside + of_wave[:, None]
             content, offset = _scratch_of(m, _active(m, total), size)
             return content, offset, None
         shift = soffset(m).astype(np.int64)
