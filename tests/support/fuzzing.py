@@ -16,6 +16,7 @@ from pathlib import Path
 
 import damaged_files
 import fake_campaign
+import mutated_studies
 import numpy as np
 from commands import CommandServer, Ended
 from mutated_specs import SMALL, failing_plugin, mutated_spec, mutated_toml, option_list
@@ -306,4 +307,8 @@ KINDS: dict[str, Mutation] = {
     "options": _options,
     "plug-ins": _plugin,
     "tables": mutated_table,
+    "studies": mutated_studies.damaged_study,
+    "conditions": mutated_studies.condition,
+    "programs": mutated_studies.program,
+    "inputs": mutated_studies.inputs,
 }
