@@ -1,8 +1,8 @@
-"""Kill the default sweep at random moments; how long is it from Ctrl-C to the prompt?
+"""Kill the default sweep, or another study, at random moments; how long is it to the prompt?
 
-    python scripts/validation/check_kills.py --kills 40
+    python scripts/validation/check_kills.py --kills 40 [--study sweep|protection|vmin|inject]
 
-Each sweep is killed, by one of SIGKILL, SIGTERM, Ctrl-C and Ctrl-C twice, and continued, until it
+Each run is killed, by one of SIGKILL, SIGTERM, Ctrl-C and Ctrl-C twice, and continued, until it
 is complete, in a copy of the package without machine code, so that some kills meet the compiler.
 Fails if a file differs from that of a sweep that is not killed, if anything is left behind, or if
 an end takes more than two seconds.
@@ -28,7 +28,14 @@ KINDS = {
     "Ctrl-C twice": (signal.SIGINT, signal.SIGINT),
 }
 SECONDS_ALLOWED = 2.0
-COMMAND = [sys.executable, "-c", "from mcage.cli.main import main; main()", "sweep"]
+COMMAND = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
+KERNELS = ROOT / "scripts" / "modern_kernels"
+STUDIES = {
+    "sweep": ["sweep"],
+    "protection": ["sweep", "--protection", "secded32", "--protection", "ecp1"],
+    "vmin": ["vmin"],
+    "inject": ["inject", f"{KERNELS / 'scan.cl'}", "--args", f"{KERNELS / 'scan.py'}"],
+}
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,10 @@ class Kill:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=40)
+    parser.add_argument("--study", choices=STUDIES, default="sweep")
     parser.add_argument("--instances", type=int, default=10_000)
     parser.add_argument("--longest", type=float, default=60.0, help="seconds until a kill")
-    parser.add_argument("--times-only", action="store_true", help="do not end the last sweep")
+    parser.add_argument("--times-only", action="store_true", help="do not end the last run")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -55,17 +63,18 @@ def main() -> None:
 
 
 def campaign(folder: Path, options: argparse.Namespace) -> list[Kill]:
-    """Sweep after sweep, each killed until it is complete."""
+    """Run after run, each killed until it is complete."""
     cold = folder / "package"
     shutil.copytree(ROOT / "mcage", cold / "mcage", ignore=shutil.ignore_patterns("__pycache__"))
     moments = random.Random(options.seed)
     kills: list[Kill] = []
     here = folder / "here"
     here.mkdir()
-    out, contents = here / "sweep.h5", set()
+    out, contents = here / "run.h5", set()
+    command = [*COMMAND, *STUDIES[options.study], "--instances", str(options.instances)]
     while len(kills) < options.kills:
         kind = list(KINDS)[len(kills) % len(KINDS)]
-        kill = killed(out, options.instances, cold, kind, moments.uniform(0.5, options.longest))
+        kill = killed(out, command, cold, kind, moments.uniform(0.5, options.longest))
         if kill:
             kills.append(kill)
             print(f"{kind:<13} after {kill.after:5.1f} s: word {kill.word:.2f} s, "
@@ -74,18 +83,17 @@ def campaign(folder: Path, options: argparse.Namespace) -> list[Kill]:
             contents.add(complete(out))
     if not options.times_only:
         for _ in ("the last one that was killed", "one that is not killed"):
-            run(out, options.instances, cold).communicate()
+            run(out, command, cold).communicate()
             contents.add(complete(out))
         if len(contents) > 1:
-            sys.exit("a killed sweep has another file")
+            sys.exit("a killed run has another file")
     return kills
 
 
-def run(out: Path, instances: int, package: Path) -> "subprocess.Popen[str]":
-    """Start a sweep whose words can be read as they come."""
-    arguments = ["--instances", str(instances), "--out", os.fspath(out)]
+def run(out: Path, command: list[str], package: Path) -> "subprocess.Popen[str]":
+    """Start a run whose words can be read as they come."""
     return subprocess.Popen(
-        COMMAND + arguments,
+        [*command, "--out", os.fspath(out)],
         cwd=out.parent,
         env=os.environ | {"PYTHONPATH": os.fspath(package)},
         stdout=subprocess.DEVNULL,
@@ -94,9 +102,9 @@ def run(out: Path, instances: int, package: Path) -> "subprocess.Popen[str]":
     )
 
 
-def killed(out: Path, instances: int, package: Path, kind: str, after: float) -> Kill | None:
-    """Kill a sweep after some seconds; None if it has been faster."""
-    process = run(out, instances, package)
+def killed(out: Path, command: list[str], package: Path, kind: str, after: float) -> Kill | None:
+    """Kill a run after some seconds; None if it has been faster."""
+    process = run(out, command, package)
     try:
         process.wait(after)
         process.communicate()
@@ -116,7 +124,7 @@ def killed(out: Path, instances: int, package: Path, kind: str, after: float) ->
 
 
 def complete(out: Path) -> bytes:
-    """Content of a finished sweep, beside which nothing may be; it is removed."""
+    """Content of a finished run, beside which nothing may be; it is removed."""
     content = out.read_bytes()
     left = [path.name for path in out.parent.iterdir() if path != out]
     if left:

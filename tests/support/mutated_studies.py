@@ -175,7 +175,9 @@ def program(rng: random.Random, folder: Path) -> list[str]:
     fields = {"instances": 2, "program": program, "inject": inject}
     for _ in range(rng.choice((1, 1, 2))):
         table = rng.choice((fields, program, program, inject))
-        key = rng.choice((*sorted(table), "flags", "grid", "block", "check", "entry", "upset", "source"))
+        key = rng.choice(
+            (*sorted(table), "flags", "grid", "block", "check", "entry", "upset", "source")
+        )
         table[key] = strange_value(rng)
     if rng.random() < 0.6:
         program["flags"] = " ".join(rng.sample(FLAGS, rng.choice((1, 1, 2))))
