@@ -19,7 +19,7 @@ TESTS = Path(__file__).parents[2] / "tests" / "support"
 sys.path.insert(0, str(TESTS))
 
 from commands import CommandServer  # noqa: E402
-from fuzzing import KINDS, fuzz  # noqa: E402
+from fuzzing import ALL_KINDS, fuzz  # noqa: E402
 
 
 def complaints(kind, seed, numbers):
@@ -33,9 +33,9 @@ def main():
     parser.add_argument("--inputs", type=int, default=10_000, help="of all kinds together")
     parser.add_argument("--first", type=int, default=0, help="number of the first of each kind")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", choices=KINDS, action="append", help="repeat; default: all")
+    parser.add_argument("--kind", choices=ALL_KINDS, action="append", help="repeat; default: all")
     options = parser.parse_args()
-    kinds = options.kind or list(KINDS)
+    kinds = options.kind or list(ALL_KINDS)
     last = options.first + -(-options.inputs // len(kinds))
     workers = len(os.sched_getaffinity(0))
     begin = time.monotonic()

@@ -86,7 +86,7 @@ def fuzz(
     server : CommandServer
         Runs the commands.
     kind : str
-        One of `KINDS`.
+        One of `ALL_KINDS`.
     seed : int
         Of all inputs.
     numbers : iterable of int
@@ -98,7 +98,7 @@ def fuzz(
         rng = random.Random(f"{seed} {kind} {number}")
         work = folder / "work"
         (work / "out").mkdir(parents=True)
-        arguments = KINDS[kind](rng, work)
+        arguments = ALL_KINDS[kind](rng, work)
         judge = Judge(work)
         ended = server.run(arguments, work, folder, SECONDS + 2)
         if complaint := judge.complaint(ended):
@@ -307,8 +307,12 @@ KINDS: dict[str, Mutation] = {
     "options": _options,
     "plug-ins": _plugin,
     "tables": mutated_table,
-    "studies": mutated_studies.damaged_study,
-    "conditions": mutated_studies.condition,
-    "programs": mutated_studies.program,
-    "inputs": mutated_studies.inputs,
 }
+
+ALL_KINDS: dict[str, Mutation] = KINDS | {
+    "studies": mutated_studies.damaged_study,
+    "conditions on studies": mutated_studies.condition,
+    "runs of programs": mutated_studies.program,
+    "runs on inputs": mutated_studies.inputs,
+}
+"""With those that need a compiler, and some seconds each."""
