@@ -90,10 +90,11 @@ def compare_means(
         Probability that each interval covers, 0 ... 1.
     within : (float, float), optional
         Range of the values, such as 0 and the horizon of lives. Then the intervals of both means
-        are those of `mcage.stats.estimates.bounds_within`, and those of difference and ratio
-        follow from these and from the correlation of the values (Newcombe's for differences of
-        paired shares; Zou and Donner's, Donner and Zou's, for any means). Otherwise they are
-        Student's and Fieller's, which are the same of symmetric intervals.
+        are those of `mcage.stats.estimates.bounds_within`. Those of difference and ratio are at
+        each end the wider of two: Student's or Fieller's, which have no width before two values
+        of a pair differ; and what follows from the intervals of both means and the correlation of
+        the values (Newcombe's for differences of paired shares; Zou and Donner's, Donner and
+        Zou's, for any means), which is too narrow where values hardly differ but in a shift.
 
     Notes
     -----
@@ -110,11 +111,11 @@ def compare_means(
     both = ~(np.isnan(first) | np.isnan(second))
     first, second = first[both].astype(np.float64), second[both].astype(np.float64)
     of_first, of_second = (estimates.mean(values, confidence, within) for values in (first, second))
+    difference = estimates.mean(first - second, confidence)
+    ratio = ratio_of_means(first, second, confidence)
     if within:
-        difference, ratio = _of_intervals(of_first, of_second, _correlation(first, second))
-    else:
-        difference = estimates.mean(first - second, confidence)
-        ratio = ratio_of_means(first, second, confidence)
+        others = _of_intervals(of_first, of_second, _correlation(first, second))
+        difference, ratio = _wider(difference, others[0]), _wider(ratio, others[1])
     return PairedMeans(
         dies=first.size,
         first=of_first,
@@ -143,6 +144,12 @@ def _of_intervals(
     ratios = [_fieller((first.value, second.value), error) for error in errors]
     ratio = estimates.Estimate(ratios[0].value, ratios[0].lower, ratios[1].upper)
     return estimates.Estimate(gap, gap - down, gap + up), ratio
+
+
+def _wider(of: estimates.Estimate, other: estimates.Estimate) -> estimates.Estimate:
+    """An estimate with the farther bounds of two intervals; NaN where either is unknown."""
+    lower, upper = np.minimum(of.lower, other.lower), np.maximum(of.upper, other.upper)
+    return estimates.Estimate(of.value, float(lower), float(upper))
 
 
 def _correlation(first: estimates.Floats, second: estimates.Floats) -> float:

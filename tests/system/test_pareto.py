@@ -75,7 +75,9 @@ def test_a_front_by_hand(folder):
     best = of["designs"][0]
     lives = fake_campaign.compute(0, 40)["life_years"]
     value = best["objectives"]["rmst_years"]
-    assert list(value.values()) == pytest.approx(list(vars(mean(lives[0])).values()))
+    assert list(value.values()) == pytest.approx(
+        list(vars(mean(lives[0], within=(0, 10))).values())
+    )
     assert [of["instances"], of["groups"], of["resamples"]] == [40, 40, 1000]
     assert [d["on_front"] for d in of["designs"]] == [True, False, False]
     assert [d["front_probability"] for d in of["designs"]] == [1.0, 0.0, 0.0]

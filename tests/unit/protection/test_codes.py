@@ -153,7 +153,7 @@ def test_interleaved_words_see_one_bit_of_a_short_burst(interleave):
 
 
 def test_columns_of_a_code_are_odd_and_distinct():
-    for columns in [(3, 7), (7, 7), (7,), (7, 16)]:
+    for columns in [(3, 7), (7, 7), (7,), (7, 16), (7, 4)]:
         with pytest.raises(UserError, match=r"code \(6,2\): columns must be 2 distinct"):
             Code(2, 4, columns)
 

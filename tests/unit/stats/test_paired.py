@@ -52,6 +52,23 @@ def test_differences_of_mean_lives_cover_however_few_slices_die():
                 assert covered >= 0.9, (count, dying, gain, name)
 
 
+def test_differences_of_lives_that_differ_in_a_shift_cover():
+    """The horizon cuts a few of the longer lives, so that both vary nearly alike."""
+    draw = np.random.default_rng(4)
+    for count, longest in ((30, 14), (100, 14), (100, 10)):
+        lives = np.minimum(draw.uniform(0, longest, (200_000,)), 10.0)
+        truth = lives.mean() - np.minimum(lives + 1, 10).mean()
+        quotient = lives.mean() / np.minimum(lives + 1, 10).mean()
+        means = [
+            compare_means(of, np.minimum(of + 1, 10), within=RANGE)
+            for of in draw.choice(lives, (200, count))
+        ]
+        for name, true in (("difference", truth), ("ratio", quotient)):
+            bounds = [getattr(of, name) for of in means]
+            covered = np.mean([of.lower <= true <= of.upper for of in bounds])
+            assert covered >= 0.9, (count, longest, name)
+
+
 def test_of_symmetric_intervals_differences_are_student_s_and_ratios_fieller_s():
     draw = np.random.default_rng(9)
     second = draw.normal(6, 1, 40)
