@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import fake_campaign
 import pytest
 from campaign_cases import CAMPAIGN
 from places import ROOT
@@ -18,10 +19,11 @@ from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
-from mcage.report.cases import Condition, places_where
+from mcage.report.cases import Condition, names_for, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, references, references_of
+from mcage.report.tables import renamed
 from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
 from mcage.techniques import TECHNIQUES
@@ -445,3 +447,22 @@ def test_refusals(tmp_path, monkeypatch):
 def test_names_that_no_folder_can_have(name, tmp_path):
     with pytest.raises(UserError, match="cannot write"), whole_folder(tmp_path / name):
         raise AssertionError
+
+
+def test_a_label_of_a_technique_holds_with_any_protection():
+    cases = [
+        replace(case, technique=name, label=f"{name} turbo common 1 V")
+        for case, name in zip(
+            fake_campaign.CAMPAIGN.cases, ("rrcd", "rrcd@secded32", "rrcd+pg@none"), strict=True
+        )
+    ]
+    header = fake_campaign.campaign(cases=tuple(cases))
+    names = names_for([header], {"rrcd": "R"})
+    assert [renamed(case.label, names) for case in cases] == [
+        "R turbo common 1 V",
+        "R@secded32 turbo common 1 V",
+        "rrcd+pg@none turbo common 1 V",
+    ]
+    assert renamed("rrcd@secded32", names_for([header], {"rrcd@secded32": "S"})) == "S"
+    with pytest.raises(UserError, match="label of wc: there is none"):
+        names_for([header], {"wc": "W"})
