@@ -131,8 +131,10 @@ def _is_decided(
     program: str, of_both: bool, keys: Sequence[str], decided_by: Mapping[str, Sequence[str]]
 ) -> bool:
     """Whether one of these keys says by itself that a program is another one, or not there."""
-    named = program if of_both else program.partition(": ")[0]
-    return any(_is_within(key, cause) for cause in decided_by.get(named, ()) for key in keys)
+    causes = decided_by.get(program) or ()
+    if not of_both:
+        causes = causes or decided_by.get(program.partition(": ")[0], ())
+    return any(_is_within(key, cause) for cause in causes for key in keys)
 
 
 def programs_in(spec_toml: str) -> dict[str, str]:

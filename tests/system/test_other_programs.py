@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
@@ -26,6 +27,7 @@ INJECT = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
 SOURCE, CODE = "program.source: file", "program.source: code object"
 VALUES, COMPILER = "program.args: values", "program.source: compiler"
 LAUNCH = "program.grid: launch"
+CELLS = "inject.stuck_cells: file"
 
 
 def write_trace(value):
@@ -36,6 +38,15 @@ def write_trace(value):
 
 def edit_trace():
     write_trace(6)
+
+
+def write_cells(value):
+    """A stuck cell of each of five instances, all in registers that many threads write."""
+    np.save("cells.npy", [[instance, 2048 * instance + 3, value] for instance in range(5)])
+
+
+def edit_cells():
+    write_cells(1)
 
 
 def edit(name, *change):
@@ -134,6 +145,31 @@ def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, k
     (tmp_path / "blend.cl").write_text('#include "scale.h"\n' + BLEND.replace("(k + 1)", "SCALE"))
     (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
     tell_apart(command, INJECT, changed, keys)
+
+
+@needs_clang
+def test_stuck_cells_that_were_replaced_under_their_name(command, tmp_path):
+    """Whichever they are: results know them apart, and their file from sampled cells."""
+    for place in tmp_path.iterdir():
+        place.unlink()
+    (tmp_path / "blend.cl").write_text(BLEND)
+    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
+    write_cells(0)
+    sampled = (*INJECT, "--fault", "stuck")
+    tell_apart(command, (*sampled, "--stuck-cells", "cells.npy"), edit_cells, [CELLS])
+    assert command(*sampled, "--age", "0", "--instances", "2", "--out", "sampled.h5")[0] == 0
+    code, _, said = command("compare", "a.h5", "sampled.h5")
+    assert code == 2
+    assert "inject.stuck_cells ('cells.npy', not given)" in said
+    assert CELLS not in said  # the name says it
+    # Without --instances, all of the file; the page has no curve against a single age.
+    run = (*sampled, "--stuck-cells", "cells.npy", "--out", "all.h5")
+    assert command(*run)[0] == 0
+    assert read_header(tmp_path / "all.h5").holds == 5
+    assert command("report", "all.h5", "--out", "page")[0] == 0
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "All slices are looked at when they are new." in page
+    assert "Those of a file" in page
 
 
 @needs_clang

@@ -135,9 +135,13 @@ def _curve(name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.b
     return Curve(name, x.astype(np.float64), 100 * share, 100 * lower, 100 * upper, case)
 
 
-def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
+def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | canvas.AbsentFigure]:
     """Wrong answers of slices against their age, and what has told of them."""
+    name, heading = "wrong-by-age", f"Wrong answers against age, {PERCENT} bands"
     last = float(results["age"].values[-1])
+    if not last:
+        yield canvas.AbsentFigure(name, heading, "All slices are looked at when they are new.")
+        return
     cases, ages = results["case"].values.tolist(), np.linspace(0.0, last, AGES)
     known = are_known(results["fate"].transpose("case", "instance", "age").values)
     panels = []
@@ -153,8 +157,8 @@ def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
         )
         panels.append(CurvePanel(title, curves))
     yield from CurveFigure(
-        "wrong-by-age",
-        f"Wrong answers against age, {PERCENT} bands",
+        name,
+        heading,
         "Share of the slices that have given a silently wrong answer by an age before anything had "
         "told, and of those of which something has told by then: a detected error, or a test. "
         "Wilson's bands.",

@@ -5,17 +5,23 @@ know which cells are faulty. Tests find that out: one of the new slice, and othe
 cell that has failed since the last test does harm, whatever the technique. A code needs no test.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.errors import UserError
 from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.lifetime.faulty_cells import UNKNOWN
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
-from mcage.soft_errors.stuck import drawn_values
+from mcage.soft_errors.stuck import StuckCells, drawn_values
+from mcage.studies.vulnerability import stuck_cells_of, stuck_table
+from mcage.traces.emulation.compilers import content_digest
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
 
@@ -71,7 +77,9 @@ class SliceFaults:
         live &= maps[1][entry] >> (bit // geometry.block_bits).astype(np.uint8) & 1 == 0
         return FaultsAtAge(self.cell[live], self.at_one[live], maps[1], geometry)
 
-    def looks(self, interval_years: float | None, end_years: float) -> "list[Look]":
+    def looks(
+        self, interval_years: float | None, end_years: float, known_years: float = 0.0
+    ) -> "list[Look]":
         """When something has changed that a run may notice, in rising order of age.
 
         Parameters
@@ -80,6 +88,8 @@ class SliceFaults:
             Time between two tests; None if there are none but that of the new slice.
         end_years : float
             Age until which the slice is in use.
+        known_years : float
+            As of `mcage.studies.injection.slices.Slice`.
 
         Returns
         -------
@@ -87,9 +97,9 @@ class SliceFaults:
             Without tests, every age at which cells fail. With tests, the last moment before each
             test that finds something new; if tests come at once, the ages at which cells fail.
         """
-        ages = np.unique(self.years[(self.years > 0) & (self.years <= end_years)])
+        ages = np.unique(self.years[(self.years > known_years) & (self.years <= end_years)])
         if interval_years is None:
-            return [Look(age, 0.0, None) for age in ages.tolist()]
+            return [Look(age, known_years, None) for age in ages.tolist()]
         if not interval_years:
             return [Look(age, age, age) for age in ages.tolist()]
         tests = np.unique(np.ceil(ages / interval_years)).tolist()
@@ -220,3 +230,52 @@ class FaultsAtAge:
         of_word, number = np.divmod(self.bit, code.data_bits)
         here = np.flatnonzero((self.entry == entry) & (of_word == word))
         return number[here] + code.data_bits * self.is_check[here], self.at_one[here]
+
+
+class ChosenCells:
+    """Stuck cells of instances 0 ... N - 1, as a file has them.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+
+    Attributes
+    ----------
+    instances : int
+        N.
+    digest : str
+        Hash of what the file says.
+
+    Raises
+    ------
+    UserError
+        As `mcage.studies.vulnerability.stuck_table`; or an instance in between has no cell.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._path = Path(name)
+        with _key_named():
+            self._table = stuck_table(self._path)
+            instances = np.unique(self._table[:, 0])
+            self.instances = len(instances)
+            if instances[-1] >= self.instances:
+                absent = int(np.argmax(instances != np.arange(self.instances)))
+                raise UserError(
+                    f"{name}: has no cell of instance {absent}, but of {instances[-1]}; instances "
+                    "must be 0, 1, 2, ..."
+                )
+        self.digest = content_digest(self._table.tobytes())
+
+    def of(self, geometry: SliceGeometry, seed: int) -> dict[int, StuckCells]:
+        """Cells of a slice by instance; arguments and errors as of `load_stuck_cells`."""
+        with _key_named():
+            return stuck_cells_of(self._table, self._path, geometry, seed)
+
+
+@contextmanager
+def _key_named() -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"inject.stuck_cells: {error}") from error

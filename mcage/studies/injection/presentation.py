@@ -280,6 +280,14 @@ class InjectPresentation(Presentation):
                     "of two.",
                 )
             )
+        elif spec.inject.stuck_cells is not None:
+            assumed.append(
+                (
+                    "Faulty cells",
+                    "Those of a file, which also says what each gives, or that it is drawn. They "
+                    "are faulty from the beginning, and no test has found them.",
+                )
+            )
         else:
             assumed.append(
                 (

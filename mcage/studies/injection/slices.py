@@ -26,6 +26,9 @@ from mcage.traces.emulation.faults import Faults, Ran
 GIVEN_UP = (EndCause.NO_HOME, EndCause.SPILL_LIMIT, EndCause.TOO_SLOW)
 """Ends of lives that a technique notices."""
 
+NOBODY_KNOWS = -1.0
+"""Age of which a test has found all faults, if there was none, not even of the new slice."""
+
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -45,6 +48,8 @@ class Slice:
         What protects its entries.
     interval_years : float or None
         Time between two tests; None if nothing needs them.
+    known_years : float
+        Age of which the first test has found all faults; or `NOBODY_KNOWS`.
     """
 
     cells: SliceFaults
@@ -52,13 +57,14 @@ class Slice:
     end_cause: EndCause
     protection: Protection
     interval_years: float | None
+    known_years: float = 0.0
 
     def at_reported(self, age_years: float, geometry: SliceGeometry) -> FaultsAtAge | None:
         """Faults at an age, just before a test; None if the slice is not in use any more."""
         if age_years >= self.end_years and self.end_cause != EndCause.CENSORED:
             return None
         interval = self.interval_years
-        known = 0.0 if interval is None else max(age_years - interval, 0.0)
+        known = self.known_years if interval is None else max(age_years - interval, 0.0)
         return self.cells.at(age_years, known, self.protection, geometry)
 
     def _is_refused(self, where: Placement, age_years: float) -> bool:
@@ -79,10 +85,10 @@ class Slice:
         list of (Look, FaultsAtAge), float
             In rising order of age; and an age in years, infinite if no test does.
         """
-        if self._is_refused(where, 0.0):
+        if self._is_refused(where, self.known_years):
             return [], 0.0
         looks = []
-        for look in self.cells.looks(self.interval_years, self.end_years):
+        for look in self.cells.looks(self.interval_years, self.end_years, self.known_years):
             given = look.age_years, look.known_years, self.protection, where.kernel.geometry
             looks.append((look, self.cells.at(*given)))
             test = look.test_years

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -18,8 +19,9 @@ from mcage.traces.emulation.record import Request, arguments_of, extent_of, opti
 SOURCE, CODE = "program.source: file", "program.source: code object"
 COMPILER, INPUTS = "program.source: compiler", "program.args: values"
 LAUNCH = "program.grid: launch"
+CELLS = "inject.stuck_cells: file"
 """Keys by which files record the digests of the kernel and its arguments, and what is known by
-name: its compiler, and what is launched."""
+name: its compiler, and what is launched; and that of the stuck cells."""
 
 FLIP, READ = "flip", "read"
 """Kinds of faults that are treated unlike stuck cells."""
@@ -115,6 +117,29 @@ class InjectLife(Life):
     """Slowdown that ends a life, or none."""
 
 
+_OF_SAMPLED_SLICES = (
+    *("environments", "scenarios", "vdd_volts"),
+    *("inject.ages_years", "inject.test_interval_years"),
+)
+"""Keys on which nothing hangs but when sampled cells fail, and who knows of it."""
+
+
+def _against_stuck_cells(spec: "InjectSpec") -> str:
+    """What a file of stuck cells contradicts."""
+    if spec.inject.fault == FLIP:
+        return "inject.fault = 'flip' has no stuck cells; choose stuck or read, or leave it out"
+    plain = type(spec)()
+    for key in _OF_SAMPLED_SLICES:
+        value, default = (attrgetter(key)(each) for each in (spec, plain))
+        if value != default:
+            value = list(value) if isinstance(value, tuple) else value
+            return (
+                f"{key} = {shortened(value)}: the cells of the file are faulty from the beginning, "
+                "at any voltage, and no test finds them; leave one of both out"
+            )
+    return ""
+
+
 class Inject(Section):
     """What becomes wrong, and what counts as wrong."""
 
@@ -141,6 +166,12 @@ class Inject(Section):
         Option("--age YEARS", default="flip: 0; otherwise 0, 1, 3, 5, 10"),
     ] = ()
     """Ages of the slices, in years, rising."""
+    stuck_cells: Annotated[
+        Name | None,
+        Option("--stuck-cells FILE", default="sampled slices"),
+        UsedIf(lambda spec, _: not _against_stuck_cells(spec), _against_stuck_cells),
+    ] = None
+    """File of the faulty cells of each instance, as `mcage avf --stuck-cells` takes it."""
     tolerance: Annotated[float, Field(ge=0, le=1e9), Option("--tolerance X")] = 0.01
     """Error of an output, relative to its largest value, up to which a wrong one is tolerable."""
     test_interval_years: Annotated[
@@ -186,6 +217,7 @@ class InjectSpec(SweepSpec):
             *("program.source", "program.args", "program.grid", "program.block"),
             "program.entry",
         ),
+        CELLS: ("inject.stuck_cells",),
     }
 
     compared: ClassVar = [
@@ -222,8 +254,17 @@ class InjectSpec(SweepSpec):
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a sweep whose only kernel is the program."""
+        """Return the fields of a sweep whose only kernel is the program.
+
+        As many instances as a file of stuck cells has, unless the fields say it.
+        """
         fields = super().plain(fields)
+        inject = fields.get("inject")
+        cells = inject.get("stuck_cells") if isinstance(inject, Mapping) else None
+        if isinstance(cells, str) and "instances" not in fields:
+            from mcage.studies.injection.hard import ChosenCells
+
+            fields = fields | {"instances": ChosenCells(cells).instances}
         program = fields.get("program")
         workload = fields.get("workload", {})
         if not isinstance(program, Mapping) or not isinstance(workload, Mapping):
@@ -254,7 +295,7 @@ class InjectSpec(SweepSpec):
         """Ages at which slices are looked at."""
         if self.inject.ages_years:
             return self.inject.ages_years
-        if self.inject.fault == FLIP:
+        if self.inject.fault == FLIP or self.inject.stuck_cells is not None:
             return (0.0,)
         horizon = self.life.horizon_years
         return (*(age for age in AGES_YEARS if age < horizon), horizon)

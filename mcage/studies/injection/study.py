@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import faulty_cells
+from mcage.plain_text import shortened
 from mcage.results.header import DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable
 from mcage.results.writer import Arrays
@@ -27,7 +28,7 @@ from mcage.stats.estimates import with_bounds
 from mcage.stats.survival import Precision, mean_precision
 from mcage.studies.injection.cells import CellsUnderWaves, Rules
 from mcage.studies.injection.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
-from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
+from mcage.studies.injection.hard import ChosenCells, FaultsAtAge, SliceFaults
 from mcage.studies.injection.kernel import (
     InjectedKernel,
     Placement,
@@ -42,8 +43,15 @@ from mcage.studies.injection.outcomes import (
     VARIABLES,
     Fate,
 )
-from mcage.studies.injection.slices import GIVEN_UP, Looked, Slice, arrays_of, ran_with
-from mcage.studies.injection.spec import FLIP, READ, SINGLE, InjectSpec
+from mcage.studies.injection.slices import (
+    GIVEN_UP,
+    NOBODY_KNOWS,
+    Looked,
+    Slice,
+    arrays_of,
+    ran_with,
+)
+from mcage.studies.injection.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
 from mcage.studies.injection.stored import Form
 from mcage.sweep.batch import slices_of_case
 from mcage.sweep.plan import PlannedCase, SweepPlan
@@ -133,14 +141,16 @@ class InjectHeader(DeclaredHeader):
 class InjectPlan(SweepPlan):
     """A sweep whose slices run the injected kernel."""
 
-    def __init__(self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel) -> None:
-        self._kernel = kernel
+    def __init__(
+        self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel, cells: Mapping[str, str]
+    ) -> None:
+        self._kernel, self.cells = kernel, cells
         super().__init__(spec, engine)
 
     @property
     def programs(self) -> dict[str, str]:
-        """Digests of the kernel and of what it is made of."""
-        return self._kernel.programs
+        """Digests of the kernel, of what it is made of, and of a file of stuck cells."""
+        return self._kernel.programs | dict(self.cells)
 
     def _traces(self) -> tuple[RecordedTrace, ...]:
         trace = self._kernel.trace
@@ -175,10 +185,19 @@ class InjectStudy:
         spec.check_program()
         spec.refuse_unused()
         self.spec, self._reason = spec, engine_reason
+        name = spec.inject.stuck_cells
+        chosen = None if name is None else ChosenCells(name)  # before the kernel runs
+        if chosen is not None and spec.instances > chosen.instances:
+            raise UserError(
+                f"instances = {spec.instances}: inject.stuck_cells = {shortened(name)} has cells "
+                f"of {chosen.instances} instances; give so many, or fewer"
+            )
         release = spec.workload.release
         given = spec.program.request(), CellsUnderWaves, release, say, spec.programs
         self.kernel = InjectedKernel(*given)
-        self.plan = InjectPlan(spec, engine, self.kernel)
+        self._chosen = None if chosen is None else chosen.of(self.kernel.geometry, spec.seed)
+        cells = {} if chosen is None else {CELLS: chosen.digest}
+        self.plan = InjectPlan(spec, engine, self.kernel, cells)
         self._placements: dict[str, Placement] = {}
         for case in self.plan.cases:
             if not self._placement(case).needed_share:
@@ -223,7 +242,7 @@ class InjectStudy:
                 *self._rates(),
             ),
             spec_toml=self.plan.recorded_spec.to_toml(),
-            spec_digest=self.plan.digest(self.kernel.digest),
+            spec_digest=self.plan.digest(self.kernel.digest, *self.plan.cells.values()),
             seed=spec.seed,
             instances=spec.instances,
             engine=self.plan.engine.name,
@@ -428,6 +447,11 @@ class InjectStudy:
 
     def _of_case(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Slice]:
         """Slices with the cells that become faulty while they run the kernel."""
+        if self._chosen is not None:
+            end = self.spec.life.horizon_years, EndCause.CENSORED, case.conditions.protection
+            cells = [self._chosen[instance] for instance in instances.tolist()]
+            faults = [SliceFaults(of.cell, of.at_one, of.since) for of in cells]
+            return [Slice(of, *end, None, NOBODY_KNOWS) for of in faults]
         batch, weak, luck = slices_of_case(self.plan, case, instances)
         fault_free, protection = self.plan.fault_free_of(case), case.conditions.protection
         engine, conditions = self.plan.engine, case.conditions

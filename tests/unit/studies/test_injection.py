@@ -6,19 +6,23 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from amd_tools import needs_clang
-from faulty_oracle import emulation_of, memory_after, request_of
+from faulty_oracle import BLEND, BLEND_ARGUMENTS, emulation_of, memory_after, request_of
 
+from mcage.engines.select import select_engine
 from mcage.geometry import preset
 from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
 from mcage.soft_errors.rates import upsets
+from mcage.soft_errors.stuck import drawn_values
 from mcage.studies.injection.cells import CellsUnderWaves, Rules, SliceUnderKernel
 from mcage.studies.injection.flips import ONE_CELL, drawn_cells, hit, least_ways, row_of, upsets_of
 from mcage.studies.injection.hard import FaultsAtAge, SliceFaults
 from mcage.studies.injection.kernel import InjectedKernel, Placement, WrongOutputs
-from mcage.studies.injection.outcomes import Fate
+from mcage.studies.injection.outcomes import DETECTED, SILENT, Fate
 from mcage.studies.injection.slices import Looked
+from mcage.studies.injection.spec import InjectSpec
 from mcage.studies.injection.stored import Form, Storing
+from mcage.studies.injection.study import InjectStudy
 from mcage.techniques import technique
 from mcage.traces.emulation.faults import End, Faults, Flip
 from mcage.variation.fault_models import EntryFaults
@@ -488,6 +492,60 @@ def test_faulty_cells_equal_brute_force(kernel, asked, on_read):
 
 
 @needs_clang
+@pytest.mark.parametrize("fault", ["stuck", "read"])
+def test_chosen_cells_equal_brute_force(tmp_path, fault):
+    """Cells of a file, values drawn or not, against a run with them in the registers above."""
+    (tmp_path / "blend.cl").write_text(BLEND)
+    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
+    program = {"source": str(tmp_path / "blend.cl"), "args": str(tmp_path / "blend.py")}
+    fields = {
+        "program": program | {"arch": "gfx900"},
+        "protections": ["none", "secded32"],
+        "inject": {"fault": fault, "stuck_cells": str(tmp_path / "cells.npy")},
+    }
+    np.save(tmp_path / "cells.npy", np.array([[0, 0, 0]]))
+    kernel = InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba")).kernel
+    random, rows, stuck = np.random.default_rng(17), [], []
+    for instance, count in enumerate([1, 1, 1, 1, 2, 3, 8, 20]):
+        cells, at_one = random_cells(kernel, random, count)
+        is_drawn = random.integers(2, size=len(cells)) == 1
+        drawn = drawn_values(7, instance, cells)
+        rows += [
+            (instance, *row) for row in zip(cells, np.where(is_drawn, -1, at_one), strict=True)
+        ]
+        stuck.append(under_waves(kernel, cells, np.where(is_drawn, drawn, at_one)))
+    np.save(tmp_path / "cells.npy", random.permutation(rows).astype(np.int32))
+    spec = InjectSpec.from_mapping(fields | {"seed": 7})
+    assert spec.instances == 8
+    study, fates = InjectStudy(spec, *select_engine("numba")), set()
+    found = study.compute(0, 8)
+    emulation, final = emulation_of(spec.program.request()), study.kernel.reruns.final
+    for instance, of_registers in enumerate(stuck):
+        fate = Fate(found["fate"][0, instance, 0])
+        on_read = fault == "read"
+        expected = memory_after(emulation, stuck=of_registers, on_read=on_read, most=100_000)
+        ran = study.rerun(0, instance, 0)
+        if isinstance(expected, str):
+            assert fate in (Fate.ADDRESS, Fate.LIMIT), expected
+        else:
+            memory = final.copy()
+            if ran is not None:
+                memory[ran.place] = ran.content
+            np.testing.assert_array_equal(memory, expected)
+            assert (fate == Fate.MASKED) == (memory == final).all()
+        fates.add("ended" if isinstance(expected, str) else fate == Fate.MASKED)
+        assert found["faulty_bits"][0, instance, 0] == sum(row[0] == instance for row in rows)
+        assert (found["silent_years"][0, instance] == 0) == (fate in SILENT)
+        assert (found["told_years"][0, instance] == 0) == (fate in DETECTED)
+    assert fates == {True, False, "ended"}
+    # A code corrects cells that are alone in their words.
+    assert (found["fate"][1, :4, 0] == Fate.MASKED).all()
+    parts = [study.compute(5, 8), study.compute(0, 5)]
+    np.testing.assert_array_equal(parts[0]["fate"], found["fate"][:, 5:])
+    np.testing.assert_array_equal(parts[1]["fate"], found["fate"][:, :5])
+
+
+@needs_clang
 @pytest.mark.parametrize("protection", ["none", "secded64"])
 @pytest.mark.parametrize("on_read", [False, True])
 def test_slices_do_not_depend_on_those_beside_them(kernel, on_read, protection):
@@ -664,5 +722,6 @@ def test_when_a_slice_is_looked_at():
     ]
     looks = faults.looks(0.5, 6.9)
     assert [tuple(look) for look in looks] == [(0.5, 0.0, 0.5), (1.0, 0.5, 1.0), (2.0, 1.5, 2.0)]
+    assert faults.looks(None, 0.3, -1.0) == [(0.0, -1.0, None), (0.3, -1.0, None)]
     assert faults.looks(5.0, 7.5)[-1] == (7.5, 5.0, 10.0)
     assert faults.looks(0.0, 1.0) == [(0.3, 0.3, 0.3), (0.31, 0.31, 0.31), (0.99, 0.99, 0.99)]

@@ -131,6 +131,38 @@ def test_a_code_makes_flips_beside_faulty_cells_detected(program):
 
 @needs_clang
 @pytest.mark.parametrize(
+    ("rows", "fields", "words"),
+    [
+        ([[0, 5, 1]], {"inject": {"fault": "flip"}}, ("inject.fault", "'flip'")),
+        ([[0, 5, 1]], {"inject": {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
+        ([[0, 5, 1]], {"inject": {"test_interval_years": 1.0}}, ("test_interval_years = 1.0",)),
+        ([[0, 5, 1]], {"environments": ["dvfs", "turbo"]}, ("environments", "turbo")),
+        ([[0, 5, 1]], {"scenarios": ["measured"]}, ("scenarios", "measured")),
+        ([[0, 5, 1]], {"vdd_volts": [0.5]}, ("vdd_volts = [0.5]",)),
+        ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "of 1 instances")),
+        ([[0, 5, 1], [2, 5, 1]], {}, ("cells.npy", "no cell of instance 1")),
+        ([[1, 5, 1]], {}, ("cells.npy", "no cell of instance 0")),
+        ([[0, 256 * 2048, 1]], {}, ("cells.npy", "row 0: cell 524288", "524287")),
+        ([[0, 5, 1], [0, 5, 0]], {}, ("cells.npy", "row 1: cell 5")),
+        ([[0, 5, 2]], {}, ("cells.npy", "row 0: value 2")),
+        ([[0, 5]], {}, ("cells.npy", "(1, 2)", "(cells, 3)")),
+        ([[0, 5, 1.0]], {}, ("cells.npy", "integers")),
+        (None, {}, ("cells.npy", "no NumPy file")),
+    ],
+)
+def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fields, words):
+    if rows:
+        np.save(tmp_path / "cells.npy", np.array(rows))
+    inject = {"fault": "stuck", "stuck_cells": str(tmp_path / "cells.npy")}
+    fields = {"program": program, **fields, "inject": inject | fields.get("inject", {})}
+    with pytest.raises(UserError) as error:
+        InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba"))
+    assert all(word in str(error.value) for word in ("inject.stuck_cells", *words))
+    assert str(error.value).count("\n") < 2
+
+
+@needs_clang
+@pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"techniques": ["disable"]}, ("disable", "fault map")),
