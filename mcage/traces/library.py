@@ -179,7 +179,8 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     UserError
         If it is neither, or the file is no valid trace.
     """
-    text = str(named_file(name_or_path))
+    named_file(name_or_path)  # a path would lose the ./ that tells a file from a bundled trace
+    text = os.fspath(name_or_path)
     if bundled_name(text):
         return bundled_trace(text)
     if not os.path.exists(text):

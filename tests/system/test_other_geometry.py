@@ -139,7 +139,8 @@ def test_energies_of_constants_of_ones_own(traces, costs_file, command, tmp_path
     costs_file("mine.toml", value="250.0")
     code, _, said = command(*words, "--costs", mine, "--out", out)
     assert code == 2
-    assert "already holds another campaign (spec_digest" in said
+    assert "already holds another campaign (differs from this one in " in said
+    assert "read_pj.value (247.38, 250.0)" in said
 
 
 def test_parts_of_other_constants_do_not_merge(traces, costs_file, command, tmp_path):
@@ -151,7 +152,8 @@ def test_parts_of_other_constants_do_not_merge(traces, costs_file, command, tmp_
         assert code == 0, said
     code, _, said = command("merge", "m.h5", "1.h5.shards", "2.h5.shards")
     assert code == 2
-    assert "is a shard of another campaign (spec_digest" in said
+    assert "is a shard of another campaign (differs from this one in " in said
+    assert "read_pj.value (250.0, 247.38)" in said
 
 
 def test_bad_constants_are_refused(traces, costs_file, command, tmp_path):
