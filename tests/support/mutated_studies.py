@@ -4,6 +4,7 @@ Everything here is a function of a `random.Random`: the same seed gives the same
 """
 
 import atexit
+import contextlib
 import os
 import random
 import shutil
@@ -87,10 +88,8 @@ def _damage(rng: random.Random, path: Path) -> None:
     kind = rng.choice(("dataset", "values", "attribute", "missing attribute", "bytes"))
     if kind == "dataset":
         make = rng.choice(list(damaged_files.DATASET_MUTATIONS.values()))
-        try:
-            damaged_files.replace_dataset(path, name, make)
-        except (TypeError, ValueError, IndexError, OSError):  # nothing like that of this dataset
-            _change_values(rng, path, name)
+        with contextlib.suppress(TypeError, ValueError, IndexError, OSError):
+            damaged_files.replace_dataset(path, name, make)  # or it is missing
     elif kind == "values":
         _change_values(rng, path, name)
     elif kind == "bytes":
@@ -166,20 +165,38 @@ def _condition(rng: random.Random) -> str:
     return _key(rng) + rng.choice(("=", "=", "=", "==", "", " = ", "<")) + value
 
 
+PROGRAMS = {
+    "args": ("blend.py", "x=f32[64]", "index=i32[1024] x=f32[1024] y=f32[1024] n=9", "n=@blend.py"),
+    "grid": ("1", "2", "8", "4,2", "0", "1e3"),
+    "block": ("64", "128", "256", "1024", "128,2"),
+    "arch": ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx803"),
+    "entry": ("blend", "none", ""),
+    "check": ("blend.py", "blend.cl"),
+    "inputs": (0, 1, 2**62, -1),
+    "compute_units": (1, 2, 1025),
+    "latency": (0.01, 100.0, float("nan")),
+    "most_instructions": (1, 1000, 10**10),
+    "flags": FLAGS,
+}
+FAULTS = {
+    "upset": ("single", "28nm", "16nm"),
+    "ages_years": ([0.0], [0.0, 3.0], [3.0, 1.0], [200.0]),
+    "tolerance": (0.0, 1e-3, -1.0, float("inf")),
+    "stuck_cells": ("blend.py", "cells.npy", "none.npy"),
+}
+
+
 def program(rng: random.Random, folder: Path) -> list[str]:
-    """A spec of injections whose program, flags or other keys are wrong."""
+    """A spec of injections with other programs and faults, some of which make no sense."""
     _program(folder)
-    program = {"args": "blend.py", "arch": "gfx900"}
+    table = np.array([[0, rng.choice((0, 5, 2**20)), rng.choice((0, 1, -1, 2))]])
+    np.save(folder / "cells.npy", table.astype(rng.choice(("i8", "i4", "f8"))))
+    asked = {"args": "blend.py", "arch": "gfx900"}
     inject = {"fault": rng.choice(("flip", "stuck", "read"))}
-    fields = {"instances": 2, "program": program, "inject": inject}
-    for _ in range(rng.choice((1, 1, 2))):
-        table = rng.choice((fields, program, program, inject))
-        key = rng.choice(
-            (*sorted(table), "flags", "grid", "block", "check", "entry", "upset", "source")
-        )
-        table[key] = strange_value(rng)
-    if rng.random() < 0.6:
-        program["flags"] = " ".join(rng.sample(FLAGS, rng.choice((1, 1, 2))))
+    for of, known in ((asked, PROGRAMS), (inject, FAULTS)):
+        for key in rng.sample(sorted(known), rng.choice((0, 0, 1, 1, 2))):
+            of[key] = rng.choice(known[key]) if rng.random() < 0.9 else strange_value(rng)
+    fields = {"instances": 2, "program": asked, "inject": inject}
     try:
         text = dumps(fields)
     except (TypeError, ValueError, RecursionError):  # no TOML can say that
@@ -193,7 +210,7 @@ def inputs(rng: random.Random, folder: Path) -> list[str]:
     source, asked = KERNELS["inputs"](rng, folder)
     name = os.path.relpath(source, folder)
     run = [name, "--arch", asked.arch, "--args", os.path.relpath(asked.args, folder)]
-    run += ["--entry", asked.kernel]
+    run += ["--entry", asked.entry]
     if rng.random() < 0.5:
         return ["trace", "emulate", *run, "--out", "out/t.h5"]
     return ["inject", *run, "--instances", "2", "--out", "out/r.h5"]
