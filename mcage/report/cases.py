@@ -274,8 +274,8 @@ def find_case(labels: Sequence[str], name: str) -> int:
         Labels of the cases of the file.
     name : str
         A label or its beginning: of whole words (``rrcd dvfs`` does not mean
-        ``rrcd dvfsx``, nor ``rrcd`` the technique ``rrcd+pg``), or of letters if no label begins
-        with such words.
+        ``rrcd dvfsx``, nor ``rrcd`` the technique ``rrcd+pg``); if no label begins with such words,
+        of words without the protection (``rrcd dvfs`` for ``rrcd@secded32 dvfs``), or of letters.
 
     Returns
     -------
@@ -287,7 +287,7 @@ def find_case(labels: Sequence[str], name: str) -> int:
     UserError
         No case has that name, or several have.
     """
-    for begins in (str.__eq__, _begins_with_words, str.startswith):
+    for begins in (str.__eq__, _begins_with_words, _begins_unprotected, str.startswith):
         places = [place for place, label in enumerate(labels) if begins(label, name)]
         if len(places) == 1:
             return places[0]
@@ -300,6 +300,10 @@ def find_case(labels: Sequence[str], name: str) -> int:
 def _begins_with_words(label: str, name: str) -> bool:
     words = name.split()
     return bool(words) and label.split()[: len(words)] == words
+
+
+def _begins_unprotected(label: str, name: str) -> bool:
+    return _begins_with_words(" ".join(unprotected(word)[0] for word in label.split()), name)
 
 
 # Which cases of a results file are wanted: conditions such as ``technique=rrcd``.
@@ -369,12 +373,17 @@ class Condition:
             raise UserError(f"--where {shown(text)}: {comparison} compares with one number")
         return cls(key, comparison, values)
 
+    def names(self, actual: str | float) -> tuple[str | float, ...]:
+        """What selects a value of the key: a technique also has its name without protection."""
+        if self.key == "technique" and isinstance(actual, str):
+            return unprotected(actual)[0], actual
+        return (actual,)
+
     def holds(self, actual: str | float) -> bool:
         """Whether a case with this value of the key fulfils it."""
-        if self.comparison == "=":
-            return any(_same(actual, value) for value in self.values)
-        if self.comparison == "!=":
-            return not any(_same(actual, value) for value in self.values)
+        if self.comparison in ("=", "!="):
+            same = any(_same(name, value) for name in self.names(actual) for value in self.values)
+            return same == (self.comparison == "=")
         bound = _number(self.values[0])
         if isinstance(actual, str) or bound is None:
             raise UserError(f"--where {self}: {self.key} is no number; use = or !=")
@@ -428,8 +437,9 @@ def places_where(
         there = dict.fromkeys(line[condition.key] for line in of)
         kept = [place for place in kept if condition.holds(of[place][condition.key])]
         if not any(condition.holds(value) for value in there):
+            names = dict.fromkeys(condition.names(value)[0] for value in there)
             values = ", ".join(
-                shown(f"{value:g}" if isinstance(value, float) else value) for value in there
+                shown(f"{name:g}" if isinstance(name, float) else name) for name in names
             )
             raise UserError(
                 f"--where {condition}: nothing has it; values of {condition.key}: {values}"

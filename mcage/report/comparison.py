@@ -565,6 +565,7 @@ def _cases(results: xr.Dataset) -> dict[str, _Case]:
             axes["case"]: _Case(axes, results.isel(case=place))
             for place, axes in enumerate(axes_of(results))
         }
+    axes = axes_of(results) if "case" in results.dims else []
     parts: dict[str, tuple[dict[str, str | float], dict[str, xr.DataArray]]] = {}
     for name, array in results.data_vars.items():
         if "instance" not in array.dims or "flag_values" in array.attrs:
@@ -574,6 +575,8 @@ def _cases(results: xr.Dataset) -> dict[str, _Case]:
             values = array.isel(dict(zip(dims, place, strict=True)))
             named = {dim: values[dim].item() for dim in dims}
             label = " ".join(map(str, named.values())) or OF_INSTANCES
+            if "case" in dims:
+                named = axes[place[dims.index("case")]] | named
             arrays = parts.setdefault(label, (named, {}))[1]
             arrays[str(name)] = values.drop_vars(dims)
     return {label: _Case(named, xr.Dataset(arrays)) for label, (named, arrays) in parts.items()}

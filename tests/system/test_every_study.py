@@ -25,8 +25,9 @@ from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.both.study import Both
 from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.gpu.heterogeneity.study import Heterogeneity
+from mcage.protection.policy import unprotected
 from mcage.report import folder as report_folder
-from mcage.report.cases import axes_of
+from mcage.report.cases import Condition, axes_of, selected_cases
 from mcage.report.presentation import figures_of, presentation_of
 from mcage.results.reader import read_header
 from mcage.studies.injection.outcomes import Fate
@@ -175,6 +176,45 @@ def test_every_report_is_of_the_cases_that_are_asked_for(
     assert code == 2
     assert all(key in err for key in values)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_technique_selects_its_cases_under_every_protection(name, files, command):
+    """Also beside a condition on the protection; and a message says the name that does so."""
+    path = files(name)
+    with mcage.open_results(path) as results:
+        if "case" not in results.dims:
+            return
+        axes = axes_of(results)
+    technique, guard = unprotected(axes[-1]["technique"])[0], axes[-1]["protection"]
+    of_it = [axis for axis in axes if unprotected(axis["technique"])[0] == technique]
+    for where, chosen in (
+        ((), of_it),
+        ((f"protection={guard}",), [axis for axis in of_it if axis["protection"] == guard]),
+    ):
+        options = [o for text in (f"technique={technique}", *where) for o in ("--where", text)]
+        expected = {(axis["technique"], axis["protection"]) for axis in chosen}
+        code, out, _ = command("show", path, "--csv", *options)
+        rows = list(csv.DictReader(io.StringIO(out)))
+        assert {(row["technique"], row["protection"]) for row in rows} == expected
+        code, out, err = command("compare", path, path, "--json", *options)
+        assert code == 0, err
+        assert all(axis["case"] in out for axis in chosen)
+        assert not any(f'"{axis["case"]}' in out for axis in axes if axis not in chosen)
+        if "sweep" in name:
+            code, out, _ = command("pareto", path, "--csv", *options)
+            assert (code, out.count("\n")) == (0, 1 + len(chosen))
+        with mcage.open_results(path) as results:
+            left = selected_cases(results, [Condition.parse(text) for text in options[1::2]])
+            assert left["case"].values.tolist() == [axis["case"] for axis in chosen]
+    code, _, err = command("show", path, "--where", "technique=none")
+    names = dict.fromkeys(unprotected(axis["technique"])[0] for axis in axes)
+    assert (code, err.rstrip().endswith(f"values of technique: {', '.join(names)}")) == (2, True)
+    with mcage.open_results(path) as results:
+        if all(axis["protection"] == guard for axis in axes):
+            for axis in axes:
+                plain = " ".join(unprotected(word)[0] for word in axis["case"].split())
+                assert results.mcage.case(plain)["case"].item() == axis["case"]
 
 
 CALLS = {

@@ -19,7 +19,8 @@ from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
 from mcage.gpu.gating.spec import GatingSpec
 from mcage.gpu.gating.study import Gating
-from mcage.report.cases import Condition, names_for, places_where
+from mcage.protection.policy import unprotected
+from mcage.report.cases import Condition, find_case, names_for, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, references, references_of
@@ -56,6 +57,44 @@ def places(*texts):
 )
 def test_conditions_select(texts, expected):
     assert places(*texts) == expected
+
+
+GUARDED = [
+    {"technique": technique, "protection": unprotected(technique)[1]}
+    for technique in ("rrcd", "base@secded32", "rrcd@secded32", "rrcd+pg@none", "rrcd@none")
+]
+
+
+@each(
+    ("texts", "expected"),
+    [
+        (("technique=rrcd",), [0, 2, 4]),
+        (("technique!=rrcd",), [1, 3]),
+        (("technique=rrcd", "protection=secded32"), [2]),
+        (("technique=rrcd", "protection=ecp1"), [0]),
+        (("technique=rrcd@secded32",), [2]),
+        (("technique!=rrcd@secded32",), [0, 1, 3, 4]),
+        (("technique=base,rrcd+pg",), [1, 3]),
+    ],
+)
+def test_a_technique_is_selected_under_every_protection(texts, expected):
+    assert places_where([Condition.parse(text) for text in texts], GUARDED) == expected
+
+
+def test_a_message_lists_techniques_without_protection():
+    with pytest.raises(UserError, match=r"values of technique: rrcd, base, rrcd\+pg$"):
+        places_where([Condition.parse("technique=rrc")], GUARDED)
+
+
+@each(
+    ("name", "place"),
+    [("rrcd turbo", 0), ("rrcd", 0), ("rrcd@secded32", 0), ("rrcd+pg", 1), ("base turbo", 2)],
+)
+def test_a_case_is_found_without_its_protection(name, place):
+    labels = ["rrcd@secded32 turbo x", "rrcd+pg@secded32 turbo x", "base turbo x", "base@none dvfs"]
+    assert find_case(labels, name) == place
+    with pytest.raises(UserError, match="may be"):
+        find_case([*labels, "rrcd@none turbo x"], "rrcd turbo")
 
 
 @each(
