@@ -8,6 +8,7 @@ import atexit
 import hashlib
 import os
 import random
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +60,7 @@ class Judge:
         before, after = self._before, _content(self._folder)
         names = sorted(before.keys() | after.keys())
         changed = [name for name in names if before.get(name) != after.get(name)]
-        lines = ended.stderr.strip().splitlines()
+        lines = _WARNINGS_OF_USERS.sub("", ended.stderr).strip().splitlines()
         refused = ended.code == 2
         complaints = (
             (ended.code < 0, f"killed by signal {-ended.code}"),
@@ -121,6 +122,10 @@ def _content(folder: Path) -> dict[str, str]:
             else:
                 content[shown] = hashlib.blake2b(path.read_bytes()).hexdigest()
     return content
+
+
+_WARNINGS_OF_USERS = re.compile(r".*\.py:\d+: \w*Warning: .*\n +.*\n")
+"""What Python prints of a user's file, with the line that it is about."""
 
 
 def _has_controls(text: str) -> bool:

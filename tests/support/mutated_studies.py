@@ -111,7 +111,8 @@ def _change_values(rng: random.Random, path: Path, name: str) -> None:
             if rng.random() < 0.5 and np.ndim(content):
                 content.flat[rng.randrange(content.size)] = value
             else:
-                content = np.full_like(content, value)
+                with np.errstate(invalid="ignore"):
+                    content = np.full_like(content, value)
             file[name][...] = content
         except (OverflowError, TypeError, ValueError, AttributeError):
             return
