@@ -364,7 +364,7 @@ class _Report:
             name=self._shown[path],
             header=header,
             words=presentation_of(header).words(header, results),
-            assumptions=presentation_of(header).assumptions(header),
+            assumptions=presentation_of(header).assumptions(header, results),
             notes=(*notes_on(path, header), *self._selection),
             spec_name=spec_name,
         )

@@ -189,7 +189,7 @@ class Presentation:
         )
         return Words(simulated, (("Table", "the mean of each variable over the instances."),))
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec, and what is left out.
 
         Raises

@@ -324,7 +324,7 @@ class BothPresentation(Presentation):
 
         return draw(results, sheet)
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec."""
         spec = spec_of(header)
         technique = spec["sweep"]

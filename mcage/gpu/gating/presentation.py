@@ -287,6 +287,6 @@ class GatingPresentation(Presentation):
 
         return draw(results, sheet)
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec."""
         return [*assumptions_of_gating(spec_of(header)), INTERVALS]

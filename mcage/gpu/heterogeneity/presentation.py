@@ -336,7 +336,7 @@ class HeterogeneityPresentation(Presentation):
 
         return draw(results, sheet)
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec."""
         return [
             (

@@ -256,7 +256,7 @@ class InjectPresentation(Presentation):
             f"{header.holds:,} {what} under {program} on {spec.program.arch}.", tuple(outcomes)
         )
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """What is assumed."""
         spec: InjectSpec = InjectSpec.from_mapping(tomllib.loads(header.spec_toml))
         assumed = [

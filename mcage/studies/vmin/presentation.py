@@ -25,6 +25,7 @@ from mcage.stats import estimates
 from mcage.stats.estimates import DASH
 from mcage.stats.survival import life_quantile
 from mcage.studies.vmin.study import VminSpec, VminTarget
+from mcage.sweep.presentation import energy_is_known
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -350,19 +351,20 @@ class VminPresentation(Presentation):
             ),
         )
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec, and what is left out."""
+        energy = (
+            "Energy",
+            "That of the slice over its life, as in a sweep, with the low Vdd of the "
+            "environment at each Vdd.",
+        )
         return [
             (
                 "Use",
                 "Each slice is used at the lowest Vdd at which it works until the target's age: "
                 "which of its entries are in use, and so age, follows from its faults there.",
             ),
-            (
-                "Energy",
-                "That of the slice over its life, as in a sweep, with the low Vdd of the "
-                "environment at each Vdd.",
-            ),
+            *([energy] if energy_is_known(results) else []),
             ("Left out", f"{LEFT_OUT}."),
             INTERVALS,
         ]

@@ -39,7 +39,12 @@ if TYPE_CHECKING:
 # What a sweep says in sentences, and what its results rest on.
 
 
-def assumptions_of(header: SweepHeader) -> Assumptions:
+def energy_is_known(results: xr.Dataset) -> bool:
+    """Whether a slice has an energy: none has where constants are of another slice."""
+    return bool(np.isfinite(results["energy_saving_nominal"].values).any())
+
+
+def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
     """Models, limits and choices of the spec of a sweep, and what is left out."""
     try:
         spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
@@ -62,6 +67,16 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
         f"path {life.delay_path})"
     )
     scenarios = list(dict.fromkeys(case.scenario for case in header.cases))
+    has_energy = energy_is_known(results)
+    costs = "Energy and slowdown" if has_energy else "Slowdown"
+    energy = [
+        (
+            "Energy and Vdd",
+            "The slice's leakage is linear in Vdd, and an access takes energy by its power of "
+            f"{spec.costs.of_technology.access_exponent:.3g}"
+            + ("; at printed voltages, as printed." if spec.costs.vdd_scaling == "rows" else "."),
+        )
+    ]
     return [
         (
             "Aging",
@@ -109,19 +124,14 @@ def assumptions_of(header: SweepHeader) -> Assumptions:
         ),
         (
             "Costs",
-            f"Energy and slowdown with {spec.costs.user_defined}."
+            f"{costs} with {spec.costs.user_defined}."
             if spec.costs.tables
-            else f"Energy and slowdown with the constants of {spec.costs.technology}. Those that "
+            else f"{costs} with the constants of {spec.costs.technology}. Those that "
             "its paper prints are published; those of the LDS, of the destination buffer and of "
             "units of the other technology are assumed; which part of a delay other wavefronts "
             "hide is fitted to published means or assumed.",
         ),
-        (
-            "Energy and Vdd",
-            "The slice's leakage is linear in Vdd, and an access takes energy by its power of "
-            f"{spec.costs.of_technology.access_exponent:.3g}"
-            + ("; at printed voltages, as printed." if spec.costs.vdd_scaling == "rows" else "."),
-        ),
+        *(energy if has_energy else []),
         ("Left out", f"{LEFT_OUT.capitalize()}; they would shorten lives further."),
         INTERVALS,
     ]
@@ -326,7 +336,7 @@ class SweepPresentation(Presentation):
         assert isinstance(header, SweepHeader)
         return Words(simulated(header, names_in(results)), tuple(outcomes(results)))
 
-    def assumptions(self, header: Header) -> Assumptions:
+    def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec, and what is left out."""
         assert isinstance(header, SweepHeader)
-        return assumptions_of(header)
+        return assumptions_of(header, results)

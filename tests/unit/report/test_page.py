@@ -6,9 +6,11 @@ import tomllib
 import fake_campaign
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 from places import ROOT
 from sweep_cases import small_spec
+from tables import each
 
 from mcage.lifetime import EndCause
 from mcage.report.figures.canvas import Panel, ReportFigure, Series
@@ -25,6 +27,7 @@ from mcage.report.presentation import in_a_row
 from mcage.stats.estimates import plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
+from mcage.studies.vmin.presentation import VminPresentation
 from mcage.sweep.presentation import _killers, _longest, assumptions_of
 
 HORIZON = 10.0
@@ -102,16 +105,32 @@ def test_constants_of_costs_are_said_to_be_what_their_status_says():
     assert statuses == {"assumed"}
     assert costs["unhidden_fraction"]["wakeup"]["status"] == "reconstructed"
     header = fake_campaign.campaign(instances=2, spec_toml=small_spec().to_toml())
-    said = dict(assumptions_of(header))["Costs"]
+    said = dict(assumptions_of(header, KNOWN))["Costs"]
     assert "constants of 28nm. " in said
     assert "of the LDS, of the destination buffer and of units of the other technology are" in said
     assert said.endswith("is fitted to published means or assumed.")
     mine = small_spec(costs={"tables": costs, "technology": "32nm"}).to_toml()
     header = fake_campaign.campaign(instances=2, spec_toml=mine)
-    assert dict(assumptions_of(header))["Costs"] == (
+    assert dict(assumptions_of(header, KNOWN))["Costs"] == (
         "Energy and slowdown with user-defined constants of 32nm (34 printed, 2 reconstructed, "
         "28 assumed)."
     )
+
+
+KNOWN = xr.Dataset({"energy_saving_nominal": ("instance", [0.25, np.nan])})
+
+
+@each("costs", [{}, {"tables": tomllib.loads((ROOT / "mcage/data/costs.toml").read_text())}])
+def test_a_page_says_nothing_of_an_energy_that_nobody_knows(costs):
+    """As of slices of which no constants of energy are published; their slowdown is known."""
+    costs = {"technology": "28nm"} | costs
+    header = fake_campaign.campaign(instances=2, spec_toml=small_spec(costs=costs).to_toml())
+    assert "Energy and Vdd" in dict(assumptions_of(header, KNOWN))
+    said = dict(assumptions_of(header, KNOWN * np.nan))
+    assert said["Costs"].startswith("Slowdown with ")
+    assert "energy" not in str(said).lower()
+    of_vmin = [VminPresentation().assumptions(header, KNOWN * known) for known in (1, np.nan)]
+    assert ["energy" in str(said).lower() for said in of_vmin] == [True, False]
 
 
 # Is the markup of a page's figures short and still the same drawing, and are its numbers those?
