@@ -6,7 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened
@@ -76,6 +76,15 @@ class Program(Section):
         int, Field(ge=1, le=10**10), Option("--most-instructions N", seldom=True)
     ] = MOST_INSTRUCTIONS
     """Wave instructions of a run without faults at which it is refused."""
+
+    @field_validator("flags")
+    @classmethod
+    def _allowed(cls, flags: str) -> str:
+        try:
+            options_of("flags", flags)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        return flags
 
     def request(self) -> Request:
         """Return what the emulator is asked for.

@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ _TOOL_VERSIONS = range(25, 16, -1)
 _TOOL_SECONDS = 60
 _WAITING = 10
 """Wall-clock time after which a program is ended, in units of its processor time."""
+
+_SLEEPS = 3.0
+"""Seconds between two looks; a program that sleeps at both and has done nothing is ended."""
 
 SECONDS_VARIABLE = "MCAGE_COMPILER_SECONDS"
 """Environment variable with the processor time that clang, ld.lld or llvm-objdump may take."""
@@ -102,7 +106,7 @@ def run_tool(command: Sequence[str], place: str = "") -> tuple[int, str, str]:
             ) as started:
                 _bound(started.pid, seconds)
                 try:
-                    status = started.wait(_WAITING * seconds)
+                    status = _ended(started, seconds, name)
                 except BaseException:
                     started.kill()
                     raise
@@ -120,6 +124,33 @@ def run_tool(command: Sequence[str], place: str = "") -> tuple[int, str, str]:
     if why := _end(status, texts[1], _seconds_of_programs() - before, seconds):
         raise UserError(f"{name} {why}")
     return status, texts[0], texts[1]
+
+
+def _ended(started: subprocess.Popen[bytes], seconds: int, name: str) -> int:
+    """Exit status of a program, once it has ended; one that only sleeps is refused."""
+    before, end = "", time.monotonic() + _WAITING * seconds
+    while True:
+        left = end - time.monotonic()
+        try:
+            return started.wait(max(0.0, min(_SLEEPS, left)))
+        except subprocess.TimeoutExpired:
+            if left <= _SLEEPS:
+                raise
+        before, last = _sleeping(started.pid), before
+        if before and before == last:
+            raise UserError(
+                f"{name} waits for a file and does nothing else: is an #include a FIFO?"
+            )
+
+
+def _sleeping(process: int) -> str:
+    """Processor time of a process that sleeps and has no child; empty if it is another's turn."""
+    with suppress(OSError, IndexError):
+        if not Path(f"/proc/{process}/task/{process}/children").read_text().split():
+            facts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            if facts[0] == "S":
+                return " ".join(facts[11:13])
+    return ""
 
 
 def _seconds_of_programs() -> float:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
@@ -119,6 +119,46 @@ def content_digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
 
 
+_OF_ARITHMETIC = (
+    *("approx-func", "associative-math", "fast-math", "finite-math-only", "honor-infinities"),
+    *("honor-nans", "math-errno", "reciprocal-math", "rounding-math", "signed-zeros"),
+    *("trapping-math", "unsafe-math-optimizations", "strict-float-cast-overflow"),
+)
+_OF_CODE = (
+    *("builtin", "common", "delete-null-pointer-checks", "finite-loops", "inline"),
+    *("inline-functions", "jump-tables", "merge-all-constants"),
+    *("short-enums", "signed-char", "slp-vectorize", "strict-aliasing", "strict-enums"),
+    *("strict-overflow", "unroll-loops", "vectorize", "wrapv"),
+)
+_OF_PROCESSOR = ("cumode", "tgsplit", "unsafe-fp-atomics", "wavefrontsize64")
+_ALLOWED = re.compile(
+    r"-[DUI][^\0\n]+|-O(?:fast|[0-3gsz]?)|-cl-[\w+,.=-]+|-w|-W[a-z][\w+=-]*"
+    r"|-f(?:fp-(?:contract|model|eval-method|exception-behavior)|denormal-fp-math)=[\w,-]+"
+    rf"|-f(?:no-)?(?:{'|'.join([*_OF_ARITHMETIC, *_OF_CODE])})"
+    rf"|-m(?:no-)?(?:{'|'.join(_OF_PROCESSOR)})",
+    re.ASCII,
+)
+"""Options that load no code and, but for headers of a folder, read and write no files."""
+
+
+def require_allowed(name: str, options: Iterable[str]) -> None:
+    """Refuse options of clang but those that are known to do no harm.
+
+    A spec may come from somebody else.
+
+    Raises
+    ------
+    UserError
+        One of them is not allowed; the message begins with the name.
+    """
+    for option in options:
+        if not isinstance(option, str) or not _ALLOWED.fullmatch(option):
+            raise UserError(
+                f"{name} {shortened(option)}: is not allowed; these are: -D, -U, -I, -O, -W, "
+                "-cl-*, and of -f and -m those of `mcage docs emulation`"
+            )
+
+
 def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     """Compile OpenCL C with clang and link it, as an OpenCL driver does by default.
 
@@ -139,8 +179,10 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     Raises
     ------
     UserError
-        A tool is missing, or refuses the source; the message has the first line of its own.
+        An option is not allowed, a tool is missing, or refuses the source; the message has the
+        first line of its own.
     """
+    require_allowed("flags", flags)
     clang, linker = tool("clang"), tool("ld.lld")
     read_regular(path, MOST_SOURCE_BYTES)
     path, place = path.absolute(), shown_path(path)  # no name that is taken for an option
@@ -293,9 +335,10 @@ def load_module(path: Path) -> ModuleType:
 
 
 def call(module: ModuleType, name: str, path: Path, *given: Any, **named: Any) -> Any:
-    """Call a function of a user's file; whatever it raises is the user's to mend."""
+    """Call a function of a user's file; what it or its dict raises is the user's to mend."""
     with _code_of(f"{shown_path(path)}: {name}"):
-        return getattr(module, name)(*given, **named)
+        made = getattr(module, name)(*given, **named)
+        return dict(made) if isinstance(made, dict) else made
 
 
 def attribute(module: ModuleType, name: str, path: Path, default: Any = None) -> Any:

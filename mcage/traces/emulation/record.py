@@ -1,7 +1,6 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 import hashlib
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ from mcage.traces.emulation.compilers import (
     content_digest,
     load_module,
     read_compiled,
+    require_allowed,
     warps_of,
 )
 from mcage.traces.emulation.emulate import (
@@ -494,48 +494,20 @@ def extent_of(name: str, text: str | None) -> tuple[int, ...] | None:
         return None
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise UserError(f"{name} {shortened(text)}: must be X or X,Y or X,Y,Z")
+        raise UserError(
+            f"{name} {shortened(text)}: must be X or X,Y or X,Y,Z, each 1 ... 999,999,999"
+        )
     return tuple(int(part) for part in parts)
 
 
-_OF_ARITHMETIC = (
-    *("approx-func", "associative-math", "fast-math", "finite-math-only", "honor-infinities"),
-    *("honor-nans", "math-errno", "reciprocal-math", "rounding-math", "signed-zeros"),
-    *("trapping-math", "unsafe-math-optimizations", "strict-float-cast-overflow"),
-)
-_OF_CODE = (
-    *("builtin", "common", "delete-null-pointer-checks", "finite-loops", "inline"),
-    *("inline-functions", "jump-tables", "merge-all-constants"),
-    *("short-enums", "signed-char", "slp-vectorize", "strict-aliasing", "strict-enums"),
-    *("strict-overflow", "unroll-loops", "vectorize", "wrapv"),
-)
-_OF_PROCESSOR = ("cumode", "tgsplit", "unsafe-fp-atomics", "wavefrontsize64")
-_ALLOWED = re.compile(
-    r"-[DUI][^\0\n]+|-O(?:fast|[0-3gsz]?)|-cl-[\w+,.=-]+|-w|-W[a-z][\w+=-]*"
-    r"|-f(?:fp-(?:contract|model|eval-method|exception-behavior)|denormal-fp-math)=[\w,-]+"
-    rf"|-f(?:no-)?(?:{'|'.join([*_OF_ARITHMETIC, *_OF_CODE])})"
-    rf"|-m(?:no-)?(?:{'|'.join(_OF_PROCESSOR)})",
-    re.ASCII,
-)
-"""Options that load no code and, but for headers of a folder, read and write no files."""
-
-
 def options_of(name: str, text: str) -> list[str]:
-    """Read options of a compiler; arguments and errors as of `extent_of`.
-
-    A spec may come from somebody else, so that only options pass that are known to do no harm.
-    """
+    """Read options of a compiler; arguments and errors as of `extent_of`."""
     try:
         words = iter(shlex.split(text))
     except ValueError as error:
         raise UserError(f"{name} {shortened(text)}: {error}") from error
     options = [word + next(words, "") if word in ("-D", "-U", "-I") else word for word in words]
-    for option in options:
-        if not _ALLOWED.fullmatch(option):
-            raise UserError(
-                f"{name} {shortened(option)}: is not allowed; these are: -D, -U, -I, -O, -W, "
-                "-cl-*, and of -f and -m those of `mcage docs emulation`"
-            )
+    require_allowed(name, options)
     return options
 
 

@@ -1,5 +1,6 @@
 """Arguments of kernels: as text, from files, as a kernel reads them; and what outputs should be."""
 
+import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -11,16 +12,20 @@ from mutated_kernels import SAMPLES
 from tables import each
 
 from mcage.errors import UserError
-from mcage.traces.emulation import record
+from mcage.studies.injection.spec import Program
+from mcage.traces.emulation import code_object, compilers
 from mcage.traces.emulation.arguments import bytes_by_value
-from mcage.traces.emulation.code_object import Argument
+from mcage.traces.emulation.code_object import Argument, run_tool
 from mcage.traces.emulation.compilers import (
     arguments_from_text,
+    call,
     checked_arguments,
     compile_opencl,
+    load_module,
 )
 from mcage.traces.emulation.record import (
     Request,
+    extent_of,
     options_of,
     ready_kernel,
     record_kernel,
@@ -368,19 +373,53 @@ def test_options_of_clang_that_are_refused(text):
         options_of("--flags", text)
 
 
+@each("flag", ["-fplugin=./x.so", "-Wp,-MD,f", "-\x00", 3])
+def test_no_door_to_clang_takes_other_options(tmp_path, flag):
+    (tmp_path / "k.cl").write_text("__kernel void k(__global int *x) { *x = 1; }")
+    request = Request(tmp_path / "k.cl", "gfx90a", {}, (1,), (64,), flags=[flag])
+    with pytest.raises(UserError, match="is not allowed; these are"):
+        record_kernel(request)
+    if isinstance(flag, str):
+        with pytest.raises(ValueError, match="is not allowed; these are"):
+            Program(flags=f"'{flag}'")
+
+
+def test_a_dict_of_a_user_may_raise_errors(tmp_path):
+    (tmp_path / "a.py").write_text(
+        "class D(dict):\n    def items(self): raise KeyError(1)\n"
+        "    def __iter__(self): raise KeyError(2)\n    keys = __iter__\n"
+        "def arguments(random): return D(x=1)\n"
+    )
+    module = load_module(tmp_path / "a.py")
+    with pytest.raises(UserError, match=r"a\.py: arguments: "):
+        call(module, "arguments", tmp_path / "a.py", None)
+
+
+def test_a_grid_that_is_too_large_names_the_bound():
+    with pytest.raises(UserError, match="999,999,999"):
+        extent_of("--grid", "9" * 20)
+
+
+def test_a_program_that_only_waits_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(code_object, "_SLEEPS", 0.1)
+    os.mkfifo(tmp_path / "ff.h")
+    with pytest.raises(UserError, match=r"^k\.cl: cat waits for a file.*FIFO\?"):
+        run_tool(["/bin/cat", str(tmp_path / "ff.h")], "k.cl")
+
+
 @needs_clang
 def test_clang_knows_the_options_that_pass(tmp_path):
     """Those of arithmetic, code and processor, each in the form that its list allows."""
     (tmp_path / "k.cl").write_text("__kernel void k(__global int *x) { *x = 1; }")
-    names = [f"-fno-{name}" for name in (*record._OF_ARITHMETIC, *record._OF_CODE)]
-    names += [f"-m{name}" for name in record._OF_PROCESSOR if name != "wavefrontsize64"]
+    names = [f"-fno-{name}" for name in (*compilers._OF_ARITHMETIC, *compilers._OF_CODE)]
+    names += [f"-m{name}" for name in compilers._OF_PROCESSOR if name != "wavefrontsize64"]
     compile_opencl(tmp_path / "k.cl", "gfx90a", options_of("--flags", " ".join(names)))
 
 
 def test_the_page_names_the_options_that_pass():
     page = (Path(__file__).parents[4] / "docs" / "emulation.md").read_text(encoding="utf-8")
     list_ = page.split("`--flags` takes only")[1].split("\n\n## ")[0]
-    for name in (*record._OF_ARITHMETIC, *record._OF_CODE, *record._OF_PROCESSOR):
+    for name in (*compilers._OF_ARITHMETIC, *compilers._OF_CODE, *compilers._OF_PROCESSOR):
         assert f"`{name}`" in list_
 
 
