@@ -11,6 +11,7 @@ import xarray as xr
 
 from mcage.distributions import Distribution
 from mcage.errors import UserError
+from mcage.protection.policy import DEFAULT
 from mcage.report.cases import CAUSES, Condition, Setting, lives_of, names_in
 from mcage.report.presentation import (
     INTERVALS,
@@ -68,6 +69,9 @@ def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
     )
     scenarios = list(dict.fromkeys(case.scenario for case in header.cases))
     has_energy = energy_is_known(results)
+    protected = f"entries are protected by {', '.join(spec.protections)}"
+    if spec.protections == (DEFAULT,):
+        protected = "error-correcting pointers (ECP) repair one faulty bit of each entry"
     costs = "Energy and slowdown" if has_energy else "Slowdown"
     energy = [
         (
@@ -93,9 +97,8 @@ def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
         (
             "Faults",
             f"Process variation of scenario {', '.join(scenarios)} (mode {faults.mode})"
-            f"{_of_cell(faults.cell)}; "
-            "error-correcting pointers (ECP) repair one faulty bit of each entry; Vmin grows with "
-            f"the {_vmin(aging.vmin_model, life.vmin_coefficient, faults.cell)}."
+            f"{_of_cell(faults.cell)}; {protected}; Vmin grows with the "
+            f"{_vmin(aging.vmin_model, life.vmin_coefficient, faults.cell)}."
             + (
                 ""
                 if _dies_differ(scenarios, faults.sigma_die_volts)

@@ -133,6 +133,17 @@ def test_a_page_says_nothing_of_an_energy_that_nobody_knows(costs):
     assert ["energy" in str(said).lower() for said in of_vmin] == [True, False]
 
 
+@each(
+    "protections, wanted",
+    [(["ecp1"], "(ECP) repair one"), (["secded32", "none"], "secded32, none")],
+)
+def test_a_page_names_the_protections(protections, wanted):
+    header = fake_campaign.campaign(
+        instances=2, spec_toml=small_spec(protections=protections).to_toml()
+    )
+    assert wanted in dict(assumptions_of(header, KNOWN))["Faults"]
+
+
 # Is the markup of a page's figures short and still the same drawing, and are its numbers those?
 
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph 27")
