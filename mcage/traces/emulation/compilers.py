@@ -130,7 +130,7 @@ _OF_CODE = (
     *("short-enums", "signed-char", "slp-vectorize", "strict-aliasing", "strict-enums"),
     *("strict-overflow", "unroll-loops", "vectorize", "wrapv"),
 )
-_OF_PROCESSOR = ("cumode", "tgsplit", "unsafe-fp-atomics", "wavefrontsize64")
+_OF_PROCESSOR = ("cumode", "tgsplit", "unsafe-fp-atomics")
 _ALLOWED = re.compile(
     r"-[DUI][^\0\n]+|-O(?:fast|[0-3gsz]?)|-cl-[\w+,.=-]+|-w|-W[a-z][\w+=-]*"
     r"|-f(?:fp-(?:contract|model|eval-method|exception-behavior)|denormal-fp-math)=[\w,-]+"

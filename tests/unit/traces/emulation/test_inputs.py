@@ -331,7 +331,7 @@ ALLOWED = (
     "-Wno-unused -Werror=implicit -Wframe-larger-than=9 -cl-std=CL2.0 -cl-fast-relaxed-math "
     "-cl-ext=+cl_khr_fp64,-cl_khr_fp16 -cl-opt-disable -ffast-math -fno-fast-math "
     "-ffp-contract=off -ffp-model=strict -fdenormal-fp-math=ieee -fno-unroll-loops "
-    "-fno-signed-zeros -fwrapv -mcumode -mwavefrontsize64 -munsafe-fp-atomics"
+    "-fno-signed-zeros -fwrapv -mcumode -munsafe-fp-atomics"
 )
 REFUSED = """
 -fplugin=./x.so; -fpass-plugin=x.so; -Xclang -load -Xclang x.so; -mllvm -load=x.so; -MD -MF FILE
@@ -354,7 +354,7 @@ x; --serialize-diagnostics x; -mcpu=gfx900; -march=x; -target x; --target=x; -re
 x; -stdlib++-isystem x; --gcc-toolchain=x; --rocm-path=x; -mharden-sls=x; --offload-arch=x;
 -ffile-prefix-map=a=b; -fproc-stat-report=x; -stat-summary-file=x; -ftest-coverage; --coverage;
 -pg; -rewrite-objc; --analyze; -DA -fplugin=x; -Werror -o x; '-DA\0'; -ffp-contract=off -E;
--fno-plugin; -fno-fast-mathx; -Wall,x
+-fno-plugin; -mwavefrontsize64; -fno-fast-mathx; -Wall,x
 """
 
 
@@ -412,7 +412,7 @@ def test_clang_knows_the_options_that_pass(tmp_path):
     """Those of arithmetic, code and processor, each in the form that its list allows."""
     (tmp_path / "k.cl").write_text("__kernel void k(__global int *x) { *x = 1; }")
     names = [f"-fno-{name}" for name in (*compilers._OF_ARITHMETIC, *compilers._OF_CODE)]
-    names += [f"-m{name}" for name in compilers._OF_PROCESSOR if name != "wavefrontsize64"]
+    names += [f"-m{name}" for name in compilers._OF_PROCESSOR]
     compile_opencl(tmp_path / "k.cl", "gfx90a", options_of("--flags", " ".join(names)))
 
 
