@@ -65,7 +65,7 @@ class RailsPresentation(Presentation):
         times = f"lengthens lives {water / air:.1f} times."
         return Words(f"The rails of {header.holds} GPUs.", (("Water", times),))
 
-    def assumptions(self, header):
+    def assumptions(self, header, results):
         return [("Rails", "Black's equation; lives are lognormal."), INTERVALS]
 
 

@@ -65,7 +65,8 @@ def keys_with_code():
             for mark in field.metadata:
                 # Of both levels, the model of the register files is that of the SMs.
                 if isinstance(mark, RunsCode) and key != "sweep.aging.model":
-                    yield command, key, "stranger:X" if mark is PLUG_IN else "stranger.py"
+                    file = "-DX=stranger.py" if key == "program.flags" else "stranger.py"
+                    yield command, key, "stranger:X" if mark is PLUG_IN else file
 
 
 def spec_with(command, key, value):
