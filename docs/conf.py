@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import mcage
 from mcage.errors import UserError
-from mcage.traces.emulation.code_object import tool
+from mcage.tracing.emulation.code_object import tool
 
 # The tutorials call commands by their names.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))

@@ -20,27 +20,27 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Results as Results
     from mcage.analysis import open_results as open_results
     from mcage.errors import UserError as UserError
-    from mcage.gpu.both.spec import BothSpec as BothSpec
-    from mcage.gpu.gating.spec import GatingSpec as GatingSpec
-    from mcage.gpu.heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
+    from mcage.functions import import_traces as import_traces
+    from mcage.functions import nbti as nbti
+    from mcage.functions import run_gpu as run_gpu
+    from mcage.functions import sensitivity as sensitivity
+    from mcage.functions import write_report as write_report
     from mcage.lifetime import EndCause as EndCause
+    from mcage.methods.rare_events import RareEstimate as RareEstimate
+    from mcage.methods.rare_events import RareVdd as RareVdd
+    from mcage.methods.rare_events import failure_probability as failure_probability
+    from mcage.methods.rare_events import vdd_for_probability as vdd_for_probability
+    from mcage.single_runs.replay import replay as replay
     from mcage.spec import SweepSpec as SweepSpec
     from mcage.stats.estimates import Estimate as Estimate
     from mcage.stats.paired import compare_means as compare_means
     from mcage.stats.survival import cumulative_incidence as cumulative_incidence
     from mcage.stats.survival import kaplan_meier as kaplan_meier
     from mcage.stats.survival import life_quantile as life_quantile
-    from mcage.studies.functions import import_traces as import_traces
-    from mcage.studies.functions import nbti as nbti
-    from mcage.studies.functions import run_gpu as run_gpu
-    from mcage.studies.functions import sensitivity as sensitivity
-    from mcage.studies.functions import write_report as write_report
-    from mcage.studies.rare_events import RareEstimate as RareEstimate
-    from mcage.studies.rare_events import RareVdd as RareVdd
-    from mcage.studies.rare_events import failure_probability as failure_probability
-    from mcage.studies.rare_events import vdd_for_probability as vdd_for_probability
-    from mcage.studies.single_replay import replay as replay
-    from mcage.sweep.run import run_sweep as run_sweep
+    from mcage.studies.gpu_both.spec import BothSpec as BothSpec
+    from mcage.studies.gpu_gating.spec import GatingSpec as GatingSpec
+    from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
+    from mcage.studies.sweep.run import run_sweep as run_sweep
     from mcage.techniques import TECHNIQUES as TECHNIQUES
     from mcage.techniques import Gating as Gating
     from mcage.techniques import Placement as Placement
@@ -58,17 +58,17 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Analysis": "mcage.analysis",
-    "BothSpec": "mcage.gpu.both.spec",
+    "BothSpec": "mcage.studies.gpu_both.spec",
     "EndCause": "mcage.lifetime",
     "Estimate": "mcage.stats.estimates",
     "Gating": "mcage.techniques",
-    "GatingSpec": "mcage.gpu.gating.spec",
-    "HeterogeneitySpec": "mcage.gpu.heterogeneity.spec",
+    "GatingSpec": "mcage.studies.gpu_gating.spec",
+    "HeterogeneitySpec": "mcage.studies.gpu_heterogeneity.spec",
     "KERNELS": "mcage.traces",
     "Placement": "mcage.techniques",
     "PlacementProgram": "mcage.techniques.programs",
-    "RareEstimate": "mcage.studies.rare_events",
-    "RareVdd": "mcage.studies.rare_events",
+    "RareEstimate": "mcage.methods.rare_events",
+    "RareVdd": "mcage.methods.rare_events",
     "Results": "mcage.analysis",
     "Storage": "mcage.techniques",
     "SweepSpec": "mcage.spec",
@@ -78,22 +78,22 @@ _HOMES = {
     "UserError": "mcage.errors",
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
-    "failure_probability": "mcage.studies.rare_events",
-    "import_traces": "mcage.studies.functions",
+    "failure_probability": "mcage.methods.rare_events",
+    "import_traces": "mcage.functions",
     "kaplan_meier": "mcage.stats.survival",
     "life_quantile": "mcage.stats.survival",
     "load_trace": "mcage.traces",
-    "nbti": "mcage.studies.functions",
+    "nbti": "mcage.functions",
     "open_results": "mcage.analysis",
     "open_trace": "mcage.traces",
-    "replay": "mcage.studies.single_replay",
-    "run_gpu": "mcage.studies.functions",
-    "run_sweep": "mcage.sweep.run",
+    "replay": "mcage.single_runs.replay",
+    "run_gpu": "mcage.functions",
+    "run_sweep": "mcage.studies.sweep.run",
     "save_trace": "mcage.traces",
-    "sensitivity": "mcage.studies.functions",
+    "sensitivity": "mcage.functions",
     "technique": "mcage.techniques",
-    "vdd_for_probability": "mcage.studies.rare_events",
-    "write_report": "mcage.studies.functions",
+    "vdd_for_probability": "mcage.methods.rare_events",
+    "write_report": "mcage.functions",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -476,7 +476,7 @@ def _sweep_parity(check):
 
 def _compared_sweep(check, by, other, instances, generations):
     from mcage.spec import SweepSpec
-    from mcage.sweep.study import Sweep
+    from mcage.studies.sweep.study import Sweep
 
     spec = SweepSpec.from_mapping(
         {
@@ -664,7 +664,7 @@ def _throughput(check):
 
 def _live(engine, work, maps, pool):
     """Wall-clock seconds of replay and stress of all instances; what they are given is ready."""
-    from mcage.sweep.batch import batches, share_of_work
+    from mcage.studies.sweep.batch import batches, share_of_work
 
     threads = pool._max_workers
     size = min(engine.batch, share_of_work(len(maps), threads * engine.batches_of_thread))

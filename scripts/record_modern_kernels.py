@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mcage.errors import UserError
 from mcage.traces import save_trace
-from mcage.traces.emulation.record import Request, record_kernel
+from mcage.tracing.emulation.record import Request, record_kernel
 
 KERNELS = Path(__file__).parent / "modern_kernels"
 ARCHITECTURES = ("gfx900", "gfx90a", "gfx1100")

@@ -55,8 +55,8 @@ def avf(
     A bit counts from the write of a value to its last read. A trace knows no masking by logic, no
     wrong address and no control flow: the AVF is an upper bound.
     """
-    from mcage.studies.single_replay import parse_delta_limit
-    from mcage.studies.vulnerability import Question, avf_rows
+    from mcage.single_runs.avf import Question, avf_rows
+    from mcage.single_runs.replay import parse_delta_limit
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
 

@@ -10,7 +10,7 @@ import typer
 from mcage.plain_text import lines_of
 
 if TYPE_CHECKING:
-    from mcage.traces.emulation.record import Recorded, Request
+    from mcage.tracing.emulation.record import Recorded, Request
 
 MOST_INSTRUCTIONS = 20_000_000
 
@@ -53,7 +53,7 @@ class Asked:
 
     def request(self, source: Path) -> "Request":
         """Return what is asked for, of a kernel."""
-        from mcage.traces.emulation.record import Request, arguments_of, extent_of, options_of
+        from mcage.tracing.emulation.record import Request, arguments_of, extent_of, options_of
 
         return Request(
             source,
@@ -87,8 +87,8 @@ def emulate_command(
     """Record a kernel without a GPU: compile it, run it on an emulated processor, check it."""
     from mcage.campaign.progress import progress_on_stderr
     from mcage.files.atomic import TRACE, make_ready
-    from mcage.traces.emulation.record import record_kernel
     from mcage.traces.storage import save_trace
+    from mcage.tracing.emulation.record import record_kernel
 
     make_ready(out, TRACE)
     recorded = record_kernel(asked.request(source), progress_on_stderr().say)

@@ -16,10 +16,10 @@ from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
-    from mcage.gpu.both.spec import BothSpec
     from mcage.gpu.exchange.shares import Question
-    from mcage.gpu.gating.spec import GatingSpec
-    from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
+    from mcage.studies.gpu_both.spec import BothSpec
+    from mcage.studies.gpu_gating.spec import GatingSpec
+    from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 
 MOST_SECONDS = 1e9
 """Longest time for which powers may have lasted."""
@@ -39,7 +39,9 @@ def both(
     arguments: Annotated[
         SpecArguments,
         SpecOptions(
-            "gpu both", kind="mcage.gpu.both.spec:BothSpec", example="sweep.faults.mu_volts=0.14"
+            "gpu both",
+            kind="mcage.studies.gpu_both.spec:BothSpec",
+            example="sweep.faults.mu_volts=0.14",
         ),
     ],
     run: RunOptions,
@@ -53,7 +55,7 @@ def both(
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
     file without variation instead, from shares of the time and duties.
     """
-    from mcage.gpu.both.study import study_of_spec
+    from mcage.studies.gpu_both.study import study_of_spec
 
     spec: BothSpec = arguments.spec(show_spec)
     if nominal is not None and not show_spec:
@@ -67,7 +69,9 @@ def gating(
     arguments: Annotated[
         SpecArguments,
         SpecOptions(
-            "gpu gating", kind="mcage.gpu.gating.spec:GatingSpec", example="workload.weights.LU=2"
+            "gpu gating",
+            kind="mcage.studies.gpu_gating.spec:GatingSpec",
+            example="workload.weights.LU=2",
         ),
     ],
     run: RunOptions,
@@ -80,7 +84,7 @@ def gating(
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
     file without variation instead, launch by launch.
     """
-    from mcage.gpu.gating.study import study_of_spec
+    from mcage.studies.gpu_gating.study import study_of_spec
 
     spec: GatingSpec = arguments.spec(show_spec)
     if nominal is not None and not show_spec:
@@ -94,7 +98,7 @@ def heterogeneity(
         SpecArguments,
         SpecOptions(
             "gpu heterogeneity",
-            kind="mcage.gpu.heterogeneity.spec:HeterogeneitySpec",
+            kind="mcage.studies.gpu_heterogeneity.spec:HeterogeneitySpec",
             example="l2.baseline_delay=0.12",
         ),
     ],
@@ -116,7 +120,7 @@ def heterogeneity(
     that hold what the paper leaves open. With --nominal, the cases of a CSV file instead; with
     --benchmarks, the benchmarks of the paper.
     """
-    from mcage.gpu.heterogeneity.study import study_of_spec
+    from mcage.studies.gpu_heterogeneity.study import study_of_spec
 
     spec: HeterogeneitySpec = arguments.spec(show_spec)
     if (nominal is not None or benchmarks) and not show_spec:
@@ -128,8 +132,8 @@ def heterogeneity(
 def _print_nominal_levels(path: Path, spec: "BothSpec", json: bool) -> None:
     """Print cases without variation."""
     from mcage.aging.nbti import nbti_model
-    from mcage.gpu.both.spec import BothSpec
-    from mcage.gpu.nominal import combined_cases
+    from mcage.single_runs.nominal_gpu import combined_cases
+    from mcage.studies.gpu_both.spec import BothSpec
 
     aging = spec.gating.aging
     levels = {"gating": BothSpec().gating.model_copy(update={"aging": aging})}
@@ -145,8 +149,8 @@ def _print_nominal_levels(path: Path, spec: "BothSpec", json: bool) -> None:
 def _print_nominal(path: Path, spec: "GatingSpec", json: bool) -> None:
     """Print cases without variation; under the model of Chen et al. unless another is named."""
     from mcage.aging.nbti import nbti_model
-    from mcage.gpu.gating.spec import GatingSpec
-    from mcage.gpu.nominal import gated_cases
+    from mcage.single_runs.nominal_gpu import gated_cases
+    from mcage.studies.gpu_gating.spec import GatingSpec
 
     plain = GatingSpec(aging=spec.aging)
     if spec != plain:
@@ -164,9 +168,9 @@ def _print_points(
     nominal: Path | None, benchmarks: bool, spec: "HeterogeneitySpec", json: bool
 ) -> None:
     """Print cases without variation; of the spec only fields and fills are for them."""
-    from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-    from mcage.gpu.heterogeneity.structures import parts
-    from mcage.gpu.nominal import benchmark_rows, heterogeneous_cases
+    from mcage.single_runs.nominal_gpu import benchmark_rows, heterogeneous_cases
+    from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+    from mcage.studies.gpu_heterogeneity.structures import parts
 
     option = "--benchmarks" if nominal is None else "--nominal"
     if nominal is not None and benchmarks:
@@ -199,7 +203,7 @@ def optimum(
 ) -> None:
     """Show cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1)."""
     from mcage.gpu.chip import gpu as gpu_called
-    from mcage.gpu.nominal import optima
+    from mcage.single_runs.nominal_gpu import optima
 
     print_rows(optima(kernels, gpu_called(gpu).machine), json)
 
@@ -225,7 +229,7 @@ def temperature(
 ) -> None:
     """Show the temperature of each block under given powers."""
     from mcage.gpu.chip import gpu as gpu_called
-    from mcage.gpu.nominal import temperatures
+    from mcage.single_runs.nominal_gpu import temperatures
 
     if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
         raise UserError(f"--seconds {seconds:g}: a time of 0 ... {MOST_SECONDS:g} s is needed")

@@ -13,7 +13,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shown_path, visible
 
 if TYPE_CHECKING:
-    from mcage.studies.injection.spec import InjectSpec
+    from mcage.studies.inject.spec import InjectSpec
 
 SPECS = (".toml", ".h5", ".shards")
 """Ends of names of files that record a spec, the kernel included."""
@@ -32,7 +32,7 @@ def inject(
         SpecArguments,
         SpecOptions(
             "inject",
-            kind="mcage.studies.injection.spec:InjectSpec",
+            kind="mcage.studies.inject.spec:InjectSpec",
             example="inject.tolerance=0.001",
         ),
     ],
@@ -54,7 +54,7 @@ def inject(
     continues injections that were stopped.
     """
     from mcage.campaign.progress import say_on_stderr
-    from mcage.studies.injection.study import study_of_spec
+    from mcage.studies.inject.study import study_of_spec
 
     if kernel.endswith(SPECS) and arguments.file is None:
         arguments = replace(arguments, file=Path(kernel))
@@ -81,8 +81,8 @@ def inject(
 def _draw(spec: "InjectSpec", engine: str, out: Path, picture: Path) -> None:
     from mcage.engines.select import select_engine
     from mcage.results.reader import open_results
-    from mcage.studies.injection.pictures import draw, pictures_of
-    from mcage.studies.injection.study import InjectStudy
+    from mcage.studies.inject.pictures import draw, pictures_of
+    from mcage.studies.inject.study import InjectStudy
 
     study = InjectStudy(spec, *select_engine(engine))
     with open_results(out) as results:

@@ -10,7 +10,7 @@ from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, p
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
-    from mcage.sweep.presentation.pareto import Front
+    from mcage.studies.sweep.presentation.pareto import Front
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
 """Resamples between which probabilities are of use, and a minute is enough for many cases."""
@@ -65,8 +65,8 @@ def pareto(
     """
     from mcage.report.cases import Condition, names_for, parsed_labels
     from mcage.results.reader import read_header
-    from mcage.sweep.objectives import objectives
-    from mcage.sweep.presentation.pareto import front_of_files, table_of
+    from mcage.studies.sweep.objectives import objectives
+    from mcage.studies.sweep.presentation.pareto import front_of_files, table_of
 
     check_form(form)
     if not FEWEST_RESAMPLES <= resamples <= MOST_RESAMPLES:
@@ -96,6 +96,6 @@ def pareto(
 def _draw(front: "Front", names: dict[str, str], path: Path) -> None:
     """Draw the front into a file."""
     from mcage.report.figures import canvas
-    from mcage.sweep.presentation.pareto import figure_of
+    from mcage.studies.sweep.presentation.pareto import figure_of
 
     canvas.save(figure_of(front, names).figure, path)

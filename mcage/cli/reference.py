@@ -234,7 +234,7 @@ def nbti(
     if list_:
         _list_constants(model, json)
         return
-    from mcage.studies.functions import nbti as shifts
+    from mcage.functions import nbti as shifts
 
     rows = shifts(model, duty, years, vdd, temperature, constants)
     if json:

@@ -54,9 +54,9 @@ def replay(
 ) -> None:
     """Replay a trace on given fault maps: duties, kinds of writes, spills, slowdown, energy."""
     from mcage.engines.select import parse_devices, select_engine
+    from mcage.single_runs.replay import load_fault_maps, parse_delta_limit
+    from mcage.single_runs.replay import replay as report_of
     from mcage.spec import SweepSpec
-    from mcage.studies.single_replay import load_fault_maps, parse_delta_limit
-    from mcage.studies.single_replay import replay as report_of
     from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
 

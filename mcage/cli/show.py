@@ -262,7 +262,7 @@ def _other_table(
 ) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
     from mcage.report.tables import lives
-    from mcage.sweep.presentation.summary import summarize_chips_of_file, table_of_chips
+    from mcage.studies.sweep.presentation.summary import summarize_chips_of_file, table_of_chips
 
     if which.causes:
         return lives.summarize_causes_of_file, lives.table_of

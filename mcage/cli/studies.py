@@ -23,10 +23,10 @@ from mcage.cli.spec_options import CASE, ONE_CASE, SpecArguments, SpecOptions
 from mcage.plain_text import visible
 
 if TYPE_CHECKING:
+    from mcage.methods.rare_events import RareEstimate, RareVdd
+    from mcage.methods.sensitivity import Question
     from mcage.spec import SweepSpec
     from mcage.stats.estimates import Estimate
-    from mcage.studies.rare_events import RareEstimate, RareVdd
-    from mcage.studies.sensitivity import Question
 
 
 OF_TABLES = ("faults.mode", "faults.tolerance")
@@ -78,7 +78,7 @@ def rare(
     """
     from mcage.campaign.progress import progress_on_stderr
     from mcage.engines.select import select_engine
-    from mcage.studies.rare_events import failure_probability, vdd_for_probability
+    from mcage.methods.rare_events import failure_probability, vdd_for_probability
 
     spec = arguments.spec()
     selected, _ = select_engine(engine)
@@ -100,7 +100,7 @@ def rare(
 
 
 def _print_json(spec: Any, age_years: float, values: dict[str, Any]) -> None:
-    from mcage.sweep.plan import with_programs
+    from mcage.studies.sweep.plan import with_programs
 
     named = with_programs(spec)
     case = named.model_dump(mode="json", exclude_none=True, exclude={"instances"})
@@ -284,8 +284,8 @@ def sensitivity(
     if list_:
         _list()
         return
-    from mcage.studies.sensitivity import Question
-    from mcage.studies.sensitivity.output import check_path
+    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity.output import check_path
 
     question = Question(**vars(study))
     question.check()
@@ -297,9 +297,9 @@ def sensitivity(
 def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None:
     from mcage.campaign.progress import progress_on_stderr
     from mcage.engines.select import select_engine
+    from mcage.methods.sensitivity import Sobol
+    from mcage.methods.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
     from mcage.report.tables import console
-    from mcage.studies.sensitivity import Sobol
-    from mcage.studies.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
 
     varied = question.varied(base)
     engine, reason = select_engine(output.engine)
@@ -320,8 +320,8 @@ def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None
 def _list() -> None:
     from textwrap import fill
 
-    from mcage.studies.sensitivity import shipped
-    from mcage.studies.sensitivity.output import setting
+    from mcage.methods.sensitivity import shipped
+    from mcage.methods.sensitivity.output import setting
 
     for name, entry in shipped().items():
         ends = entry.range or entry.factors
@@ -370,25 +370,25 @@ def reproduce(
     from mcage.engines.select import select_engine
     from mcage.errors import UserError
     from mcage.files.atomic import ready_folder
-    from mcage.report.tables import console
-    from mcage.studies.reproduction import whole_gpus
-    from mcage.studies.reproduction.drawings import (
+    from mcage.papers import whole_gpus
+    from mcage.papers.drawings import (
         ages,
         check_figures,
         check_plots,
         write_figures,
         write_plots,
     )
-    from mcage.studies.reproduction.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
-    from mcage.studies.reproduction.table import (
+    from mcage.papers.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
+    from mcage.papers.table import (
         check_table,
         print_rows,
         reproduce_gpus,
         to_json,
         write_table,
     )
-    from mcage.studies.reproduction.table import reproduce as rows_of
-    from mcage.studies.reproduction.whole_gpus import print_ages
+    from mcage.papers.table import reproduce as rows_of
+    from mcage.papers.whole_gpus import print_ages
+    from mcage.report.tables import console
 
     number = None if paper is None else NUMBERS.get(paper, paper)
     if number is not None and number not in PAPERS | GPU_PAPERS:

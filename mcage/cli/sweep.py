@@ -66,7 +66,7 @@ def sweep(
 def _check(spec: "SweepSpec", run: SweepRunOptions) -> None:
     """Refuse what the sweep itself would refuse, traces, techniques and cases included."""
     from mcage.engines.select import parse_devices, select_engine
-    from mcage.sweep.study import Sweep
+    from mcage.studies.sweep.study import Sweep
 
     spec.refuse_unused()
     _ = Sweep(spec, *select_engine(run.engine, parse_devices(run.devices))).header
@@ -90,7 +90,7 @@ def _run(spec: "SweepSpec", run: SweepRunOptions) -> None:
     from mcage.report.tables.lives import summarize_draws_of_file
     from mcage.report.tables.lives import table_of_draws as draws_table_of
     from mcage.results.reader import read_header
-    from mcage.sweep.presentation.summary import summarize_file, table_of
+    from mcage.studies.sweep.presentation.summary import summarize_file, table_of
 
     header = read_header(path)
     tables = [table_of(summarize_file(path))]
@@ -116,7 +116,7 @@ def _computed(spec: "SweepSpec", run: SweepRunOptions) -> Path | None:
     devices, progress = parse_devices(run.devices), progress_on_stderr(run.progress)
     with chosen_executor(run, progress, run.engine in ("auto", "cuda"), devices) as executor:
         # Imported when nothing is left to refuse: what computes takes most of a second to import.
-        from mcage.sweep.run import sweep_study
+        from mcage.studies.sweep.run import sweep_study
 
         numbers = None if run.processes else devices  # its processes see one device each
         with sweep_study(spec, run.engine, numbers, progress, executor) as study:

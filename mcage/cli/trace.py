@@ -15,10 +15,10 @@ from mcage.errors import UserError
 from mcage.plain_text import lines_of, shortened
 
 if TYPE_CHECKING:
-    from mcage.traces.importing.run import Import
-    from mcage.traces.importing.sources import Limits, Source
     from mcage.traces.patterns import TraceSummary
     from mcage.traces.profiles import Profile
+    from mcage.tracing.importing.run import Import
+    from mcage.tracing.importing.sources import Limits, Source
 
 
 # ``mcage trace import``: traces that other tools have recorded, made native.
@@ -39,7 +39,7 @@ class Wanted:
 
     def limits(self) -> "Limits":
         """Return which windows are wanted."""
-        from mcage.traces.importing.sources import Limits
+        from mcage.tracing.importing.sources import Limits
 
         earliest, latest = _range(self.cycles)
         return Limits(self.windows, earliest, latest, frozenset(self.slices or ()))
@@ -78,8 +78,8 @@ def import_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Import traces that other tools have recorded: a trace for each slice of the GPU."""
-    from mcage.traces.importing.run import import_traces
-    from mcage.traces.importing.sources import Options
+    from mcage.tracing.importing.run import import_traces
+    from mcage.tracing.importing.sources import Options
 
     options = Options(wanted.limits(), ticks_per_cycle, values)
     imported = import_traces(files, format_name, out, options, _Progress().tell)

@@ -18,7 +18,6 @@ from pydantic import Field, ValidationError
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
 from mcage.gpu import thermal
-from mcage.gpu.gating.workload import Machine
 from mcage.plain_text import shortened
 from mcage.spec.sections import Section
 from mcage.spec.study_spec import first_problem
@@ -31,6 +30,25 @@ _SM = re.compile(r"SM(0|[1-9]\d*)")
 Positive = Annotated[float, Field(gt=0, le=1e12)]
 Watts = Annotated[float, Field(ge=0, le=1e4)]
 Rectangle = Annotated[tuple[float, float, float, float], Field(strict=False)]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the time model knows of a GPU.
+
+    Parameters
+    ----------
+    sms : int
+        Streaming multiprocessors (SMs), at least 1.
+    bandwidth_bytes_per_s : float
+        Bandwidth of the global memory, B/s.
+    clock_hz : float
+        Clock of the SMs, Hz.
+    """
+
+    sms: int
+    bandwidth_bytes_per_s: float
+    clock_hz: float
 
 
 class _PackageTable(Section):

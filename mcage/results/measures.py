@@ -1,7 +1,7 @@
 """Measures: the numbers that a study says of a case, each declared once.
 
 Tables, CSV, JSON, pandas, comparisons and stopping rules read them. A new one takes its
-declaration, in `mcage.sweep.measures` for sweeps.
+declaration, in `mcage.studies.sweep.measures` for sweeps.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -239,7 +239,7 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     Parameters
     ----------
     path : path
-        File that a campaign wrote. `mcage.sweep.header` lists what is in that of a sweep.
+        File that a campaign wrote. `mcage.studies.sweep.header` lists what is in that of a sweep.
 
     Raises
     ------

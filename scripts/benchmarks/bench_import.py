@@ -31,8 +31,8 @@ from mcage.traces import bundled_trace  # noqa: E402
 PART = """
 import json, resource, sys, time
 from pathlib import Path
-from mcage.traces.importing.sources import Options
-from mcage.traces.importing.run import import_traces
+from mcage.tracing.importing.sources import Options
+from mcage.tracing.importing.run import import_traces
 paths = [Path(path) for path in sys.argv[3:]]
 begin = time.process_time()
 import_traces(paths, sys.argv[1], Path(sys.argv[2]), Options(values="after"))
@@ -104,7 +104,7 @@ def floors(path):
         while file.read(1 << 20):
             pass
     read = time.process_time()
-    from mcage.traces.importing.sources import Source
+    from mcage.tracing.importing.sources import Source
 
     for _ in Source(path).lines():
         pass

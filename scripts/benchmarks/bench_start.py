@@ -29,11 +29,11 @@ steps = {}
 def done(step):
     steps[step] = time.process_time() - sum(steps.values())
 done("interpreter")
-import mcage.cli.app, mcage.sweep.study, mcage.sweep.compile_beside
-from mcage.sweep.compile_beside import compiling_beside
+import mcage.cli.app, mcage.studies.sweep.study, mcage.studies.sweep.compile_beside
+from mcage.studies.sweep.compile_beside import compiling_beside
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 done("imports")
 with compiling_beside():
     sweep = Sweep(SweepSpec(instances=1), select_engine("numba")[0])

@@ -35,7 +35,7 @@ from mcage.engines.cuda_engine.devices import CupyDevice
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 
 WARM_UP = 64
 """Instances of a first sweep, which compiles what is compiled."""
@@ -49,7 +49,7 @@ WORK = "placed in 1 passes", "placed in 8 passes", "searched"
 START = """
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 Sweep(SweepSpec(), select_engine("numba")[0]).prepare()
 """
 

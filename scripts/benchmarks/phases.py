@@ -14,14 +14,14 @@ from mcage.engines.interface import Engine
 
 ENGINE_PHASES = ("counting", "cell times", "stress")
 _PHASE_OF = {
-    "mcage.sweep.plan.recorded_trace": "preparation",
-    "mcage.sweep.plan.prepare": "preparation",
-    "mcage.sweep.plan.fault_free_replays": "preparation",
-    "mcage.sweep.batch.workloads_of": "sampling",
+    "mcage.studies.sweep.plan.recorded_trace": "preparation",
+    "mcage.studies.sweep.plan.prepare": "preparation",
+    "mcage.studies.sweep.plan.fault_free_replays": "preparation",
+    "mcage.studies.sweep.batch.workloads_of": "sampling",
     "mcage.variation.fault_models.sample_tail": "sampling",
     "mcage.variation.fault_models.sample_table": "sampling",
-    "mcage.sweep.batch.simulate_lifetimes": "lives",
-    "mcage.sweep.study.compute_batch": "sampled cells and arrays",
+    "mcage.studies.sweep.batch.simulate_lifetimes": "lives",
+    "mcage.studies.sweep.study.compute_batch": "sampled cells and arrays",
     "mcage.campaign.study.write_shard": "files",
     "mcage.campaign.run.finished_instances": "files",
     "mcage.campaign.run.write_merged": "files",
@@ -161,8 +161,8 @@ def run_timed_sweep(spec, engine, shard_size=None):
     """
     from mcage.campaign.run import run_campaign
     from mcage.results.header import register
-    from mcage.sweep.header import SweepHeader
-    from mcage.sweep.study import Sweep
+    from mcage.studies.sweep.header import SweepHeader
+    from mcage.studies.sweep.study import Sweep
 
     register("sweep")(SweepHeader)  # a clone that is not installed has no entry points
     stopwatch = Stopwatch()

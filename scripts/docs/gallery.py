@@ -23,14 +23,14 @@ from matplotlib.text import Text
 from PIL import Image
 
 from mcage.campaign.run import run_campaign
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import study_of_spec
 from mcage.report.figures.canvas import WIDTHS_MM, ReportFigure
 from mcage.report.folder import ReportOptions, write_report
 from mcage.report.presentation import figures_of
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.sweep.run import run_sweep
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_gating.study import study_of_spec
+from mcage.studies.sweep.run import run_sweep
 
 FIGURES = {
     "gallery-survival": ("sweep", "survival"),

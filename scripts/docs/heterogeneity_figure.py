@@ -21,9 +21,9 @@ import xarray as xr
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.axes import Axes
 
-from mcage.gpu.heterogeneity.presentation import HeterogeneityPresentation
 from mcage.report.figures.canvas import GREY, STYLE
 from mcage.results.reader import open_results
+from mcage.studies.gpu_heterogeneity.presentation import HeterogeneityPresentation
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "results" / "gpu-level.md"

@@ -20,9 +20,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mcage.engines.select import select_engine
+from mcage.methods.rare_events import failure_probability
 from mcage.report.figures.canvas import GREY, LOOKS, STYLE
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events import failure_probability
 
 DEFAULT_OUT = Path("docs/figures/rare-events.png")
 LATER_YEARS = 3.0

@@ -15,9 +15,9 @@ from pathlib import Path
 from doc_tables import between, markdown
 
 from mcage.engines.select import select_engine
-from mcage.studies.reproduction.drawings import from_csv, write_figures
-from mcage.studies.reproduction.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
-from mcage.studies.reproduction.table import (
+from mcage.papers.drawings import from_csv, write_figures
+from mcage.papers.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
+from mcage.papers.table import (
     HEADINGS,
     KERNEL_HEADINGS,
     Row,

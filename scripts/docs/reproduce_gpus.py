@@ -12,9 +12,9 @@ from typing import Any
 
 from doc_tables import between, markdown
 
-from mcage.studies.reproduction.drawings import ages, write_plots
-from mcage.studies.reproduction.kernel_replays import GPU_PAPERS
-from mcage.studies.reproduction.table import (
+from mcage.papers.drawings import ages, write_plots
+from mcage.papers.kernel_replays import GPU_PAPERS
+from mcage.papers.table import (
     Row,
     cells,
     headings,
@@ -25,7 +25,7 @@ from mcage.studies.reproduction.table import (
     reproduce_gpus,
     write_table,
 )
-from mcage.studies.reproduction.whole_gpus import AGE_HEADINGS, age_cells
+from mcage.papers.whole_gpus import AGE_HEADINGS, age_cells
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"

@@ -14,7 +14,7 @@ import numpy as np
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import DASH, mean
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 
 MODELS = ("facelift", "bhardwaj", "finfet", "planar")
 

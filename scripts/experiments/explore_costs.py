@@ -12,7 +12,7 @@ import numpy as np
 
 from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, suav
 from mcage.engines.select import select_engine
-from mcage.studies.reproduction.kernel_replays import LIMITS, KernelReplays
+from mcage.papers.kernel_replays import LIMITS, KernelReplays
 from mcage.techniques import technique
 from mcage.variation.scenarios import PUBLISHED, scenario
 

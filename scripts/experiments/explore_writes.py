@@ -10,8 +10,8 @@ end early, as they would with smaller inputs. docs/reproduction.md quotes it.
 import numpy as np
 
 from mcage.geometry import GCN
+from mcage.papers.kernel_replays import LIMITS
 from mcage.replays.schedule import Schedule, make_schedule
-from mcage.studies.reproduction.kernel_replays import LIMITS
 from mcage.techniques import technique
 from mcage.traces import KERNELS, open_trace
 

@@ -28,19 +28,19 @@ from mcage.campaign.progress import progress_on_stderr
 from mcage.campaign.run import run_campaign
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.both.study import Both
-from mcage.gpu.gating.policies import policy
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import Gating
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-from mcage.gpu.heterogeneity.study import Heterogeneity
-from mcage.gpu.nominal import ROUND_SECONDS, Rounds
 from mcage.report.figures.canvas import STYLE, save
 from mcage.results.reader import open_results
+from mcage.single_runs.nominal_gpu import ROUND_SECONDS, Rounds
 from mcage.stats.estimates import plus_minus, with_bounds
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import kaplan_meier, life_quantile
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_both.study import Both
+from mcage.studies.gpu_gating.policies import policy
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_gating.study import Gating
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+from mcage.studies.gpu_heterogeneity.study import Heterogeneity
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "results" / "gpu-level.md"

@@ -26,7 +26,7 @@ from kernel_suites import LIMIT, PAGE, ROOT, SLOWED, Rows, subjects_of, write_cs
 
 import mcage
 from mcage.replays.schedule import writes_of
-from mcage.studies.single_replay import prepare
+from mcage.single_runs.replay import prepare
 from mcage.traces.library import ApproximateTraceWarning
 
 CASES = (

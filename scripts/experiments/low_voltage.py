@@ -38,7 +38,7 @@ from mcage.spec import SweepSpec
 from mcage.stats.estimates import DASH, Estimate, life, mean, percent, plus_minus, proportion
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives, life_quantile
-from mcage.sweep.run import run_sweep
+from mcage.studies.sweep.run import run_sweep
 from mcage.traces.transforms import RELEASES
 from mcage.variation.scenarios import PUBLISHED, SCENARIOS, scenario
 

@@ -12,11 +12,11 @@ import argparse
 
 import numpy as np
 
-import mcage.sweep.batch as batch
+import mcage.studies.sweep.batch as batch
 from mcage.engines.select import select_engine
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 
 SWEEPS = (100, 1_000, 10_000)
 SAMPLES = (32, 128, 1024)

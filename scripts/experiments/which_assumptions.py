@@ -24,9 +24,8 @@ from mcage.engines.interface import Engine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.spec import SweepSpec
-from mcage.studies.sensitivity.output import setting as in_words
-from mcage.studies.sensitivity.parameters import (
+from mcage.methods.sensitivity.output import setting as in_words
+from mcage.methods.sensitivity.parameters import (
     Choice,
     Parameter,
     changed,
@@ -34,8 +33,9 @@ from mcage.studies.sensitivity.parameters import (
     refitted,
     shipped,
 )
+from mcage.spec import SweepSpec
+from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.study import VminSpec, VminStudy
-from mcage.sweep.study import Sweep
 
 PAGE = Path(__file__).parents[2] / "docs" / "sensitivity.md"
 MOVED = 0.1

@@ -37,9 +37,9 @@ from mcage.soft_errors.rates import soft_errors, upsets
 from mcage.spec import SweepSpec
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import DASH, Estimate, mean, plus_minus, proportion
-from mcage.sweep.objectives import objective, objectives
-from mcage.sweep.presentation.pareto import Front, front_of_files
-from mcage.sweep.run import run_sweep
+from mcage.studies.sweep.objectives import objective, objectives
+from mcage.studies.sweep.presentation.pareto import Front, front_of_files
+from mcage.studies.sweep.run import run_sweep
 from mcage.techniques import TECHNIQUES
 from mcage.variation.fault_models import EntryFaults, FaultModel
 from mcage.variation.scenarios import scenario

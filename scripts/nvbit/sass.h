@@ -1,6 +1,6 @@
 // Which registers an instruction writes, from its SASS text alone.
 //
-// Plain C++17 for the host. `mcage/traces/importing/sass.py` says the same in Python; the tests
+// Plain C++17 for the host. `mcage/tracing/importing/sass.py` says the same in Python; the tests
 // compare both.
 #pragma once
 

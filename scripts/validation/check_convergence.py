@@ -18,7 +18,7 @@ from mcage.engines.select import select_engine
 from mcage.lifetime import EndCause
 from mcage.spec import SweepSpec
 from mcage.stats.survival import life_quantile
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 
 CASES: dict[str, Any] = {"techniques": ["rrcd", "rrcd+rc+rar"], "environments": ["dvfs"]}
 """Only where a technique heeds faults do fault maps and spills matter; elsewhere a life follows

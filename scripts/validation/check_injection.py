@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from mcage.stats.estimates import proportion
-from mcage.studies.injection.kernel import InjectedKernel
-from mcage.traces.emulation.emulate import Emulation
-from mcage.traces.emulation.faults import End, Faults, Flip
-from mcage.traces.emulation.record import Request
-from mcage.traces.emulation.waves import Budget, Contents, Program, Run
+from mcage.studies.inject.kernel import InjectedKernel
+from mcage.tracing.emulation.emulate import Emulation
+from mcage.tracing.emulation.faults import End, Faults, Flip
+from mcage.tracing.emulation.record import Request
+from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
 
 KERNELS = Path(__file__).parents[1] / "modern_kernels"
 

@@ -28,7 +28,7 @@ from short_kernels import short_kernels
 
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 
 CROWDED = ((8, 31), (12, 21), (16, 15), (31, 8), (10, 24))

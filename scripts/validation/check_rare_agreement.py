@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
 from mcage.lifetime import EndCause
+from mcage.methods.rare_events import failure_probability
+from mcage.methods.rare_events.case import RareCase, dead_at_start, rare_case
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import wilson
-from mcage.studies.rare_events import failure_probability
-from mcage.studies.rare_events.case import RareCase, dead_at_start, rare_case
 from mcage.variation.vmin_tail import sample_tail
 
 SIGMAS = 4.0

@@ -32,10 +32,9 @@ from scipy.stats import binom, norm, truncnorm
 from mcage.distributions import TRUNCATED_AT
 from mcage.engines.select import select_engine
 from mcage.geometry import GCN
-from mcage.spec import SweepSpec
-from mcage.studies.rare_events.case import RareCase, dead_at_start, estimate, rare_case
-from mcage.studies.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
-from mcage.studies.rare_events.proposals import (
+from mcage.methods.rare_events.case import RareCase, dead_at_start, estimate, rare_case
+from mcage.methods.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
+from mcage.methods.rare_events.proposals import (
     Bumps,
     EntryProposal,
     FaultyFields,
@@ -47,7 +46,8 @@ from mcage.studies.rare_events.proposals import (
     draw_slices,
     faulty_entries,
 )
-from mcage.studies.rare_events.search import climb, used_guardband
+from mcage.methods.rare_events.search import climb, used_guardband
+from mcage.spec import SweepSpec
 from mcage.variation.scenarios import scenario
 
 LIMITS = 0.935, 0.965

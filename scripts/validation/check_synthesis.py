@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.environment import environment
 from mcage.aging.nbti.models import facelift
-from mcage.studies.single_replay import replay
+from mcage.single_runs.replay import replay
 from mcage.techniques import TECHNIQUES, Technique
 from mcage.traces import KERNELS, Trace, open_trace
 from mcage.traces.profiles import Profile

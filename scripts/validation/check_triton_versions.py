@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mcage.errors import UserError
-from mcage.traces.emulation.record import Request, record_kernel
+from mcage.tracing.emulation.record import Request, record_kernel
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURES = "gfx90a", "gfx942", "gfx1100"

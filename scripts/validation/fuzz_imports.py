@@ -2,7 +2,7 @@
 
     python scripts/validation/fuzz_imports.py [--inputs 10000] [--seed 1] [--format NAME ...]
 
-The inputs are those of `tests/unit/traces/importing/test_run.py`, which tries some hundreds. A
+The inputs are those of `tests/unit/tracing/importing/test_run.py`, which tries some hundreds. A
 complaint names the format and the number of the input: `--format NAME --first NUMBER --inputs 1`
 gives that input again. Exit code 1: complaints.
 """

@@ -42,7 +42,7 @@ from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace

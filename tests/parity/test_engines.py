@@ -61,7 +61,7 @@ from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import CDNA2, GCN, NVIDIA, RDNA3
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
-from mcage.studies.single_replay import replay
+from mcage.single_runs.replay import replay
 from mcage.techniques import TECHNIQUES, Placement, Storage, technique
 from mcage.traces import first_generations, load_trace, validate_trace
 from mcage.traces.library import bundled_trace

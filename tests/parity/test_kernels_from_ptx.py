@@ -31,7 +31,7 @@ from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.protection.codes import secded
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.version import KERNELS
 

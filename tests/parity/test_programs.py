@@ -17,8 +17,8 @@ from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.header import VARIABLES
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.header import VARIABLES
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.programs import (
     NO_SWAP,

@@ -14,7 +14,7 @@ from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 
 pytestmark = needs_host_compiler

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcage.errors import UserError
-from mcage.traces.emulation.code_object import tool
+from mcage.tracing.emulation.code_object import tool
 
 LIBRARY = Path("/usr/lib/clc/amdgcn--amdhsa.bc")
 

@@ -52,7 +52,7 @@ def main() -> None:
     """
     from sweep_cases import small_sweep
 
-    from mcage.sweep.compile_beside import compile_all, compiling_beside
+    from mcage.studies.sweep.compile_beside import compile_all, compiling_beside
 
     with compiling_beside():
         small_sweep(instances=24, techniques=TECHNIQUES).compute(0, 24)

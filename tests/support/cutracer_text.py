@@ -3,7 +3,7 @@
 import json
 from itertools import islice
 
-from mcage.traces.importing.sass import instruction_of
+from mcage.tracing.importing.sass import instruction_of
 
 
 def old_version(content, *, numbered=False, addresses=True):

@@ -14,10 +14,10 @@ from scalar_gpu import (
     special_values,
 )
 
-from mcage.traces.emulation import memory as emulated_memory
-from mcage.traces.emulation.code_object import CodeObject
-from mcage.traces.emulation.machine import Machine
-from mcage.traces.emulation.waves import Budget, Contents, Program, Run
+from mcage.tracing.emulation import memory as emulated_memory
+from mcage.tracing.emulation.code_object import CodeObject
+from mcage.tracing.emulation.machine import Machine
+from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
 
 GENERATIONS = {"gfx90a": 9, "gfx942": 9, "gfx1030": 10, "gfx1100": 11}
 REGISTERS = 64

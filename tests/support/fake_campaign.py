@@ -13,7 +13,7 @@ from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
 from mcage.results.header import StoppingRule
-from mcage.sweep.header import CaseName, SweepHeader
+from mcage.studies.sweep.header import CaseName, SweepHeader
 
 OF_INSTANCES = (
     "workload",

@@ -1,6 +1,6 @@
 """Runs of a kernel with wrong registers, one at a time, from the parts of the emulator alone.
 
-The oracle of `mcage.traces.emulation.faults`, without its memories side by side, its work-groups
+The oracle of `mcage.tracing.emulation.faults`, without its memories side by side, its work-groups
 that run alone and its plans: one memory, the whole grid, and after each write and before each
 instruction a look at what is wrong.
 """
@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.traces.emulation.emulate import Emulation
-from mcage.traces.emulation.machine import Machine
-from mcage.traces.emulation.memory import ALIGNMENT
-from mcage.traces.emulation.record import Request, ready_kernel
-from mcage.traces.emulation.waves import Budget, Contents, Program, Run
+from mcage.tracing.emulation.emulate import Emulation
+from mcage.tracing.emulation.machine import Machine
+from mcage.tracing.emulation.memory import ALIGNMENT
+from mcage.tracing.emulation.record import Request, ready_kernel
+from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
 
 BLEND = """__kernel void blend(__global const int *index, __global const float *x,
                      __global float *y, int n) {

@@ -28,8 +28,8 @@ from tomli_w import dumps
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import study_of_spec as gating_study
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_gating.study import study_of_spec as gating_study
 from mcage.studies.vmin.study import VminSpec
 from mcage.studies.vmin.study import study_of_spec as vmin_study
 from mcage.traces import save_trace

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import Gating
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_gating.study import Gating
 
 DATA = Path(__file__).parent / "data" / "gpu"
 

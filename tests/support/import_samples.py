@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mcage.traces.importing.run import import_traces
-from mcage.traces.importing.sources import Options
+from mcage.tracing.importing.run import import_traces
+from mcage.tracing.importing.sources import Options
 
 FOLDER = Path(__file__).parents[1] / "samples"
 ORIGINS = ("alloc_work_group", "alloc_wavefront")

@@ -437,7 +437,7 @@ class SweepInputs:
 
     def instances(self, case):
         """The instances of a case, one after the other."""
-        from mcage.sweep.plan import workloads_of
+        from mcage.studies.sweep.plan import workloads_of
 
         spec, drawn, kernels = self.spec, self.drawn, self.kernels(case.technique.name)
         rows = drawn.row

@@ -19,9 +19,9 @@ from plain_files import plain_arrays, plain_table
 from small_traces import small_trace
 
 from mcage.errors import UserError
-from mcage.traces.importing.formats.catalogue import FORMATS
-from mcage.traces.importing.run import import_traces
-from mcage.traces.importing.sources import LONGEST_LINE, Limits, Options
+from mcage.tracing.importing.formats.catalogue import FORMATS
+from mcage.tracing.importing.run import import_traces
+from mcage.tracing.importing.sources import LONGEST_LINE, Limits, Options
 
 SECONDS = 10
 PEAK_BYTES = 1_000_000_000

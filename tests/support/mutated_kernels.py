@@ -24,7 +24,7 @@ import numpy as np
 from mcage.cli.emulate import Asked, emulate_command
 from mcage.errors import UserError
 from mcage.traces import load_trace
-from mcage.traces.emulation.compilers import compile_opencl
+from mcage.tracing.emulation.compilers import compile_opencl
 
 SECONDS = 20
 """Of a run, on a machine that others use as well."""

@@ -3,7 +3,7 @@
 from functools import cache
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.studies.reproduction.kernel_replays import KernelReplays
+from mcage.papers.kernel_replays import KernelReplays
 from mcage.traces.transforms import WAVEFRONT
 
 

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 
 from mcage.engines.select import select_engine
+from mcage.methods.rare_events.case import rare_case
+from mcage.methods.rare_events.proposals import VminGaussian
 from mcage.spec import SweepSpec
-from mcage.studies.rare_events.case import rare_case
-from mcage.studies.rare_events.proposals import VminGaussian
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.variation.scenarios import scenario
 
 KERNELS = ("BlackScholes", "MatrixTranspose")

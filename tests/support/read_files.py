@@ -29,7 +29,7 @@ from mcage.report.tables.lives import (
     summarize_fits_of_file,
     summarize_rates_of_file,
 )
-from mcage.sweep.presentation.summary import summarize_chips_of_file, summarize_file
+from mcage.studies.sweep.presentation.summary import summarize_chips_of_file, summarize_file
 from mcage.traces.storage import load_trace
 
 SHOWN = (

@@ -7,9 +7,9 @@ import numpy as np
 
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.sweep.header import variables
-from mcage.sweep.plan import workloads_of
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.header import variables
+from mcage.studies.sweep.plan import workloads_of
+from mcage.studies.sweep.study import Sweep
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
 ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}

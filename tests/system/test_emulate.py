@@ -19,11 +19,11 @@ from tables import each
 
 from mcage.cli.emulate import Asked
 from mcage.errors import UserError
-from mcage.studies.injection.spec import Program
+from mcage.studies.inject.spec import Program
 from mcage.traces import WRITE, load_trace
-from mcage.traces.emulation import compilers, waves
-from mcage.traces.emulation.record import Request, record_kernel
 from mcage.traces.library import bundled_trace
+from mcage.tracing.emulation import compilers, waves
+from mcage.tracing.emulation.record import Request, record_kernel
 
 ROOT = Path(__file__).parents[2]
 SEED = 20_261_126

@@ -21,18 +21,18 @@ import mcage
 from mcage.campaign.run import run_campaign
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.both.study import Both
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.protection.policy import unprotected
 from mcage.report import folder as report_folder
 from mcage.report.cases import Condition, axes_of, selected_cases
 from mcage.report.presentation import figures_of, presentation_of
 from mcage.results.reader import read_header
-from mcage.studies.injection.outcomes import Fate
-from mcage.studies.injection.spec import InjectSpec
-from mcage.studies.injection.study import InjectStudy
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_both.study import Both
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+from mcage.studies.gpu_heterogeneity.study import Heterogeneity
+from mcage.studies.inject.outcomes import Fate
+from mcage.studies.inject.spec import InjectSpec
+from mcage.studies.inject.study import InjectStudy
 from mcage.studies.vmin.study import VminSpec, VminStudy
 
 WORKLOAD = {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 2}

@@ -216,7 +216,7 @@ def test_the_process_that_asks_imports_no_cupy(monkeypatch):
         "sys.meta_path.insert(0, Trap())\n"
         "from mcage.campaign.processes import Processes\n"
         "from mcage.spec import SweepSpec\n"
-        "from mcage.sweep.run import sweep_study\n"
+        "from mcage.studies.sweep.run import sweep_study\n"
         "spec = SweepSpec.from_mapping({'instances': 1, 'techniques': ['baseline'],\n"
         "    'workload': {'kernels': ['MatrixTranspose'], 'periods': 1, 'generations': 1}})\n"
         "with Processes(1) as executor, sweep_study(spec, 'auto', executor=executor) as study:\n"

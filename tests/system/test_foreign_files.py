@@ -32,7 +32,7 @@ from mcage.geometry import GCN
 from mcage.report.folder import CONTENTS, whole_folder
 from mcage.results import reader
 from mcage.results.reader import read_header
-from mcage.studies.single_replay import load_fault_maps
+from mcage.single_runs.replay import load_fault_maps
 from mcage.traces import bundled_trace, load_trace, save_trace
 
 READ_FILES = ROOT / "tests" / "support" / "read_files.py"

@@ -11,7 +11,7 @@ from faulty_oracle import BLEND, BLEND_ARGUMENTS
 from mcage.protection.codes import secded
 from mcage.results.reader import open_results, read_header
 from mcage.soft_errors.rates import constants, soft_errors, upsets
-from mcage.studies.injection.outcomes import DETECTED, Fate
+from mcage.studies.inject.outcomes import DETECTED, Fate
 
 RUN = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
 

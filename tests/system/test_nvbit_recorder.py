@@ -20,11 +20,11 @@ from sass_widths import UNKNOWN, WIDTHS
 from tables import each
 
 from mcage.errors import UserError
-from mcage.traces.importing.formats.recorder import FORMAT
-from mcage.traces.importing.recording import Recording
-from mcage.traces.importing.sass import instruction_of
-from mcage.traces.importing.sources import Options, Source
 from mcage.traces.model import READ, WRITE
+from mcage.tracing.importing.formats.recorder import FORMAT
+from mcage.tracing.importing.recording import Recording
+from mcage.tracing.importing.sass import instruction_of
+from mcage.tracing.importing.sources import Options, Source
 
 RECORDER = Path(__file__).parents[2] / "scripts" / "nvbit"
 STAND_INS = Path(__file__).parents[1] / "support" / "nvbit"

@@ -21,8 +21,8 @@ from mcage.report.figures.energy import numbers_of
 from mcage.report.figures.lives import draw_survival_of_file
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.sweep.run import run_sweep
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.run import run_sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.traces.storage import load_trace, save_trace
 
 SHAPE = {"slots": (6, 9), "window_sizes": (12, 20), "generations": (2, 3), "accesses": (20, 30)}

@@ -18,7 +18,7 @@ from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.files.atomic import CSV, FIGURES, JSON, PNG, TABLES, TRACE, make_ready, whole_file
-from mcage.studies.reproduction.figure_data import PLOTS
+from mcage.papers.figure_data import PLOTS
 from mcage.traces import save_trace
 
 CAMPAIGN = fake_campaign.campaign(instances=20)

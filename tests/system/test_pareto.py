@@ -13,7 +13,7 @@ from mcage.costs import area, load_costs
 from mcage.errors import UserError
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
-from mcage.sweep.objectives import added_area
+from mcage.studies.sweep.objectives import added_area
 from mcage.techniques import TECHNIQUES
 
 CASES = fake_campaign.CAMPAIGN.cases

@@ -16,7 +16,7 @@ from sweep_cases import assert_same_arrays, small_spec
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.lifetime import EndCause
 from mcage.results import header
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 
 
 def test_a_phase_in_a_phase_is_charged_once():

@@ -429,7 +429,7 @@ PLUGIN = Technique(
 )
 """
 POLICY = """
-from mcage.gpu.gating.policies import Policy
+from mcage.studies.gpu_gating.policies import Policy
 class Mine(Policy):
     gates, rotates = {gates}, False
     def workers(self, readings, count): raise Own

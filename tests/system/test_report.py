@@ -17,7 +17,7 @@ from mcage.report import folder as report_folder
 from mcage.report.folder import ReportOptions, write_report
 from mcage.results.writer import conforming, write_results
 from mcage.spec import SweepSpec
-from mcage.sweep.header import CaseName
+from mcage.studies.sweep.header import CaseName
 
 
 @pytest.fixture(scope="module")

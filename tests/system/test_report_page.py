@@ -17,7 +17,7 @@ from mcage.report.folder import PAGE, write_report
 from mcage.report.page.page import Study, page_of
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate
-from mcage.sweep.presentation.summary import CaseSummary, summarize_file, table_of
+from mcage.studies.sweep.presentation.summary import CaseSummary, summarize_file, table_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
 

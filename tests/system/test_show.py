@@ -20,8 +20,8 @@ from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_tabl
 from mcage.report.tables.lives import CauseSummary
 from mcage.report.tables.lives import table_of as causes_table
 from mcage.stats.estimates import Estimate, plain
-from mcage.sweep.measures import last_slowdown
-from mcage.sweep.presentation.summary import CaseSummary, summarize_file, table_of
+from mcage.studies.sweep.measures import last_slowdown
+from mcage.studies.sweep.presentation.summary import CaseSummary, summarize_file, table_of
 
 
 def summary(**fields):

@@ -23,8 +23,8 @@ from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
-from mcage.sweep import study
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep import study
+from mcage.studies.sweep.study import Sweep
 
 pytestmark = needs_host_compiler
 

@@ -18,11 +18,11 @@ from faulty_oracle import BLEND, BLEND_ARGUMENTS
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.cli.app import app
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.gating.spec import GatingSpec
 from mcage.spec import SweepSpec
 from mcage.spec.keys import PLUG_IN, RunsCode, keys_below
-from mcage.studies.injection.spec import InjectSpec
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.vmin.study import VminSpec
 
 COMMANDS = {
@@ -186,7 +186,7 @@ def test_what_a_user_types_needs_no_word(command, folder):
 
 
 POLICY = """
-from mcage.gpu.gating.policies import POLICIES
+from mcage.studies.gpu_gating.policies import POLICIES
 X = POLICIES["default"]
 """
 

@@ -14,9 +14,9 @@ from mcage.aging.nbti import facelift
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
-from mcage.sweep.plan import with_programs
-from mcage.sweep.run import run_sweep
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.plan import with_programs
+from mcage.studies.sweep.run import run_sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.traces import bundled_trace, save_trace
 
 HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
@@ -432,7 +432,7 @@ def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr("mcage.sweep.study.Sweep.compute", fail)
+    monkeypatch.setattr("mcage.studies.sweep.study.Sweep.compute", fail)
     code, _, error = command("sweep", *QUICK, "--out", "r.h5")
     assert code == 1
     assert "internal error: ZeroDivisionError: of ours" in error

@@ -13,7 +13,7 @@ from trace_strategies import alloc, release, trace_of, write
 
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
-from mcage.sweep.plan import kernels_of
+from mcage.studies.sweep.plan import kernels_of
 from mcage.traces.library import (
     KERNELS,
     PROFILES,

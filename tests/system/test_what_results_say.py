@@ -16,8 +16,8 @@ from mcage.report.comparison import compare
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import mean
-from mcage.sweep.presentation.summary import summarize_file
-from mcage.sweep.run import run_sweep
+from mcage.studies.sweep.presentation.summary import summarize_file
+from mcage.studies.sweep.run import run_sweep
 
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {

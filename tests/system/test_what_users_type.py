@@ -22,15 +22,15 @@ import mcage
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
-from mcage.gpu.gating.spec import GatingSpec
+from mcage.methods.rare_events import failure_probability
+from mcage.methods.sensitivity import QUANTITIES, SensitivityStudy
 from mcage.plain_text import LONGEST_MESSAGE
 from mcage.spec import SweepSpec
 from mcage.spec.keys import keys_below
-from mcage.studies.injection.spec import InjectSpec
-from mcage.studies.rare_events import failure_probability
-from mcage.studies.sensitivity import QUANTITIES, SensitivityStudy
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.inject.spec import InjectSpec
+from mcage.studies.sweep.run import run_sweep
 from mcage.studies.vmin.study import VminSpec
-from mcage.sweep.run import run_sweep
 from mcage.traces import save_trace
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")

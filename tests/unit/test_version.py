@@ -65,7 +65,7 @@ def imported(path, known):
 
 def test_everything_that_a_sweep_imports_enters_the_digest():
     known = modules()
-    reached, to_follow = set(), {"mcage.sweep.study", "mcage.campaign.merge"}
+    reached, to_follow = set(), {"mcage.studies.sweep.study", "mcage.campaign.merge"}
     while to_follow:
         reached |= to_follow
         to_follow = set().union(*(imported(known[one], known) for one in to_follow)) - reached

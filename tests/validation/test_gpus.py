@@ -11,32 +11,17 @@ from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.engines.select import select_engine
-from mcage.gpu.both.register_files import with_slower_period
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.both.study import Both, BothEnd
-from mcage.gpu.gating.policies import policy
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import Gating
-from mcage.gpu.gating.workload import row_sum
-from mcage.gpu.heterogeneity.structures import (
-    benchmarks,
-    ipc_overhead,
-    nbti_efficiency,
-    parts,
-    printed_means,
-)
-from mcage.gpu.nominal import ROUND_SECONDS, Rounds, benchmark_rows, combined_cases
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.studies.reproduction.drawings import GPU_PLOTS, ages
-from mcage.studies.reproduction.kernel_replays import GPU_PAPERS, MEAN, published_figures
-from mcage.studies.reproduction.table import (
+from mcage.papers.drawings import GPU_PLOTS, ages
+from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
+from mcage.papers.table import (
     GPU_METRICS,
     as_json,
     in_counts,
     reproduce_gpus,
     verdict,
 )
-from mcage.studies.reproduction.whole_gpus import (
+from mcage.papers.whole_gpus import (
     LAUNCHES,
     LONG_TERM,
     history,
@@ -44,7 +29,22 @@ from mcage.studies.reproduction.whole_gpus import (
     launch_by_launch,
     mitigation_percent,
 )
-from mcage.sweep.plan import workloads_of
+from mcage.single_runs.nominal_gpu import ROUND_SECONDS, Rounds, benchmark_rows, combined_cases
+from mcage.studies.gpu_both.register_files import with_slower_period
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_both.study import Both, BothEnd
+from mcage.studies.gpu_gating.policies import policy
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_gating.study import Gating
+from mcage.studies.gpu_gating.workload import row_sum
+from mcage.studies.gpu_heterogeneity.structures import (
+    benchmarks,
+    ipc_overhead,
+    nbti_efficiency,
+    parts,
+    printed_means,
+)
+from mcage.studies.sweep.plan import workloads_of
 from mcage.variation.fault_models import NewSlices
 
 CHECK = (

@@ -33,9 +33,9 @@ from mcage.lifetime import EndCause
 from mcage.random import stream
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.sweep.header import SweepHeader
-from mcage.sweep.run import run_sweep
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.sweep.run import run_sweep
+from mcage.studies.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
 NOMINAL = environment("turbo", 0.419)

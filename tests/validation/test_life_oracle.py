@@ -19,7 +19,7 @@ from life_oracle import (
 from short_kernels import short_kernels
 
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 
 CROWDED = ((8, 31), (12, 21), (16, 15), (31, 8))

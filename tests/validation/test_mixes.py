@@ -22,9 +22,9 @@ from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.spec import SweepSpec
-from mcage.sweep import batch
-from mcage.sweep.plan import SweepPlan, Workloads, workloads_of
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep import batch
+from mcage.studies.sweep.plan import SweepPlan, Workloads, workloads_of
+from mcage.studies.sweep.study import Sweep
 
 MANY = np.arange(4000)
 TRACES = tuple(steady_trace(random_values(rows, seed=rows)) for rows in (3, 5, 9))

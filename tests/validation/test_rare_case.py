@@ -18,11 +18,11 @@ from scipy.stats import truncnorm
 
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.studies.rare_events.case import dead_at_start, estimate, rare_case
-from mcage.studies.rare_events.estimator import failure_probability, sample, sampler_for
-from mcage.studies.rare_events.proposals import LifeTilt
-from mcage.studies.rare_events.search import find_late_lives, used_guardband
-from mcage.sweep.study import Sweep
+from mcage.methods.rare_events.case import dead_at_start, estimate, rare_case
+from mcage.methods.rare_events.estimator import failure_probability, sample, sampler_for
+from mcage.methods.rare_events.proposals import LifeTilt
+from mcage.methods.rare_events.search import find_late_lives, used_guardband
+from mcage.studies.sweep.study import Sweep
 from mcage.variation.vmin_tail import sample_tail
 
 BORDER_YEARS = 5.0

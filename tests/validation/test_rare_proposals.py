@@ -8,7 +8,7 @@ from rare_cases import distribution_of, fields
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
 from mcage.geometry import GCN
-from mcage.studies.rare_events.proposals import (
+from mcage.methods.rare_events.proposals import (
     Bumps,
     EntryProposal,
     FaultyFields,
@@ -21,7 +21,7 @@ from mcage.studies.rare_events.proposals import (
     faulty_entries,
     place_cells,
 )
-from mcage.studies.rare_events.search import climb
+from mcage.methods.rare_events.search import climb
 from mcage.variation.vmin_tail import expected_tail_cells
 
 SIGMAS = 4.5

@@ -7,14 +7,14 @@ import pytest
 from published_runs import replays
 from reproduce import LINES, OTHER_TABLE, PAGE, RESULTS, TABLE, with_tables, with_verdicts
 
-from mcage.studies.reproduction.figure_data import PLOTS
-from mcage.studies.reproduction.kernel_replays import (
+from mcage.papers.figure_data import PLOTS
+from mcage.papers.kernel_replays import (
     LIMITS,
     PUBLISHED_LIMIT,
     KernelReplays,
     Reasons,
 )
-from mcage.studies.reproduction.table import Row, as_json, reproduce, reproduce_gpus
+from mcage.papers.table import Row, as_json, reproduce, reproduce_gpus
 from mcage.traces.transforms import WORK_GROUP
 
 

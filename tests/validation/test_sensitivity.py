@@ -15,7 +15,7 @@ from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.studies.sensitivity import (
+from mcage.methods.sensitivity import (
     QUANTITIES,
     SensitivityStudy,
     one_at_a_time,
@@ -23,10 +23,10 @@ from mcage.studies.sensitivity import (
     sobol,
     user_range,
 )
-from mcage.studies.sensitivity.methods import _difference_of_medians, evaluated, indices
-from mcage.studies.sensitivity.output import print_one_at_a_time, setting
-from mcage.studies.sensitivity.parameters import Parameter, value_of
-from mcage.sweep.study import Sweep
+from mcage.methods.sensitivity.methods import _difference_of_medians, evaluated, indices
+from mcage.methods.sensitivity.output import print_one_at_a_time, setting
+from mcage.methods.sensitivity.parameters import Parameter, value_of
+from mcage.studies.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
 FACELIFT = facelift()

@@ -33,7 +33,7 @@ from sweep_cases import (
     small_sweep,
 )
 
-import mcage.sweep.batch as module
+import mcage.studies.sweep.batch as module
 from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
@@ -44,11 +44,11 @@ from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
 from mcage.lifetime.feasibility import fault_free_replays
 from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
+from mcage.methods.rare_events.case import rare_case
 from mcage.replays.prepare import prepare
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming
-from mcage.studies.rare_events.case import rare_case
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
 from mcage.traces.transforms import held_while_idle

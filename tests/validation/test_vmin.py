@@ -10,8 +10,8 @@ from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
+from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.study import VminSpec, VminStudy
-from mcage.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
 DIES = 20

@@ -24,8 +24,8 @@ from mcage.results.header import Header
 from mcage.stats import estimates
 from mcage.stats.estimates import DASH
 from mcage.stats.survival import life_quantile
+from mcage.studies.sweep.presentation import energy_is_known
 from mcage.studies.vmin.study import VminSpec, VminTarget
-from mcage.sweep.presentation import energy_is_known
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet

@@ -29,10 +29,10 @@ from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.spec.keys import Option, plug_ins
 from mcage.spec.sections import Life, Name, Section, Stopping, costs_of
-from mcage.sweep.batch import batch_by_work, batches
-from mcage.sweep.header import independent_rule
-from mcage.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, workloads_of
-from mcage.sweep.study import Halving
+from mcage.studies.sweep.batch import batch_by_work, batches
+from mcage.studies.sweep.header import independent_rule
+from mcage.studies.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, workloads_of
+from mcage.studies.sweep.study import Halving
 from mcage.variation.cells import CELL_8T
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import lowest_floor, lowest_vdd

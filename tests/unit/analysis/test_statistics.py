@@ -20,7 +20,7 @@ from mcage.report.tables.lives import summarize_rates_of_file
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
 from mcage.stats.survival import cumulative_incidence, life_quantile
-from mcage.sweep.presentation.summary import summarize_file, table_of
+from mcage.studies.sweep.presentation.summary import summarize_file, table_of
 
 INSTANCES = 120
 LABELS = [case.label for case in campaign().cases]

@@ -25,11 +25,11 @@ from mcage.campaign.shards import LOCK_NAME, shard_folder, shard_name, write_sha
 from mcage.campaign.study import Study
 from mcage.cli.main import main
 from mcage.errors import UserError
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
-from mcage.sweep.presentation.summary import summarize_chips_of_file
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+from mcage.studies.gpu_heterogeneity.study import Heterogeneity
+from mcage.studies.sweep.presentation.summary import summarize_chips_of_file
 from mcage.version import Code
 
 

@@ -18,13 +18,13 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import LOCK_NAME, shard_folder, shard_name, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.results import writer
 from mcage.results.reader import read_header
 from mcage.results.writer import write_results
 from mcage.spec import SweepSpec
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.version import Code, running_code
 
 

@@ -23,7 +23,7 @@ from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate
 from mcage.stats.survival import Precision
-from mcage.sweep.header import SweepHeader, stopping_rule
+from mcage.studies.sweep.header import SweepHeader, stopping_rule
 
 MOST = 900
 RULE = StoppingRule(0.047, "spill_rate")

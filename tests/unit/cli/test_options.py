@@ -19,12 +19,12 @@ from mcage.cli.app import app
 from mcage.cli.commands import GroupedCommand
 from mcage.cli.spec_options import SpecArguments, SpecOptions, parse_set
 from mcage.errors import UserError
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.spec import SweepSpec
 from mcage.spec.keys import COMPARED, Option, UsedIf, keys_below
 from mcage.spec.sections import Life
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 
 PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
 KEYS = [

@@ -30,7 +30,7 @@ from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_toget
 from mcage.engines.stress import CellSeconds, Moments, TrackedCells, TrackedSeconds
 from mcage.philox import _keep_small
 from mcage.spec import SweepSpec
-from mcage.sweep import compile_beside, run
+from mcage.studies.sweep import compile_beside, run
 from mcage.variation.fault_models import add_faults
 
 STEPS = (place_and_bound, look, run_together, run_side_by_side)
@@ -280,7 +280,7 @@ import sys
 from unittest import mock
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 kernels, techniques = ["MatrixTranspose"], ["baseline", "rrcd", "rrcd+rc+rar"]
 mapping = {"instances": 1, "workload": {"kernels": kernels}, "techniques": techniques}
 sweep = Sweep(SweepSpec.from_mapping(mapping), select_engine("numba")[0])

@@ -22,9 +22,9 @@ from mcage.engines.numpy_engine import engine as numpy_engine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import ask, excerpt
 from mcage.errors import UserError
+from mcage.papers.kernel_replays import KernelReplays
 from mcage.replays.prepare import prepare
-from mcage.studies.reproduction.kernel_replays import KernelReplays
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.techniques.technique import PLACEMENTS, PlacementTraits
 

@@ -19,7 +19,6 @@ from tables import each
 
 import mcage
 from mcage.errors import UserError
-from mcage.gpu.both.spec import BothSpec
 from mcage.gpu.exchange.rule import (
     ExchangeRule,
     SoftErrors,
@@ -30,12 +29,13 @@ from mcage.gpu.exchange.rule import (
     soft_errors,
     words_allowed,
 )
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
 from mcage.lifetime import EndCause
 from mcage.results.writer import conforming, write_results
 from mcage.spec.keys import keys_below
 from mcage.stats.estimates import proportion
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 
 NEVER = np.inf
 

@@ -7,8 +7,8 @@ from sweep_cases import assert_same_arrays, small_spec
 from mcage.engines.numba_engine import residencies
 from mcage.engines.select import select_engine
 from mcage.files.disk_cache import arrays_of_record
-from mcage.sweep.plan import SweepPlan
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.plan import SweepPlan
+from mcage.studies.sweep.study import Sweep
 from mcage.traces import library
 
 TECHNIQUES = ["rrcd+rc+rar"]

@@ -30,7 +30,7 @@ from mcage.costs import load_costs
 from mcage.engines.stress import Turns
 from mcage.lifetime import EndCause
 from mcage.lifetime.feasibility import Timing
-from mcage.studies.rare_events.case import rare_case
+from mcage.methods.rare_events.case import rare_case
 from mcage.variation.fault_models import fault_model
 
 ROWS = random_values(3)

@@ -16,7 +16,7 @@ from mcage.aging.nbti import AdditiveModel, NbtiModel, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
 NOMINAL = environment("turbo", 0.419)

@@ -12,7 +12,7 @@ from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.protection.codes import secded
 from mcage.protection.policy import ECP, Protection, check_cells, logical_bits, protection
-from mcage.sweep.header import VARIABLES
+from mcage.studies.sweep.header import VARIABLES
 from mcage.variation.fault_models import EntryFaults, FaultModel, fault_map
 from mcage.variation.scenarios import scenario
 from mcage.variation.vmin_tail import TailCells, in_words, sample_tail

@@ -17,11 +17,6 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs.energy import savings_of_all
 from mcage.engines.interface import fault_free_maps
-from mcage.gpu.both.figures import draw as draw_both
-from mcage.gpu.both.presentation import BothPresentation
-from mcage.gpu.both.study import VARIABLES as BOTH
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
 from mcage.report.cases import years_until_slower
 from mcage.report.figures import distributions, energy, shifts
@@ -30,9 +25,14 @@ from mcage.report.figures.energy import RATES, pareto
 from mcage.report.presentation import figures_of, presentation_of
 from mcage.results.header import Code
 from mcage.results.reader import open_results, read_header
-from mcage.sweep.header import CaseName
-from mcage.sweep.presentation.figures import plan_of, replayed_figures
-from mcage.sweep.run import run_sweep
+from mcage.studies.gpu_both.figures import draw as draw_both
+from mcage.studies.gpu_both.presentation import BothPresentation
+from mcage.studies.gpu_both.study import VARIABLES as BOTH
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+from mcage.studies.gpu_heterogeneity.study import Heterogeneity
+from mcage.studies.sweep.header import CaseName
+from mcage.studies.sweep.presentation.figures import plan_of, replayed_figures
+from mcage.studies.sweep.run import run_sweep
 from mcage.version import running_code
 
 CASES = (

@@ -15,8 +15,8 @@ from mcage.campaign.study import Study
 from mcage.results.header import StoppingRule
 from mcage.results.measures import Measure
 from mcage.spec import SweepSpec
-from mcage.sweep.header import SweepHeader, stopping_rule
-from mcage.sweep.measures import MEASURES
+from mcage.studies.sweep.header import SweepHeader, stopping_rule
+from mcage.studies.sweep.measures import MEASURES
 
 SPENT = Measure(
     "delay_spent",

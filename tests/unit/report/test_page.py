@@ -27,8 +27,8 @@ from mcage.report.presentation import in_a_row
 from mcage.stats.estimates import plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
+from mcage.studies.sweep.presentation import _killers, _longest, assumptions_of
 from mcage.studies.vmin.presentation import VminPresentation
-from mcage.sweep.presentation import _killers, _longest, assumptions_of
 
 HORIZON = 10.0
 

@@ -17,8 +17,6 @@ import mcage
 from mcage.aging.nbti import MODEL_NAMES
 from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
-from mcage.gpu.gating.spec import GatingSpec
-from mcage.gpu.gating.study import Gating
 from mcage.protection.policy import unprotected
 from mcage.report.cases import Condition, find_case, names_for, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
@@ -27,6 +25,8 @@ from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, referenc
 from mcage.report.tables import renamed
 from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_gating.study import Gating
 from mcage.techniques import TECHNIQUES
 
 LINES = [

@@ -19,7 +19,6 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
-from mcage.gpu.both.presentation import BothPresentation
 from mcage.report.tables import (
     WIDTH_WITHOUT_TERMINAL,
     PlainConsole,
@@ -39,7 +38,8 @@ from mcage.report.tables.lives import table_of_draws as draws_table
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate, plain, plus_minus
-from mcage.sweep.presentation.summary import (
+from mcage.studies.gpu_both.presentation import BothPresentation
+from mcage.studies.sweep.presentation.summary import (
     ChipSummary,
     summarize_chips,
     summarize_chips_of_file,

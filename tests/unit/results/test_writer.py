@@ -25,17 +25,17 @@ from result_files import INSTANCES, write
 from tables import each
 
 import mcage
-from mcage.gpu.both.study import TECHNIQUE, BothHeader
-from mcage.gpu.both.study import VARIABLES as BOTH
-from mcage.gpu.gating.study import AGE, POLICY
-from mcage.gpu.heterogeneity.spec import HeterogeneitySpec
-from mcage.gpu.heterogeneity.study import Heterogeneity
 from mcage.lifetime import EndCause
 from mcage.results import lazy_store, writer
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Coordinate, dimension_sizes
 from mcage.results.writer import conforming, write_results
-from mcage.sweep.header import LABELS, variables
+from mcage.studies.gpu_both.study import TECHNIQUE, BothHeader
+from mcage.studies.gpu_both.study import VARIABLES as BOTH
+from mcage.studies.gpu_gating.study import AGE, POLICY
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+from mcage.studies.gpu_heterogeneity.study import Heterogeneity
+from mcage.studies.sweep.header import LABELS, variables
 
 
 @pytest.fixture(scope="module")

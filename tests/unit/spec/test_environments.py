@@ -22,7 +22,7 @@ from mcage.errors import UserError
 from mcage.random import stream
 from mcage.spec import SweepSpec
 from mcage.spec.workload_mix import canonical_mix, draw_kernels
-from mcage.sweep.study import Sweep
+from mcage.studies.sweep.study import Sweep
 from mcage.variation.scenarios import scenario
 
 PAGE = ROOT / "docs" / "aging.md"

@@ -20,12 +20,12 @@ from tables import each
 from mcage.aging.environment import PRESETS
 from mcage.costs import load_costs
 from mcage.errors import UserError
-from mcage.gpu.both.spec import BothSpec
-from mcage.gpu.gating.spec import GatingSpec
 from mcage.spec import SweepFields, SweepSpec
 from mcage.spec.environments import Point
 from mcage.spec.presets import PRESET_KEYS
 from mcage.spec.sections import PAPER_GUARDBAND, Life, Workload
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.variation.scenarios import scenario
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Methods that ask many sweeps: rare events, sensitivity."""

@@ -1,0 +1,248 @@
+"""Draw slices from the mixture, and estimate from their weights."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.campaign.progress import Progress, Silent
+from mcage.concurrency import usable_cores
+from mcage.engines.interface import Engine
+from mcage.engines.select import engine_of
+from mcage.errors import UserError
+from mcage.lifetime import EndCause
+from mcage.methods.rare_events.case import (
+    RareCase,
+    RareEstimate,
+    WeightedLives,
+    estimate,
+    may_be_late,
+    rare_case,
+    unseen,
+)
+from mcage.methods.rare_events.proposals import LifeTilt, PairProposal, Part, Proposal, draw_slices
+from mcage.methods.rare_events.search import LateLives, find_late_lives, find_tilt
+from mcage.random import seed_of
+from mcage.spec import SweepSpec
+
+# How the slices and lives of a case are drawn so that many of them die, by faults and by delay.
+
+PLAIN_SHARE = 0.1
+"""Share of the slices that are drawn as in a sweep, which bounds their weights by 10."""
+
+FAVOURED = 0.75
+"""Chance that a slice with many faulty entries runs the kernel that kills most easily."""
+
+PILOT_SLICES = 320
+LEAST_SHARE = 0.1
+"""Smallest share, of the slices not drawn as in a sweep, of those that are to die by one cause."""
+
+NEGLIGIBLE = 1e-6
+"""Probability of a death by faults, over that by delay, below which no slice is drawn for it."""
+
+
+UNREACHABLE = 1e-30
+"""Bound on the probability of a death by faults below which an estimate is refused."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """How the slices and lives of a case are drawn.
+
+    Attributes
+    ----------
+    case : RareCase
+        The case.
+    proposal : Proposal
+        Distribution that they are drawn from.
+    favours_delay : bool
+        Whether parts of it favour lives that end by delay.
+    """
+
+    case: RareCase
+    proposal: Proposal
+    favours_delay: bool = False
+
+    def draw(self, seed: int, role: str, instances: NDArray[np.int64]) -> WeightedLives:
+        """Draw slices and lives, and simulate them up to the age of the case.
+
+        Parameters
+        ----------
+        seed : int
+            Seed.
+        role : str
+            Purpose of the lives; different purposes have different random numbers.
+        instances : int64[I]
+            Instance ids.
+        """
+        case, proposal = self.case, self.proposal
+        slices = draw_slices(proposal, seed, role, instances, case.floor_volts)
+        lives = proposal.draw_lives(case.lives, seed, role, instances)
+        weights = proposal.weights(slices, lives)
+        luck = case.luck(seed_of(seed, f"{role}.luck"), instances)
+        return WeightedLives(weights, case.cause(lives, slices.tail, luck), lives)
+
+
+def sampler_for(case: RareCase) -> Sampler:
+    """Choose how slices and lives of a case are drawn so that many of them die.
+
+    Raises
+    ------
+    UserError
+        If no slice can die by the age, but with a probability that no study can mean.
+    """
+    by_faults = most_deaths_by_faults(case)
+    delay_kills = case.age_years > 0 and may_be_late(case)
+    if by_faults < UNREACHABLE and not delay_kills:
+        raise UserError(
+            f"no slice dies by {case.age_years:g} years: faults kill with a probability of at most "
+            f"{by_faults:.2g}, and no transistor can use up the delay guardband "
+            f"({case.conditions.delay_guardband:g})"
+        )
+    late = find_late_lives(case) if delay_kills else None
+    if late and by_faults < NEGLIGIBLE * late.probability:
+        parts = _late_parts(late, 1.0 - PLAIN_SHARE)
+        proposal = Proposal(case.distribution, case.weak_volts, parts, without_cells=True)
+        return Sampler(case, proposal, favours_delay=True)
+    level_volts, faulty = _towards_faults(case)
+    if late:
+        return _balanced(case, level_volts, faulty, late)
+    parts = (replace(faulty, share=1.0 - PLAIN_SHARE),)
+    return Sampler(case, Proposal(case.distribution, level_volts, parts))
+
+
+def most_deaths_by_faults(case: RareCase) -> float:
+    """Bound on the probability that a slice dies of faults by the age of a case.
+
+    Without two faulty cells in an entry that is needed, or in any entry if the technique can move
+    data, no slice dies of faults. So the expected number of such pairs of cells is a bound, for
+    cells that are as weak as on the worst instance.
+    """
+    needed = case.needed if case.needed.any() else np.ones_like(case.needed)
+    return PairProposal(case.distribution, case.weak_volts, needed).expected_pairs
+
+
+def _towards_faults(case: RareCase) -> tuple[float, Part]:
+    """Level of Vmin of faulty entries, and the part of a mixture that draws many of them."""
+    if case.needed.any():
+        return case.weak_volts, Part(
+            1.0, PairProposal(case.distribution, case.weak_volts, case.needed)
+        )
+    pilot = find_tilt(case)
+    favoured = LifeTilt.favouring(case.lives, pilot.kernel, FAVOURED)
+    return case.typical_volts, Part(1.0, pilot.tilt, favoured)
+
+
+def _late_parts(late: LateLives, share: float) -> tuple[Part, ...]:
+    """Parts of a mixture that draw lives that end by delay, with a share for all."""
+    pairs = zip(late.tilts, late.shares, strict=True)
+    return tuple(Part(share * of_tilt, lives=tilt) for tilt, of_tilt in pairs)
+
+
+def _balanced(case: RareCase, level_volts: float, faulty: Part, late: LateLives) -> Sampler:
+    """Divide slices between causes of death as a pilot sample shows them.
+
+    The random numbers of the pilot are independent of those of the estimate.
+    """
+    share = 1.0 - PLAIN_SHARE
+
+    def divided(of_faults: float) -> Sampler:
+        to_delay = _late_parts(late, share * (1.0 - of_faults))
+        parts = (replace(faulty, share=share * of_faults), *to_delay)
+        return Sampler(case, Proposal(case.distribution, level_volts, parts), favours_delay=True)
+
+    seed = seed_of(case.spec.seed, "rare.balance")
+    pilot = divided(0.5).draw(seed, "rare.balance", np.arange(PILOT_SLICES))
+    if not pilot.dead.any():
+        return divided(0.5)
+    of_delay = pilot.weights[pilot.cause == EndCause.DELAY].sum() / pilot.weights[pilot.dead].sum()
+    return divided(1.0 - float(np.clip(of_delay, LEAST_SHARE, 1.0 - LEAST_SHARE)))
+
+
+INSTANCES = 20_000
+BATCH = 128
+
+
+def failure_probability(
+    spec: SweepSpec,
+    age_years: float,
+    instances: int = INSTANCES,
+    *,
+    engine: Engine | str = "auto",
+    progress: Progress | None = None,
+) -> RareEstimate:
+    """Probability that a slice of a case is dead by an age, by importance sampling.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        A sweep of one case; its seed is used, its number of instances is not.
+    age_years : float
+        The age in years, 0 ... horizon of the spec; 0: dead on arrival.
+    instances : int
+        Number of slices to draw, 2 or more.
+    engine : Engine or str
+        Engine that computes their lives, or its name.
+    progress : Progress, optional
+        Where progress is reported; nowhere by default.
+
+    Returns
+    -------
+    RareEstimate
+        The probability, its interval, and warnings.
+
+    Raises
+    ------
+    UserError
+        The spec is refused or has several cases; its faults are not of mode ``varius``; age or
+        instances are out of range.
+
+    Notes
+    -----
+    docs/rare-events.md explains how the slices are drawn.
+    """
+    engine = engine_of(engine)
+    return estimate_case(rare_case(spec, age_years, engine), instances, progress or Silent())
+
+
+def estimate_case(case: RareCase, instances: int, progress: Progress) -> RareEstimate:
+    """`failure_probability` of a case that is ready."""
+    if instances < 2:
+        raise UserError(f"instances = {instances}, expected 2 or more")
+    progress.say(f"engine {case.engine.name}; {case.label}, age {case.age_years:g} years")
+    sampler = sampler_for(case)
+    progress.start(instances, 0)
+    try:
+        lives = sample(sampler, np.arange(instances), progress)
+    finally:
+        progress.finish()
+    result = estimate(lives.weights, lives.dead, sampler.proposal.plain_share)
+    warnings = unseen(case, lives, sampler.proposal.plain_share, sampler.favours_delay)
+    return replace(result, warnings=result.warnings + warnings)
+
+
+def sample(
+    sampler: Sampler, instances: NDArray[np.int64], progress: Progress | None = None
+) -> WeightedLives:
+    """Draw slices and lives, and simulate them up to the age of the case.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        How slices are drawn.
+    instances : int64[I]
+        Instance ids; the life of an instance does not depend on the others.
+    progress : Progress, optional
+        Where progress is reported; nowhere by default.
+    """
+    progress = progress or Silent()
+
+    def simulate(ids: NDArray[np.int64]) -> WeightedLives:
+        lives = sampler.draw(sampler.case.spec.seed, "rare", ids)
+        progress.advance(len(ids))
+        return lives
+
+    batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return WeightedLives.join(list(pool.map(simulate, batches)))

@@ -1,0 +1,782 @@
+"""A question asked of many settings: one parameter at a time, or by Sobol' indices."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mcage.campaign.progress import Progress, Silent
+from mcage.concurrency import usable_cores
+from mcage.engines.interface import Engine
+from mcage.errors import UserError
+from mcage.methods.sensitivity.parameters import (
+    CONSTANT,
+    QUANTITIES,
+    Choice,
+    Parameter,
+    Quantity,
+    Value,
+    changed,
+    check_keys,
+    chosen,
+    from_file,
+    refitted,
+    shipped,
+    user_range,
+)
+from mcage.plain_text import shown
+from mcage.random import stream
+from mcage.single_runs.replay import SingleCase
+from mcage.spec import SweepSpec
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, known_name, mean
+from mcage.stats.paired import compare_means
+from mcage.stats.survival import life_quantile
+
+Setting = Mapping[str, Value]
+"""Changed keys of a spec, with their values."""
+
+
+@dataclass(frozen=True, eq=False)
+class SensitivityStudy:
+    """A quantity of one case, which settings of its constants change.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        A sweep of one case; its instances are the dies of each evaluation.
+    quantity : Quantity
+        The quantity.
+    engine : Engine
+        Engine that computes lives.
+    refit : bool
+        Whether what is fitted to published figures is fitted again when other constants vary; see
+        `mcage.methods.sensitivity.parameters`.
+    progress : Progress
+        Where progress is reported.
+
+    Raises
+    ------
+    UserError
+        The spec has several cases or a stopping rule; or it cannot be refitted, and ``refit``
+        asks for that.
+    """
+
+    spec: SweepSpec
+    quantity: Quantity
+    engine: Engine
+    refit: bool = True
+    progress: Progress = Silent()  # noqa: RUF009 - it holds nothing
+
+    def __post_init__(self) -> None:
+        _ = self.case
+        self.at({})
+
+    @cached_property
+    def case(self) -> SingleCase:
+        """The case as the spec has it."""
+        return SingleCase(self.spec, self.engine, "a sensitivity study")
+
+    @property
+    def label(self) -> str:
+        """Name of the case in files and tables."""
+        return self.case.label
+
+    def at(self, setting: Setting) -> SweepSpec:
+        """Spec of the case under a setting.
+
+        Raises
+        ------
+        UserError
+            A key may not have its value, or the setting cannot be refitted.
+        """
+        spec = changed(self.spec, {**self.quantity.changes, **setting}, "a sensitivity study")
+        return refitted(spec, self.spec, setting) if self.refit else spec
+
+    def check(self, parameters: Sequence[Parameter | Choice]) -> None:
+        """Refuse parameters that the quantity does not depend on, or whose ends make no sense.
+
+        Raises
+        ------
+        UserError
+            One line that names the parameter.
+        """
+        for parameter in parameters:
+            if parameter.key in self.quantity.changes:
+                raise UserError(f"{parameter.name}: {self.quantity.name} does not depend on it")
+            if self.refit and parameter.key == f"{CONSTANT}amplitude":
+                raise UserError(
+                    f"{parameter.name}: the amplitude is what is fitted again; vary shift_factor, "
+                    "or fit nothing (--no-refit)"
+                )
+            for value in parameter.settings:
+                self.at({parameter.key: value})
+
+    def values(self, settings: Sequence[Setting]) -> list[Floats]:
+        """Compute the quantity of each die under each setting: float64[settings][instances].
+
+        Raises
+        ------
+        UserError
+            A setting makes no sense; the message says which.
+        """
+        return self.each(settings, lambda _, dies: dies)
+
+    def each(
+        self, settings: Sequence[Setting], function: Callable[[Setting, Floats], Any]
+    ) -> list[Any]:
+        """Call a function with each setting and its dies, as soon as their lives are computed.
+
+        Parameters
+        ----------
+        settings : sequence of mapping
+            The settings.
+        function : callable
+            Is called from several threads with a setting and the quantity of each die,
+            float64[instances].
+
+        Returns
+        -------
+        list
+            Results of the function, in the order of the settings.
+
+        Raises
+        ------
+        UserError
+            A setting makes no sense; the message says which.
+        """
+        dies = self.spec.instances
+
+        def evaluate(setting: Setting) -> Any:
+            try:
+                arrays = self.case.compute(self.at(setting))
+                result = function(setting, self.quantity.of_dies(arrays))
+            except UserError as error:
+                raise UserError(f"at {in_words(setting)}: {error}") from error
+            self.progress.advance(dies)
+            return result
+
+        self.case.plan.prepare()
+        self.progress.start(len(settings) * dies, 0)
+        pool = ThreadPoolExecutor(usable_cores())
+        try:
+            return list(pool.map(evaluate, settings))
+        finally:
+            pool.shutdown(cancel_futures=True)
+            self.progress.finish()
+
+
+def in_words(setting: Setting) -> str:
+    """Write a setting for people."""
+    if not setting:
+        return "the spec"
+    return ", ".join(
+        f"{key} = {value:.6g}" if isinstance(value, float) else f"{key} = {value}"
+        for key, value in setting.items()
+    )
+
+
+# One at a time: each parameter at the ends of its range, all others as the spec says.
+
+RESAMPLES = 2000
+"""Bootstrap samples of a difference of medians."""
+
+
+ROUNDING = 1e-9
+"""Relative difference that rounding alone makes when an amplitude is fitted again."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Effect of a setting of a parameter.
+
+    Parameters
+    ----------
+    setting : float or str
+        Value of the parameter.
+    value : Estimate
+        The quantity under this setting; infinity for "after the horizon".
+    difference : Estimate
+        This value minus that of the nominal setting, on the same dies. Infinite, with its sign,
+        where either value lies beyond the horizon; NaN where both do.
+    least_difference : float
+        The difference with lives counted up to the horizon.
+    dies, pairs : int
+        Dies that have the quantity under this setting, and those that have it under the nominal
+        one, too: of the former is the value, of the latter the difference.
+    alike : bool
+        Whether all of the former, two or more, have the same value; never of a share.
+    """
+
+    setting: Value
+    value: Estimate
+    difference: Estimate
+    least_difference: float
+    dies: int
+    pairs: int
+    alike: bool
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A parameter and the effects of its settings: a bar of a tornado.
+
+    Parameters
+    ----------
+    parameter : Parameter or Choice
+        The parameter.
+    effects : tuple of Effect
+        An effect for each setting except the nominal one.
+    """
+
+    parameter: Parameter | Choice
+    effects: tuple[Effect, ...]
+
+    @property
+    def size(self) -> float:
+        """Span of the quantity over all settings, with lives counted up to the horizon."""
+        ends = [0.0, *(effect.least_difference for effect in self.effects)]
+        return max(ends) - min(ends)
+
+
+@dataclass(frozen=True)
+class OneAtATime:
+    """Result of varying each parameter alone.
+
+    Parameters
+    ----------
+    label, quantity, unit : str
+        Label of the case; name and unit of the quantity.
+    instances : int
+        Number of dies.
+    horizon_years : float
+        End of the simulated time.
+    refit : bool
+        Whether amplitude and mu were fitted again.
+    nominal : Estimate
+        The quantity under the nominal setting, that of the spec.
+    nominal_dies : int
+        Dies that have the quantity under this setting.
+    nominal_alike : bool
+        Whether all of them, two or more, have the same value; never of a share.
+    bars : tuple of Bar
+        Bars, the largest first.
+    """
+
+    label: str
+    quantity: str
+    unit: str
+    instances: int
+    horizon_years: float
+    refit: bool
+    nominal: Estimate
+    nominal_dies: int
+    nominal_alike: bool
+    bars: tuple[Bar, ...]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether dies are left out somewhere, since they do not have the quantity."""
+        effects = (effect for bar in self.bars for effect in bar.effects)
+        return min(self.nominal_dies, *(effect.pairs for effect in effects)) < self.instances
+
+
+def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choice]) -> OneAtATime:
+    """Vary each parameter alone.
+
+    Parameters
+    ----------
+    study : SensitivityStudy
+        The case, its dies and the quantity.
+    parameters : sequence
+        Parameters to vary.
+
+    Raises
+    ------
+    UserError
+        A setting is refused.
+
+    Notes
+    -----
+    Differences are of the same dies under both settings. The interval of a difference of means is
+    that of `mcage.stats.paired.compare_means`; of medians, the percentiles of a bootstrap over
+    dies (Efron and Tibshirani, 1993), which is not exact where many lives end at the same age.
+    """
+    study.check(parameters)
+    settings = [(varied, value) for varied in parameters for value in varied.settings]
+    nominal, *results = study.values([{}, *({varied.key: value} for varied, value in settings)])
+    horizon = study.spec.life.horizon_years
+    effects: dict[str, list[Effect]] = {varied.name: [] for varied in parameters}
+    for (varied, value), dies in zip(settings, results, strict=True):
+        effects[varied.name].append(_effect(study.quantity, value, dies, nominal, horizon))
+    bars = [Bar(varied, tuple(effects[varied.name])) for varied in parameters]
+    return OneAtATime(
+        label=study.label,
+        quantity=study.quantity.name,
+        unit=study.quantity.unit,
+        instances=study.spec.instances,
+        horizon_years=horizon,
+        refit=study.refit,
+        nominal=summary(study.quantity, nominal, horizon),
+        nominal_dies=_known(nominal),
+        nominal_alike=_alike(study.quantity, nominal),
+        bars=tuple(sorted(bars, key=lambda bar: -bar.size)),
+    )
+
+
+def summary(quantity: Quantity, dies: Floats, horizon_years: float) -> Estimate:
+    """Median, share or mean of the quantity over all dies, with its interval."""
+    if quantity.is_median:
+        died = np.isfinite(dies)
+        return life_quantile(np.where(died, dies, np.inf), died)
+    return mean(dies, within=quantity.within(horizon_years))
+
+
+def _effect(
+    quantity: Quantity, setting: Value, dies: Floats, nominal: Floats, horizon_years: float
+) -> Effect:
+    value = summary(quantity, dies, horizon_years)
+    counts = _known(dies), _known(dies + nominal), _alike(quantity, dies)
+    if np.allclose(dies, nominal, rtol=ROUNDING, atol=0.0, equal_nan=True) and value.value < np.inf:
+        return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0, *counts)
+    if not quantity.is_median:
+        within = quantity.within(horizon_years)
+        difference = compare_means(dies, nominal, within=within).difference
+        least = 0.0 if math.isnan(difference.value) else difference.value
+        return Effect(setting, value, difference, least, *counts)
+    before = summary(quantity, nominal, horizon_years).value
+    least = min(value.value, horizon_years) - min(before, horizon_years)
+    return Effect(setting, value, _difference_of_medians(dies, nominal), least, *counts)
+
+
+def _known(dies: Floats) -> int:
+    """Number of dies that have the quantity."""
+    return int(np.count_nonzero(~np.isnan(dies)))
+
+
+def _alike(quantity: Quantity, dies: Floats) -> bool:
+    """Whether all dies that have the quantity have the same, but for rounding.
+
+    Of a share each die says yes or no, and even if all say the same, the share has an interval.
+    """
+    known = dies[~np.isnan(dies)]
+    return (
+        known.size > 1
+        and not quantity.is_share
+        and np.allclose(known, known[0], rtol=ROUNDING, atol=0.0)
+    )
+
+
+def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:
+    """Difference of the medians of paired lives; infinite lives end after the horizon."""
+    count = dies.size
+    drawn = stream(0, "sensitivity.medians", count).integers(count, size=(RESAMPLES, count))
+    # Both beyond the horizon: their difference is not known.
+    with np.errstate(invalid="ignore"):
+        value = _median(dies[None])[0] - _median(nominal[None])[0]
+        differences = _median(dies[drawn]) - _median(nominal[drawn])
+    tail = (1.0 - CONFIDENCE) / 2.0
+    # So few dies may all lie on the same side of the true median: there is no interval.
+    if not math.isfinite(value) or 0.5**count > tail:
+        return Estimate(float(value), math.nan, math.nan)
+    ranked = np.sort(np.where(np.isnan(differences), np.inf, differences))
+    lower, upper = (ranked[round(share * (RESAMPLES - 1))] for share in (tail, 1.0 - tail))
+    if np.isnan(differences).mean() > tail:
+        upper = math.nan
+    return Estimate(float(value), float(lower), float(upper))
+
+
+def _median(lives: Floats) -> Floats:
+    """Lower median of each row, as that of `life_quantile`."""
+    middle = (lives.shape[1] + 1) // 2 - 1
+    medians: Floats = np.partition(lives, middle, axis=1)[:, middle]
+    return medians
+
+
+# Sobol' indices: the share of the variance that each parameter makes, alone and with others.
+
+SOBOL_RESAMPLES = 999
+"""Bootstrap samples of the indices."""
+
+VALUES_AT_ONCE = 2**18
+"""Values of resampled designs that the bootstrap holds at a time: 2 MiB."""
+
+MOST_SAMPLES = 2**16
+
+
+@dataclass(frozen=True)
+class Index:
+    """Indices of one parameter.
+
+    Parameters
+    ----------
+    parameter : Parameter
+        The parameter.
+    first_order : Estimate
+        Share of the variance by which the variance would shrink, on average, if this parameter were
+        known.
+    total : Estimate
+        Share of the variance that would be left, on average, if all other parameters were known.
+    """
+
+    parameter: Parameter
+    first_order: Estimate
+    total: Estimate
+
+
+@dataclass(frozen=True)
+class Sobol:
+    """Indices of all parameters, the largest total first.
+
+    Parameters
+    ----------
+    label, quantity, unit : str
+        Label of the case; name and unit of the quantity.
+    instances, samples, evaluations : int
+        Numbers of dies, of points of each of the two designs, and of settings that were computed.
+    horizon_years : float
+        End of the simulated time.
+    refit : bool
+        Whether amplitude and mu were fitted again.
+    mean, deviation, lowest, highest : float
+        Mean and standard deviation of the quantity over the two designs; its least and its largest
+        value over all settings.
+    indices : tuple of Index
+        Indices, the largest total first.
+    """
+
+    label: str
+    quantity: str
+    unit: str
+    instances: int
+    samples: int
+    evaluations: int
+    horizon_years: float
+    refit: bool
+    mean: float
+    deviation: float
+    lowest: float
+    highest: float
+    indices: tuple[Index, ...]
+
+
+def check_samples(samples: int) -> None:
+    """Refuse a number of points for which the design is not balanced.
+
+    Raises
+    ------
+    UserError
+        It is no power of two, or out of range.
+    """
+    if not (2 <= samples <= MOST_SAMPLES and samples.bit_count() == 1):
+        raise UserError(f"samples = {samples}: a power of two is needed, 2 ... {MOST_SAMPLES}")
+
+
+def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], samples: int) -> Sobol:
+    """Compute indices of parameters that are uniform and independent within their ranges.
+
+    Parameters
+    ----------
+    study : SensitivityStudy
+        The case, its dies and the quantity.
+    parameters : sequence of Parameter
+        Parameters to vary, two at least.
+    samples : int
+        A power of two; ``samples * (parameters + 2)`` settings are computed.
+
+    Raises
+    ------
+    UserError
+        A choice is among the parameters; ``samples`` is no power of two; a setting is refused; or
+        the quantity lies beyond the horizon, or is missing, or does not vary.
+    """
+    check_samples(samples)
+    ranges = [varied for varied in parameters if isinstance(varied, Parameter)]
+    for varied in parameters:
+        if isinstance(varied, Choice):
+            raise UserError(f"{varied.name}: a choice has no Sobol' index; leave it out")
+    if len(ranges) < 2:
+        raise UserError("Sobol' indices compare parameters: two or more are needed")
+    study.check(ranges)
+
+    def evaluate(points: Floats) -> Floats:
+        settings = [
+            {varied.key: float(x) for varied, x in zip(ranges, point, strict=True)}
+            for point in points
+        ]
+        return np.array(study.each(settings, lambda _, dies: _value(study, dies)))
+
+    values = evaluated(evaluate, ranges, samples, study.spec.seed)
+    first, total = indices(samples, values, study.spec.seed)
+    order = np.argsort([-estimate.value for estimate in total], kind="stable")
+    of_design = values[: 2 * samples]
+    return Sobol(
+        label=study.label,
+        quantity=study.quantity.name,
+        unit=study.quantity.unit,
+        instances=study.spec.instances,
+        samples=samples,
+        evaluations=len(values),
+        horizon_years=study.spec.life.horizon_years,
+        refit=study.refit,
+        mean=float(of_design.mean()),
+        deviation=float(of_design.std()),
+        lowest=float(values.min()),
+        highest=float(values.max()),
+        indices=tuple(Index(ranges[i], first[i], total[i]) for i in order),
+    )
+
+
+def _value(study: SensitivityStudy, dies: Floats) -> float:
+    """The quantity over all dies; refused where it is not a number that describes all of them."""
+    quantity = study.quantity
+    horizon = study.spec.life.horizon_years
+    value = summary(quantity, dies, horizon).value
+    if np.isinf(value):
+        raise UserError(
+            f"{quantity.name} lies beyond the horizon of {horizon:g} years, and indices of lives "
+            "cut there would be of the cut; give a longer --horizon, or ask for rmst, which "
+            "is defined up to the horizon"
+        )
+    if np.isnan(dies).any() and quantity.changes:
+        raise UserError(
+            f"{np.count_nonzero(np.isnan(dies))} of {dies.size} dies die before the horizon of "
+            f"{horizon:g} years: {quantity.name} would be of the others only; give a shorter "
+            "--horizon, or ask for rmst"
+        )
+    if np.isnan(value):
+        raise UserError(f"no die has a {quantity.name}")
+    return value
+
+
+def evaluated(
+    function: Callable[[Floats], Floats],
+    ranges: Sequence[Parameter],
+    samples: int,
+    seed: int,
+) -> Floats:
+    """Evaluate a function at the points of Saltelli's design.
+
+    Parameters
+    ----------
+    function : callable
+        From points, float64[n, parameters], to values, float64[n].
+    ranges : sequence of Parameter
+        Within which the points lie.
+    samples : int
+        A power of two.
+    seed : int
+        Seed of the random shift of the design.
+
+    Returns
+    -------
+    float64[(parameters + 2) * samples]
+        Values at A, at B, and at A with each column from B.
+
+    Notes
+    -----
+    A and B are halves of the columns of a Sobol' sequence, shifted by random numbers modulo 1
+    (Cranley and Patterson, 1976), so that no point is at the end of a range by design.
+    """
+    from scipy.stats import qmc
+
+    count = len(ranges)
+    sequence = qmc.Sobol(2 * count, scramble=False).random_base2(samples.bit_length() - 1)
+    shift = stream(seed, "sensitivity.design", 0).random(2 * count)
+    unit = (sequence + shift) % 1.0
+    low, high = (np.array([getattr(varied, end) for varied in ranges]) for end in ("low", "high"))
+    a, b = (low + (high - low) * half for half in (unit[:, :count], unit[:, count:]))
+    mixed = np.repeat(a[None], count, axis=0)
+    for column in range(count):
+        mixed[column, :, column] = b[:, column]
+    points = np.concatenate([a, b, *mixed])
+    return function(points)
+
+
+def indices(samples: int, values: Floats, seed: int) -> tuple[list[Estimate], list[Estimate]]:
+    """Estimate first-order and total indices, with bootstrap intervals.
+
+    Parameters
+    ----------
+    samples : int
+        Points of A.
+    values : float64[(parameters + 2) * samples]
+        As `evaluated` returns them.
+    seed : int
+        Seed of the bootstrap.
+
+    Raises
+    ------
+    UserError
+        The values do not vary.
+
+    Notes
+    -----
+    Estimators of Saltelli et al., Comput. Phys. Commun. 181 (2010), as `scipy.stats.sobol_indices`
+    has them. Intervals are percentiles over resampled points: they express the uncertainty of the
+    design, not that of the dies.
+    """
+    if np.ptp(values[: 2 * samples]) == 0.0:
+        raise UserError(
+            f"the quantity is {values[0]:g} whatever the parameters: nothing to explain"
+        )
+    designs = values.reshape(-1, 1, samples)
+    best = _saltelli(designs)[:, 0]
+    drawn = stream(seed, "sensitivity.bootstrap", 0).integers(
+        samples, size=(SOBOL_RESAMPLES, samples)
+    )
+    at_once = max(1, VALUES_AT_ONCE // values.size)
+    resampled = np.concatenate(
+        [
+            _saltelli(designs[:, 0].take(drawn[first : first + at_once], axis=1))
+            for first in range(0, SOBOL_RESAMPLES, at_once)
+        ],
+        axis=1,
+    )
+    tail = 100 * (1.0 - CONFIDENCE) / 2.0
+    lower, upper = np.percentile(resampled, (tail, 100 - tail), axis=1)
+    return (
+        [Estimate(*map(float, three)) for three in zip(best[0], lower[0], upper[0], strict=True)],
+        [Estimate(*map(float, three)) for three in zip(best[1], lower[1], upper[1], strict=True)],
+    )
+
+
+def _saltelli(designs: Floats) -> Floats:
+    """First-order and total indices of designs, float64[2, designs, parameters].
+
+    Parameters
+    ----------
+    designs : float64[parameters + 2, designs, samples]
+        Values at A, at B, and at A with each column from B, of each design.
+    """
+    both = np.concatenate([designs[0], designs[1]], axis=1)
+    designs = designs - both.mean(axis=1)[:, None]  # Sobol' and Levitan, 1999
+    of_a, of_b, of_mixed = designs[0], designs[1], designs[2:]
+    variance = np.concatenate([of_a, of_b], axis=1).var(axis=1)
+    shares = np.stack(
+        [
+            np.mean(of_b * (of_mixed - of_a), axis=-1),
+            0.5 * np.mean((of_a - of_mixed) ** 2, axis=-1),
+        ]
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_variance = (shares / variance).swapaxes(1, 2)
+    return np.where(np.isfinite(of_variance), of_variance, 0.0)  # nothing varies: no share
+
+
+# What a study is asked: which quantity, by which method, over which ranges of which constants.
+
+ONE_AT_A_TIME, SOBOL = METHODS = ("one-at-a-time", "sobol")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a study varies, how, and of what it asks for the change.
+
+    Parameters
+    ----------
+    of, method : str
+        Names of the quantity and of the method.
+    parameter : sequence of str
+        Names of the parameters to vary; empty: all that can matter.
+    range_ : sequence of str
+        Ranges as ``--range`` takes them.
+    ranges : Path or None
+        TOML file of ranges.
+    refit : bool
+        Whether amplitude and mu are fitted again.
+    samples : int
+        Points of the Sobol' design.
+    """
+
+    of: str
+    method: str
+    parameter: Sequence[str] | None
+    range_: Sequence[str] | None
+    ranges: Path | None
+    refit: bool
+    samples: int
+
+    def check(self) -> None:
+        """Refuse what no study could take, before anything is read or computed.
+
+        Raises
+        ------
+        UserError
+            There is no such method or quantity, or the number of samples is no power of two.
+        """
+        if self.method not in METHODS:
+            raise UserError(f"method {shown(self.method)}: choose from {', '.join(METHODS)}")
+        if known_name(self.of, QUANTITIES) not in QUANTITIES:
+            raise UserError(f"of {shown(self.of)}: choose from {', '.join(QUANTITIES)}")
+        check_samples(self.samples)
+
+    @property
+    def quantity(self) -> Quantity:
+        """The quantity."""
+        return QUANTITIES[known_name(self.of, QUANTITIES)]
+
+    def varied(self, base: SweepSpec) -> list[Parameter | Choice]:
+        """Parameters and choices: those that are named, or all that can matter to the quantity.
+
+        A parameter of which a range is asked for is among them, or is refused.
+
+        Raises
+        ------
+        UserError
+            A name or a range is refused.
+        """
+        entries = shipped()
+        if self.ranges:
+            in_file = from_file(self.ranges)
+            check_keys(in_file, base, str(self.ranges))
+            entries |= in_file
+        given = [user_range(text, entries) for text in self.range_ or ()]
+        asked = [entry.name for entry in given]
+        if twice := [name for name in asked if asked.count(name) > 1]:
+            raise UserError(f"--range {shown(twice[0])} is given twice")
+        entries |= dict(zip(asked, given, strict=True))
+        if self.parameter:
+            for name in asked:
+                if name not in self.parameter:
+                    raise UserError(f"--range {name}: --parameter does not name it")
+            return chosen(base, entries, self.parameter)
+        entries = {
+            name: entry
+            for name, entry in entries.items()
+            if name in asked
+            or (
+                entry.applies(base)
+                and entry.key not in self.quantity.changes
+                and not (entry.alternatives and self.method == SOBOL)
+            )
+        }
+        return chosen(base, entries, list(entries))
+
+    def study(self, base: SweepSpec, engine: Engine, progress: Progress) -> SensitivityStudy:
+        """Make the study of a case.
+
+        Raises
+        ------
+        UserError
+            As `SensitivityStudy`.
+        """
+        return SensitivityStudy(base, self.quantity, engine, self.refit, progress)
+
+    def answer(
+        self, study: SensitivityStudy, varied: Sequence[Parameter | Choice]
+    ) -> OneAtATime | Sobol:
+        """Compute a study.
+
+        Raises
+        ------
+        UserError
+            A parameter is refused.
+        """
+        if self.method == SOBOL:
+            return sobol(study, varied, self.samples)
+        return one_at_a_time(study, varied)

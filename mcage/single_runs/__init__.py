@@ -1,0 +1,1 @@
+"""Single runs: one replay, the ACE times of a trace, fault maps, a GPU without variation."""

@@ -1,0 +1,698 @@
+"""A study of both levels: from its spec to the arrays of any range of GPUs."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.aging.vmin import LARGER
+from mcage.campaign.study import Study
+from mcage.concurrency import usable_cores
+from mcage.engines.interface import Engine
+from mcage.engines.select import device_of, select_engine
+from mcage.errors import UserError
+from mcage.gpu.chip import gpu
+from mcage.gpu.exchange.rule import (
+    UncorrectableWords,
+    gpu_years,
+    per_year_of_fit,
+    sm_years,
+    soft_errors,
+)
+from mcage.lifetime import EndCause
+from mcage.results.header import SCHEMA_VERSION, Header, mean_rule
+from mcage.results.variable import Coordinate, Variable, flags_of
+from mcage.results.writer import Arrays, joined
+from mcage.spec.keys import plug_ins
+from mcage.studies.gpu_both.register_files import RegisterFiles, SliceFates, SmLevel
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.life import SECONDS_PER_DAY, Lives, Population, SmHistory
+from mcage.studies.gpu_gating.study import AGE, POLICY, Gating, GatingHeader
+from mcage.studies.gpu_gating.workload import row_sum
+from mcage.studies.sweep.plan import PROGRAM, SweepPlan
+from mcage.studies.sweep.study import Halving, Say
+from mcage.variation.cells import CELL_8T
+from mcage.version import running_code
+
+# From the lives of SMs and slices to those of GPUs: the clock, and who dies of what first.
+
+
+class BothEnd(IntEnum):
+    """What ended the life of a GPU."""
+
+    CENSORED = 0
+    LOGIC_DELAY = 1
+    CELL_DELAY = 2
+    FAULTY_ENTRY = 3
+    NO_HOME = 4
+    SPILL_LIMIT = 5
+    TOO_SLOW = 6
+    UNCORRECTABLE_WORDS = 7
+
+
+_OF_SLICE = {
+    EndCause.DELAY: BothEnd.CELL_DELAY,
+    EndCause.FAULTY_ENTRY: BothEnd.FAULTY_ENTRY,
+    EndCause.NO_HOME: BothEnd.NO_HOME,
+    EndCause.SPILL_LIMIT: BothEnd.SPILL_LIMIT,
+    EndCause.TOO_SLOW: BothEnd.TOO_SLOW,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """What the clock of I GPUs asks of the cells of their register files.
+
+    Parameters
+    ----------
+    vdd_volts : float
+        Highest supply voltage of the cells, at which delay is judged.
+    alpha : float
+        Exponent of the alpha-power law.
+    guardband : float
+        Delay increase over the slowest new cell of the GPU at which a cell is too slow.
+    vt0_volts : float64[n, I]
+        Unaged threshold voltage of the cells of each SM.
+    """
+
+    vdd_volts: float
+    alpha: float
+    guardband: float
+    vt0_volts: NDArray[np.float64]
+
+    @property
+    def overdrive(self) -> NDArray[np.float64]:
+        """Overdrive of new cells: float64[I, n, 1]."""
+        return (self.vdd_volts - self.vt0_volts.T)[..., None]
+
+    @property
+    def least_overdrive(self) -> NDArray[np.float64]:
+        """Overdrive of the slowest new cell of each GPU: float64[I, 1, 1]."""
+        least: NDArray[np.float64] = self.overdrive.min(axis=1, keepdims=True)
+        return least
+
+    def dvth_limit(self) -> NDArray[np.float64]:
+        """Shift at which the cells of an SM are too slow: float64[I, n, 1]."""
+        needed = self.least_overdrive * (1 + self.guardband) ** (-1 / self.alpha)
+        limit: NDArray[np.float64] = self.overdrive - needed
+        return limit
+
+    def margins(self, dvth_volts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Delay over that of the slowest new cell, less 1, for shifts float64[I, n, k, E].
+
+        Infinite where a shift leaves no overdrive; NaN where there is no shift.
+        """
+        left = self.overdrive[..., None] - dvth_volts
+        with np.errstate(invalid="ignore"):
+            slower = np.where(left <= 0, np.inf, self.least_overdrive[..., None] / left)
+        margins: NDArray[np.float64] = slower**self.alpha - 1
+        return margins
+
+
+@dataclass(frozen=True, eq=False)
+class GpuFates:
+    """What became of I GPUs.
+
+    Parameters
+    ----------
+    cell_margin, max_dvth_volts : float64[I, E]
+        Delay of the slowest cell of the slices that live over that of the slowest new cell, less 1,
+        and largest shift of such a cell, at the end of each epoch; NaN where the GPU has failed for
+        faults.
+    longest_duty : float64[I]
+        Longest duty cycle of a cell.
+    cell_delay_years, fault_years, life_years : float64[I]
+        Ages at which more SMs than may be given up have cells that are too slow; have register
+        files that no kernel can run on for their faults; are dead, by these or by their logic.
+    cause : int8[I]
+        `BothEnd` of the life.
+    """
+
+    cell_margin: NDArray[np.float64]
+    max_dvth_volts: NDArray[np.float64]
+    longest_duty: NDArray[np.float64]
+    cell_delay_years: NDArray[np.float64]
+    fault_years: NDArray[np.float64]
+    life_years: NDArray[np.float64]
+    cause: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class GpuRules:
+    """What holds for the lives of all GPUs.
+
+    Parameters
+    ----------
+    spares : int
+        SMs that may be given up.
+    root : float
+        Root of time with which the shift of the NBTI model grows.
+    ages_years : tuple of float
+        Ends of the epochs.
+    """
+
+    spares: int
+    root: float
+    ages_years: tuple[float, ...]
+
+
+def combined(
+    slices: SliceFates,
+    sms: SmHistory,
+    clock: Clock,
+    rules: GpuRules,
+    exceeded_years: NDArray[np.float64] | None = None,
+) -> GpuFates:
+    """Combine the lives of SMs and slices into those of GPUs.
+
+    An SM is dead when its logic is too slow, any of its slices is too slow or has failed, or a bank
+    has had more uncorrectable words than it may. A GPU is dead when more SMs are than there are
+    spares.
+
+    Parameters
+    ----------
+    slices : SliceFates
+        Lives of the slices, by faults alone.
+    sms : SmHistory
+        Lives of the SMs.
+    clock : Clock
+        When cells are too slow.
+    rules : GpuRules
+        What holds for all GPUs.
+    exceeded_years : float64[I, n], optional
+        Ages at which a bank of each SM has had more uncorrectable words than it may; by default
+        none ever has.
+    """
+    spares = rules.spares
+    late = too_slow_years(slices, clock.dvth_limit(), rules.root)
+    by_delay, by_faults = late.min(axis=2), slices.fault_years.min(axis=2)
+    by_logic = sms.too_slow_years.T
+    first_slice = slices.fault_years.argmin(axis=2)[..., None]
+    cause = np.take_along_axis(slices.cause, first_slice, axis=2)[..., 0]
+    if exceeded_years is None:
+        exceeded_years = np.full(cause.shape, np.inf)
+    causes = np.stack(
+        [
+            np.full(cause.shape, BothEnd.LOGIC_DELAY, np.int8),
+            np.full(cause.shape, BothEnd.CELL_DELAY, np.int8),
+            _of_gpu(cause),
+            np.full(cause.shape, BothEnd.UNCORRECTABLE_WORDS, np.int8),
+        ]
+    )
+    ways = np.stack([by_logic, by_delay, by_faults, exceeded_years])
+    first_way = ways.argmin(axis=0)[None]
+    death = np.take_along_axis(ways, first_way, axis=0)[0]
+    cause = np.take_along_axis(causes, first_way, axis=0)[0]
+    last = death.argsort(axis=1, kind="stable")[:, spares : spares + 1]
+    life = np.take_along_axis(death, last, axis=1)[:, 0]
+    cause = np.where(np.isfinite(life), np.take_along_axis(cause, last, axis=1)[:, 0], 0)
+    fault_years = np.sort(by_faults, axis=1)[:, spares]
+    failed = fault_years[:, None] < np.array(rules.ages_years)
+    return GpuFates(
+        cell_margin=np.where(failed, np.nan, _largest(clock.margins(slices.dvth_volts))),
+        max_dvth_volts=np.where(failed, np.nan, _largest(slices.dvth_volts)),
+        longest_duty=slices.longest_duty.max(axis=(1, 2)),
+        cell_delay_years=np.sort(by_delay, axis=1)[:, spares],
+        fault_years=fault_years,
+        life_years=life,
+        cause=cause.astype(np.int8),
+    )
+
+
+def too_slow_years(
+    slices: SliceFates, limit_volts: NDArray[np.float64], root: float
+) -> NDArray[np.float64]:
+    """Age at which the worst cell of each slice has shifted by a limit: float64[I, n, k].
+
+    Within an epoch, a power of the shift, the root of the model, grows evenly: exactly so where
+    duty cycles stay the same. Infinite where it is not reached while the slice lives.
+
+    Parameters
+    ----------
+    slices : SliceFates
+        The slices.
+    limit_volts : float64[I, n, 1]
+        Limit for the cells of each SM, above 0.
+    root : float
+        Root of time with which the shift grows.
+    """
+    years = np.full(slices.fault_years.shape, np.inf)
+    before, began = np.zeros(years.shape), np.zeros(years.shape)
+    limit = np.broadcast_to(limit_volts, years.shape)
+    for epoch in range(slices.dvth_volts.shape[-1]):
+        after, ended = slices.dvth_volts[..., epoch], slices.ages_years[..., epoch]
+        crossed = np.isinf(years) & (after >= limit)
+        low, high, aim = (volts[crossed] ** root for volts in (before, after, limit))
+        part = (aim - low) / (high - low)
+        years[crossed] = began[crossed] + part * (ended - began)[crossed]
+        before, began = after, ended
+    return years
+
+
+def _of_gpu(cause: NDArray[np.int8]) -> NDArray[np.int8]:
+    """`BothEnd` of each `EndCause`."""
+    table = np.zeros(max(EndCause) + 1, np.int8)
+    table[list(_OF_SLICE)] = list(_OF_SLICE.values())
+    return table[cause]
+
+
+def _largest(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Largest of all slices that live: float64[I, n, k, E] to float64[I, E]; NaN if not finite."""
+    largest = np.where(np.isnan(values), -np.inf, values).max(axis=(1, 2))
+    return np.where(np.isinf(largest), np.nan, largest)
+
+
+# What a study of both levels writes: each variable of its results files.
+
+_SMS = ("policy", "instance")
+_BOTH = ("policy", "technique", "instance")
+_FAILED = "more SMs have failed for faulty cells than may be given up"
+
+VARIABLES = (
+    Variable(
+        "mean_share",
+        _SMS,
+        "float64",
+        "1",
+        "share of the time for which an SM is on, mean over the SMs",
+    ),
+    Variable(
+        "largest_share",
+        _SMS,
+        "float64",
+        "1",
+        "share of the time for which an SM is on, largest of the SMs",
+    ),
+    Variable(
+        "logic_margin",
+        (*_SMS, "age"),
+        "float64",
+        "1",
+        "delay margin that the logic needs",
+        "Delay of the slowest SM that is not retired over that of the slowest new SM, less 1; "
+        "logic is under stress for as long as its SM is on.",
+    ),
+    Variable("logic_dvth_mv", (*_SMS, "age"), "float64", "mV", "largest shift of the logic of SMs"),
+    Variable(
+        "logic_life_years",
+        _SMS,
+        "float64",
+        "year",
+        "age at which the logic of more SMs is too slow than may be given up",
+        "The horizon where there is none.",
+    ),
+    Variable(
+        "cell_margin",
+        (*_BOTH, "age"),
+        "float64",
+        "1",
+        "delay margin that the cells need",
+        "Delay of the slowest cell of the register files over that of the slowest new cell of the "
+        "GPU, less 1; of the slices that live.",
+        missing=f"{_FAILED}, or a shift leaves a cell no overdrive",
+    ),
+    Variable(
+        "max_dvth_mv",
+        (*_BOTH, "age"),
+        "float64",
+        "mV",
+        "largest shift of a cell of the register files",
+        "Of the slices that live.",
+        missing=_FAILED,
+    ),
+    Variable(
+        "longest_duty",
+        _BOTH,
+        "float64",
+        "1",
+        "longest duty cycle of a cell",
+        "Over the life, the time for which its SM is gated included.",
+    ),
+    Variable(
+        "cell_life_years",
+        _BOTH,
+        "float64",
+        "year",
+        "age at which more SMs have cells that are too slow than may be given up",
+        "The horizon where there is none.",
+    ),
+    Variable(
+        "fault_life_years",
+        _BOTH,
+        "float64",
+        "year",
+        "age at which more SMs have register files that fail for faults than may be given up",
+        "The horizon where there is none.",
+    ),
+    Variable(
+        "life_years",
+        _BOTH,
+        "float64",
+        "year",
+        "life",
+        "Age at which more SMs are dead, for any cause, than may be given up; the horizon where "
+        "end_cause is censored.",
+    ),
+    Variable(
+        "end_cause",
+        _BOTH,
+        "int8",
+        "1",
+        "cause of the end of life",
+        "Of the SM that could not be given up any more.",
+        flags=flags_of(BothEnd)[: BothEnd.UNCORRECTABLE_WORDS],
+    ),
+)
+"""What is computed, in the order of the files."""
+
+OF_EXCHANGE = (
+    *VARIABLES[:-1],
+    replace(VARIABLES[-1], flags=flags_of(BothEnd)),
+    Variable(
+        "exchange_years",
+        _BOTH,
+        "float64",
+        "year",
+        "age at which more SMs have a bank with too many uncorrectable words than may be given up",
+        "The horizon where there is none.",
+    ),
+)
+"""What is computed where soft errors can end a life."""
+
+TECHNIQUE = Variable("technique", ("technique",), "text", "1", "technique of the register files")
+
+
+BATCH_GPUS = 1024
+"""GPUs whose SMs are simulated together."""
+
+FEWEST_GPUS = 32
+"""GPUs of a shard at least."""
+
+LEAST_ACTIVITY = 0.001
+"""Least share of the time that a sweep accepts; shares below it are computed all the same."""
+
+SIGMAS = 7.0
+"""Standard deviations within which all thresholds are taken to lie: one of 4e11 does not."""
+
+KELVIN_ROUNDING = 1e-6
+"""Added to the range of temperatures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothHeader(GatingHeader):
+    """A study of both levels as its files know it."""
+
+    command: ClassVar[str] = "mcage gpu both --engine {engine}"
+    spec: ClassVar[type] = BothSpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    decided_by: ClassVar = BothSpec.decided_by
+
+    @property
+    def _gating(self) -> dict[str, Any]:
+        fields: dict[str, Any] = tomllib.loads(self.spec_toml)["gating"]
+        return fields
+
+
+class Both:
+    """A study of both levels before its first GPU: everything that can be wrong is checked.
+
+    Parameters
+    ----------
+    spec : BothSpec
+        What to compute.
+    engine : Engine
+        What replays kernels.
+    engine_reason : str
+        Why that engine.
+    say : callable, optional
+        Is told of batches that become smaller because memory runs out.
+
+    Raises
+    ------
+    UserError
+        A level makes no sense.
+    """
+
+    def __init__(
+        self, spec: BothSpec, engine: Engine, engine_reason: str = "", say: Say | None = None
+    ) -> None:
+        self.spec = spec
+        self._reason = engine_reason
+        self._halving = Halving(say)
+        try:
+            spec.sweep.refuse_unused()
+        except UserError as error:
+            raise UserError(f"sweep: {error}") from error
+        if eta := spec.sweep.aging.nbti_spread_mv:
+            raise UserError(
+                f"sweep.aging.nbti_spread_mv = {eta:g}: margins of whole GPUs are those of mean "
+                "shifts; leave it out"
+            )
+        if (cell := spec.sweep.faults.cell) == CELL_8T:
+            raise UserError(
+                f"sweep.faults.cell = {cell!r}: lives of whole GPUs know the larger shift of a 6T "
+                "cell alone; leave it out"
+            )
+        if (rule := spec.sweep.aging.vmin_model) != LARGER:
+            raise UserError(
+                f"sweep.aging.vmin_model = {rule!r}: lives of whole GPUs know the larger shift of "
+                "a cell alone; leave it out"
+            )
+        self.ages_years = spec.sweep_of(gpu(spec.gating.gpu).sms, _ANY_RANGES).epoch_edges_years[1:]
+        self.gating = Gating(spec.gating_of(self.ages_years))
+        self.sms = self.gating.gpu.sms
+        self.register_files = RegisterFiles(self._planned(engine), self.sms, spec.slices_per_sm)
+
+    def _planned(self, engine: Engine) -> SweepPlan:
+        try:
+            return SweepPlan(self.spec.sweep_of(self.sms, self._ranges()), engine)
+        except UserError as error:
+            if str(error).startswith(PROGRAM):
+                message = str(error).replace("--set ", "--set sweep.")
+                raise UserError(f"sweep.{message}") from error
+            if not str(error).startswith("aging.vt0_volts"):
+                raise
+            raise UserError(
+                f"cell_vt0 = {self.spec.cell_vt0!r}: cells have the thresholds that "
+                f"gating.variation and the NBTI model give to SMs; {error}"
+            ) from error
+
+    def _ranges(self) -> dict[str, tuple[float, float]]:
+        """Between what the activity, temperature and threshold of any slice lie."""
+        temperatures = self.gating.lives.temperatures(self.gating.surroundings_range)
+        off, on = np.zeros((self.sms, 2)), np.ones((self.sms, 2))
+        cold, hot = (temperatures.of(share, share)[0] for share in (off, on))
+        wider = KELVIN_ROUNDING if cold.min() < hot.max() else 0.0
+        variation = self.spec.gating.variation
+        sigmas_mv = (
+            variation.sigma_die_mv,
+            variation.sigma_systematic_mv,
+            variation.sigma_random_mv,
+        )
+        spread = 1e-3 * SIGMAS * float(np.hypot.reduce(sigmas_mv)) * self._varies
+        vt0 = float(self.gating.nbti.vt0_volts)
+        return {
+            "activity": (LEAST_ACTIVITY, 1.0),
+            "temperature_kelvin": (float(cold.min()) - wider, float(hot.max()) + wider),
+            "vt0_volts": (vt0 - spread, vt0 + spread),
+        }
+
+    @property
+    def _varies(self) -> bool:
+        """Whether cells have the threshold of their SM."""
+        return self.spec.cell_vt0 == "sm"
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """What is computed, in the order of the files."""
+        return VARIABLES if self.spec.exchange is None else OF_EXCHANGE
+
+    @property
+    def plan(self) -> SweepPlan:
+        """The sweep over all slices."""
+        return self.register_files.plan
+
+    @cached_property
+    def header(self) -> BothHeader:
+        """What files say about the study."""
+        spec, plan, gating = self.spec, self.plan, self.gating
+        swept = spec.sweep.model_copy(update={"programs": plan.programs})
+        return BothHeader(
+            name="gpu-both",
+            computes=self.variables,
+            labels=(
+                Coordinate(POLICY, spec.gating.policies),
+                Coordinate(TECHNIQUE, spec.sweep.techniques),
+                Coordinate(AGE, self.ages_years),
+            ),
+            spec_toml=spec.model_copy(update={"sweep": swept}).to_toml(),
+            spec_digest=spec.digest(
+                str(SCHEMA_VERSION),
+                repr(gating.kernels),
+                gating.gpu.digest,
+                repr(gating.nbti),
+                *(trace.digest() for trace in plan.traces),
+                *(repr(case.technique) for case in plan.cases),
+            ),
+            seed=spec.seed,
+            instances=spec.instances,
+            engine=plan.engine.name,
+            engine_reason=self._reason,
+            device=device_of(plan.engine),
+            stopping=mean_rule(spec.stopping, VARIABLES),
+            codes=(running_code(plug_ins(spec)),),
+        )
+
+    @property
+    def study(self) -> Study:
+        """The study as campaigns know it."""
+        maker = f"{__name__}:{study_of_header.__name__}"
+        return Study(self.header, self.compute, maker, FEWEST_GPUS)
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
+        self.plan.prepare()
+        parts = [
+            self._batch(np.arange(start, min(start + BATCH_GPUS, last)))
+            for start in range(first, last, BATCH_GPUS)
+        ]
+        return _joined(parts)
+
+    def _batch(self, gpus: NDArray[np.int64]) -> Arrays:
+        population = self.gating.population(gpus)
+        runs = self.plan.in_threads(
+            lambda policy: self.gating.lives.run(policy, population), self.gating.policies.values()
+        )
+        lives = dict(zip(self.gating.policies, runs, strict=True))
+        size = self.register_files.batch
+        places = [
+            np.arange(start, min(start + size, len(gpus))) for start in range(0, len(gpus), size)
+        ]
+
+        def of_places(chosen: NDArray[np.int64]) -> Arrays:
+            return self._slices(population, lives, chosen)
+
+        parts = self.plan.in_batch_threads(
+            lambda chosen: self._halving.run(of_places, chosen), places
+        )
+        return self._of_sms(lives) | dict(_joined(chain.from_iterable(parts)))
+
+    def _of_sms(self, lives: Mapping[str, Lives]) -> dict[str, NDArray[np.generic]]:
+        """Arrays of the level of the SMs."""
+        of_policies = [
+            {
+                "mean_share": row_sum(life.of_sms.on_share) / self.sms,
+                "largest_share": life.of_sms.on_share.max(axis=0),
+                "logic_margin": life.margin_needed,
+                "logic_dvth_mv": 1e3 * life.max_dvth_volts,
+                "logic_life_years": life.life_years,
+            }
+            for life in lives.values()
+        ]
+        return {name: np.stack([part[name] for part in of_policies]) for name in of_policies[0]}
+
+    def _slices(
+        self, population: Population, lives: Mapping[str, Lives], chosen: NDArray[np.int64]
+    ) -> Arrays:
+        """Arrays of the level of the register files, for some GPUs of a batch."""
+        nbti, life = self.plan.nbti, self.spec.gating.life
+        vt0_volts = population.vt0_volts[:, chosen]
+        if not self._varies:
+            vt0_volts = np.full_like(vt0_volts, float(nbti.vt0_volts))
+        environment = self.plan.cases[0].conditions.environment
+        clock = Clock(environment.highest_vdd_volts, nbti.alpha, life.delay_guardband, vt0_volts)
+        rules = GpuRules(life.spare_sms, nbti.root, self.ages_years)
+        levels = {
+            name: SmLevel(lives[name].of_sms.of(chosen), self.period_seconds(name))
+            for name in lives
+        }
+        fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
+        given_up = {
+            name: self._exceeded_years(population.instances[chosen], level.history)
+            for name, level in levels.items()
+        }
+        of_pairs = [
+            self._of_pair(
+                combined(slices, levels[name].history, clock, rules, given_up[name]), given_up[name]
+            )
+            for name, _, slices in fates
+        ]
+        shape = len(levels), len(self.plan.cases)
+        stacked = {name: np.stack([pair[name] for pair in of_pairs]) for name in of_pairs[0]}
+        return {name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()}
+
+    def _exceeded_years(
+        self, gpus: NDArray[np.int64], history: SmHistory
+    ) -> NDArray[np.float64] | None:
+        """Ages at which soft errors have been in too many words of a bank: float64[I, n]."""
+        spec, rule = self.spec, self.spec.exchange_rule(self.sms)
+        if spec.exchange is None or rule is None:
+            return None
+        ids = (gpus[:, None] * rule.slices + np.arange(rule.slices)).ravel()
+        on_share = np.repeat(np.ascontiguousarray(history.on_share.T).ravel(), rule.slices_per_sm)
+        rate = per_year_of_fit(spec.exchange.due_fit) * on_share
+        geometry = self.plan.traces[0].geometry
+        shape, most = (geometry.entries, geometry.components), rule.banks_per_slice * rule.words + 1
+        soft = soft_errors(spec.seed, ids, rate, self.ages_years[-1], shape, most)
+        words = UncorrectableWords.none(len(ids))
+        return sm_years(words, rule, soft).reshape(len(gpus), self.sms)
+
+    def _of_pair(
+        self, fates: GpuFates, exceeded_years: NDArray[np.float64] | None
+    ) -> dict[str, NDArray[Any]]:
+        """Arrays of a policy and a technique, as the variables are called."""
+        horizon = self.ages_years[-1]
+        by_words = {}
+        if exceeded_years is not None:
+            spares = self.spec.gating.life.spare_sms
+            by_words["exchange_years"] = np.minimum(gpu_years(exceeded_years, spares), horizon)
+        return by_words | {
+            "cell_margin": fates.cell_margin,
+            "max_dvth_mv": 1e3 * fates.max_dvth_volts,
+            "longest_duty": fates.longest_duty,
+            "cell_life_years": np.minimum(fates.cell_delay_years, horizon),
+            "fault_life_years": np.minimum(fates.fault_years, horizon),
+            "life_years": np.minimum(fates.life_years, horizon),
+            "end_cause": np.where(fates.life_years <= horizon, fates.cause, 0).astype(np.int8),
+        }
+
+    def period_seconds(self, name: str) -> float:
+        """Time after which a policy puts other SMs to work; 0 where that is at each launch."""
+        sensors = self.spec.gating.sensors
+        policy = self.gating.policies[name]
+        unread = policy.rotates and sensors.reassign == "launch"
+        if unread or not policy.gates or name == "fixed":
+            return 0.0
+        return sensors.interval_days * SECONDS_PER_DAY
+
+
+def study_of_spec(spec: BothSpec, engine: str) -> Study:
+    """The study of a spec, on an engine by its name."""
+    return Both(spec, *select_engine(engine, threads=usable_cores())).study
+
+
+def study_of_header(header: Header) -> Study:
+    """The study of a header, as another process makes it."""
+    spec = BothSpec.from_mapping(tomllib.loads(header.spec_toml))
+    engine, _ = select_engine(header.engine, threads=usable_cores())
+    return Both(spec, engine, header.engine_reason).study
+
+
+_ANY_RANGES = {
+    "activity": (1.0, 1.0),
+    "temperature_kelvin": (353.15, 353.15),
+    "vt0_volts": (0.3, 0.3),
+}
+"""Ranges for a sweep of which only the epochs are asked."""
+
+
+def _joined(parts: Sequence[Arrays] | chain[Arrays]) -> Arrays:
+    """Arrays of several ranges of GPUs, one after the other."""
+    given = list(parts)
+    return joined([variable for variable in OF_EXCHANGE if variable.name in given[0]], given)

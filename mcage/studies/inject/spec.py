@@ -1,0 +1,325 @@
+"""The spec of injections: a sweep's keys, the kernel that runs, and what becomes wrong."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from mcage.errors import UserError
+from mcage.plain_text import shortened
+from mcage.spec import SweepSpec
+from mcage.spec.keys import PLUG_IN, Option, RunsCode, UsedIf
+from mcage.spec.sections import Life, Name, Section, Workload
+from mcage.tracing.emulation.emulate import MOST_INSTRUCTIONS
+from mcage.tracing.emulation.record import Request, arguments_of, extent_of, options_of
+
+SOURCE, CODE = "program.source: file", "program.source: code object"
+COMPILER, INPUTS = "program.source: compiler", "program.args: values"
+LAUNCH = "program.grid: launch"
+CELLS = "inject.stuck_cells: file"
+"""Keys by which files record the digests of the kernel and its arguments, and what is known by
+name: its compiler, and what is launched; and that of the stuck cells."""
+
+FLIP, READ = "flip", "read"
+"""Kinds of faults that are treated unlike stuck cells."""
+
+SINGLE = "single"
+"""Flips of one cell each."""
+
+MONTH_YEARS = 1 / 12
+
+AGES_YEARS = (0.0, 1.0, 3.0, 5.0, 10.0)
+"""Ages up to the horizon at which slices are looked at where none are given."""
+
+
+class Program(Section):
+    """The kernel that runs, as `mcage trace emulate` takes it."""
+
+    panel: ClassVar = "Kernel"
+
+    source: Annotated[Name, RunsCode(lambda text: Path(text).suffix == ".py", compiles=True)] = ""
+    """OpenCL C (.cl), Triton (.py), or a code object of AMD's compilers."""
+    arch: Annotated[Name, Option("--arch PROCESSOR")] = "gfx90a"
+    """Processor: gfx90a (MI200), gfx942 (MI300), gfx1030 (RX 6000), gfx1100 (RX 7000) or gfx900
+    (Vega)."""
+    args: Annotated[
+        str | None,
+        Option("--args NAME=VALUE...|FILE.py", default="none"),
+        RunsCode(lambda text: isinstance(arguments_of(text), Path)),
+    ] = None
+    """Arguments, or a Python file with a function arguments(random)."""
+    grid: Annotated[str | None, Option("--grid X[,Y[,Z]]", default="GRID of the file")] = None
+    """Work-groups in each direction."""
+    block: Annotated[str | None, Option("--block X[,Y[,Z]]", default="BLOCK of the file")] = None
+    """Work-items of a work-group in each direction."""
+    check: Annotated[
+        str | None, Option("--check FILE.py", default="that of --args"), RunsCode(bool)
+    ] = None
+    """Python file with a function expected(**arguments), with which outputs without faults are
+    compared."""
+    entry: Annotated[str | None, Option("--entry NAME", default="the only one")] = None
+    """Which kernel of the source."""
+    flags: Annotated[str, Option("--flags OPTIONS", default="none"), RunsCode(bool)] = ""
+    """Further options of clang."""
+    inputs: Annotated[int, Field(ge=0, lt=2**63), Option("--inputs N", seldom=True)] = 0
+    """Seed of the inputs."""
+    compute_units: Annotated[
+        int, Field(ge=1, le=1024), Option("--compute-units N", seldom=True)
+    ] = 1
+    """Work-groups go round so many compute units, of which the first has the faults."""
+    latency: Annotated[float, Field(ge=0.01, le=100), Option("--latency FACTOR", seldom=True)] = 1.0
+    """Factor on the latencies of memory, which are assumed."""
+    most_instructions: Annotated[
+        int, Field(ge=1, le=10**10), Option("--most-instructions N", seldom=True)
+    ] = MOST_INSTRUCTIONS
+    """Wave instructions of a run without faults at which it is refused."""
+
+    @field_validator("flags")
+    @classmethod
+    def _allowed(cls, flags: str) -> str:
+        try:
+            options_of("flags", flags)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        return flags
+
+    def request(self) -> Request:
+        """Return what the emulator is asked for.
+
+        Raises
+        ------
+        UserError
+            A grid, a block or options have another form.
+        """
+        return Request(
+            Path(self.source),
+            self.arch,
+            arguments_of(self.args),
+            extent_of("program.grid", self.grid),
+            extent_of("program.block", self.block),
+            None if self.check is None else Path(self.check),
+            None,
+            self.entry,
+            options_of("program.flags", self.flags),
+            self.inputs,
+            self.compute_units,
+            self.latency,
+            self.most_instructions,
+        )
+
+
+class InjectWorkload(Workload):
+    """The kernel that runs is that of the program."""
+
+    kernels: tuple[Name, ...] = ()
+    suite: Literal["sdk-2011"] = "sdk-2011"
+    generations: Literal[0] = 0
+
+
+class InjectLife(Life):
+    """As of a sweep, but a slice that is slow runs on: its answers are looked at."""
+
+    slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = "none"
+    """Slowdown that ends a life, or none."""
+
+
+_OF_SAMPLED_SLICES = (
+    *("environments", "scenarios", "vdd_volts"),
+    *("inject.ages_years", "inject.test_interval_years"),
+)
+"""Keys on which nothing hangs but when sampled cells fail, and who knows of it."""
+
+
+def _against_stuck_cells(spec: "InjectSpec") -> str:
+    """What a file of stuck cells contradicts."""
+    if spec.inject.fault == FLIP:
+        return "inject.fault = 'flip' has no stuck cells; choose stuck or read, or leave it out"
+    plain = type(spec)()
+    for key in _OF_SAMPLED_SLICES:
+        value, default = (attrgetter(key)(each) for each in (spec, plain))
+        if value != default:
+            value = list(value) if isinstance(value, tuple) else value
+            return (
+                f"{key} = {shortened(value)}: the cells of the file are faulty from the beginning, "
+                "at any voltage, and no test finds them; leave one of both out"
+            )
+    return ""
+
+
+class Inject(Section):
+    """What becomes wrong, and what counts as wrong."""
+
+    panel: ClassVar = "Faults in registers"
+
+    fault: Annotated[Literal["flip", "stuck", "read"], Option("--fault KIND")] = "flip"
+    """flip: a bit of a register, or neighbours, change once. stuck: the cells of a slice that are
+    faulty give one value for ever. read: they lose the other value when it is read, after that
+    read."""
+    upset: Annotated[
+        Literal["single", "28nm", "16nm"],
+        Option("--upset SIZE"),
+        UsedIf(
+            lambda spec, _: spec.inject.fault == FLIP,
+            "inject.fault = {spec.inject.fault!r}: faulty cells are those of the fault map; leave "
+            "it out",
+        ),
+    ] = "single"
+    """Cells of a flip. single: one. 28nm, 16nm: one or several neighbours of a row, as often as in
+    that technology node."""
+    ages_years: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=100)], ...],
+        Field(max_length=100),
+        Option("--age YEARS", default="flip: 0; otherwise 0, 1, 3, 5, 10"),
+    ] = ()
+    """Ages of the slices, in years, rising."""
+    stuck_cells: Annotated[
+        Name | None,
+        Option("--stuck-cells FILE", default="sampled slices"),
+        UsedIf(lambda spec, _: not _against_stuck_cells(spec), _against_stuck_cells),
+    ] = None
+    """File of the faulty cells of each instance, as `mcage avf --stuck-cells` takes it."""
+    tolerance: Annotated[float, Field(ge=0, le=1e9), Option("--tolerance X")] = 0.01
+    """Error of an output, relative to its largest value, up to which a wrong one is tolerable."""
+    test_interval_years: Annotated[
+        float, Field(ge=0, le=100), Option("--test-interval YEARS", default="a month, 0.0833")
+    ] = MONTH_YEARS
+    """Time between two tests that find faulty cells, where a technique or pointers must know them:
+    what has failed since the last one is unknown."""
+
+    @model_validator(mode="after")
+    def _rise(self) -> Self:
+        if any(later <= earlier for earlier, later in pairwise(self.ages_years)):
+            raise ValueError(f"ages_years = {list(self.ages_years)!r} must rise")
+        return self
+
+
+class InjectStopping(Section):
+    """When injections may end before the last one."""
+
+    panel: ClassVar = "Run"
+
+    rel_ci: Annotated[
+        float, Field(gt=0, lt=1), Option("--rel-ci FRACTION", default="compute all instances")
+    ]
+    """Half-width of the 95 % interval, relative to the value, at which injections end before
+    --instances."""
+    of: Annotated[Literal["sdc", "sdc_beyond", "due"], Option("--of QUANTITY")] = "sdc"
+    """Share that --rel-ci looks at: sdc (wrong outputs), sdc_beyond (beyond the tolerance), due."""
+
+
+class InjectSpec(SweepSpec):
+    """Everything that decides injections: the keys of a sweep, the kernel, and its faults.
+
+    The slices run the kernel all their lives.
+    """
+
+    command: ClassVar[str] = "inject"
+    decided_by: ClassVar = {
+        SOURCE: ("program.source",),
+        CODE: ("program.source", "program.arch", "program.flags", "program.args", "program.inputs"),
+        COMPILER: ("program.source",),
+        INPUTS: ("program.source", "program.args", "program.inputs"),
+        LAUNCH: (
+            *("program.source", "program.args", "program.grid", "program.block"),
+            "program.entry",
+        ),
+        CELLS: ("inject.stuck_cells",),
+    }
+
+    compared: ClassVar = [
+        *(
+            "inject.fault",
+            "inject.upset",
+            "techniques",
+            "protections",
+            "environments",
+            "scenarios",
+            "vdd_volts",
+        ),
+        *("inject.ages_years", "instances", "seed"),
+    ]
+
+    instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 1000
+    """Number of injections in every case: of flips, or of slices with all their faults."""
+    techniques: Annotated[
+        tuple[Name, ...],
+        Field(min_length=1),
+        Option("--technique NAME", is_axis=True),
+        PLUG_IN,
+    ] = ("baseline",)
+    """Protection technique, as `mcage techniques` lists them, which says where values lie."""
+    environments: Annotated[
+        tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
+    ] = ("dvfs",)
+    """Operating points of a life: turbo, undervolted, dvfs, or a name that SPEC defines."""
+    workload: InjectWorkload = InjectWorkload()
+    life: InjectLife = InjectLife()
+    program: Program = Program()
+    inject: Inject = Inject()
+    stopping: InjectStopping | None = None  # type: ignore[assignment]
+
+    @classmethod
+    def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a sweep whose only kernel is the program.
+
+        As many instances as a file of stuck cells has, unless the fields say it.
+        """
+        fields = super().plain(fields)
+        inject = fields.get("inject")
+        cells = inject.get("stuck_cells") if isinstance(inject, Mapping) else None
+        if isinstance(cells, str) and "instances" not in fields:
+            from mcage.studies.inject.hard import ChosenCells
+
+            fields = fields | {"instances": ChosenCells(cells).instances}
+        program = fields.get("program")
+        workload = fields.get("workload", {})
+        if not isinstance(program, Mapping) or not isinstance(workload, Mapping):
+            return fields
+        source = program.get("source")
+        given = workload.get("kernels")
+        if given and list(given) != [source]:
+            raise ValueError(
+                f"workload.kernels = {shortened(given)}: slices run the kernel of program.source "
+                "all their lives; leave it out"
+            )
+        if not isinstance(source, str) or not source:
+            return fields
+        return fields | {"workload": {**workload, "kernels": [source]}}
+
+    @model_validator(mode="after")
+    def _within_the_horizon(self) -> Self:
+        ages, horizon = self.inject.ages_years, self.life.horizon_years
+        if ages and ages[-1] > horizon:
+            raise ValueError(
+                f"inject.ages_years = {list(ages)!r} must lie within life.horizon_years = "
+                f"{horizon:g}"
+            )
+        return self
+
+    @property
+    def ages(self) -> tuple[float, ...]:
+        """Ages at which slices are looked at."""
+        if self.inject.ages_years:
+            return self.inject.ages_years
+        if self.inject.fault == FLIP or self.inject.stuck_cells is not None:
+            return (0.0,)
+        horizon = self.life.horizon_years
+        return (*(age for age in AGES_YEARS if age < horizon), horizon)
+
+    def check_program(self) -> None:
+        """Refuse a spec without a kernel, or with what is of no use for one that runs by itself.
+
+        Raises
+        ------
+        UserError
+            One line that names the key.
+        """
+        if not self.program.source:
+            raise UserError("inject: program.source is missing: the kernel that runs")
+        if self.registers.geometry is not None:
+            raise UserError(
+                "inject: registers.geometry: the slice is that of program.arch; leave it out"
+            )

@@ -1,0 +1,527 @@
+"""What injections compute: the fate of each run, in every case and at every age."""
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage.campaign.study import Study
+from mcage.concurrency import Lazy, usable_cores
+from mcage.engines.interface import Engine
+from mcage.engines.select import device_of, select_engine
+from mcage.errors import UserError
+from mcage.geometry import COMPONENT_BITS
+from mcage.lifetime import EndCause
+from mcage.lifetime.faulty_cells import faulty_cells
+from mcage.plain_text import shortened
+from mcage.results.header import DeclaredHeader, Header, StoppingRule
+from mcage.results.variable import Coordinate, Quantity, Sample, Variable
+from mcage.results.writer import Arrays
+from mcage.soft_errors.rates import MBIT, upsets
+from mcage.spec.keys import plug_ins
+from mcage.stats.estimates import with_bounds
+from mcage.stats.survival import Precision, mean_precision
+from mcage.studies.inject.cells import CellsUnderWaves, Rules
+from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
+from mcage.studies.inject.hard import ChosenCells, FaultsAtAge, SliceFaults
+from mcage.studies.inject.kernel import (
+    InjectedKernel,
+    Placement,
+    WrongOutputs,
+)
+from mcage.studies.inject.outcomes import (
+    DETECTED,
+    NOT_RUN,
+    OF_FLIPS,
+    OF_SLICES,
+    SILENT,
+    VARIABLES,
+    Fate,
+)
+from mcage.studies.inject.slices import (
+    GIVEN_UP,
+    NOBODY_KNOWS,
+    Looked,
+    Slice,
+    arrays_of,
+    ran_with,
+)
+from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
+from mcage.studies.inject.stored import Form
+from mcage.studies.sweep.batch import slices_of_case
+from mcage.studies.sweep.plan import PlannedCase, SweepPlan
+from mcage.studies.sweep.soft_errors import NODE
+from mcage.traces.library import RecordedTrace
+from mcage.tracing.emulation.faults import End, Faults, Ran
+from mcage.tracing.emulation.waves import Say
+from mcage.version import running_code
+
+BATCH = 500
+"""Injections that are computed together."""
+
+Place = tuple[int, int]
+"""Number of an injection among those that are computed together, and of an age."""
+
+_OF_END = {
+    End.ADDRESS: Fate.ADDRESS,
+    End.LIMIT: Fate.LIMIT,
+    End.DETECTED: Fate.CODE,
+    End.NOT_EMULATED: Fate.NOT_EMULATED,
+}
+
+CASE = Variable("case", ("case",), "text", "1", "technique, protection, environment, scenario")
+TECHNIQUE = Variable("technique", ("case",), "text", "1", "technique")
+ENVIRONMENT = Variable("environment", ("case",), "text", "1", "environment")
+SCENARIO = Variable("scenario", ("case",), "text", "1", "scenario")
+PROTECTION = Variable("protection", ("case",), "text", "1", "protection")
+VDD = Variable("vdd_volts", ("case",), "float64", "V", "lowest Vdd")
+AGE = Variable("age", ("age",), "float64", "year", "age of the slice")
+DRAWN = Variable(
+    "drawn_fit",
+    ("case",),
+    "float64",
+    "FIT",
+    "rate of the upsets of a slice that flips are drawn from, while it runs the kernel",
+    "The mean of the rates at its operating points. Divided by the mean of flip_attempts, the "
+    "rate of the flips.",
+)
+NEEDED = Variable(
+    "needed_share",
+    ("case",),
+    "float64",
+    "1",
+    "share of the bits of the register file that are needed, on the mean over time",
+    "The AVF by ACE: flips are injected into these bits; a flip of any other changes nothing.",
+)
+ALLOCATED = Variable(
+    "allocated_share",
+    ("case",),
+    "float64",
+    "1",
+    "share of the bits of the register file in allocated windows, on the mean over time",
+)
+
+
+def _share_of(fates: Sequence[Fate], cases: Sequence[str]) -> Quantity:
+    """Share of the injections with one of these fates, at the last age."""
+
+    def precisions(sample: Sample) -> dict[str, Precision]:
+        fate = sample["fate"][..., -1]
+        happens = np.where(np.isin(fate, NOT_RUN), np.nan, np.isin(fate, fates))
+        return {
+            name: mean_precision(row, within=(0.0, 1.0))
+            for name, row in zip(cases, happens, strict=True)
+        }
+
+    return Quantity(("fate",), precisions, with_bounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InjectHeader(DeclaredHeader):
+    """Injections as their files know them."""
+
+    command: ClassVar[str] = "mcage inject --engine {engine}"
+    decided_by: ClassVar = InjectSpec.decided_by
+    spec: ClassVar[type] = InjectSpec
+    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+
+    @property
+    def quantities(self) -> dict[str, Quantity]:
+        """What a stopping rule may be about."""
+        fates = {"sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
+        cases = next(label.values for label in self.labels if label.variable == CASE)
+        return {name: _share_of(of, cases) for name, of in fates.items()}
+
+
+class InjectPlan(SweepPlan):
+    """A sweep whose slices run the injected kernel."""
+
+    def __init__(
+        self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel, cells: Mapping[str, str]
+    ) -> None:
+        self._kernel, self.cells = kernel, cells
+        super().__init__(spec, engine)
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """Digests of the kernel, of what it is made of, and of a file of stuck cells."""
+        return self._kernel.programs | dict(self.cells)
+
+    def _traces(self) -> tuple[RecordedTrace, ...]:
+        trace = self._kernel.trace
+        whole = Lazy(lambda: trace)
+        given = trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
+        return (RecordedTrace(*given),)
+
+
+class InjectStudy:
+    """Injections before the first: everything that can be wrong is checked.
+
+    Parameters
+    ----------
+    spec : InjectSpec
+        What to compute.
+    engine : Engine
+        What replays kernels.
+    engine_reason : str
+        Why that engine.
+    say : callable, optional
+        Is told now and then how far the run without faults is.
+
+    Raises
+    ------
+    UserError
+        The kernel cannot be run, or a case makes no sense.
+    """
+
+    def __init__(
+        self, spec: InjectSpec, engine: Engine, engine_reason: str = "", say: Say | None = None
+    ) -> None:
+        spec.check_program()
+        spec.refuse_unused()
+        self.spec, self._reason = spec, engine_reason
+        name = spec.inject.stuck_cells
+        chosen = None if name is None else ChosenCells(name)  # before the kernel runs
+        if chosen is not None and spec.instances > chosen.instances:
+            raise UserError(
+                f"instances = {spec.instances}: inject.stuck_cells = {shortened(name)} has cells "
+                f"of {chosen.instances} instances; give so many, or fewer"
+            )
+        release = spec.workload.release
+        given = spec.program.request(), CellsUnderWaves, release, say, spec.programs
+        self.kernel = InjectedKernel(*given)
+        self._chosen = None if chosen is None else chosen.of(self.kernel.geometry, spec.seed)
+        cells = {} if chosen is None else {CELLS: chosen.digest}
+        self.plan = InjectPlan(spec, engine, self.kernel, cells)
+        self._placements: dict[str, Placement] = {}
+        for case in self.plan.cases:
+            if not self._placement(case).needed_share:
+                raise UserError(
+                    f"inject: technique {case.case.technique}: no bit of the register file is "
+                    "ever needed"
+                )
+
+    @property
+    def _is_flip(self) -> bool:
+        return self.spec.inject.fault == FLIP
+
+    def _placement(self, case: PlannedCase) -> Placement:
+        """Where a technique keeps values on a slice without faults."""
+        name = case.case.technique
+        if name not in self._placements:
+            given = self.kernel, case.technique, self.spec.delta_limit
+            self._placements[name] = Placement(*given)
+        return self._placements[name]
+
+    @cached_property
+    def header(self) -> InjectHeader:
+        """What files say about the study."""
+        spec, cases = self.spec, self.plan.cases
+        where = [self._placement(case) for case in cases]
+        stopping = None
+        if spec.stopping is not None:
+            stopping = StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
+        return InjectHeader(
+            name="inject",
+            computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
+            labels=(
+                Coordinate(CASE, [case.name.label for case in cases]),
+                Coordinate(AGE, spec.ages),
+                Coordinate(TECHNIQUE, [case.case.technique for case in cases]),
+                Coordinate(ENVIRONMENT, [case.case.environment for case in cases]),
+                Coordinate(SCENARIO, [case.case.scenario for case in cases]),
+                Coordinate(PROTECTION, [case.case.protection for case in cases]),
+                Coordinate(VDD, [case.name.vdd_volts for case in cases]),
+                Coordinate(NEEDED, [each.needed_share for each in where]),
+                Coordinate(ALLOCATED, [each.allocated_share for each in where]),
+                *self._rates(),
+            ),
+            spec_toml=self.plan.recorded_spec.to_toml(),
+            spec_digest=self.plan.digest(self.kernel.digest, *self.plan.cells.values()),
+            seed=spec.seed,
+            instances=spec.instances,
+            engine=self.plan.engine.name,
+            engine_reason=self._reason,
+            device=device_of(self.plan.engine),
+            stopping=stopping,
+            codes=(running_code(plug_ins(spec)),),
+        )
+
+    @property
+    def _sizes(self) -> Sequence[float]:
+        """Share of the upsets that change 1, 2, 3, ... cells."""
+        upset = self.spec.inject.upset
+        return ONE_CELL if upset == SINGLE else upsets(upset).sizes
+
+    def _rates(self) -> list[Coordinate]:
+        """Rates that flips have, and faulty cells do not."""
+        if not self._is_flip:
+            return []
+        return [Coordinate(DRAWN, [self._drawn_fit(case) for case in self.plan.cases])]
+
+    def _drawn_fit(self, case: PlannedCase) -> float:
+        """Rate of the upsets that the flips of a case are drawn from, in FIT of a slice."""
+        given, upset = self.spec.faults.fit_per_mbit, self.spec.inject.upset
+        node = NODE if upset == SINGLE else upset
+        changed = {}
+        if given is not None:  # at 1 V, whatever the voltage of the node's own rate
+            as_given = upsets(node, 1.0, fit_per_mbit=1.0).fit_per_mbit
+            changed["fit_per_mbit"] = given / as_given
+        fit_per_mbit = sum(
+            point.time_fraction * upsets(node, point.vdd_volts, **changed).fit_per_mbit
+            for point in case.conditions.environment.points
+        )
+        protection = case.conditions.protection
+        cells = drawn_cells(self._placement(case), protection, self._sizes)
+        return fit_per_mbit / MBIT * cells
+
+    @property
+    def study(self) -> Study:
+        """The study as campaigns know it."""
+        maker = f"{__name__}:{study_of_header.__name__}"
+        return Study(self.header, self.compute, maker, BATCH)
+
+    def compute(self, first: int, last: int) -> Arrays:
+        """Fates of injections ``first`` ... ``last`` - 1, as the header declares."""
+        instances = np.arange(first, last)
+        of_cases = [self._case(case, instances) for case in self.plan.cases]
+        return {
+            variable.name: np.stack([of_case[variable.name] for of_case in of_cases])
+            for variable in self.header.variables
+        }
+
+    def _case(self, case: PlannedCase, instances: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        results = _Results(len(instances), len(self.spec.ages), self.spec.inject.tolerance)
+        compute = self._flips if self._is_flip else self._slices
+        beside = compute(case, instances, results)
+        return results.arrays() | beside
+
+    def rerun(self, case: int, instance: int, age: int) -> Ran | None:
+        """Repeat an injection.
+
+        Parameters
+        ----------
+        case, instance, age : int
+            Numbers of the case, the injection and the age.
+
+        Returns
+        -------
+        Ran or None
+            None if nothing that is needed is wrong, or the slice is not in use.
+        """
+        planned, instances = self.plan.cases[case], np.array([instance])
+        results = _Results(1, len(self.spec.ages), self.spec.inject.tolerance)
+        if self._is_flip:
+            drawn = self._upsets(planned, instances)
+            for faults, places in self._hits(planned, instances, drawn, results):
+                if (0, age) in places:
+                    return self.kernel.reruns.run([faults])[0]
+            return None
+        where, slices = self._placement(planned), self._of_case(planned, instances)
+        states = self._reported(where, slices, instances, results)
+        given = where, self._rules(planned), self.kernel
+        return ran_with(states, *given).get((0, age))
+
+    # Flips.
+
+    def _upsets(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Upset]:
+        given = self._placement(case), case.conditions.protection, self._sizes
+        return upsets_of(self.spec.seed, instances, *given)
+
+    def _flips(
+        self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
+    ) -> dict[str, NDArray[Any]]:
+        drawn = self._upsets(case, instances)
+        runs = self._hits(case, instances, drawn, results)
+        ran = self.kernel.reruns.run([faults for faults, _ in runs])
+        for (_, places), of_run in zip(runs, ran, strict=True):
+            results.put(self.kernel, places, of_run)
+        return self._hit(self._placement(case), drawn)
+
+    def _hits(
+        self,
+        case: PlannedCase,
+        instances: NDArray[np.int64],
+        drawn: Sequence[Upset],
+        results: "_Results",
+    ) -> list[tuple[Faults, list[Place]]]:
+        """What flips make wrong, and at which places; what codes decide is noted at once."""
+        protection, where = case.conditions.protection, self._placement(case)
+        slices = self._of_case(case, instances) if protection.code is not None else []
+        runs: dict[tuple[int, bytes], tuple[Faults, list[Place]]] = {}
+        for number, upset in enumerate(drawn):
+            for age, years in enumerate(self.spec.ages):
+                faults = None
+                if slices:
+                    faults = slices[number].at_reported(years, self.kernel.geometry)
+                    if faults is None or where.refuses(faults.fault_map):
+                        results.fate[number, age] = Fate.RETIRED
+                        continue
+                of_upset = hit(upset, where, protection, faults)
+                results.faulty_bits[number, age] = of_upset.faulty_bits
+                results.fate[number, age] = of_upset.fate
+                if of_upset.faults is not None:
+                    (flips,) = of_upset.faults.flips.values()
+                    key = number, flips[0].bits.tobytes()
+                    runs.setdefault(key, (of_upset.faults, []))[1].append((number, age))
+        return list(runs.values())
+
+    def _hit(self, where: Placement, drawn: Sequence[Upset]) -> dict[str, NDArray[Any]]:
+        """What flips have hit, as the header declares."""
+        writes, cycles = self.kernel.writes, self.kernel.trace.cycles
+        bits = [upset.bit for upset in drawn]
+        is_plain = np.array([where.form[bit.write] == Form.PLAIN for bit in bits])
+        lane, number = np.divmod([upset.cell for upset in drawn], COMPONENT_BITS)
+        return {
+            "flip_register": np.array([writes.reg[bit.write] for bit in bits], np.int16),
+            "flip_bit": np.where(is_plain & (lane >= 0), number, -1).astype(np.int16),
+            "flip_lane": lane.astype(np.int16),
+            "flip_cells": np.array([np.diff(upset.columns)[0] for upset in drawn], np.int8),
+            "flip_attempts": np.array([upset.attempts for upset in drawn], np.int32),
+            "flip_entry": np.array([bit.entry for bit in bits], np.int16),
+            "flip_moment": np.array([bit.cycle / cycles for bit in bits]),
+        }
+
+    # Slices with all their faulty cells.
+
+    def _slices(
+        self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
+    ) -> dict[str, NDArray[Any]]:
+        where = self._placement(case)
+        slices = self._of_case(case, instances)
+        given = where, self._rules(case), self.kernel
+        ran = ran_with(self._reported(where, slices, instances, results), *given)
+        for place, of_run in ran.items():
+            results.put(self.kernel, [place], of_run)
+        looks_of = [of.looks(where) for of in slices]
+        looks = {
+            (number, look): (int(instances[number]), faults)
+            for number, (of_slice, _) in enumerate(looks_of)
+            for look, (_, faults) in enumerate(of_slice)
+        }
+        fates = {
+            place: results.fate_of(self.kernel, of_run)[0]
+            for place, of_run in ran_with(looks, *given).items()
+        }
+        looked = [
+            Looked(
+                [look.age_years for look, _ in of_slice],
+                [fates.get((number, look), Fate.MASKED) for look in range(len(of_slice))],
+                min(refused, of.end_years if of.end_cause in GIVEN_UP else math.inf),
+            )
+            for number, (of, (of_slice, refused)) in enumerate(zip(slices, looks_of, strict=True))
+        ]
+        return arrays_of(looked)
+
+    def _reported(
+        self,
+        where: Placement,
+        slices: Sequence[Slice],
+        instances: NDArray[np.int64],
+        results: "_Results",
+    ) -> dict[Place, tuple[int, FaultsAtAge]]:
+        """Slices at the reported ages, of those that are in use."""
+        states = {}
+        for number, of in enumerate(slices):
+            for age, years in enumerate(self.spec.ages):
+                faults = of.at_reported(years, self.kernel.geometry)
+                if faults is None or where.refuses(faults.fault_map):
+                    results.fate[number, age] = Fate.RETIRED
+                    continue
+                results.faulty_bits[number, age] = len(faults.cell)
+                states[number, age] = int(instances[number]), faults
+        return states
+
+    def _rules(self, case: PlannedCase) -> Rules:
+        return Rules(
+            self._placement(case).storing,
+            case.conditions.protection.code,
+            self.spec.inject.fault == READ,
+            self.kernel.emulation.preloaded,
+        )
+
+    def _of_case(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Slice]:
+        """Slices with the cells that become faulty while they run the kernel."""
+        if self._chosen is not None:
+            end = self.spec.life.horizon_years, EndCause.CENSORED, case.conditions.protection
+            cells = [self._chosen[instance] for instance in instances.tolist()]
+            faults = [SliceFaults(of.cell, of.at_one, of.since) for of in cells]
+            return [Slice(of, *end, None, NOBODY_KNOWS) for of in faults]
+        batch, weak, luck = slices_of_case(self.plan, case, instances)
+        fault_free, protection = self.plan.fault_free_of(case), case.conditions.protection
+        engine, conditions = self.plan.engine, case.conditions
+        lives = faulty_cells(conditions, engine, fault_free, batch, weak, luck)
+        tested = case.technique.heeds_faults or protection.pointers or protection.spares
+        interval = self.spec.inject.test_interval_years if tested else None
+        return [
+            Slice(
+                SliceFaults.of(self.spec.seed, instance, *lives.of(number)),
+                float(lives.end_years[number]),
+                EndCause(int(lives.end_cause[number])),
+                protection,
+                interval,
+            )
+            for number, instance in enumerate(instances.tolist())
+        ]
+
+
+class _Results:
+    """What has become of N injections at A ages."""
+
+    def __init__(self, count: int, ages: int, tolerance: float) -> None:
+        shape, self._tolerance = (count, ages), tolerance
+        self.fate = np.full(shape, Fate.MASKED, np.int8)
+        self.output_error = np.zeros(shape)
+        self.wrong_elements = np.zeros(shape, np.int32)
+        self.wrong_bits = np.zeros(shape, np.int8)
+        self.not_finite = np.zeros(shape, np.int8)
+        self.faulty_bits = np.zeros(shape, np.int32)
+
+    def fate_of(self, kernel: InjectedKernel, ran: Ran) -> tuple[Fate, WrongOutputs | None]:
+        """What has become of a run, and how its outputs differ if they do."""
+        if ran.end != End.COMPLETE:
+            return _OF_END[ran.end], None
+        if not len(ran.place):
+            return Fate.MASKED, None
+        wrong = kernel.wrong_outputs(ran)
+        return Fate.TOLERABLE if wrong.error <= self._tolerance else Fate.SDC, wrong
+
+    def put(self, kernel: InjectedKernel, places: Sequence[Place], ran: Ran) -> None:
+        """Note what has become of a run, for the injections at some places."""
+        fate, wrong = self.fate_of(kernel, ran)
+        for place in places:
+            self.fate[place] = fate
+            if wrong is not None:
+                self.output_error[place] = wrong.error if np.isfinite(wrong.error) else np.nan
+                self.wrong_elements[place] = wrong.elements
+                self.wrong_bits[place] = wrong.bits
+                self.not_finite[place] = wrong.not_finite
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the results file."""
+        lost = np.isin(self.fate, [*DETECTED, *NOT_RUN])
+        self.output_error[lost] = np.nan
+        shares = {"silent": SILENT, "detected": DETECTED}
+        return {
+            variable.name: np.isin(self.fate, shares[variable.name]).astype(np.int8)
+            if variable.name in shares
+            else getattr(self, variable.name)
+            for variable in VARIABLES
+        }
+
+
+def study_of_spec(spec: InjectSpec, engine: str, say: Say | None = None) -> Study:
+    """The study of a spec, on an engine by its name; ``say`` as of `InjectStudy`."""
+    return InjectStudy(spec, *select_engine(engine, threads=usable_cores()), say).study
+
+
+def study_of_header(header: Header) -> Study:
+    """The study of a header, as another process makes it."""
+    spec: Any = InjectSpec.from_mapping(tomllib.loads(header.spec_toml))
+    engine, _ = select_engine(header.engine, threads=usable_cores())
+    return InjectStudy(spec, engine, header.engine_reason).study

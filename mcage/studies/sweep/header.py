@@ -1,0 +1,755 @@
+"""A sweep as its files know it: variables, cases, epochs, operating points, stopping rules."""
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from mcage.errors import UserError
+from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, TRANSISTORS, WRITE_KINDS, EndCause
+from mcage.plain_text import shortened
+from mcage.results.header import INSTANCE, Header, StoppingRule
+from mcage.results.measures import Measure, quantities_of
+from mcage.results.variable import Coordinate, Quantity, Variable, flags_of
+from mcage.spec import SweepSpec
+from mcage.spec.draws import check_key
+from mcage.spec.sections import faults_of
+from mcage.stats.estimates import known_name
+from mcage.studies.sweep.measures import MEASURES
+from mcage.variation.scenarios import scenario
+
+# What a sweep writes: each variable of its results files, declared once.
+#
+# A new output variable takes two edits: its declaration in `VARIABLES`, and the field of the same
+# name in the record that carries it (a part of `LifeOutcomes`, `Consumption` or
+# `InstanceConstants`). Where the field has another unit than the file, or another name,
+# `mcage.studies.sweep.batch` says how the one becomes the other. Shards, the merge, the results
+# file and its validation follow this list.
+
+_LIFE = ("case", "instance")
+_EPOCH = ("case", "instance", "epoch")
+_DEAD = "in epochs after the end of life"
+_NO_LIFE = "where the life is zero (dead on arrival)"
+
+FIT = "1e-9 hour-1"
+"""Failures in time: one in 10**9 hours of a device."""
+
+NEW_FAULTS = Variable(
+    "new_faults",
+    (*_LIFE, "margin"),
+    "int32",
+    "1",
+    "cells that aging has made faulty, by the margin that failed first",
+    "In sweeps whose aging.vmin_model knows margins.",
+)
+
+WORKLOAD = Variable(
+    "workload",
+    ("instance", "period"),
+    "int16",
+    "1",
+    "kernel run in a workload period",
+    "Index into kernel. Instance i runs the same workloads in every case.",
+    within="kernel",
+)
+"""What a sweep of sequential workloads draws."""
+
+MIX = (
+    Variable(
+        "mix_kernel",
+        ("instance", "period", "turn"),
+        "int16",
+        "1",
+        "kernel of the mix of a workload period",
+        "Index into kernel. Instance i runs the same mixes in every case.",
+        within="kernel",
+    ),
+    Variable(
+        "mix_share",
+        ("instance", "period", "turn"),
+        "float64",
+        "1",
+        "share of the busy time of a kernel of the mix",
+    ),
+)
+"""What a sweep of interleaved workloads draws."""
+
+VARIABLES = (
+    Variable(
+        "temperature_kelvin",
+        ("instance",),
+        "float64",
+        "K",
+        "temperature of the slice",
+        "At every operating point, for life.",
+    ),
+    Variable(
+        "temperature_swing_kelvin",
+        ("instance", "epoch"),
+        "float64",
+        "K",
+        "what the slice is hotter than its temperature in the epoch",
+        "At every operating point; negative where it is cooler.",
+    ),
+    Variable(
+        "vt0_volts",
+        ("instance",),
+        "float64",
+        "V",
+        "unaged threshold voltage of the slice's transistors",
+    ),
+    Variable("shift_factor", ("instance",), "float64", "1", "factor on every threshold shift"),
+    Variable(
+        "activity",
+        ("instance",),
+        "float64",
+        "1",
+        "share of the time that the slice is busy",
+        "The rest of it, all its cells are off, or under life.idle = 'held' keep what they hold.",
+    ),
+    Variable(
+        "operating_point_share",
+        (*_LIFE, "operating_point"),
+        "float64",
+        "1",
+        "share of the time at an operating point",
+        "Points in the order of the spec; of dvfs, 0.8 V comes first.",
+        missing="beyond the points of the environment",
+    ),
+    Variable(
+        "life_years",
+        _LIFE,
+        "float64",
+        "year",
+        "life",
+        "The horizon where end_cause is censored.",
+        within="epoch_end_years",
+    ),
+    Variable("end_cause", _LIFE, "int8", "1", "cause of the end of life", flags=flags_of(EndCause)),
+    Variable(
+        "max_dvth_mv",
+        (*_LIFE, "transistor"),
+        "float32",
+        "mV",
+        "largest NBTI threshold shift of the slice",
+        "At the end of life or at the horizon.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "longest_duty",
+        (*_LIFE, "transistor"),
+        "float32",
+        "1",
+        "longest duty of the slice",
+        "Largest share of the life that one cell held '0' (T0) or '1' (T1), idle time included.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "write_share",
+        (*_LIFE, "write_kind"),
+        "float64",
+        "1",
+        "share of the register writes, by kind",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "spill_rate",
+        _LIFE,
+        "float64",
+        "1",
+        "spill rate",
+        "Register writes that go to the LDS or to memory, over all register writes of the life.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "memory_rate",
+        _LIFE,
+        "float64",
+        "1",
+        "rate of spills to memory",
+        "Register writes that go to memory since the LDS is full, over all register writes of the "
+        "life.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "peak_spilled_rows",
+        _LIFE,
+        "int32",
+        "1",
+        "most rows spilled at once",
+        "0 where the life is zero (dead on arrival).",
+    ),
+    Variable(
+        "faulty_entries_start",
+        _LIFE,
+        "int16",
+        "1",
+        "faulty entries of the new slice",
+        "Entries with more faulty bits than their protection repairs.",
+    ),
+    Variable(
+        "faulty_entries_end",
+        _LIFE,
+        "int16",
+        "1",
+        "faulty entries at the end of life",
+        "Entries with more faulty bits than their protection repairs.",
+    ),
+    Variable(
+        "wakeups_per_write",
+        _LIFE,
+        "float64",
+        "1",
+        "wake-ups per register write",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "movs_per_write",
+        _LIFE,
+        "float64",
+        "1",
+        "decompressing MOV writes per register write",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "mispredictions_per_write",
+        _LIFE,
+        "float64",
+        "1",
+        "mispredicted compressions per register write",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "delay_increase",
+        _LIFE,
+        "float32",
+        "1",
+        "delay increase of the worst transistor",
+        "Relative to the new slice, at the end of life or at the horizon.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "slowdown",
+        _LIFE,
+        "float64",
+        "1",
+        "extra execution time",
+        "For the work of the life, as a fraction of the time that a conventional slice takes.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "slowdown_new",
+        _LIFE,
+        "float64",
+        "1",
+        "extra execution time of the new slice",
+        "As a fraction of the time that a conventional slice takes.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "power_mw",
+        _LIFE,
+        "float64",
+        "mW",
+        "mean power of the slice and of what the technique adds",
+        "Over the busy time of the life and the operating points of its environment; what it takes "
+        "to hold while idle is counted in.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "energy_saving",
+        _LIFE,
+        "float64",
+        "1",
+        "energy saved over a conventional slice at the same voltages",
+        "That does the same work at the same operating points, as a fraction of its energy.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "conventional_power_mw",
+        _LIFE,
+        "float64",
+        "mW",
+        "mean power of a conventional slice at the technology's nominal Vdd",
+        "That does the same work.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "energy_saving_nominal",
+        _LIFE,
+        "float64",
+        "1",
+        "energy saved over a conventional slice at the technology's nominal Vdd",
+        "That does the same work, as a fraction of its energy: "
+        "1 - power_mw * (1 + slowdown) / conventional_power_mw.",
+        missing=_NO_LIFE,
+    ),
+    Variable(
+        "due_fit",
+        _LIFE,
+        "float64",
+        FIT,
+        "soft errors that are detected and not corrected (DUE), over the life",
+        "Of a slice; an upper bound, from the ACE time of the kernels.",
+        missing=f"{_NO_LIFE}, or where a program places values",
+    ),
+    Variable(
+        "sdc_fit",
+        _LIFE,
+        "float64",
+        FIT,
+        "soft errors that are silent (SDC), over the life",
+        "Of a slice; an upper bound, from the ACE time of the kernels.",
+        missing=f"{_NO_LIFE}, or where a program places values",
+    ),
+    Variable(
+        "uncorrectable_years",
+        (*_LIFE, "uncorrectable_rank"),
+        "float64",
+        "year",
+        "age at which a word in use becomes uncorrectable",
+        "The first words of the slice, rising, under a technique that cannot avoid them; recorded "
+        "up to the end of the epoch in which the life ends.",
+        missing="where there are no more, and without a code",
+    ),
+    Variable(
+        "uncorrectable_entry",
+        (*_LIFE, "uncorrectable_rank"),
+        "int16",
+        "1",
+        "entry of a word in use that becomes uncorrectable",
+        "-1 where there are no more.",
+    ),
+    Variable(
+        "epoch_max_dvth_mv",
+        (*_EPOCH, "transistor"),
+        "float32",
+        "mV",
+        "largest NBTI threshold shift of the slice at the end of the epoch",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_faulty_entries",
+        _EPOCH,
+        "float32",
+        "1",
+        "faulty entries at the start of the epoch",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_uncovered_bits",
+        _EPOCH,
+        "float32",
+        "1",
+        "faulty bits without cover at the start of the epoch",
+        "All faulty bits of faulty entries; under a code, those of their words with two or more.",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_words_at_risk",
+        _EPOCH,
+        "float32",
+        "1",
+        "words whose code is spent on a hard fault at the start of the epoch",
+        "A soft error in such a word is detected and not corrected. 0 without a code. Words of "
+        "faulty entries do not count, also where a technique still uses some of their blocks.",
+        missing=_DEAD,
+    ),
+    *(
+        Variable(
+            f"epoch_{name}_fit",
+            _EPOCH,
+            "float32",
+            FIT,
+            f"soft errors that are {words}, with the faults at the start of the epoch",
+            "Of a slice; an upper bound, from the ACE time of the kernels.",
+            missing=f"{_DEAD}, or where a program places values",
+        )
+        for name, words in (
+            ("corrected", "corrected"),
+            ("due", "detected and not corrected (DUE)"),
+            ("sdc", "silent (SDC)"),
+        )
+    ),
+    Variable(
+        "epoch_peak_spilled_rows",
+        _EPOCH,
+        "float32",
+        "1",
+        "most rows spilled at once in the epoch",
+        missing=_DEAD,
+    ),
+    Variable(
+        "epoch_slowdown",
+        _EPOCH,
+        "float64",
+        "1",
+        "extra execution time at the end of the epoch",
+        "Or at the end of the life in it; as a fraction of the time that a conventional slice "
+        "takes.",
+        missing=_DEAD,
+    ),
+    Variable(
+        "dvth_histogram",
+        ("case", "transistor", "dvth_bin"),
+        "int64",
+        "1",
+        "cells per threshold shift",
+        "Random cells, 128 of each instance whose life is not zero, at the end of its life or at "
+        "the horizon. The last bin also counts what lies above it.",
+    ),
+)
+"""What a sweep computes, in the order of its files."""
+
+DRAW = Variable(
+    "draw",
+    ("instance",),
+    "int32",
+    "1",
+    "row of the constants of the instance",
+    "In the table of joint draws, counted from 0.",
+    within="row",
+)
+"""What a sweep with joint draws of constants computes besides."""
+
+
+def variables(
+    drawn: bool = False, margins: bool = False, mixes: bool = False
+) -> tuple[Variable, ...]:
+    """Variables of a sweep, with those of joint draws and of margins where there are any.
+
+    `mixes`: whether kernels take turns.
+    """
+    workload = MIX if mixes else (WORKLOAD,)
+    others = (*([DRAW] if drawn else []), *([NEW_FAULTS] if margins else []))
+    return (*workload, *VARIABLES, *others)
+
+
+# What a sweep may be stopped by, and the rule that its spec asks for.
+
+
+def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
+    """Rule that a spec asks for, or None.
+
+    Raises
+    ------
+    UserError
+        There is no such quantity; or as `independent_rule`.
+    """
+    if spec.stopping is None:
+        return None
+    names = dict.fromkeys(measure.stops for measure in SweepHeader.measures if measure.stops)
+    of = known_name(spec.stopping.of, names)
+    if of not in names:
+        raise UserError(f"stopping.of = {shortened(of)}: must be one of {', '.join(names)}")
+    return replace(independent_rule(spec), of=of)
+
+
+def independent_rule(spec: SweepSpec) -> StoppingRule:
+    """Rule of a spec that has one.
+
+    Raises
+    ------
+    UserError
+        Slices are not independent, so that intervals over slices must not be relied on.
+    """
+    assert spec.stopping is not None
+    slices, sigma_volts = spec.faults.slices_per_chip, spec.faults.sigma_die_volts
+    dies_differ = any(
+        (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
+        for name in spec.scenarios
+    )
+    if slices > 1 and (dies_differ or spec.draws is not None):
+        raise UserError(
+            f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {slices} slices share each die, and dies "
+            "differ: slices are not independent, and their intervals too narrow to stop by; leave "
+            "it out, or set faults.slices_per_chip = 1"
+        )
+    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
+
+
+@dataclass(frozen=True)
+class CaseName:
+    """One point of the sweep grid by name.
+
+    Parameters
+    ----------
+    label : str
+        The whole case in one text, unique in the sweep: technique, environment, scenario and
+        voltages, with spaces between them.
+    technique, environment, scenario : str
+        Its parts.
+    vdd_volts, highest_vdd_volts : float
+        Lowest and highest supply voltage at which the slice works, V.
+    """
+
+    label: str
+    technique: str
+    environment: str
+    scenario: str
+    vdd_volts: float
+    highest_vdd_volts: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepHeader(Header):
+    """A sweep as its files know it.
+
+    Parameters
+    ----------
+    cases : tuple of CaseName
+        The grid.
+    kernels : tuple of str
+        Names of the kernels that the workloads draw from.
+    workload_periods : int
+        Number of workload draws in a life.
+    epoch_edges_years : tuple of float
+        Borders of the epochs, years, from 0 to the horizon; one more than there are epochs.
+    operating_points : int
+        Operating points of the environment that has most.
+    caveats : tuple of str
+        What must be said wherever the results are shown: of traces that are no plain recordings,
+        and of what nobody knows of another slice than that of the papers.
+    draws : tuple of (str, str, tuple of float)
+        Columns of the joint draws of constants: key of the spec, unit, and a value for each row.
+    margins : tuple of str
+        Margins of which cells fail, where they are told apart.
+    technique_names : tuple of (str, str)
+        User-defined techniques of the cases, and what they call themselves.
+    mix_size : int
+        Kernels that take turns in a mix; 0 if each period has a single kernel.
+
+    Raises
+    ------
+    ValueError
+        A field contradicts another.
+    """
+
+    cases: tuple[CaseName, ...]
+    kernels: tuple[str, ...]
+    workload_periods: int
+    epoch_edges_years: tuple[float, ...]
+    operating_points: int
+    caveats: tuple[str, ...] = ()
+    draws: tuple[tuple[str, str, tuple[float, ...]], ...] = ()
+    margins: tuple[str, ...] = ()
+    technique_names: tuple[tuple[str, str], ...] = ()
+    mix_size: int = 0
+
+    command: ClassVar[str] = "mcage sweep --engine {engine}"
+    decided_by: ClassVar = SweepSpec.decided_by
+    measures: ClassVar[tuple[Measure, ...]] = MEASURES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        edges = self.epoch_edges_years
+        if self.workload_periods < 1 or not self.kernels or not self.cases:
+            raise ValueError("a sweep needs a workload period, a kernel, a case")
+        if len({case.label for case in self.cases}) < len(self.cases):
+            raise ValueError("two cases of a sweep have the same label")
+        if (
+            len(edges) < 2
+            or edges[0] != 0
+            or any(later <= earlier for earlier, later in pairwise(edges))
+        ):
+            raise ValueError(f"epoch edges must rise from 0 to the horizon, got {edges}")
+        if not math.isfinite(edges[-1]):
+            raise ValueError(f"the horizon must be finite, got {edges[-1]}")
+
+    @property
+    def study(self) -> str:
+        """The name of sweeps in files."""
+        return "sweep"
+
+    @property
+    def dependent_instances(self) -> int:
+        """Slices of a chip, where dies differ.
+
+        Raises
+        ------
+        UserError
+            Its spec is not one of a sweep.
+        """
+        faults = faults_of(self.spec_toml)
+        sigma_volts = faults.sigma_die_volts
+        differ = any(
+            (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
+            for case in self.cases
+        ) or bool(self.draws)
+        return faults.slices_per_chip if differ else 1
+
+    @override
+    def of_cases(self, labels: Collection[str]) -> "SweepHeader":
+        return replace(self, cases=tuple(case for case in self.cases if case.label in labels))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """What a sweep computes."""
+        return variables(bool(self.draws), bool(self.margins), bool(self.mix_size))
+
+    @property
+    def quantities(self) -> Mapping[str, Quantity]:
+        """What a sweep may be stopped by."""
+        return quantities_of(self.measures, [case.label for case in self.cases], self.horizon_years)
+
+    @property
+    def horizon_years(self) -> float:
+        """End of the simulated time, years; lives that reach it are censored."""
+        return self.epoch_edges_years[-1]
+
+    def declaration(self) -> dict[str, Any]:
+        """Caveats, units of drawn constants, margins, names of techniques, sizes of mixes."""
+        units = {key: unit for key, unit, _ in self.draws}
+        declared: dict[str, Any] = {
+            "caveats": self.caveats,
+            "drawn_constants": units,
+            "margins": self.margins,
+        }
+        declared["technique_names"] = dict(self.technique_names)
+        declared["mix_size"] = self.mix_size
+        return {name: json.dumps(value) for name, value in declared.items() if value}
+
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What labels the variables of a sweep."""
+        edges_mv, edges_years = DVTH_BIN_EDGES_MV, self.epoch_edges_years
+        contents: dict[str, Any] = {
+            "case": [case.label for case in self.cases],
+            "instance": self.ids,
+            "epoch": range(len(edges_years) - 1),
+            "period": range(self.workload_periods),
+            "operating_point": range(self.operating_points),
+            "kernel": self.kernels,
+            "write_kind": WRITE_KINDS,
+            "uncorrectable_rank": range(RANKS),
+            "transistor": TRANSISTORS,
+            "dvth_bin": (edges_mv[:-1] + edges_mv[1:]) / 2,
+            **{name: [getattr(case, name) for case in self.cases] for name in _PARTS},
+            "epoch_start_years": edges_years[:-1],
+            "epoch_end_years": edges_years[1:],
+            "dvth_bin_lower_mv": edges_mv[:-1],
+            "dvth_bin_upper_mv": edges_mv[1:],
+        }
+        contents |= {key: values for key, _, values in self.draws}
+        contents["row"] = range(len(self.draws[0][2]) if self.draws else 0)
+        contents["margin"], contents["turn"] = self.margins, range(self.mix_size)
+        units = {key: unit for key, unit, _ in self.draws}
+        labels = _labels(units, bool(self.margins), bool(self.mix_size))
+        return tuple(Coordinate(label, contents[label.name]) for label in labels)
+
+    @classmethod
+    def declared(
+        cls, study: str, attributes: Mapping[str, Any]
+    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        """Variables and coordinates of sweeps, with those of joint draws where there are any."""
+        drawn, margins = _drawn(attributes), "margins" in attributes
+        mixes = "mix_size" in attributes
+        return variables(bool(drawn), margins, mixes), _labels(drawn, margins, mixes)
+
+    @classmethod
+    def grid_fields(
+        cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
+    ) -> dict[str, Any]:
+        """Cases, kernels, periods, epochs and operating points."""
+        columns = (contents["case"], *(contents[name] for name in _PARTS))
+        names = ("label", *_PARTS)
+        return {
+            "cases": [dict(zip(names, case, strict=True)) for case in zip(*columns, strict=True)],
+            "kernels": contents["kernel"],
+            "workload_periods": len(contents["period"]),
+            "epoch_edges_years": [0.0, *contents["epoch_end_years"]],
+            "operating_points": len(contents["operating_point"]),
+            "caveats": json.loads(attributes.get("caveats", "[]")),
+            "draws": [(key, unit, contents[key]) for key, unit in _drawn(attributes).items()],
+            "margins": contents.get("margin", ()),
+            "technique_names": _named(attributes),
+            "mix_size": len(contents.get("turn", ())),
+        }
+
+
+_PARTS = tuple(field.name for field in fields(CaseName) if field.name != "label")
+"""Coordinates that say of what a case is made."""
+
+
+def _text(name: str, dim: str, long_name: str) -> Variable:
+    return Variable(name, (dim,), "text", "1", long_name)
+
+
+def _count(name: str, long_name: str) -> Variable:
+    return Variable(name, (name,), "int32", "1", long_name)
+
+
+def _number(name: str, dim: str, units: str, long_name: str) -> Variable:
+    return Variable(name, (dim,), "float64", units, long_name)
+
+
+LABELS = (
+    _text("case", "case", "case"),
+    INSTANCE,
+    _count("epoch", "epoch"),
+    _count("period", "workload period"),
+    _count("operating_point", "operating point"),
+    _text("kernel", "kernel", "kernel"),
+    _text("write_kind", "write_kind", "kind of register write"),
+    _count("uncorrectable_rank", "order of uncorrectable words"),
+    _text("transistor", "transistor", "PMOS transistor of the cell"),
+    _number("dvth_bin", "dvth_bin", "mV", "NBTI threshold shift, middle of the bin"),
+    _text("technique", "case", "technique"),
+    _text("environment", "case", "environment"),
+    _text("scenario", "case", "scenario"),
+    _number("vdd_volts", "case", "V", "lowest supply voltage at which the slice works"),
+    _number("highest_vdd_volts", "case", "V", "highest supply voltage at which the slice works"),
+    _number("epoch_start_years", "epoch", "year", "start of the epoch"),
+    _number("epoch_end_years", "epoch", "year", "end of the epoch"),
+    _number("dvth_bin_lower_mv", "dvth_bin", "mV", "lower border of the bin"),
+    _number("dvth_bin_upper_mv", "dvth_bin", "mV", "upper border of the bin"),
+)
+"""The coordinates of a sweep, in the order of its files."""
+
+
+def _labels(drawn: Mapping[str, str], margins: bool, mixes: bool) -> tuple[Variable, ...]:
+    """The coordinates of a sweep; with joint draws, also their rows and columns, by unit."""
+    labels = (*LABELS, _text("margin", "margin", "margin of a cell")) if margins else LABELS
+    labels = (*labels, _count("turn", "kernel of a mix")) if mixes else labels
+    if not drawn:
+        return labels
+    columns = (_number(key, "row", unit, f"{key} of the row") for key, unit in drawn.items())
+    return (*labels, _count("row", "row of the joint draws of constants"), *columns)
+
+
+def _named(attributes: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """User-defined techniques, and what they call themselves.
+
+    Raises
+    ------
+    ValueError
+        The attribute does not tell.
+    """
+    try:
+        return [*json.loads(attributes.get("technique_names", "{}")).items()]
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("attribute technique_names: names no techniques") from error
+
+
+def _drawn(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Units of the columns of the joint draws, by key; empty where there are none.
+
+    Raises
+    ------
+    ValueError
+        The attribute does not tell.
+    """
+    try:
+        drawn = json.loads(attributes.get("drawn_constants", "{}"))
+    except (TypeError, RecursionError) as error:
+        raise ValueError("attribute drawn_constants: is no JSON") from error
+    if not isinstance(drawn, dict) or not all(isinstance(unit, str) for unit in drawn.values()):
+        raise ValueError("attribute drawn_constants: names no constants")
+    for key in drawn:
+        check_key(key)
+    return drawn

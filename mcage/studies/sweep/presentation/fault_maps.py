@@ -1,0 +1,189 @@
+"""Fault maps of a sampled slice, at the low voltages of each scenario."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from mcage.protection.policy import DEFAULT
+from mcage.report.figures import canvas
+from mcage.studies.sweep.plan import PlannedCase, SweepPlan
+from mcage.variation.fault_models import fault_map, faulty_bits
+from mcage.variation.vmin_tail import TailCells
+
+NAME = "fault-maps"
+TITLE = "Fault maps of a new slice"
+X_LABEL = "bit of the entry"
+Y_LABEL = "entry of the slice"
+PANEL_MM = 66.0
+
+MANY = 3000
+"""Faulty cells above which they are drawn as pixels, so that files stay small."""
+
+COLOURS = {"repaired": "#0072B2", "faulty": "#000000", "unusable": "#F3C9A9"}
+
+
+@dataclass(frozen=True)
+class FaultMap:
+    """Faults of one slice.
+
+    Parameters
+    ----------
+    title : str
+        Scenario and supply voltage.
+    cells : TailCells
+        The faulty cells.
+    bits : int16[entries]
+        Faulty bits of each entry.
+    blocks : uint8[entries]
+        Unusable blocks of each entry, a bit each.
+    """
+
+    title: str
+    cells: TailCells
+    bits: NDArray[np.int16]
+    blocks: NDArray[np.uint8]
+
+
+def draw(
+    plan: SweepPlan,
+    cases: Sequence[PlannedCase],
+    instance: int,
+    row: int | None,
+    sheet: canvas.Sheet,
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
+    """Draw the faults of an instance: a panel for each scenario and supply voltage with faults.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+        Plan of the sweep.
+    cases : sequence of PlannedCase
+        Cases of the plan whose faults are drawn.
+    instance : int
+        Id of the instance.
+    row : int, optional
+        Its row in the joint draws of constants, if there are any.
+    sheet : Sheet
+        What figures are drawn on.
+    """
+    maps = _sampled(plan, cases, instance, row)
+    faulty = [drawn for drawn in maps if drawn.cells.cell.size]
+    if not faulty:
+        yield canvas.AbsentFigure(
+            NAME, TITLE, f"Instance {instance} has no faulty bit at any supply voltage of the file."
+        )
+        return
+    without = [drawn.title for drawn in maps if not drawn.cells.cell.size]
+    sample = replace(sheet, population=f"instance {instance}")
+    for name, part, of_page in sample.pages(NAME, faulty, PANEL_MM):
+        yield _page(name, part, of_page, without, sample)
+
+
+def _sampled(
+    plan: SweepPlan, cases: Sequence[PlannedCase], instance: int, row: int | None
+) -> list[FaultMap]:
+    """Maps of all scenarios and lowest supply voltages, in the order of the file."""
+    ids, rows = np.array([instance]), None if row is None else np.array([row])
+    different = {(c.case.protection, c.case.scenario, c.name.vdd_volts): c for c in cases}
+    maps = []
+    for (guard, scenario, volts), case in different.items():
+        tail = case.sample(plan.spec.seed, ids, rows, volts)
+        tail = tail.at(np.flatnonzero(tail.vmin_volts > volts), np.arange(1))
+        faulty = np.ones(tail.cell.size, dtype=bool)
+        blocks = fault_map(tail, faulty, case.conditions.protection)[0]
+        cells = tail.of_data()
+        bits = faulty_bits(cells, faulty[: cells.cell.size])[0]
+        title = f"{scenario}, {volts:g} V" + (f", {guard}" if guard != DEFAULT else "")
+        maps.append(FaultMap(title, cells, bits, blocks))
+    return maps
+
+
+@canvas.in_style
+def _page(
+    name: str, part: str, maps: Sequence[FaultMap], without: Sequence[str], sheet: canvas.Sheet
+) -> canvas.ReportFigure:
+    figure, grid = sheet.grid(len(maps), PANEL_MM)
+    panels = []
+    for number, (axes, drawn) in enumerate(zip(grid, maps, strict=True)):
+        series = _draw_map(axes, drawn, f"{name}-{number + 1}")
+        if number % sheet.columns(len(maps)) == 0:
+            axes.set_ylabel(Y_LABEL)
+        panels.append(canvas.Panel(axes, drawn.title, X_LABEL, Y_LABEL, series))
+    counts = [
+        f"{drawn.cells.cell.size:,} faulty bits, {np.count_nonzero(drawn.bits > 1)} of "
+        f"{drawn.bits.size} entries faulty"
+        for drawn in maps
+    ]
+    notes = [sheet.wrapped([count], len(maps)) for count in counts]
+    canvas.heads(grid, [drawn.title for drawn in maps], notes)
+    handles = {
+        "faulty bit that is repaired": _dot("repaired"),
+        "faulty bit": _dot("faulty"),
+        "unusable block": Patch(color=COLOURS["unusable"]),
+    }
+    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", handles)
+    caption = (
+        "Cells of one sampled slice whose Vmin lies above the lowest supply voltage, before any "
+        "aging, and the blocks that are unusable for them; a single faulty bit of an entry is "
+        "repaired. Other instances have other maps."
+    )
+    if without:
+        caption += f" No bit is faulty at: {'; '.join(without)}."
+    alt = " ".join(f"{drawn.title}: {count}." for drawn, count in zip(maps, counts, strict=True))
+    return canvas.ReportFigure(
+        name, TITLE + part, sheet.captioned(caption), alt, figure, tuple(panels)
+    )
+
+
+def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[canvas.Series, ...]:
+    geometry, cells = drawn.cells.geometry, drawn.cells
+    unusable = drawn.blocks[:, None] >> np.arange(geometry.blocks, dtype=np.uint8) & 1
+    axes.imshow(
+        unusable,
+        extent=(0, geometry.entry_bits, geometry.entries, 0),
+        aspect="auto",
+        cmap=ListedColormap(["white", COLOURS["unusable"]]),
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
+    )
+    repaired = drawn.blocks[cells.entry] == 0
+    series = []
+    for kind, which in (("repaired", repaired), ("faulty", ~repaired)):
+        x = (cells.cell[which] % geometry.entry_bits).astype(np.float64)
+        y = cells.entry[which].astype(np.float64)
+        (points,) = axes.plot(
+            x + 0.5,
+            y + 0.5,
+            linestyle="none",
+            rasterized=cells.cell.size > MANY,
+            **_mark(kind),
+        )
+        points.set_gid(f"{gid}-{kind}")
+        series.append(canvas.Series(f"{gid}-{kind}", f"{kind} bit", "", x, y, "points"))
+    axes.set(xlabel=X_LABEL, xticks=np.arange(geometry.blocks + 1) * geometry.block_bits)
+    axes.set_yticks(np.linspace(0, geometry.entries, 5))
+    return tuple(series)
+
+
+def _mark(kind: str) -> dict[str, Any]:
+    if kind == "repaired":
+        return {
+            "marker": "o",
+            "markersize": 2.2,
+            "color": COLOURS[kind],
+            "fillstyle": "none",
+            "markeredgewidth": 0.5,
+        }
+    return {"marker": ".", "markersize": 2, "color": COLOURS[kind]}
+
+
+def _dot(kind: str) -> Line2D:
+    return Line2D([], [], linestyle="none", **_mark(kind))

@@ -1,0 +1,423 @@
+"""The state of the waves that run together, and how instructions read and write it.
+
+Waves of one group execute an instruction at once: ``[waves, lanes]`` for a vector register,
+``[waves]`` for a scalar one. Instructions become closures over the machine when they are first
+reached (`vector`, `scalar`, `memory`, `matrix`); this module gives them their operands.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mcage.tracing.emulation.arithmetic import Array
+from mcage.tracing.emulation.instruction import EXEC, NULL, Instruction, Operand
+
+Source = Callable[["Machine"], Array]
+"""Gives an operand of the running waves: [waves, lanes], or [waves, 1] of what all lanes share."""
+
+Execute = Callable[["Machine"], Any]
+
+WORD: dict[str, Any] = {
+    **{"b32": np.uint32, "u32": np.uint32, "i32": np.int32, "f32": np.float32},
+    **{"b64": np.uint64, "u64": np.uint64, "i64": np.int64, "f64": np.float64},
+    **{"b16": np.uint16, "u16": np.uint16, "i16": np.int16, "f16": np.float16},
+}
+"""Types of operands."""
+
+SHARED_BASE, PRIVATE_BASE = 1 << 48, 1 << 49
+"""Addresses at which flat accesses find LDS and private memory."""
+
+SCALAR_REGISTERS = 128
+
+_ALL = slice(None)
+_INLINE = range(-16, 65)
+
+
+class UnsupportedError(Exception):
+    """An instruction, or a form of it, that is not emulated."""
+
+
+class OutsideError(Exception):
+    """An access outside of every buffer."""
+
+
+class Machine:
+    """Waves of some work-groups that run together.
+
+    Parameters
+    ----------
+    waves, lanes : int
+        How many, and work-items of each.
+    registers : int
+        Vector registers of a wave, accumulators included.
+    generation : int
+        Of the instruction set: 9, 10 or 11.
+    accumulators_from : int
+        Number of the first accumulator among the vector registers.
+
+    Attributes
+    ----------
+    vector : uint32[registers, waves, lanes]
+    scalar : uint32[128, waves]
+    active : bool[waves, lanes]
+        EXEC.
+    scc : bool[waves]
+    lds : uint8[work-groups, bytes]
+        Of these, the last `lds_spare` are no part of a work-group's.
+    group : slice or int64[running]
+        The waves that execute.
+    """
+
+    def __init__(
+        self, waves: int, lanes: int, registers: int, generation: int, accumulators_from: int = 512
+    ) -> None:
+        self.waves, self.lanes = waves, lanes
+        self.registers, self.generation = registers, generation
+        self.accumulators_from = accumulators_from
+        self.vector = np.zeros((registers, waves, lanes), np.uint32)
+        self.scalar = np.zeros((SCALAR_REGISTERS, waves), np.uint32)
+        self.active = np.ones((waves, lanes), np.bool_)
+        self.scc = np.zeros(waves, np.bool_)
+        self.pc = np.zeros(waves, np.int64)
+        self.lds: Array = np.zeros((1, 4), np.uint8)
+        self.lds_spare = 0
+        self.lds_of_wave = np.zeros(waves, np.int64)
+        self.scratch: Array = np.zeros((waves, lanes, 0), np.uint8)
+        self.memory: Any = None
+        self.wrote: Callable[[int, Array], None] | None = None
+        self.put_bits(slice(None), EXEC, np.full(waves, (1 << lanes) - 1, np.uint64))
+        self.run_group(_ALL)
+
+    # Accesses to memory. A machine of which registers may be wrong does not end with the first.
+
+    def offsets(self, addresses: Array, size: int, which: Any = _ALL) -> Array:
+        """Offsets into memory of the addresses of the active lanes, or of some of these.
+
+        Parameters
+        ----------
+        addresses : int64[n]
+            In the order of waves and lanes.
+        size : int
+            Bytes of each access.
+        which : bool[active lanes]
+            Whose addresses they are.
+
+        Raises
+        ------
+        OutsideError
+            An access lies outside of every buffer.
+        """
+        return np.asarray(self.memory.offsets(addresses, size))
+
+    def offsets_of_waves(self, addresses: Array, size: int, which: Any = _ALL) -> Array:
+        """The same of an address for each running wave, or for some of these."""
+        return np.asarray(self.memory.offsets(addresses, size))
+
+    def refuse(
+        self, wrong: Array, what: str, where: Array, which: Any = _ALL, *, dropped: bool = False
+    ) -> Array:
+        """Refuse the wrong accesses of the active lanes.
+
+        Parameters
+        ----------
+        wrong : bool[n]
+            Which accesses are wrong.
+        what : str
+            What is wrong, in words.
+        where : int64[n]
+            Offsets of all accesses.
+        which : bool[active lanes]
+            Whose accesses these are.
+        dropped : bool
+            Whether hardware drops such an access and goes on.
+
+        Raises
+        ------
+        OutsideError
+            Always.
+        """
+        raise OutsideError(f"{what}, at {int(where[np.argmax(wrong)])}")
+
+    def run_group(self, group: Any) -> None:
+        """Let these waves execute: all (a slice), or those with these numbers."""
+        self.group = group
+        self.running = self.waves if isinstance(group, slice) else len(group)
+        self.exec_changed()
+
+    def exec_changed(self) -> None:
+        """Note what EXEC is of the running waves."""
+        self.lanes_on = self.active[self.group]
+        self.all_on = bool(self.lanes_on.all())
+
+    # Scalar registers.
+
+    def word(self, number: int) -> Array:
+        """A scalar register of the running waves, uint32[running]."""
+        if number == NULL:
+            return np.zeros(self.running, np.uint32)
+        return self.scalar[number, self.group]
+
+    def pair(self, number: int) -> Array:
+        """Two scalar registers, uint64[running]."""
+        high = self.word(number + 1 if number != NULL else NULL).astype(np.uint64)
+        return self.word(number) | high << np.uint64(32)
+
+    def put_word(self, number: int, value: Array) -> None:
+        """Write a scalar register."""
+        if number == NULL:
+            return
+        self.scalar[number, self.group] = value
+        if number in (EXEC, EXEC + 1):
+            self._exec_from_scalar(self.group)
+            self.exec_changed()
+
+    def put_pair(self, number: int, value: Array) -> None:
+        """Write two scalar registers."""
+        if number == NULL:
+            return
+        self.put_bits(self.group, number, value)
+        if number == EXEC:
+            self.exec_changed()
+
+    def put_bits(self, group: Any, number: int, value: Array) -> None:
+        """Write two scalar registers of some waves."""
+        words = np.ascontiguousarray(value, np.uint64).view(np.uint32).reshape(-1, 2)
+        self.scalar[number, group] = words[:, 0]
+        self.scalar[number + 1, group] = words[:, 1]
+        if number == EXEC:
+            self._exec_from_scalar(group)
+
+    def _exec_from_scalar(self, group: Any) -> None:
+        words = self.scalar[EXEC : EXEC + self.lanes // 32, group].T
+        self.active[group] = lanes_of(np.ascontiguousarray(words), self.lanes)
+
+    def mask(self, number: int) -> Array:
+        """A mask of lanes in scalar registers, bool[running, lanes]."""
+        words = [self.word(number + part) for part in range(self.lanes // 32)]
+        return lanes_of(np.stack(words, axis=1), self.lanes)
+
+    def put_mask(self, number: int, lanes: Array) -> None:
+        """Write a mask of lanes; bits of lanes that are off are 0."""
+        words = words_of(lanes)
+        for part in range(self.lanes // 32):
+            self.put_word(number + part, words[:, part])
+
+    # Vector registers.
+
+    def put(self, number: int, bits: Array, lanes: Array | None = None) -> None:
+        """Write lanes of a vector register: those of EXEC, unless others are named.
+
+        Parameters
+        ----------
+        number : int
+            The register.
+        bits : uint32[running, lanes] or [running, 1]
+            What it holds afterwards.
+        lanes : bool[running, lanes], optional
+            Which lanes are written.
+        """
+        if number >= self.registers:
+            raise UnsupportedError(f"writes register {number} of {self.registers}")
+        if lanes is None:
+            lanes = self.lanes_on
+            whole = self.all_on
+        else:
+            whole = False
+        register = self.vector[number]
+        if whole:
+            register[self.group] = bits
+        elif isinstance(self.group, slice):
+            np.copyto(register, bits, where=lanes)
+        else:
+            content = register[self.group]
+            np.copyto(content, bits, where=lanes)
+            register[self.group] = content
+        if self.wrote is not None:
+            self.wrote(number, lanes)
+
+
+def lanes_of(words: Array, lanes: int) -> Array:
+    """Bits of words, bool[waves, lanes], from uint32[waves, words]."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    return bits[:, :lanes].view(np.bool_)
+
+
+def words_of(lanes: Array) -> Array:
+    """Words of bits, uint32[waves, words], from bool[waves, lanes]."""
+    return np.packbits(lanes, axis=1, bitorder="little").view(np.uint32)
+
+
+# Operands.
+
+
+def constant_bits(operand: Operand, kind: str) -> int:
+    """Bits of an inline constant or literal, as an operand of a type reads it."""
+    wide = kind.endswith("64")
+    if operand.kind == "float":
+        if kind in ("f16", "p16"):
+            bits = int(np.float16(operand.text).view(np.uint16))
+        elif wide:
+            bits = int(np.float64(operand.text).view(np.uint64))
+        else:
+            bits = int(np.float32(operand.text).view(np.uint32))
+    else:
+        bits = operand.number
+        if kind == "f64" and bits not in _INLINE:
+            bits = (bits & 0xFFFFFFFF) << 32
+        elif kind == "i64" and bits > 0x7FFFFFFF:
+            bits -= 1 << 32
+    if kind == "f32" or kind == "p16":
+        return bits & 0xFFFFFFFF
+    return bits & ((1 << int(kind[1:])) - 1)
+
+
+def raw_source(operand: Operand, machine: Machine, kind: str = "b32", word: int = 0) -> Source:
+    """One 32-bit word of an operand: uint32, [running, lanes] or [running, 1].
+
+    Parameters
+    ----------
+    operand : Operand
+        The operand.
+    machine : Machine
+        Whose registers are named.
+    kind : str
+        Type as which a constant is read.
+    word : int
+        Which word: 0 is the lowest.
+    """
+    if operand.kind in "va":
+        number = register_number(operand, machine) + word
+        if number >= machine.registers:
+            raise UnsupportedError(f"reads register {number} of {machine.registers}")
+        return lambda m: m.vector[number, m.group]
+    scalar = scalar_word(operand, kind, word)
+    return lambda m: scalar(m)[:, None]
+
+
+def register_number(operand: Operand, machine: Machine) -> int:
+    """Number of a vector register; accumulators follow the others.
+
+    Raises
+    ------
+    UnsupportedError
+        The operand is something else, or a wave has no such register.
+    """
+    if operand.kind not in ("v", "a"):
+        raise UnsupportedError(f"operand {operand.text}")
+    number = operand.number + (machine.accumulators_from if operand.kind == "a" else 0)
+    if number + operand.count > machine.registers:
+        raise UnsupportedError(f"{operand.text}; a wave has {machine.registers} registers")
+    return number
+
+
+def scalar_word(operand: Operand, kind: str = "b32", word: int = 0) -> Source:
+    """One 32-bit word of a scalar operand or constant, uint32[running]."""
+    if operand.kind == "s":
+        number = operand.number
+        if number == NULL:
+            return lambda m: m.word(NULL)
+        number += word
+        if number >= SCALAR_REGISTERS:
+            raise UnsupportedError(f"operand {operand.text}")
+        return lambda m: m.scalar[number, m.group]
+    if operand.kind in ("int", "float"):
+        bits = np.uint32(constant_bits(operand, kind) >> 32 * word & 0xFFFFFFFF)
+        return lambda m: np.full(m.running, bits)
+    return _special(operand, word)
+
+
+def _special(operand: Operand, word: int) -> Source:
+    name = operand.text.removeprefix("src_")
+    if name == "scc":
+        return lambda m: m.scc[m.group].astype(np.uint32) * np.uint32(not word)
+    if name == "execz":
+        return lambda m: (~m.lanes_on.any(axis=1)).astype(np.uint32)
+    if name == "vccz":
+        return lambda m: (~m.mask(106).any(axis=1)).astype(np.uint32)
+    bases = {"shared_base": SHARED_BASE, "private_base": PRIVATE_BASE}
+    if name in bases:
+        bits = np.uint32(bases[name] >> 32 * word & 0xFFFFFFFF)
+        return lambda m: np.full(m.running, bits)
+    raise UnsupportedError(f"operand {operand.text}")
+
+
+def typed(words: list[Source], kind: str, half: int = 0) -> Source:
+    """An operand of a type, from its words."""
+    dtype = WORD[kind]
+    low = words[0]
+    if kind.endswith("64"):
+        high = words[1]
+
+        def wide(m: Machine) -> Array:
+            bits = low(m) | high(m).astype(np.uint64) << np.uint64(32)
+            return bits.view(dtype)
+
+        return wide
+    if kind.endswith("16"):
+        if half:
+            return lambda m: (low(m) >> np.uint32(16)).astype(np.uint16).view(dtype)
+        return lambda m: low(m).astype(np.uint16).view(dtype)
+    if kind == "f32" or kind == "i32":
+        return lambda m: low(m).view(dtype)
+    return low
+
+
+def signed(source: Source, kind: str, absolute: bool, negated: bool) -> Source:
+    """The operand ``|x|``, ``-x`` or ``-|x|`` of a floating-point type."""
+    bits = np.dtype(WORD[kind]).itemsize * 8
+    unsigned = WORD[f"u{bits}"]
+    sign = unsigned(1 << (bits - 1))
+    if not (absolute or negated):
+        return source
+
+    def changed(m: Machine) -> Array:
+        number = source(m).view(unsigned)
+        if absolute:
+            number = number & ~sign
+        if negated:
+            number = number ^ sign
+        return number.view(WORD[kind])
+
+    return changed
+
+
+def scalar_source(operand: Operand, kind: str) -> Source:
+    """A scalar operand of a type, [running]."""
+    words = 2 if kind.endswith("64") else 1
+    return typed([scalar_word(operand, kind, word) for word in range(words)], kind)
+
+
+def put_scalar(m: Machine, operand: Operand, kind: str, value: Array) -> None:
+    """Write a scalar operand."""
+    words = 2 if kind.endswith("64") else 1
+    if operand.kind != "s" or operand.number + words > SCALAR_REGISTERS:
+        raise UnsupportedError(f"destination {operand.text}")
+    if kind.endswith("64"):
+        m.put_pair(operand.number, value.astype(WORD[kind], copy=False).view(np.uint64))
+    else:
+        m.put_word(operand.number, value.astype(WORD[kind], copy=False).view(np.uint32))
+
+
+Families = Sequence[tuple[str, Callable[[Instruction, Machine], Execute]]]
+"""Instructions by a pattern of their names, and what makes closures of them."""
+
+
+def built(families: Families, inst: Instruction, machine: Machine) -> Execute | None:
+    """Closure of an instruction by the first family that has its name; None if none has."""
+    for pattern, build in families:
+        if re.match(pattern, inst.name):
+            return build(inst, machine)
+    return None
+
+
+def words_from(value: Array, kind: str) -> list[Array]:
+    """32-bit words of a result, the lowest first."""
+    value = np.ascontiguousarray(value, WORD[kind])
+    if kind.endswith("64"):
+        bits = value.view(np.uint64)
+        return [bits.astype(np.uint32), (bits >> np.uint64(32)).astype(np.uint32)]
+    if kind.endswith("16"):
+        return [value.view(np.uint16).astype(np.uint32)]
+    return [value.view(np.uint32)]

@@ -1,0 +1,574 @@
+"""A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
+
+import hashlib
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import index
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcage import __version__
+from mcage.errors import UserError
+from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
+from mcage.traces.model import Trace
+from mcage.tracing.emulation.code_object import CodeObject, KernelObject, read_code_object
+from mcage.tracing.emulation.compilers import (
+    DIGEST_BYTES,
+    Compiled,
+    Sources,
+    arguments_from_text,
+    attribute,
+    call,
+    checked_arguments,
+    compile_opencl,
+    compile_triton,
+    content_digest,
+    load_module,
+    read_compiled,
+    require_allowed,
+    warps_of,
+)
+from mcage.tracing.emulation.emulate import (
+    GEOMETRIES,
+    MOST_INSTRUCTIONS,
+    Emulated,
+    Emulation,
+    Launch,
+    geometry_of,
+)
+from mcage.tracing.emulation.waves import Say
+from mcage.tracing.importing.run import build_traces, facts_of
+
+_LONGEST_TITLE = 200
+_MOST_TOLERANCE = 1e9
+_COMPARED_TOGETHER = 1 << 18
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is compiled, run and recorded.
+
+    Attributes
+    ----------
+    source : Path
+        OpenCL C (``.cl``), Triton (``.py``), or a code object of any other name.
+    arch : str
+        Processor: gfx90a, gfx942, gfx1030, gfx1100, gfx900.
+    arguments : str, Path or mapping
+        A text such as ``x=f32[4096]~normal n=4096``; a Python file with a function
+        ``arguments(random)``; or the arguments themselves. None: the Python file of the kernel.
+    grid, block : tuple of int or None
+        Work-groups, and work-items of one; None: ``GRID`` and ``BLOCK`` of the Python file.
+    check : Path or None
+        A Python file whose function ``expected(**arguments)`` says what outputs hold; None: that of
+        the arguments, if it has one.
+    tolerance : float or None
+        Largest error of an output relative to its largest value; None: ``TOLERANCE`` of the file.
+    kernel : str or None
+        Which kernel, if there are several.
+    flags : sequence of str
+        Further options of clang.
+    seed : int
+        Of the inputs.
+    compute_units, latency, most_instructions
+        As of `mcage.tracing.emulation.emulate.Launch`.
+    """
+
+    source: Path
+    arch: str
+    arguments: str | Path | Mapping[str, Any] | None = None
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    check: Path | None = None
+    tolerance: float | None = None
+    kernel: str | None = None
+    flags: Sequence[str] = ()
+    seed: int = 0
+    compute_units: int = 1
+    latency: float = 1.0
+    most_instructions: int = MOST_INSTRUCTIONS
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A trace, and what is known of the run.
+
+    Attributes
+    ----------
+    trace : Trace
+        Registers of one SIMD unit.
+    outputs : dict of str to array
+        What each buffer holds afterwards.
+    errors : dict of str to float
+        Of each output that was checked: its largest error relative to its largest value.
+    tolerance : float
+        What the errors may be.
+    """
+
+    trace: Trace
+    outputs: dict[str, NDArray[Any]]
+    errors: dict[str, float] = field(default_factory=dict)
+    tolerance: float = 0.0
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What the trace says of where it comes from."""
+        return self.trace.source
+
+
+@dataclass(frozen=True, eq=False)
+class ReadyKernel:
+    """A kernel that has been compiled, with its arguments.
+
+    Attributes
+    ----------
+    request : Request
+        What was asked for.
+    code, kernel, launch : CodeObject, KernelObject, Launch
+        What runs.
+    compiled : Compiled
+        Where the code comes from.
+    modules : object
+        The Python files of the request.
+    arguments : dict of str to array or number
+        All arguments, by name.
+    """
+
+    request: Request
+    code: CodeObject
+    kernel: KernelObject
+    launch: Launch
+    compiled: Compiled
+    modules: "_Modules"
+    arguments: dict[str, Any]
+
+    @property
+    def place(self) -> str:
+        """How errors begin."""
+        return shown_path(self.request.source)
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Hashes of the source, of the code object, and of names and bytes of all arguments."""
+        hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        for name, value in self.launch.arguments.items():
+            hashed.update(f"{name} {getattr(value, 'dtype', '')}".encode())
+            hashed.update(
+                value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            )
+        code = content_digest(bytes(self.compiled.content))
+        source = self.compiled.sources
+        return {
+            "source": source.digest if source else code,
+            "code_object": code,
+            "inputs": hashed.hexdigest(),
+        }
+
+    @property
+    def digest(self) -> str:
+        """Hash of the code and of the bytes of all arguments."""
+        launched = self.kernel.name, self.launch.grid, self.launch.block
+        decisive = self.digests["code_object"], self.digests["inputs"], *launched
+        return content_digest(" ".join(map(str, decisive)).encode())
+
+
+def ready_kernel(request: Request) -> ReadyKernel:
+    """Compile a kernel and make its arguments.
+
+    Parameters
+    ----------
+    request : Request
+        What is to run.
+
+    Raises
+    ------
+    UserError
+        A tool is missing, or the source or an argument is wrong.
+    """
+    geometry = geometry_of(request.arch)
+    random = np.random.default_rng(request.seed)
+    modules = _Modules(request)
+    arguments = checked_arguments(modules.arguments(random), modules.place_of_inputs)
+    compiled = _compiled(request, modules, arguments, geometry.components)
+    place = shown_path(request.source)
+    code = read_code_object(compiled.content, place)
+    if code.arch != request.arch:
+        raise UserError(f"{place}: is for {shown(code.arch)}, not for {request.arch}")
+    kernel = _kernel(request, compiled, code.kernels)
+    grid, block = _three(*modules.extent("grid")), _three(*modules.extent("block"))
+    if modules.kernel is not None:
+        block = block or (64 * warps_of(modules.kernel, place), 1, 1)
+    if grid is None or block is None:
+        missing = "--grid" if grid is None else "--block"
+        raise UserError(f"{missing} is missing: X or X,Y or X,Y,Z")
+    taken = {a.name for a in kernel.arguments if not a.kind.startswith("hidden_")}
+    launch = Launch(
+        grid,
+        block,
+        {name: value for name, value in arguments.items() if name in taken or not compiled.names},
+        request.compute_units,
+        request.latency,
+        request.most_instructions,
+    )
+    return ReadyKernel(request, code, kernel, launch, compiled, modules, arguments)
+
+
+def record_kernel(request: Request, say: Say | None = None) -> Recorded:
+    """Compile a kernel, run it on an emulated processor, and record one SIMD unit.
+
+    Parameters
+    ----------
+    request : Request
+        What is run.
+    say : callable, optional
+        Is told now and then how far a long run is.
+
+    Raises
+    ------
+    UserError
+        A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
+        differ from what they should be.
+    """
+    ready = ready_kernel(request)
+    with errors_named(ready):
+        emulated = Emulation(ready.code, ready.kernel, ready.launch).run(say)
+    return recorded(ready, emulated)
+
+
+@contextmanager
+def errors_named(ready: ReadyKernel) -> Iterator[None]:
+    """Begin errors with the name of the source."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{ready.place}: {error}", error.command) from error
+
+
+def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
+    """Check what a run has computed, and make a trace of what it recorded.
+
+    Raises
+    ------
+    UserError
+        Outputs differ from what they should be, or no register is written.
+    """
+    errors, tolerance = ready.modules.check(ready.arguments, emulated.outputs)
+    source = _facts(ready, emulated)
+    if errors:
+        source["largest_errors"] = {
+            name: f"{error:.2g} of the largest value" for name, error in errors.items()
+        }
+    if doubts := _doubts(ready.arguments, emulated.outputs, errors):
+        source["not_compared"] = doubts
+    name = f"{ready.kernel.name} {ready.request.arch}"
+    emulated.recording.tools |= {
+        "mcage": __version__,
+        "compiler": ready.compiled.facts.get("compiler", ""),
+    }
+    made = list(build_traces(emulated.recording, name, source | facts_of(emulated.recording)))
+    if not made:
+        raise UserError(f"{ready.place}: the recorded waves write no register")
+    return Recorded(made[0].trace, emulated.outputs, errors, tolerance)
+
+
+def _doubts(
+    arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]], compared: Iterable[str]
+) -> dict[str, str]:
+    """Outputs that nobody has compared, and what speaks against them."""
+    doubts = {}
+    for name in outputs.keys() - set(compared):
+        before, after = arguments[name], outputs[name]
+        if before.tobytes() == after.tobytes():
+            continue
+        doubts[name] = "no function expected says what it should hold"
+        if after.dtype.kind == "f" and (wrong := int((~np.isfinite(after)).sum())):
+            doubts[name] += f"; {wrong:,} of its elements are infinite or no number"
+    return dict(sorted(doubts.items()))
+
+
+class _Modules:
+    """The Python files of a request, and what they say."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.kernel: ModuleType | None = None
+        if request.source.suffix == ".py":
+            self.sources = Sources.read(request.source)
+            self.kernel = load_module(request.source)
+        self.inputs, self.inputs_path = self.kernel, request.source
+        if isinstance(request.arguments, Path):
+            self.inputs, self.inputs_path = load_module(request.arguments), request.arguments
+        self.checks, self.checks_path = self.inputs, self.inputs_path
+        if request.check is not None:
+            self.checks, self.checks_path = load_module(request.check), request.check
+
+    def arguments(self, random: np.random.Generator) -> dict[str, Any]:
+        given = self.request.arguments
+        if isinstance(given, str):
+            return arguments_from_text(given, random)
+        if isinstance(given, Mapping):
+            return dict(given)
+        if self.inputs is None:
+            raise UserError("--args is missing: NAME=VALUE ..., or a Python file")
+        if attribute(self.inputs, "arguments", self.inputs_path) is None:
+            raise UserError(f"{shown_path(self.inputs_path)}: has no function arguments(random)")
+        made = call(self.inputs, "arguments", self.inputs_path, random)
+        if not isinstance(made, dict):
+            raise UserError(f"{shown_path(self.inputs_path)}: arguments returns no dict")
+        return made
+
+    @property
+    def place_of_inputs(self) -> str:
+        """How errors about arguments begin."""
+        by_file = self.inputs is not None and not isinstance(self.request.arguments, str)
+        return shown_path(self.inputs_path) if by_file else "--args"
+
+    def extent(self, name: str) -> tuple[str, Any]:
+        """Grid or block, and where it is from."""
+        asked = getattr(self.request, name)
+        if asked is not None or self.inputs is None:
+            return f"--{name}", asked
+        place = f"{shown_path(self.inputs_path)}: {name.upper()}"
+        return place, attribute(self.inputs, name.upper(), self.inputs_path)
+
+    @property
+    def title(self) -> str:
+        title = self.inputs and attribute(self.inputs, "TITLE", self.inputs_path)
+        return shown(title, _LONGEST_TITLE) if isinstance(title, str) else ""
+
+    def inputs_said(self, arguments: Mapping[str, Any]) -> dict[str, str]:
+        """What each argument is, for the facts of the trace."""
+        text = {}
+        for name, value in arguments.items():
+            if isinstance(value, np.ndarray):
+                text[name] = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+            else:
+                text[name] = shortened(value)
+        about = one_line(str(getattr(self.inputs, "__doc__", None) or ""))
+        if isinstance(self.request.arguments, str):
+            about = self.request.arguments
+        return text | ({"what they are": about} if about else {})
+
+    def check(
+        self, arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]]
+    ) -> tuple[dict[str, float], float]:
+        """Largest error of each output; refused where it is too large."""
+        if self.checks is None or attribute(self.checks, "expected", self.checks_path) is None:
+            if self.request.check is not None:
+                raise UserError(
+                    f"{shown_path(self.checks_path)}: has no function expected(**arguments)"
+                )
+            return {}, 0.0
+        copies = {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in arguments.items()
+        }
+        expected = call(self.checks, "expected", self.checks_path, **copies)
+        place = shown_path(self.checks_path)
+        if not isinstance(expected, dict) or not all(name in outputs for name in expected):
+            raise UserError(f"{place}: expected must return a dict of buffers by their names")
+        tolerance = self.request.tolerance
+        if tolerance is None:
+            tolerance = attribute(self.checks, "TOLERANCE", self.checks_path, 0.0)
+        if not isinstance(tolerance, int | float) or not 0 <= tolerance < _MOST_TOLERANCE:
+            raise UserError(f"{place}: TOLERANCE is {shortened(tolerance)}, must be 0 or more")
+        errors = {}
+        for name, value in expected.items():
+            try:
+                errors[name] = relative_error(outputs[name], value)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # of a type of the user, among others
+                reason = shown(said_by(error), _LONGEST_TITLE)
+                raise UserError(f"{place}: expected: {name}: {reason}") from error
+            if not errors[name] <= tolerance:
+                raise UserError(
+                    f"output {name} differs from {place}: by {errors[name]:.3g} of its largest "
+                    f"value, at most {tolerance:.3g} is allowed"
+                )
+        return errors, float(tolerance)
+
+
+def relative_error(outcome: NDArray[Any], expected: Any) -> float:
+    """Largest difference of two arrays, relative to the largest finite value expected.
+
+    Infinite whole must be equal, and so must NaNs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What is expected is no array of real numbers, or has another number of elements.
+    """
+    wanted = np.asarray(expected).reshape(-1)
+    if wanted.dtype.kind not in "fiub":
+        raise TypeError(f"must be an array of numbers, not of {wanted.dtype}")
+    if outcome.size != wanted.size:
+        raise ValueError(f"has {wanted.size:,} elements, the buffer has {outcome.size:,}")
+    whole, largest, scale = outcome.reshape(-1), np.longdouble(0), np.longdouble(0)
+    for first in range(0, len(wanted), _COMPARED_TOGETHER):
+        # 64-bit integers are exact in no shorter type.
+        parts = (of[first : first + _COMPARED_TOGETHER] for of in (whole, wanted))
+        with np.errstate(invalid="ignore"):  # some NaNs complain when they are looked at
+            values, right = (part.astype(np.longdouble) for part in parts)
+            alike = (values == right) | np.isnan(values) & np.isnan(right)
+            worst = np.abs(np.where(alike, 0, values - right)).max(initial=0)
+        largest = np.maximum(largest, worst)
+        scale = np.maximum(scale, np.abs(right[np.isfinite(right)]).max(initial=0))
+    return float(largest / (scale or 1))
+
+
+def _compiled(
+    request: Request, modules: _Modules, arguments: Mapping[str, Any], lanes: int
+) -> Compiled:
+    if request.source.suffix == ".cl":
+        return compile_opencl(request.source, request.arch, list(request.flags))
+    if request.flags:
+        raise UserError(
+            f"{shown_path(request.source)}: flags {shortened(' '.join(request.flags))} are of "
+            f"clang, which compiles OpenCL C (.cl) alone; leave them out"
+        )
+    if modules.kernel is not None:
+        compiled = compile_triton(modules.kernel, request.source, arguments, request.arch, lanes)
+        modules.sources.require_unchanged(shown_path(request.source))
+        return replace(compiled, sources=modules.sources)
+    return read_compiled(request.source)
+
+
+def _kernel(
+    request: Request, compiled: Compiled, kernels: Mapping[str, KernelObject]
+) -> KernelObject:
+    wanted = request.kernel or compiled.kernel
+    there = shown(", ".join(kernels), _LONGEST_TITLE)
+    if wanted is None and len(kernels) > 1:
+        raise UserError(
+            f"{shown_path(request.source)}: has {len(kernels)} kernels; choose one with --entry: "
+            f"{there}"
+        )
+    name = wanted or next(iter(kernels))
+    if name not in kernels:
+        raise UserError(
+            f"{shown_path(request.source)}: has no kernel {shown(name)}; there are {there}"
+        )
+    kernel = kernels[name]
+    types = compiled.types.get(name, ())
+    arguments = [
+        replace(argument, type_name=types[number]) if number < len(types) else argument
+        for number, argument in enumerate(kernel.arguments)
+    ]
+    # Triton names no argument, and adds two pointers to scratch memory, which are null.
+    if (names := compiled.names) is not None:
+        arguments = [
+            replace(argument, name=names[number])
+            if number < len(names)
+            else replace(argument, kind="hidden_none")
+            for number, argument in enumerate(arguments)
+        ]
+    return replace(
+        kernel, arguments=tuple(arguments), lds_bytes=kernel.lds_bytes + compiled.lds_bytes
+    )
+
+
+def arguments_of(text: str | None) -> str | Path | None:
+    """Arguments as `Request` takes them: a text such as ``n=4096``, or a Python file."""
+    if text is not None and text.endswith(".py") and "=" not in text:
+        return Path(text)
+    return text
+
+
+def extent_of(name: str, text: str | None) -> tuple[int, ...] | None:
+    """Read a grid or a block: X or X,Y or X,Y,Z.
+
+    Raises
+    ------
+    UserError
+        It has another form; the message begins with the name.
+    """
+    if text is None:
+        return None
+    parts = text.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UserError(
+            f"{name} {shortened(text)}: must be X or X,Y or X,Y,Z, each 1 ... 999,999,999"
+        )
+    return tuple(int(part) for part in parts)
+
+
+def options_of(name: str, text: str) -> list[str]:
+    """Read options of a compiler; arguments and errors as of `extent_of`."""
+    try:
+        words = iter(shlex.split(text))
+    except ValueError as error:
+        raise UserError(f"{name} {shortened(text)}: {error}") from error
+    options = [word + next(words, "") if word in ("-D", "-U", "-I") else word for word in words]
+    require_allowed(name, options)
+    return options
+
+
+def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
+    if numbers is None:
+        return None
+    try:
+        given = [index(number) for number in numbers[:4]]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # of a type of the user
+        given = []
+    if not 1 <= len(given) <= 3 or not 1 <= min(given) <= max(given) < 1 << 32:
+        raise UserError(
+            f"{place} {shortened(numbers)}: must be one to three integers, 1 or more each"
+        )
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z
+
+
+def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
+    """What the trace keeps of where it comes from; the recording is told what is exact."""
+    recording, request, launch = emulated.recording, ready.request, ready.launch
+    kernel, modules = ready.kernel, ready.modules
+    recording.in_file |= {
+        "values": "after the write, as the instruction set says",
+        "lanes": "EXEC",
+        "registers": "VGPRs"
+        + (f", then {kernel.accumulators} AGPRs" if kernel.accumulators else ""),
+        "windows": f"{kernel.registers} registers, rounded up to what the processor allocates",
+    }
+    recording.inferred |= {
+        "place": f"SIMD unit 0 of the first of {launch.compute_units} compute units, which take "
+        "work-groups in turn",
+        "entries": "the lowest free slot",
+    }
+    recording.approximate["time"] = (
+        "a simple model: 4 cycles a vector instruction for 64 lanes, 1 for 32; latencies of 500 "
+        f"cycles (loads), 64 (LDS) and 100 (scalar loads), times {launch.latency:g}"
+    )
+    total = sum(emulated.by_name.values())
+    if emulated.approximate:
+        names = ", ".join(
+            f"{name} ({count / total:.1%})" for name, count in emulated.approximate.items()
+        )
+        recording.approximate["contents"] = (
+            f"last bits of {names} of the instructions, which hardware rounds in a way of its own"
+        )
+    included = ready.compiled.sources.paths[1:] if ready.compiled.sources else ()
+    source = {
+        "emulated": f"{request.arch} ({GEOMETRIES[request.arch]}), from AMD's public ISA documents",
+        "kernel": kernel.name,
+        "what it is": modules.title,
+        "file": request.source.name,
+        "included": [path.name for path in included],
+        "digests": ready.digests,
+        "grid": list(launch.grid),
+        "block": list(launch.block),
+        "inputs": modules.inputs_said(launch.arguments),
+        "seed": request.seed,
+        "wave_instructions": emulated.instructions,
+        **ready.compiled.facts,
+    }
+    return {key: value for key, value in source.items() if value not in ("", None, [])}

@@ -1,0 +1,803 @@
+"""Vector instructions as closures over a machine, with those that move data between lanes."""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from mcage.tracing.emulation.arithmetic import (
+    COMPARISONS,
+    OPERATIONS,
+    Array,
+    Operation,
+    div_fmas,
+    div_scale,
+    fma16,
+    fma32,
+    of_class,
+    to_half,
+    to_unit,
+    with_nans,
+)
+from mcage.tracing.emulation.instruction import EXEC, VCC, Instruction, Operand
+from mcage.tracing.emulation.machine import (
+    WORD,
+    Execute,
+    Families,
+    Machine,
+    Source,
+    UnsupportedError,
+    built,
+    constant_bits,
+    raw_source,
+    register_number,
+    scalar_word,
+    signed,
+    typed,
+    words_from,
+)
+
+_PRESERVE_UPPER = re.compile(
+    r"v_(mad|fma|div_fixup|min3|max3|med3)_[fiu]16$|v_(madmk|madak|mac|fmac)_f16$"
+    r"|v_(add|sub)_i16$"
+)
+"""Instructions of generation 9 that keep the other half of a register; the others clear it.
+
+From generation 10 on, all keep it (LLVM, ``GCNSubtarget::zeroesHigh16BitsOfDest``).
+"""
+
+_CHOOSE_NANS = re.compile(r"min|max|med3|div_fixup|legacy|dx9_zero")
+
+
+# Sources: DPP and SDWA change the first or both before they are read as a type.
+
+
+def lanes_read(modifiers: dict[str, str], lanes: int) -> tuple[Array, Array] | None:
+    """Lane that each lane reads under DPP, and whether there is one; None without a pattern."""
+    lane = np.arange(lanes)
+    row, place = lane // 16 * 16, lane % 16
+    valid = np.ones(lanes, np.bool_)
+    for name, text in modifiers.items():
+        if name == "quad_perm":
+            order = np.array([int(part) for part in text.strip("[]").split(",")])
+            return lane // 4 * 4 + order[lane % 4], valid
+        if name == "dpp8":
+            order = np.array([int(part) for part in text.strip("[]").split(",")])
+            return lane // 8 * 8 + order[lane % 8], valid
+        if name in ("row_mirror", "row_half_mirror"):
+            return row + 15 - place if name == "row_mirror" else lane // 8 * 8 + 7 - lane % 8, valid
+        if not name.startswith(("row_", "wave_")) or name in ("row_mask",):
+            continue
+        count = int(text, 0)
+        if name == "row_shl":
+            return row + np.minimum(place + count, 15), place + count < 16
+        if name == "row_shr":
+            return row + np.maximum(place - count, 0), place >= count
+        if name == "row_ror":
+            return row + (place - count) % 16, valid
+        if name in ("row_share", "row_newbcast"):
+            return row + count, valid
+        if name == "row_xmask":
+            return row + (place ^ count), valid
+        if name == "row_bcast" and count == 15:
+            return np.maximum(row - 1, 0), lane >= 16
+        if name == "row_bcast" and count == 31:
+            return np.full(lanes, 31), lane >= 32
+        if name == "wave_shl":
+            return np.minimum(lane + 1, lanes - 1), lane + 1 < lanes
+        if name == "wave_shr":
+            return np.maximum(lane - 1, 0), lane > 0
+        if name == "wave_rol":
+            return (lane + 1) % lanes, valid
+        if name == "wave_ror":
+            return (lane - 1) % lanes, valid
+        raise UnsupportedError(f"{name}:{text}")
+    return None
+
+
+def _over_lanes(source: Source, inst: Instruction, machine: Machine) -> tuple[Source, Source]:
+    """The first source under DPP, and the lanes that are written."""
+    match = lanes_read(inst.modifiers, machine.lanes)
+    if match is None:
+        raise UnsupportedError("a pattern of DPP that is not known")
+    index, valid = match
+    lane = np.arange(machine.lanes)
+    rows, banks = inst.modifier("row_mask", 15), inst.modifier("bank_mask", 15)
+    enabled = (rows >> lane // 16 & 1).astype(np.bool_) & (banks >> lane % 16 // 4 & 1).astype(
+        np.bool_
+    )
+    zero = bool(inst.modifier("bound_ctrl")) or "dpp8" in inst.modifiers
+    also_off = bool(inst.modifier("fi"))
+
+    def readable(m: Machine) -> Array:
+        return valid if also_off else m.lanes_on[:, index] & valid
+
+    def moved(m: Machine) -> Array:
+        value = np.broadcast_to(source(m), m.lanes_on.shape)[:, index]
+        return np.where(readable(m), value, np.uint32(0))
+
+    def written(m: Machine) -> Array:
+        return m.lanes_on & enabled & (True if zero else readable(m))
+
+    return moved, written
+
+
+def _selected(source: Source, selection: str, extended: bool) -> Source:
+    """Part of a word that SDWA selects."""
+    if selection in ("", "DWORD"):
+        return source
+    kind, _, number = selection.partition("_")
+    bits = 8 if kind == "BYTE" else 16
+    shift, mask = np.uint32(bits * int(number)), np.uint32((1 << bits) - 1)
+    sign = np.uint32(1 << (bits - 1))
+
+    def part(m: Machine) -> Array:
+        value = source(m) >> shift & mask
+        return (value ^ sign) - sign if extended else value
+
+    return part
+
+
+def source(
+    inst: Instruction, machine: Machine, position: int, number: int, kind: str
+) -> tuple[Source, Source | None]:
+    """An operand of a type, and under DPP the lanes that are written.
+
+    Parameters
+    ----------
+    position : int
+        Of the operand among all.
+    number : int
+        Of the source, from 0, as ``op_sel`` and ``src0_sel`` count them.
+    """
+    operand = inst.operands[position]
+    written = None
+    words = [
+        raw_source(operand, machine, kind, word) for word in range(2 if kind.endswith("64") else 1)
+    ]
+    if inst.encoding == "dpp" and number == 0:
+        pairs = [_over_lanes(word, inst, machine) for word in words]
+        words, written = [pair[0] for pair in pairs], pairs[0][1]
+    half = operand.half
+    if inst.encoding == "sdwa":
+        selection = inst.modifiers.get(f"src{number}_sel", "DWORD")
+        words[0] = _selected(words[0], selection, operand.extended)
+    elif kind.endswith("16"):
+        half = half or inst.bits("op_sel", number)
+    value = typed(words, kind, half)
+    if kind.startswith("f") or operand.absolute or operand.negated:
+        value = signed(value, kind, operand.absolute, operand.negated)
+    return value, written
+
+
+# Results.
+
+
+def destination(
+    inst: Instruction, machine: Machine, kind: str, sources: int
+) -> Callable[..., None]:
+    """Return what writes a result into the first operand: ``write(machine, value, lanes)``."""
+    operand = inst.operands[0]
+    if operand.kind not in "va":
+        raise UnsupportedError(f"destination {operand.text}")
+    first = register_number(operand, machine)
+    clamp, factor = "clamp" in inst.modifiers, _factor(inst)
+    half = operand.half or (inst.bits("op_sel", sources) if kind.endswith("16") else 0)
+    selection = inst.modifiers.get("dst_sel", "DWORD") if inst.encoding == "sdwa" else "DWORD"
+    keeps = machine.generation >= 10 or bool(_PRESERVE_UPPER.match(inst.name)) or half
+    unused = inst.modifiers.get("dst_unused", "UNUSED_PAD")
+
+    def write(m: Machine, value: Array, lanes: Array | None) -> None:
+        if kind.startswith("f"):
+            if factor != 1:
+                value = value * value.dtype.type(factor)
+            if clamp:
+                value = to_unit(value)
+        words = words_from(value, kind)
+        if kind.endswith("16") and inst.encoding != "sdwa":
+            words[0] = _into_half(m, first, words[0], half, bool(keeps))
+        elif selection != "DWORD":
+            words[0] = _into_part(m, first, words[0], selection, unused)
+        for number, word in enumerate(words):
+            m.put(first + number, word, lanes)
+
+    return write
+
+
+def _factor(inst: Instruction) -> float:
+    for name, sign in (("mul", 1), ("div", -1)):
+        if name in inst.modifiers:
+            return float(int(inst.modifiers[name])) ** sign
+    return 1.0
+
+
+def _into_half(m: Machine, number: int, bits: Array, half: int, keeps: bool) -> Array:
+    if not keeps:
+        return bits
+    before = m.vector[number, m.group]
+    if half:
+        return before & np.uint32(0xFFFF) | bits << np.uint32(16)
+    return before & np.uint32(0xFFFF0000) | bits
+
+
+def _into_part(m: Machine, number: int, bits: Array, selection: str, unused: str) -> Array:
+    kind, _, place = selection.partition("_")
+    width = 8 if kind == "BYTE" else 16
+    shift, mask = np.uint32(width * int(place)), np.uint32((1 << width) - 1)
+    bits = bits & mask
+    if unused == "UNUSED_PRESERVE":
+        before = m.vector[number, m.group]
+        return before & ~(mask << shift) | bits << shift
+    placed = bits << shift
+    if unused == "UNUSED_SEXT":
+        sign = np.uint32(1 << (width - 1))
+        return ((bits ^ sign) - sign) << shift
+    return placed
+
+
+# Instructions that compute each lane by itself.
+
+
+def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> Execute:
+    compute = operation.compute
+    pairs = [
+        source(inst, machine, number + 1, number, kind)
+        for number, kind in enumerate(operation.sources)
+    ]
+    sources = [pair[0] for pair in pairs]
+    written = pairs[0][1]
+    if "clamp" in inst.modifiers and not operation.result.startswith("f"):
+        if operation.saturated is None:
+            raise UnsupportedError("clamp")
+        compute = operation.saturated
+    if _makes_nans(inst.name, operation):
+        compute = _with_nans(compute)
+    write = destination(inst, machine, operation.result, len(sources))
+    if len(sources) == 1:
+        only = sources[0]
+
+        def execute_one(m: Machine) -> None:
+            write(m, compute(only(m)), written and written(m))
+
+        return execute_one
+    if len(sources) == 2:
+        first, second = sources
+
+        def execute_two(m: Machine) -> None:
+            write(m, compute(first(m), second(m)), written and written(m))
+
+        return execute_two
+
+    def execute(m: Machine) -> None:
+        write(m, compute(*(each(m) for each in sources)), written and written(m))
+
+    return execute
+
+
+def _makes_nans(name: str, operation: Operation) -> bool:
+    """Whether NaNs of a result have bits of their own; selections and quotients choose theirs."""
+    alike = all(kind == operation.result for kind in operation.sources)
+    return operation.result.startswith("f") and alike and not _CHOOSE_NANS.search(name)
+
+
+def _with_nans(compute: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda *operands: with_nans(compute(*operands), *operands)
+
+
+def _accumulating(inst: Instruction, machine: Machine) -> Execute:
+    """``v_fmac`` and others: the destination is the last source too."""
+    if inst.name.startswith("v_pk"):
+        return _packed(_with_operands(inst, (*inst.operands, inst.operands[0])), machine)
+    operation = OPERATIONS[inst.name.replace("mac", "ma" if "fmac" in inst.name else "mad")]
+    plain = Operand(inst.operands[0].kind, inst.operands[0].number, inst.operands[0].count)
+    return _elementwise(_with_operands(inst, (*inst.operands, plain)), machine, operation)
+
+
+def _with_operands(inst: Instruction, operands: tuple[Operand, ...], name: str = "") -> Instruction:
+    return Instruction(
+        inst.address,
+        inst.size,
+        name or inst.name,
+        inst.encoding,
+        operands,
+        inst.modifiers,
+        inst.text,
+    )
+
+
+def _carry(inst: Instruction, machine: Machine) -> Execute:
+    """Sums and differences with a carry: ``dst, carry, a, b`` and perhaps a carry in."""
+    name = inst.name
+    takes = len(inst.operands) > 4
+    first, written = source(inst, machine, 2, 0, "u32")
+    second, _ = source(inst, machine, 3, 1, "u32")
+    if "rev" in name:
+        first, second = second, first
+    subtract = "sub" in name
+    write = destination(inst, machine, "u32", 2)
+    carry_out = inst.operands[1].number
+    carry_in = inst.operands[4].number if takes else 0
+    unit = np.int64(1)
+
+    def execute(m: Machine) -> None:
+        more = m.mask(carry_in).astype(np.int64) if takes else 0 * unit
+        a, b = first(m).astype(np.int64), second(m).astype(np.int64)
+        total = a - b - more if subtract else a + b + more
+        lanes = written(m) if written else None
+        carried = (total < 0) | (total > 0xFFFFFFFF)
+        carried = carried & (m.lanes_on if lanes is None else lanes)
+        write(m, (total & 0xFFFFFFFF).astype(np.uint32), lanes)
+        m.put_mask(carry_out, carried)
+
+    return execute
+
+
+def _wide_multiply_add(inst: Instruction, machine: Machine) -> Execute:
+    """``v_mad_u64_u32`` and its signed sister: ``dst, carry, a, b, c``."""
+    is_signed = "i64" in inst.name
+    kinds = ("i32", "i32", "i64") if is_signed else ("u32", "u32", "u64")
+    a, b, c = (source(inst, machine, 2 + n, n, kind)[0] for n, kind in enumerate(kinds))
+    write = destination(inst, machine, "u64", 3)
+    carry_out = inst.operands[1].number
+    wide = np.int64 if is_signed else np.uint64
+
+    def execute(m: Machine) -> None:
+        product = a(m).astype(wide) * b(m).astype(wide)
+        addend = c(m)
+        total = product + addend
+        if is_signed:
+            # The sign of the exact sum, which has 65 bits.
+            overflow = ((product >= 0) == (addend >= 0)) & ((total >= 0) != (product >= 0))
+            carried = (total < 0) ^ overflow
+        else:
+            carried = total < product
+        write(m, total.view(np.uint64), None)
+        m.put_mask(carry_out, np.broadcast_to(carried, m.lanes_on.shape) & m.lanes_on)
+
+    return execute
+
+
+def _comparison(inst: Instruction, machine: Machine) -> Execute:
+    """``v_cmp``: into a mask; ``v_cmpx``: into EXEC as well, from generation 10 on only there."""
+    match = re.match(r"v_cmp(x?)_(\w+)_([fiub]\d+)$", inst.name)
+    if not match:
+        raise UnsupportedError("comparison")
+    into_exec, relation, kind = bool(match[1]), match[2], match[3]
+    alone = into_exec and machine.generation >= 10
+    offset = 0 if alone else 1
+    if relation == "class":
+        a, written = source(inst, machine, offset, 0, kind)
+        classes = source(inst, machine, offset + 1, 1, "u32")[0]
+        compare: Callable[[Machine], Array] = lambda m: of_class(a(m), classes(m))  # noqa: E731
+    else:
+        if relation not in COMPARISONS:
+            raise UnsupportedError("comparison")
+        function = COMPARISONS[relation]
+        first, written = source(inst, machine, offset, 0, kind)
+        second, _ = source(inst, machine, offset + 1, 1, kind)
+        compare = lambda m: function(first(m), second(m))  # noqa: E731
+    target = EXEC if alone else inst.operands[0].number
+
+    def execute(m: Machine) -> None:
+        lanes = m.lanes_on if written is None else written(m)
+        result = np.broadcast_to(compare(m), m.lanes_on.shape) & lanes
+        m.put_mask(target, result)
+        if into_exec and not alone:
+            m.put_mask(EXEC, result)
+
+    return execute
+
+
+def _select(inst: Instruction, machine: Machine) -> Execute:
+    """``v_cndmask``: the second source where the bit of the mask is set."""
+    half = inst.name.endswith("16")
+    kind = "u16" if half else "u32"
+    first, written = _maybe_signed(inst, machine, 1, 0, kind)
+    second, _ = _maybe_signed(inst, machine, 2, 1, kind)
+    write = destination(inst, machine, kind, 3)
+    mask = inst.operands[3].number if len(inst.operands) > 3 else VCC
+
+    def execute(m: Machine) -> None:
+        value = np.where(m.mask(mask), second(m), first(m))
+        write(m, value, written and written(m))
+
+    return execute
+
+
+def _maybe_signed(
+    inst: Instruction, machine: Machine, position: int, number: int, kind: str
+) -> tuple[Source, Source | None]:
+    operand = inst.operands[position]
+    as_float = kind.replace("u", "f") if operand.negated or operand.absolute else kind
+    value, written = source(inst, machine, position, number, as_float)
+    if as_float == kind:
+        return value, written
+    return (lambda m: value(m).view(WORD[kind])), written
+
+
+def _divide_scale(inst: Instruction, machine: Machine) -> Execute:
+    kind = inst.name[-3:]
+    sources = [source(inst, machine, 2 + number, number, kind)[0] for number in range(3)]
+    write = destination(inst, machine, kind, 3)
+    flag = inst.operands[1].number
+
+    def execute(m: Machine) -> None:
+        value, scaled = div_scale(*(each(m) for each in sources))
+        write(m, value, None)
+        m.put_mask(flag, np.broadcast_to(scaled, m.lanes_on.shape) & m.lanes_on)
+
+    return execute
+
+
+def _divide_fmas(inst: Instruction, machine: Machine) -> Execute:
+    kind = inst.name[-3:]
+    sources = [source(inst, machine, 1 + number, number, kind)[0] for number in range(3)]
+    write = destination(inst, machine, kind, 3)
+
+    def execute(m: Machine) -> None:
+        a, b, c = (each(m) for each in sources)
+        write(m, div_fmas(a, b, c, m.mask(VCC)), None)
+
+    return execute
+
+
+def _widened(narrow: Source) -> Source:
+    """A float16 operand as float32."""
+    return lambda m: narrow(m).astype(np.float32)
+
+
+def _float_mix(inst: Instruction, machine: Machine) -> Execute:
+    """``v_fma_mix``: sources are float16 halves where ``op_sel_hi`` says so."""
+    sources = []
+    for number in range(3):
+        operand = inst.operands[number + 1]
+        low = raw_source(operand, machine, "f16" if inst.bits("op_sel_hi", number) else "f32")
+        if inst.bits("op_sel_hi", number):
+            narrow = typed([low], "f16", inst.bits("op_sel", number))
+            value = _widened(narrow)
+        else:
+            value = typed([low], "f32")
+        absolute = operand.absolute or bool(inst.bits("neg_hi", number))
+        negated = operand.negated or bool(inst.bits("neg_lo", number))
+        sources.append(signed(value, "f32", absolute, negated))
+    narrows = inst.name.endswith("f16")
+    plain = Instruction(
+        inst.address,
+        inst.size,
+        inst.name,
+        "",
+        inst.operands,
+        {key: text for key, text in inst.modifiers.items() if key == "clamp"},
+        inst.text,
+    )
+    if narrows:
+        upper = "mixhi" in inst.name
+        number = register_number(inst.operands[0], machine)
+
+        def execute_half(m: Machine) -> None:
+            exact = _with_nans(fma32)(*(each(m) for each in sources))
+            bits = to_half(exact)
+            if "clamp" in inst.modifiers:
+                bits = to_unit(bits)
+            word = bits.view(np.uint16).astype(np.uint32)
+            m.put(number, _into_half(m, number, word, int(upper), True))
+
+        return execute_half
+    write = destination(plain, machine, "f32", 3)
+    fused = _with_nans(fma32)
+    return lambda m: write(m, fused(*(each(m) for each in sources)), None)
+
+
+# Packed instructions: two results in a register, or in a pair of registers.
+
+
+def _packed(inst: Instruction, machine: Machine) -> Execute:
+    name = inst.name.removeprefix("v_pk_")
+    if name == "mov_b32" or name.endswith("f32"):
+        return _packed_words(inst, machine, name)
+    name = {"fmac_f16": "fma_f16"}.get(name, name)
+    key = f"v_{name}"
+    if key not in OPERATIONS:
+        raise UnsupportedError("packed")
+    operation = OPERATIONS[key]
+    kind = operation.result
+    parts: list[list[Source]] = []
+    for high in (False, True):
+        sources = []
+        for number, of in enumerate(operation.sources):
+            operand = inst.operands[number + 1]
+            kind_of = of if of.endswith("16") else f"{of[0]}16"
+            raw = raw_source(operand, machine, "p16" if kind_of == "f16" else "b32")
+            half = inst.bits("op_sel_hi", number, 1) if high else inst.bits("op_sel", number)
+            value = typed([raw], kind_of, half)
+            if kind_of == "f16":
+                sign = bool(inst.bits("neg_hi" if high else "neg_lo", number)) ^ operand.negated
+                value = signed(value, "f16", operand.absolute, sign)
+            sources.append(value)
+        parts.append(sources)
+    number = register_number(inst.operands[0], machine)
+    clamp = "clamp" in inst.modifiers
+    compute = operation.compute
+    if _makes_nans(key, operation):
+        compute = _with_nans(compute)
+    if clamp and not kind.startswith("f"):
+        if operation.saturated is None:
+            raise UnsupportedError("clamp")
+        compute = operation.saturated
+
+    def execute(m: Machine) -> None:
+        halves = []
+        for sources in parts:
+            value = compute(*(each(m) for each in sources))
+            if clamp and kind.startswith("f"):
+                value = to_unit(value)
+            halves.append(np.ascontiguousarray(value, WORD[kind]).view(np.uint16).astype(np.uint32))
+        m.put(number, halves[0] | halves[1] << np.uint32(16))
+
+    return execute
+
+
+def _packed_words(inst: Instruction, machine: Machine, name: str) -> Execute:
+    """Two 32-bit results: ``v_pk_fma_f32`` and others, ``v_pk_mov_b32``."""
+    if name == "mov_b32":
+        sources = [
+            _packed_word(inst.operands[1 + part], machine, inst.bits("op_sel", part), "b32")
+            for part in range(2)
+        ]
+        # Result 0 comes from source 0, result 1 from source 1 (CDNA 2 ISA, V_PK_MOV_B32).
+        moves = [[sources[0]], [sources[1]]]
+        compute: Callable[..., Array] = np.copy
+    else:
+        operation = OPERATIONS[f"v_{name}"]
+        compute = operation.compute
+        moves = []
+        for part in range(2):
+            chosen = []
+            for number in range(len(operation.sources)):
+                which = inst.bits("op_sel_hi", number, 1) if part else inst.bits("op_sel", number)
+                operand = inst.operands[number + 1]
+                value = typed([_packed_word(operand, machine, which, "f32")], "f32")
+                sign = bool(inst.bits("neg_hi" if part else "neg_lo", number))
+                chosen.append(signed(value, "f32", False, sign))
+            moves.append(chosen)
+        compute = _with_nans(compute)
+    first = register_number(inst.operands[0], machine)
+    clamp = "clamp" in inst.modifiers
+
+    def execute(m: Machine) -> None:
+        values = [compute(*(each(m) for each in chosen)) for chosen in moves]
+        for part, value in enumerate(values):
+            if clamp:
+                value = to_unit(value)
+            m.put(first + part, np.ascontiguousarray(value).view(np.uint32))
+
+    return execute
+
+
+def _packed_word(operand: Operand, machine: Machine, which: int, kind: str) -> Source:
+    """The lower or upper word of a pair; a constant is the same in both."""
+    if operand.kind in ("int", "float"):
+        bits = np.uint32(constant_bits(operand, kind))
+        return lambda m: np.full((m.running, 1), bits)
+    return raw_source(operand, machine, kind, which)
+
+
+# Dot products: halves or bytes of two words, added to a third.
+
+
+def _dot(inst: Instruction, machine: Machine) -> Execute:
+    match = re.match(r"v_dot(2|4|8)(c|acc)?_(\w+?)_(\w+)$", inst.name)
+    if not match:
+        raise UnsupportedError("dot product")
+    count, kind, parts = int(match[1]), match[3], match[4]
+    if kind not in WORD:
+        raise UnsupportedError("dot product")
+    pairs = [source(inst, machine, 1 + number, number, "b32") for number in range(2)]
+    operands, written = [pair[0] for pair in pairs], pairs[0][1]
+    last = inst.operands[0] if match[2] else inst.operands[3]
+    half = inst.bits("op_sel", 2) if kind.endswith("16") else 0
+    addend = typed([raw_source(last, machine, kind)], kind, half)
+    addend = signed(addend, kind, last.absolute, last.negated)
+    bits = 32 // count
+    write = destination(inst, machine, kind, 3)
+    saturated = "clamp" in inst.modifiers
+    with_sign = [
+        parts[0] == "i" if "iu" not in parts else bool(inst.bits("neg_lo", n)) for n in range(2)
+    ]
+
+    def element(word: Array, place: int, which: int) -> Array:
+        part = word >> np.uint32(bits * place) & np.uint32((1 << bits) - 1)
+        if parts == "f16":
+            return part.astype(np.uint16).view(np.float16).astype(WORD[kind])
+        if parts == "bf16":
+            return (part << np.uint32(16)).view(np.float32)
+        if with_sign[which]:
+            sign = 1 << (bits - 1)
+            return (part.astype(np.int64) ^ sign) - sign
+        return part.astype(np.int64)
+
+    def execute(m: Machine) -> None:
+        a, b = (operand(m) for operand in operands)
+        total = addend(m)
+        if kind.startswith("f"):
+            fused = _with_nans(fma32 if kind == "f32" else fma16)
+            for place in range(count):
+                total = fused(element(a, place, 0), element(b, place, 1), total)
+        else:
+            products = (element(a, p, 0) * element(b, p, 1) for p in range(count))
+            wide = sum(products, total.astype(np.int64))
+            if saturated:
+                info = np.iinfo(WORD[kind])
+                wide = np.clip(wide, info.min, info.max)
+            total = wide.astype(WORD[kind])
+        write(m, total, written and written(m))
+
+    return execute
+
+
+# Between lanes.
+
+
+def _first_active(m: Machine) -> Array:
+    return m.lanes_on.argmax(axis=1)
+
+
+def _read_first(inst: Instruction, machine: Machine) -> Execute:
+    value = raw_source(inst.operands[1], machine)
+    target = inst.operands[0].number
+
+    def execute(m: Machine) -> None:
+        whole = np.broadcast_to(value(m), m.lanes_on.shape)
+        m.put_word(target, whole[np.arange(m.running), _first_active(m)])
+
+    return execute
+
+
+def _read_lane(inst: Instruction, machine: Machine) -> Execute:
+    value = raw_source(inst.operands[1], machine)
+    lane = scalar_word(inst.operands[2])
+    target = inst.operands[0].number
+
+    def execute(m: Machine) -> None:
+        whole = np.broadcast_to(value(m), m.lanes_on.shape)
+        m.put_word(target, whole[np.arange(m.running), (lane(m) % m.lanes).astype(np.int64)])
+
+    return execute
+
+
+def _write_lane(inst: Instruction, machine: Machine) -> Execute:
+    value, lane = scalar_word(inst.operands[1]), scalar_word(inst.operands[2])
+    number = register_number(inst.operands[0], machine)
+
+    def execute(m: Machine) -> None:
+        lanes = np.arange(m.lanes) == (lane(m) % m.lanes)[:, None]
+        m.put(number, np.broadcast_to(value(m)[:, None], lanes.shape), lanes)
+
+    return execute
+
+
+def _count_mask(inst: Instruction, machine: Machine) -> Execute:
+    """``v_mbcnt``: ones of a mask below the lane, added to the second source."""
+    mask, added = raw_source(inst.operands[1], machine), raw_source(inst.operands[2], machine)
+    lane = np.arange(machine.lanes)
+    below = np.clip(lane if "lo" in inst.name else lane - 32, 0, 32).astype(np.uint64)
+    part = ((np.uint64(1) << below) - np.uint64(1)).astype(np.uint32)
+    number = register_number(inst.operands[0], machine)
+    ones = OPERATIONS["v_bcnt_u32_b32"].compute
+    return lambda m: m.put(number, ones(mask(m) & part, added(m)))
+
+
+def _permute_rows(inst: Instruction, machine: Machine) -> Execute:
+    """``v_permlane16`` and ``v_permlanex16``: any lane of the own or the neighbouring row of 16."""
+    value = raw_source(inst.operands[1], machine)
+    low, high = scalar_word(inst.operands[2]), scalar_word(inst.operands[3])
+    lane = np.arange(machine.lanes)
+    row = lane // 16 * 16
+    if "x16" in inst.name:
+        row = row ^ 16
+    number = register_number(inst.operands[0], machine)
+    also_off, zero = bool(inst.bits("op_sel", 0)), bool(inst.bits("op_sel", 1))
+    shift = (lane % 8 * 4).astype(np.uint64)
+
+    def execute(m: Machine) -> None:
+        words = np.where(lane % 16 < 8, low(m)[:, None], high(m)[:, None]).astype(np.uint64)
+        index = row + (words >> shift & np.uint64(15)).astype(np.int64)
+        whole = np.broadcast_to(value(m), m.lanes_on.shape)
+        moved = np.take_along_axis(whole, index, axis=1)
+        if also_off:
+            m.put(number, moved)
+            return
+        on = np.take_along_axis(m.lanes_on, index, axis=1)
+        lanes = m.lanes_on if zero else m.lanes_on & on
+        m.put(number, np.where(on, moved, np.uint32(0)), lanes)
+
+    return execute
+
+
+def _permute_halves(inst: Instruction, machine: Machine) -> Execute:
+    """``v_permlane64``: the halves of a wave of 64 lanes change places."""
+    value = raw_source(inst.operands[1], machine)
+    number = register_number(inst.operands[0], machine)
+    if machine.lanes == 32:
+        return lambda m: None
+    index = (np.arange(machine.lanes) + 32) % machine.lanes
+    return lambda m: m.put(number, np.broadcast_to(value(m), m.lanes_on.shape)[:, index])
+
+
+def _swap(inst: Instruction, machine: Machine) -> Execute:
+    first, second = (register_number(operand, machine) for operand in inst.operands)
+
+    def execute(m: Machine) -> None:
+        a, b = m.vector[first, m.group].copy(), m.vector[second, m.group].copy()
+        m.put(first, b)
+        m.put(second, a)
+
+    return execute
+
+
+_FAMILIES: Families = (
+    (r"v_cmpx?_", _comparison),
+    (r"v_(fmac|mac)_(dx9_zero_|legacy_)?(f16|f32|f64)$|v_pk_fmac_f16$", _accumulating),
+    (
+        r"v_(add|sub|subrev)_co_u32$|v_(addc|subb|subbrev)_co_u32$|v_(add|sub|subrev)_co_ci_u32$",
+        _carry,
+    ),
+    (r"v_mad_(co_)?[ui]64_[ui]32$", _wide_multiply_add),
+    (r"v_cndmask_b(16|32)$", _select),
+    (r"v_div_scale_", _divide_scale),
+    (r"v_div_fmas_", _divide_fmas),
+    (r"v_(fma|mad)_mix(lo_f16|hi_f16|_f32)$", _float_mix),
+    (r"v_pk_", _packed),
+    (r"v_dot\d", _dot),
+    (r"v_readfirstlane_b32$", _read_first),
+    (r"v_readlane_b32$", _read_lane),
+    (r"v_writelane_b32$", _write_lane),
+    (r"v_mbcnt_", _count_mask),
+    (r"v_permlanex?16_b32$", _permute_rows),
+    (r"v_permlane64_b32$", _permute_halves),
+    (r"v_swap_b32$", _swap),
+)
+
+
+def build_vector(inst: Instruction, machine: Machine) -> Execute | None:
+    """Closure of a vector instruction; None if its name is not known here.
+
+    Raises
+    ------
+    UnsupportedError
+        A form of it that is not emulated.
+    """
+    if inst.name in OPERATIONS:
+        return _elementwise(inst, machine, OPERATIONS[inst.name])
+    return built(_FAMILIES, inst, machine)
+
+
+def build_dual(parts: list[Instruction], machine: Machine) -> Execute:
+    """Closure of a dual issue: both parts read before either writes."""
+    halves = []
+    for part in parts:
+        name = part.name.replace("v_dual_", "v_")
+        inst = _with_operands(part, part.operands, name)
+        execute = build_vector(inst, machine)
+        if execute is None:
+            raise UnsupportedError(part.name)
+        halves.append(execute)
+    first, second = halves
+
+    def execute_both(m: Machine) -> None:
+        written: list[tuple[int, Array, Array | None]] = []
+        put = m.put
+
+        def later(number: int, bits: Array, lanes: Array | None = None) -> None:
+            written.append((number, np.array(bits), lanes))
+
+        m.put = later  # type: ignore[method-assign]
+        try:
+            first(m)
+            second(m)
+        finally:
+            m.put = put  # type: ignore[method-assign]
+        for number, bits, lanes in written:
+            put(number, bits, lanes)
+
+    return execute_both

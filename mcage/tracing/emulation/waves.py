@@ -1,0 +1,576 @@
+"""Work-groups run to their end: which waves execute which instruction next, and what they wrote.
+
+Waves at one address execute together; of several addresses the lowest goes first, so that waves
+that took different ways meet again. This decides nothing but speed, unless waves race for memory.
+"""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mcage.errors import UserError
+from mcage.files.inputs import MIB
+from mcage.plain_text import shown
+from mcage.traces.storage import MOST_BYTES
+from mcage.tracing.emulation.arithmetic import APPROXIMATE, Array
+from mcage.tracing.emulation.code_object import NEEDS_NEWER, CodeObject
+from mcage.tracing.emulation.instruction import Instruction, parse
+from mcage.tracing.emulation.machine import (
+    Execute,
+    Machine,
+    OutsideError,
+    UnsupportedError,
+    register_number,
+    scalar_source,
+)
+from mcage.tracing.emulation.matrix import build_matrix
+from mcage.tracing.emulation.memory import build_memory
+from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scalar
+from mcage.tracing.emulation.vector import build_dual, build_vector
+
+PLAIN, BRANCH, JUMP, BARRIER, END = range(5)
+"""What an instruction does to the way of a wave."""
+
+VECTOR, SLOW, MATRIX, SCALAR, LOAD, STORE, LDS, SCALAR_LOAD, WAIT, MEET, LAST = range(11)
+"""What an instruction occupies: the vector ALU, its slow part, matrix cores, and so on."""
+
+_TURNS_BEFORE_OTHERS = 512
+_STEPS_BETWEEN_COMPACTIONS = 1 << 15
+_READS_DESTINATION = ("fmac", "v_mac_", "dot2c", "dot4c", "dot8c", "v_movreld")
+
+
+@dataclass
+class Code:
+    """An instruction that has been reached.
+
+    Attributes
+    ----------
+    number : int
+        From 0, in the order in which instructions were first reached.
+    execute : callable
+        What it does; None if nothing.
+    way : int
+        `PLAIN`, `BRANCH`, ...
+    target : int
+        Address of a branch.
+    kind : int
+        `VECTOR`, `SCALAR`, ...
+    reads : tuple of int
+        Vector registers that it reads.
+    approximate : bool
+        Whether its results differ from hardware in the last bit.
+    """
+
+    number: int
+    inst: Instruction
+    after: int
+    execute: Execute | None = None
+    way: int = PLAIN
+    condition: Callable[[Machine], Array] | None = None
+    target: int = 0
+    kind: int = SCALAR
+    reads: tuple[int, ...] = ()
+    approximate: bool = False
+
+
+class NotThereError(UserError):
+    """A wave reaches an address where no instruction lies."""
+
+
+class Program:
+    """Instructions of a code object, decoded when they are first reached.
+
+    Parameters
+    ----------
+    code : CodeObject
+        Its listing says what lies where.
+    base : int
+        Address of the code object.
+    machine : Machine
+        A machine like those that execute it.
+    """
+
+    def __init__(self, code: CodeObject, base: int, machine: Machine) -> None:
+        self.code, self.base, self.machine = code, base, machine
+        self.codes: list[Code] = []
+        self._at: dict[int, Code] = {}
+
+    def at(self, address: int) -> Code:
+        """Return the instruction at an address.
+
+        Raises
+        ------
+        UserError
+            There is none, or it is not emulated: name and address are in the message.
+        """
+        if (known := self._at.get(address)) is None:
+            known = self._at[address] = self._decoded(address)
+        return known
+
+    def _decoded(self, address: int) -> Code:
+        place = address - self.base
+        listed = self.code.listing.get(place)
+        if listed is None:
+            raise NotThereError(f"a wave reaches address {place:#x}, where no instruction lies")
+        text, size = listed
+        if _UNREAD.search(text):
+            raise UserError(
+                f"instruction at {place:#x} is not known to llvm-objdump, which prints "
+                f"{shown(text)}; one of LLVM 22 or later may know it",
+                "apt install llvm-22",
+            )
+        try:
+            parts = parse(text, address, size)
+            code = self._code(parts)
+        except (UnsupportedError, ValueError, KeyError, IndexError, AttributeError) as error:
+            why = str(error) if isinstance(error, UnsupportedError | ValueError) else ""
+            raise UserError(
+                f"instruction {parts_name(text)} at {place:#x} is not supported: {text}"
+                + (f" ({why})" if why else "")
+            ) from error
+        self.codes.append(code)
+        return code
+
+    def _code(self, parts: list[Instruction]) -> Code:
+        inst = parts[0]
+        code = Code(len(self.codes), inst, inst.address + inst.size)
+        if len(parts) > 1:
+            code.execute = build_dual(parts, self.machine)
+            code.kind = VECTOR
+        elif not self._steers(code):
+            code.execute = _executes(inst, self.machine)
+            code.kind = _kind(inst)
+        code.reads = _reads(parts, self.machine)
+        code.approximate = inst.name in APPROXIMATE or code.kind == MATRIX
+        return code
+
+    def _steers(self, code: Code) -> bool:
+        inst = code.inst
+        if inst.name in ("s_endpgm", "s_endpgm_saved"):
+            code.way, code.kind = END, LAST
+        elif inst.name in ("s_barrier", "s_barrier_wait"):
+            code.way, code.kind = BARRIER, MEET
+        elif inst.name in ("s_barrier_signal", "s_barrier_leave") or NOTHING.match(inst.name):
+            code.kind = WAIT if inst.name.startswith("s_wait") else SCALAR
+        elif (condition := branch_condition(inst)) is not None:
+            words = inst.operands[0].number & 0xFFFF
+            words -= 0x10000 if words >= 0x8000 else 0
+            code.way, code.condition = BRANCH, condition
+            code.target = code.after + 4 * words
+        elif inst.name in ("s_setpc_b64", "s_swappc_b64"):
+            self._jump(code)
+        else:
+            return False
+        return True
+
+    @staticmethod
+    def _jump(code: Code) -> None:
+        inst, after = code.inst, code.after
+        code.way = JUMP
+        source = scalar_source(inst.operands[-1], "u64")
+        if inst.name == "s_setpc_b64":
+            code.execute = source
+            return
+        link = inst.operands[0].number
+
+        def call(m: Machine) -> Array:
+            target = source(m).copy()
+            m.put_pair(link, np.full(m.running, after, np.uint64))
+            return target
+
+        code.execute = call
+
+
+def parts_name(text: str) -> str:
+    """Mnemonic of an instruction's text."""
+    return text.split(" ")[0]
+
+
+def _executes(inst: Instruction, machine: Machine) -> Execute:
+    builders: Sequence[Callable[[Instruction, Machine], Execute | None]] = (
+        build_vector if inst.name.startswith("v_") else build_scalar,
+        build_memory,
+        build_matrix,
+    )
+    for build in builders:
+        if (execute := build(inst, machine)) is not None:
+            return execute
+    raise UnsupportedError("")
+
+
+_SLOW = ("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_")
+
+
+def _kind(inst: Instruction) -> int:
+    name = inst.name
+    if name.startswith(("v_mfma", "v_wmma")):
+        return MATRIX
+    if name.startswith("v_"):
+        return SLOW if name.startswith(_SLOW) or name.endswith("_f64") else VECTOR
+    if name.startswith("ds_"):
+        return LDS
+    if name.startswith(("s_load", "s_buffer_load")):
+        return SCALAR_LOAD
+    if name.startswith("s_"):
+        return SCALAR
+    returns = "load" in name or (
+        "atomic" in name and ("glc" in inst.modifiers or "sc0" in inst.modifiers)
+    )
+    return LOAD if returns else STORE
+
+
+def has_result(inst: Instruction) -> bool:
+    """Whether the first operand is a destination."""
+    name = inst.name
+    if ("store" in name and "rtn" not in name) or name.startswith("ds_write"):
+        return False
+    if "atomic" in name:
+        return "glc" in inst.modifiers or "sc0" in inst.modifiers
+    if name.startswith("ds_"):
+        return any(part in name for part in ("read", "load", "permute", "swizzle", "rtn"))
+    return not (name.startswith("v_cmpx") and inst.operands and inst.operands[0].kind in "va")
+
+
+def _reads(parts: Sequence[Instruction], machine: Machine) -> tuple[int, ...]:
+    registers: dict[int, None] = {}
+    for inst in parts:
+        skipped = has_result(inst) and not any(text in inst.name for text in _READS_DESTINATION)
+        if inst.name.startswith("v_swap"):
+            skipped = False
+        for operand in inst.operands[int(skipped) :]:
+            if operand.kind in ("v", "a"):
+                first = register_number(operand, machine)
+                registers |= dict.fromkeys(range(first, first + operand.count))
+    return tuple(registers)
+
+
+# What waves do.
+
+
+@dataclass
+class Wave:
+    """What is known of a wave that has run.
+
+    Attributes
+    ----------
+    work_group, number : int
+        Global number of its work-group, and of the wave in it.
+    codes : int32[steps]
+        Twice the number of each instruction that it executed, and one more if no lane was on.
+    lanes : int
+        Mask of the lanes that have a work-item.
+    first : list of (int, bytes)
+        Registers that were set before it began, with their contents.
+    step, register, content : int64, int32, int32[writes]
+        Of each write: the step, the register, and which contents it left.
+    mask : uint64[writes]
+        Which lanes it wrote.
+    """
+
+    work_group: int
+    number: int
+    codes: Array
+    lanes: int
+    first: list[tuple[int, bytes]] = field(default_factory=list)
+    step: Any = None
+    register: Any = None
+    content: Any = None
+    mask: Any = None
+
+
+def _columns(parts: list[tuple[Array, ...]]) -> list[Array]:
+    """Columns of tables that follow one another."""
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+class Contents:
+    """Distinct contents of registers, numbered."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = {}
+
+    def number(self, content: bytes) -> int:
+        """Return the number of a content."""
+        return self.numbers.setdefault(content, len(self.numbers))
+
+
+_UNREAD = re.compile(rf"^\.long |Invalid register|{NEEDS_NEWER}$")
+"""Texts of instructions of compilers that are newer than the disassembler."""
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+Say = Callable[[str], None]
+"""Takes a line that says how far a long run is."""
+
+
+class Budget:
+    """Instructions that may still be executed.
+
+    Parameters
+    ----------
+    most : int
+        How many there are at first.
+    say : callable, optional
+        Is told every ten seconds how many have been used.
+    """
+
+    def __init__(self, most: int, say: Say | None = None) -> None:
+        self.left = self.most = most
+        self._say, self._last_line = say, time.monotonic()
+
+    def use(self, count: int) -> None:
+        """Use some up.
+
+        Raises
+        ------
+        UserError
+            So many are not left.
+        """
+        self.left -= count
+        if self.left < 0:
+            raise UserError(
+                f"more than {self.most:,} wave instructions; ask for a smaller grid, or "
+                "allow more: --most-instructions"
+            )
+        if self._say and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            used = self.most - self.left
+            self._say(f"emulated {used:,} wave instructions, of at most {self.most:,}")
+
+
+class Run:
+    """Some work-groups that run together, to their end.
+
+    Parameters
+    ----------
+    machine : Machine
+        Their waves, ready to begin.
+    program : Program
+        What they execute.
+    group_of_wave : int64[waves]
+        Work-group of each wave, from 0.
+    recorded : bool[waves]
+        Whose writes are kept.
+    contents : Contents
+        Takes what they write.
+    budget : Budget
+        Is used up.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        group_of_wave: Array,
+        recorded: Array,
+        contents: Contents,
+        budget: Budget,
+    ) -> None:
+        self.machine, self.program = machine, program
+        self.group_of_wave, self.recorded = group_of_wave, recorded
+        self.contents, self.budget = contents, budget
+        self.done = np.zeros(machine.waves, np.bool_)
+        self.waiting = np.zeros(machine.waves, np.bool_)
+        self.steps = np.zeros(machine.waves, np.int64)
+        self.last_turn = np.zeros(machine.waves, np.int64)
+        self.trail: list[tuple[int, Any]] = []
+        self.writes: list[tuple[Array, Array, int, list[int], Array]] = []
+        self._trails: list[tuple[Array, ...]] = []
+        self._written: list[tuple[Array, ...]] = []
+        self._kept: Array = np.zeros(0, np.int64)
+        self._kept_places: Array = self._kept
+
+    def finish(self) -> None:
+        """Run until every wave has ended.
+
+        Raises
+        ------
+        UserError
+            An instruction is not supported, an access lies outside of every buffer, waves wait for
+            each other for ever, or more instructions are executed than the budget has.
+        """
+        m = self.machine
+        self._prepare()
+        turn = 0
+        with np.errstate(all="ignore"):
+            while not self.done.all():
+                turn += 1
+                ready = ~(self.done | self.waiting)
+                if not ready.any():
+                    self._wait_for_ever()
+                    continue
+                self._turn(ready, turn)
+        m.wrote = None
+
+    def _prepare(self) -> None:
+        """Have the machine say what it writes, if anybody asks."""
+        self.machine.wrote = self._wrote if self.recorded.any() else None
+
+    def _wait_for_ever(self) -> None:
+        """Deal with waves that all wait at barriers."""
+        raise UserError("waves wait at a barrier that others of their group never reach")
+
+    def _turn(self, ready: Array, turn: int) -> None:
+        """Let the waves at one address execute until they part or meet others."""
+        m = self.machine
+        places = np.where(ready, m.pc, np.iinfo(np.int64).max)
+        address = int(places.min())
+        if not turn % _TURNS_BEFORE_OTHERS:
+            longest = np.where(ready, self.last_turn, np.iinfo(np.int64).max).argmin()
+            address = int(m.pc[longest])
+        together = ready & (m.pc == address)
+        others = places[~together]
+        meeting = int(others[others > address].min(initial=np.iinfo(np.int64).max))
+        alone = not (ready & ~together).any()
+        whole = bool(together.all())
+        numbers = np.flatnonzero(together)
+        self.last_turn[numbers] = turn
+        m.run_group(slice(None) if whole else numbers)
+        self._kept_places = np.flatnonzero(self.recorded[numbers])
+        self._kept = numbers[self._kept_places]
+        try:
+            self._straight(address, numbers, meeting, alone)
+        except (OutsideError, UnsupportedError) as error:
+            inst = self._code.inst
+            what = " is not supported" if isinstance(error, UnsupportedError) else ""
+            raise UserError(
+                f"instruction {inst.text} at {inst.address - self.program.base:#x}{what}: {error}"
+            ) from error
+
+    def _straight(self, address: int, numbers: Array, meeting: int, alone: bool) -> None:
+        m, program = self.machine, self.program
+        group = None if len(numbers) == m.waves else numbers
+        while True:
+            code = self._code = program.at(address)
+            self._begin(code, group, numbers)
+            self.steps[numbers] += 1
+            address = code.after
+            if code.way == PLAIN:
+                if code.execute is not None:
+                    code.execute(m)
+            elif code.way == BRANCH:
+                assert code.condition
+                taken = code.condition(m)
+                if taken.all():
+                    backwards = code.target < address
+                    address = code.target
+                    if backwards and not alone:
+                        break
+                elif taken.any():
+                    m.pc[numbers] = np.where(taken, code.target, address)
+                    return
+            elif code.way == JUMP:
+                assert code.execute
+                m.pc[numbers] = code.execute(m).astype(np.int64)
+                return
+            else:
+                m.pc[numbers] = address
+                self._pause(code, numbers)
+                return
+            if address >= meeting:
+                break
+        m.pc[numbers] = address
+
+    def _begin(self, code: Code, group: Any, numbers: Array) -> None:
+        """Note that waves are about to execute an instruction."""
+        self.budget.use(len(numbers))
+        self._log(code, group, numbers)
+        if len(self.trail) >= _STEPS_BETWEEN_COMPACTIONS:
+            self._compact()
+
+    def _log(self, code: Code, group: Any, numbers: Array) -> None:
+        m, trail = self.machine, self.trail
+        if m.all_on or code.kind in (SCALAR, WAIT, SCALAR_LOAD, MEET, LAST):
+            trail.append((2 * code.number, group))
+            return
+        idle = ~m.lanes_on.any(axis=1)
+        if not idle.any():
+            trail.append((2 * code.number, group))
+            return
+        for off in (False, True):
+            part = numbers[idle == off]
+            if len(part):
+                trail.append((2 * code.number + off, part))
+
+    def _wrote(self, register: int, lanes: Array) -> None:
+        kept = self._kept
+        if not len(kept):
+            return
+        masks = np.packbits(lanes[self._kept_places], axis=1, bitorder="little")
+        rows = self.machine.vector[register, kept]
+        number = self.contents.number
+        written = [number(row.tobytes()) for row in rows]
+        self.writes.append((kept, self.steps[kept] - 1, register, written, masks))
+
+    def _pause(self, code: Code, numbers: Array) -> None:
+        if code.way == END:
+            self.done[numbers] = True
+        else:
+            self.waiting[numbers] = True
+        groups = np.unique(self.group_of_wave[numbers])
+        for group in groups:
+            waves = self.group_of_wave == group
+            if (self.waiting | self.done)[waves].all():
+                self.waiting[waves] = False
+
+    def waves(self, first_group: int, wave_in_group: Array, lanes: Array) -> list[Wave]:
+        """What each wave has done, in their order."""
+        self._compact()
+        wave, code = _columns(self._trails)
+        order = np.argsort(wave, kind="stable")
+        ends = np.cumsum(np.bincount(wave, minlength=self.machine.waves))
+        parts = np.split(code[order], ends[:-1])
+        ran = [
+            Wave(
+                first_group + int(self.group_of_wave[n]),
+                int(wave_in_group[n]),
+                parts[n],
+                int(lanes[n]),
+            )
+            for n in range(self.machine.waves)
+        ]
+        self._give_writes(ran)
+        return ran
+
+    def _compact(self) -> None:
+        """Put what waves have done into arrays, which take a tenth of the memory."""
+        if self.trail:
+            all_waves = np.arange(self.machine.waves)
+            of = [all_waves if group is None else group for _, group in self.trail]
+            numbers = np.array([code for code, _ in self.trail], np.int32)
+            wave = np.concatenate(of).astype(np.int32)
+            self._trails.append((wave, np.repeat(numbers, [len(group) for group in of])))
+            self.trail.clear()
+        if not self.writes:
+            return
+        wave = np.concatenate([kept for kept, *_ in self.writes]).astype(np.int32)
+        step = np.concatenate([steps for _, steps, *_ in self.writes])
+        register = np.concatenate([np.full(len(w[0]), w[2], np.int32) for w in self.writes])
+        content = np.concatenate([np.array(w[3], np.int32) for w in self.writes])
+        packed = np.concatenate([w[4] for w in self.writes])
+        mask = np.zeros(len(wave), np.uint64)
+        for byte in range(packed.shape[1]):
+            mask |= packed[:, byte].astype(np.uint64) << np.uint64(8 * byte)
+        self._written.append((wave, step, register, content, mask))
+        self.writes.clear()
+        size = len(self.contents.numbers) * 4 * self.machine.lanes
+        if size > MOST_BYTES:
+            raise UserError(
+                f"the recorded waves write more than {MOST_BYTES // MIB} MiB of different "
+                "contents; ask for a smaller grid, or for more compute units: --compute-units"
+            )
+
+    def _give_writes(self, ran: list[Wave]) -> None:
+        if not self._written:
+            return
+        wave, step, register, content, mask = _columns(self._written)
+        order = np.argsort(wave, kind="stable")
+        ends = np.cumsum(np.bincount(wave, minlength=len(ran)))
+        for number, rows in enumerate(np.split(order, ends[:-1])):
+            of_wave = ran[number]
+            of_wave.step, of_wave.register = step[rows], register[rows]
+            of_wave.content, of_wave.mask = content[rows], mask[rows]

@@ -1,0 +1,376 @@
+"""CUTracer's ``reg_trace``: what registers hold before or after each instruction.
+
+A launch is a file: JSON lines (``.ndjson``, whose line of metadata has the SASS of all instructions
+in newer versions; in older ones each record has its own), or text (``.log``)::
+
+    CTX 0x5a46d0 - CTA 1,0,0 - warp 4 - SHF.L.U32 R2, R2, 0x2, RZ ;:
+      * Reg0_T00: 0x00000008 ... Reg0_T31: 0x00000008
+
+Whether contents are those before or after the instruction is not in the file.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from math import prod
+from typing import Any
+
+from mcage.tracing.importing import nvidia
+from mcage.tracing.importing.recording import Format, Recording
+from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
+from mcage.tracing.importing.sources import Enough, Options, Source
+from mcage.tracing.importing.windows import Place
+
+_TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')
+_REGISTERS = re.compile(rb'"regs" *: *\[')
+_FAST = re.compile(
+    rb'\{"cta":\[(\d{1,10}),(\d{1,10}),(\d{1,10})\],"ctx":"[^"]*","grid_launch_id":(\d{1,18}),'
+    rb'"opcode_id":(\d{1,9}),"pc":"[^"]*","regs":\[(?:\[([\d,\[\]]*)\])?\],'
+    rb'"regs_indices":\[((?:\d{1,9},)*\d{1,9})?\],.*"type":"reg_trace"[^{}]*"warp":(\d{1,9})\}\Z'
+)
+"""A record as newer versions print it, whose keys are sorted."""
+
+_TEXT = re.compile(
+    rb"CTX \w+ - CTA (\d{1,10}),(\d{1,10}),(\d{1,10}) - warp (\d{1,9}) - ([^\n]*?):\s*\Z"
+)
+MOST_ROWS = 16
+"""Rows that a record of the tool has room for; others overwrite one another."""
+
+MOST_ROWS_OF_OLD = 8
+"""The same in versions before 2026-02-11, which do not number them."""
+
+_NO_JSON = "lines that are no JSON object"
+_UNKNOWN = "records whose instruction is not known"
+
+
+def _recognises(source: Source) -> bool:
+    head = source.head[: 1 << 16]
+    if _TYPE.search(head) or (_REGISTERS.search(head) and b'"warp"' in head):
+        return True
+    return any(_TEXT.match(line) for line in head.split(b"\n", 200)[:200])
+
+
+def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
+    warps = nvidia.Warps(recording, after=options.values == "after")
+    why = "as --values says" if options.values else "CUTracer's default"
+    recording.inferred["point"] = f"{options.values or 'before'} the instruction, {why}"
+    launches = map(nvidia.Launch, count())
+    for source in sources:
+        reader = _File(warps, source, launches, options.values)
+        try:
+            reader.read()
+        finally:
+            warps.say_what_was_concluded()
+    recording.inferred["place"] = "partition = warp in CTA mod 4; CTAs fill one SM after the other"
+
+
+@dataclass
+class _File:
+    """One file, while it is read: one launch, or several in versions before 2026-02-05."""
+
+    warps: nvidia.Warps
+    source: Source
+    launches: Iterator[nvidia.Launch]
+    values: str | None
+    launch_id: int | None = None
+    running: dict[tuple[int, ...], nvidia.Warp] = field(default_factory=dict)
+    instructions: dict[int, Instruction] = field(default_factory=dict)
+    numbers: dict[tuple[bytes, bytes], list[int]] = field(default_factory=dict)
+    first_warp: dict[tuple[int, ...], int] = field(default_factory=dict)
+    ended: set[tuple[int, ...]] = field(default_factory=set)
+    head: tuple[int, re.Match[bytes]] | None = None
+    rows: list[bytes | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.recording = self.warps.recording
+        self.launch = next(self.launches)
+
+    def is_of_launch(self, number: int) -> None:
+        """Begin another launch if the record at hand has another number."""
+        if self.launch_id not in (None, number):
+            self.begin_launch()
+        self.launch_id = number
+
+    def begin_launch(self) -> None:
+        """Take what follows for another launch of the same kernel."""
+        for key in list(self.running):
+            self.end(key)
+        self.launch = replace(self.launch, number=next(self.launches).number, started=set())
+        self.launch_id = None
+        self.first_warp.clear()
+        self.ended.clear()
+
+    def read(self) -> None:
+        try:
+            for number, line in self.source.lines():
+                if line[:1] in b"{\0" and line:
+                    self.complete()
+                    self.record(number, line)
+                elif line.startswith(b"  * Reg"):
+                    self.row(number, line)
+                elif line.startswith(b"CTX ") and (match := _TEXT.match(line)):
+                    self.complete()
+                    self.head = (number, match)
+                elif not line:
+                    self.complete()
+                elif not line.startswith(b"  * UR"):
+                    self.other(number, line)
+            self.complete()
+            for key in list(self.running):
+                self.end(key)
+        except Enough:
+            self.warps.stop(list(self.running.values()), self.source)
+            self.require_point()
+            raise
+        self.require_point()
+
+    def require_point(self) -> None:
+        """Refuse contents after the instruction that are read as those before it."""
+        if not self.warps.contradict():
+            return
+        why = "registers hold something else before they are written than they held last"
+        if self.values is None:
+            self.source.refuse(
+                f"{why}; these seem to be contents after the instruction: --values after (or "
+                "--values before, if you know that they are not)"
+            )
+        self.recording.approximate["contents"] = f"{why}; still taken as --values says"
+
+    def other(self, number: int, line: bytes) -> None:
+        """Other output, or a record with other output before it."""
+        if match := _TEXT.search(line):
+            self.complete()
+            self.head = (number, match)
+        elif self.head is not None and b"* Reg" in line:
+            self.row(number, line)
+
+    def record(self, number: int, line: bytes) -> None:
+        """Take an object; a null byte may stand in place of its brace."""
+        if line.startswith(b"\0"):
+            line = b"{" + line[1:]
+        match = _FAST.match(line)
+        if match and (known := self.instructions.get(int(match[5]))):
+            self.fast(number, match, known)
+            return
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            self.recording.skip(_NO_JSON, self.source, number)
+            return
+        if not isinstance(content, dict):
+            self.recording.skip(_NO_JSON, self.source, number)
+            return
+        kind = content.get("type", "reg_trace" if "regs" in content else None)
+        if kind == "kernel_metadata":
+            self.metadata(number, content)
+        elif kind == "reg_trace":
+            self.slow(number, content)
+        else:
+            what = kind if isinstance(kind, str) and kind.isidentifier() else "unknown"
+            self.recording.skip(
+                f"{what[:40]} records, which hold no registers", self.source, number
+            )
+
+    def metadata(self, number: int, content: Mapping[str, Any]) -> None:
+        """Take what the first line says of the kernel."""
+        if self.running or self.ended:
+            self.begin_launch()
+        launch = self.launch
+        grid, block = _three(content.get("grid"), 1), _three(content.get("block"), 1)
+        if grid and block and prod(block) <= 1024:
+            launch.grid, launch.block = grid, block
+        registers = content.get("nregs")
+        if type(registers) is int and 0 < registers <= ZERO:
+            launch.registers = registers
+        for key in ("mangled_name", "unmangled_name"):
+            if isinstance(content.get(key), str) and content[key]:
+                launch.kernel = content[key]
+        if isinstance(content.get("cubin_path"), str):
+            checksum = content.get("kernel_checksum")
+            if isinstance(checksum, str):
+                self.recording.tools["kernel checksum"] = checksum[:64]
+        self.numbers.clear()  # another run may have other instructions
+        instructions = content.get("instructions")
+        if not isinstance(instructions, dict):
+            instructions = {}
+        for name, said in instructions.items():
+            sass = said.get("sass") if isinstance(said, dict) else None
+            if isinstance(sass, str) and name.isdecimal() and len(name) < 10:
+                self.instructions[int(name)] = instruction_of(sass)
+
+    def fast(self, number: int, match: re.Match[bytes], known: Instruction) -> None:
+        self.is_of_launch(int(match[4]))
+        rows = match[6].split(b"],[") if match[6] else []
+        key = match[5], match[7]
+        registers = self.numbers.get(key)
+        if registers is None:
+            indices = [int(index) for index in match[7].split(b",")] if match[7] else []
+            registers = self.numbers[key] = _registers(known, indices)
+        shown: dict[int, bytes] = {}
+        if not len(rows) == len(registers) <= MOST_ROWS:
+            self.unfit(number)
+        else:
+            for register, row in zip(registers, rows, strict=True):
+                if register < ZERO:
+                    contents = nvidia.contents_of_list(row)
+                    if contents is None:
+                        self.unfit(number)
+                    else:
+                        shown[register] = contents
+        self.take(number, self.cta_of(match), int(match[8]), known, shown)
+
+    def slow(self, number: int, content: Mapping[str, Any]) -> None:
+        """Take a record of another form: of older versions, or with other keys."""
+        cta, warp = _three(content.get("cta"), 0), content.get("warp")
+        if cta is None or type(warp) is not int or not 0 <= warp < 1 << 32:
+            self.recording.skip("records without CTA or warp", self.source, number)
+            return
+        if isinstance(content.get("sass"), str):
+            instruction = instruction_of(content["sass"])
+        else:
+            number_of = content.get("opcode_id")
+            known = self.instructions.get(number_of) if type(number_of) is int else None
+            if known is None:
+                self.recording.skip(_UNKNOWN, self.source, number)
+                return
+            instruction = known
+        if type(launch_id := content.get("grid_launch_id")) is int:
+            self.is_of_launch(launch_id)
+        rows = [_contents(row) for row in _list(content.get("regs"))]
+        indices = _list(content.get("regs_indices"))
+        shown = _numbered(instruction, indices, rows) if indices else _unnumbered(instruction, rows)
+        if shown is None:
+            self.unfit(number)
+        self.take(number, cta, warp, instruction, shown or {})
+
+    def row(self, number: int, line: bytes) -> None:
+        if self.head is None:
+            self.recording.skip("rows without the line that begins a record", self.source, number)
+            return
+        contents = nvidia.contents_of_row(line, len(self.rows))
+        if contents is None:
+            self.recording.skip("rows that other output has damaged", self.source, number)
+        self.rows.append(contents)
+
+    def complete(self) -> None:
+        """Hand the record of a text on whose last row has been read."""
+        if self.head is None:
+            return
+        (number, match), rows = self.head, self.rows
+        self.head, self.rows = None, []
+        instruction = instruction_of(match[5].decode("utf-8", "replace"))
+        shown = _unnumbered(instruction, rows)
+        if shown is None:
+            self.unfit(number)
+        self.take(number, self.cta_of(match), int(match[4]), instruction, shown or {})
+
+    def take(
+        self,
+        number: int,
+        cta: tuple[int, int, int],
+        warp_number: int,
+        instruction: Instruction,
+        shown: nvidia.Shown,
+    ) -> None:
+        key = (*cta, warp_number)
+        warp = self.running.get(key)
+        if warp is None:
+            if key in self.ended:
+                self.recording.skip("records of warps that have ended", self.source, number)
+                return
+            for quiet in self.warps.quiet(self.running):
+                self.end(quiet)
+            warp = self.running[key] = self.begin(cta, warp_number)
+        self.warps.record(warp, instruction, shown, self.source, number)
+        if instruction.ends:
+            self.end(key)
+
+    def begin(self, cta: tuple[int, int, int], warp_number: int) -> nvidia.Warp:
+        launch = self.launch
+        if launch.warps_of_cta:
+            warp_in_cta = warp_number % launch.warps_of_cta
+        else:
+            warp_in_cta = max(warp_number - self.first_warp.setdefault(cta, warp_number), 0)
+        facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "warp": warp_number}
+        place = Place(None, warp_in_cta % nvidia.PARTITIONS)
+        group = launch.cta_number(cta)
+        known = warp_in_cta if launch.block else None
+        return self.warps.begin(launch, place, known, facts, group)
+
+    def end(self, key: tuple[int, ...]) -> None:
+        self.warps.end(self.running.pop(key), self.source)
+        self.ended.add(key)
+
+    def unfit(self, number: int) -> None:
+        why = "records whose rows do not fit the instruction"
+        self.recording.skip(why, self.source, number)
+
+    @staticmethod
+    def cta_of(match: re.Match[bytes]) -> tuple[int, int, int]:
+        return int(match[1]), int(match[2]), int(match[3])
+
+
+def _three(content: Any, least: int) -> tuple[int, int, int] | None:
+    if not isinstance(content, list) or len(content) != 3:
+        return None
+    if not all(type(part) is int and least <= part < 1 << 31 for part in content):
+        return None
+    return content[0], content[1], content[2]
+
+
+def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
+    """Registers that the file names: `ZERO` and more for RZ, whose parts it calls 255, 0, 1."""
+    numbers = nvidia.numbers_of(instruction, len(indices), of_memory=True) or []
+    if [number & 0xFF for number in numbers] == list(indices):
+        return numbers
+    numbers = []
+    for index in indices:
+        follows = bool(numbers) and numbers[-1] >= ZERO and index == (numbers[-1] + 1) & 0xFF
+        numbers.append(numbers[-1] + 1 if follows else index)
+    return numbers
+
+
+def _numbered(
+    instruction: Instruction, indices: Sequence[Any], rows: Sequence[bytes | None]
+) -> nvidia.Shown | None:
+    """Rows by the registers that the file names."""
+    if not len(indices) == len(rows) <= MOST_ROWS:
+        return None
+    if not all(type(index) is int and index >= 0 for index in indices):
+        return None
+    numbered = zip(_registers(instruction, indices), rows, strict=True)
+    return {index: row for index, row in numbered if row is not None and index < ZERO}
+
+
+def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvidia.Shown | None:
+    """Rows of a version that does not number them, in which addresses have a row since 2026-02-11.
+
+    Where it cannot be seen whether they have, the rows are not used.
+    """
+    if len(rows) > MOST_ROWS_OF_OLD:
+        return None
+    addresses = sum(in_memory for _, in_memory in instruction.operands)
+    others = len(instruction.operands) - addresses
+    if not addresses:
+        return nvidia.rows_of(instruction, rows, of_memory=False)
+    moved = others * (instruction.moved or 0)
+    if (instruction.moved is None and others) or len(rows) not in (moved, moved + addresses):
+        return None
+    return nvidia.rows_of(instruction, rows, of_memory=len(rows) > moved)
+
+
+def _list(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else []
+
+
+def _contents(row: Any) -> bytes | None:
+    if not isinstance(row, list) or len(row) != nvidia.LANES:
+        return None
+    if not all(type(number) is int and 0 <= number < 1 << 32 for number in row):
+        return None
+    return nvidia.contents_of_list(b",".join(b"%d" % number for number in row))
+
+
+FORMAT = Format("cutracer", "CUTracer's reg_trace", _recognises, _read)

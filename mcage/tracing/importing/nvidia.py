@@ -1,0 +1,695 @@
+"""Warps of NVIDIA GPUs: slots, registers, and the rows and packets that tools record."""
+
+import json
+import json.scanner
+import struct
+import sys
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from operator import lt
+from typing import Any, NamedTuple, NoReturn
+
+from mcage.geometry import NVIDIA
+from mcage.traces.model import MOST_REGISTERS
+from mcage.tracing.importing.recording import Recording
+from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
+from mcage.tracing.importing.sources import Enough, Source
+from mcage.tracing.importing.windows import Origin, Place, Window
+
+# Which SM a CTA was on, where a tool names the warps' slots (``%warpid``) and no SM.
+
+
+@dataclass
+class _Sm:
+    """Warps that an SM holds: slot, partition, registers and end of each."""
+
+    warps: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def has_room(self, group: Sequence[tuple[int, int, int, int]], begin: int) -> bool:
+        self.warps = [warp for warp in self.warps if warp[3] >= begin]
+        slots = {slot for slot, *_ in self.warps}
+        if any(slot in slots for slot, *_ in group):
+            return False
+        used: dict[int, int] = {}
+        for _, partition, registers, _ in (*self.warps, *group):
+            used[partition] = used.get(partition, 0) + registers
+        return max(used.values()) <= NVIDIA.entries
+
+
+def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> int:
+    """Give every CTA the first SM on which its slots and enough entries are free while it runs.
+
+    Parameters
+    ----------
+    recording : Recording
+        Knows when the windows end that are still open.
+    groups : iterable of sequence of Window
+        Windows of each CTA, in the order in which CTAs begin; ``facts["hardware_warp"]`` is the
+        slot of each.
+
+    Returns
+    -------
+    int
+        SMs in use.
+    """
+    sms: list[_Sm] = []
+    for windows in groups:
+        held = [
+            (
+                window.facts["hardware_warp"],
+                window.place.part,
+                window.size or MOST_REGISTERS,
+                recording.last if window.end is None else window.end,
+            )
+            for window in windows
+        ]
+        if not held:
+            continue
+        begin = min(window.begin for window in windows)
+        number = next((n for n, sm in enumerate(sms) if sm.has_room(held, begin)), len(sms))
+        if number == len(sms):
+            sms.append(_Sm())
+        sms[number].warps += held
+        for window in windows:
+            window.place = Place(number, window.place.part)
+            window.facts["sm"] = number
+    return len(sms)
+
+
+# Warps whose records show registers before or after an instruction, without lanes and cycles.
+#
+# How records are read: a window is a warp, from its first record to its ``EXIT`` without a guard.
+# One record takes one cycle. All lanes that exist count as written. Where a record shows what
+# registers held *before* its instruction, what a write has left is what the next record of the
+# warp shows of that register; a write that is never shown is left out and counted.
+
+LANES = 32
+PARTITIONS = 4
+"""Partitions of an SM since Volta, each with a register file of its own."""
+
+GRANULARITY = 8
+"""The hardware gives a warp a multiple of so many registers."""
+
+NEVER_SHOWN = "writes whose contents the file never shows"
+MOST_WAITING = 500_000
+"""Accesses that are kept at most until the contents of an earlier write are known."""
+
+MOST_ROWS_OF_OPERAND = 8
+"""Rows of 32 bits that an operand has at most in a record."""
+
+MOST_ODD = 8
+"""Destinations at most that hold something else than was seen, in a file that is read rightly."""
+
+MOST_REASONS = 50
+"""Names of instructions at most that are counted one by one."""
+
+MOST_RUNNING = 1 << 14
+"""Warps that run at once at most; the largest GPUs hold 10,000."""
+
+Shown = Mapping[int, bytes]
+"""What a record shows: 32 little-endian numbers of 32 bits for each register."""
+
+
+def allocated(registers: int) -> int:
+    """Registers that the hardware gives to a warp that uses so many."""
+    return min(-(-max(registers, 1) // GRANULARITY) * GRANULARITY, MOST_REGISTERS)
+
+
+def leave_out(recording: Recording, name: str, source: Source, line: int) -> None:
+    """Count an instruction of which it is not known which registers it writes."""
+    why = f"writes of {name[:20]}, whose registers are not known"
+    many = why not in recording.skipped and len(recording.skipped) > MOST_REASONS
+    if many or not name.isidentifier():
+        why = "writes of other instructions, whose registers are not known"
+    recording.skip(why, source, line)
+
+
+@dataclass
+class Launch:
+    """A kernel launch.
+
+    Attributes
+    ----------
+    number : int
+        From 0, in the order of the files.
+    kernel : str
+        Name of its kernel.
+    grid, block : tuple of int or None
+        CTAs, and threads of each; None if the file does not say.
+    registers : int or None
+        Registers of a thread; None if the file does not say.
+    started : set of tuple
+        What tells its warps apart, for all that have begun.
+    """
+
+    number: int
+    kernel: str = "kernel"
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    registers: int | None = None
+    started: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def warps_of_cta(self) -> int | None:
+        """Warps of a CTA."""
+        return -(-prod(self.block) // LANES) if self.block else None
+
+    @property
+    def allocated(self) -> int | None:
+        """Registers that the hardware gives to each of its warps."""
+        return allocated(self.registers) if self.registers else None
+
+    def lanes_mask(self, warp_in_cta: int) -> int:
+        """Lanes of a warp that have a thread, as bits."""
+        return (1 << self.lanes_of(warp_in_cta)) - 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether all warps have begun."""
+        if not (self.grid and self.warps_of_cta):
+            return False
+        return len(self.started) >= prod(self.grid) * self.warps_of_cta
+
+    def lanes_of(self, warp_in_cta: int | None) -> int:
+        """Lanes of a warp that have a thread."""
+        if not self.block or warp_in_cta is None:
+            return LANES
+        return min(max(prod(self.block) - LANES * warp_in_cta, 1), LANES)
+
+    def has(self, cta: tuple[int, int, int]) -> bool:
+        """Whether the grid has a CTA."""
+        return not self.grid or all(map(lt, cta, self.grid))
+
+    def cta_number(self, cta: tuple[int, int, int]) -> int:
+        """Number of a CTA in the grid, as the hardware counts; unique also where it has none."""
+        grid = self.grid or (1 << 10, 1 << 10, 1)
+        return (cta[0] + grid[0] * (cta[1] + grid[1] * cta[2])) & 0xFFFF_FFFF
+
+
+@dataclass(slots=True)
+class _Access:
+    """A read or write that waits for its turn; a write has no contents until they are shown."""
+
+    time: int
+    register: int
+    is_write: bool
+    contents: bytes | None
+    line: int
+    lost: bool = False
+
+
+@dataclass
+class Warp:
+    """A warp that runs."""
+
+    launch: Launch
+    window: Window
+    mask: int
+    waiting: deque[_Access] = field(default_factory=deque)
+    unknown: dict[int, _Access] = field(default_factory=dict)
+    records: int = 0
+    seen: int = 0
+    known: dict[int, bytes] = field(default_factory=dict)
+
+
+class Warps:
+    """Takes records and gives them to a recording, with the contents that later records show.
+
+    Parameters
+    ----------
+    recording : Recording
+        Takes what is known.
+    after : bool
+        Whether records show registers as they are after the instruction, instead of before.
+
+    Attributes
+    ----------
+    time : int
+        Number of the next record; one record takes one cycle.
+    """
+
+    def __init__(self, recording: Recording, after: bool) -> None:
+        self.recording = recording
+        self.time = 0
+        self._after = after
+        self._accesses_waiting = 0
+        self._zeros: dict[bytes, int] = {}
+        self._zero_lanes = self._lanes = 0
+        self._alike = self._others = 0
+        recording.has_lanes(LANES)
+        recording.granularity = GRANULARITY
+
+    def begin(
+        self,
+        launch: Launch,
+        place: Place,
+        warp_in_cta: int | None,
+        facts: Mapping[str, Any],
+        work_group: int,
+    ) -> Warp:
+        """Open the window of a warp whose first record comes next."""
+        size = launch.allocated
+        lanes = launch.lanes_of(warp_in_cta)
+        origin = Origin(launch.kernel, launch.number, work_group)
+        kept = {"launch": launch.number, **facts, "lanes": lanes}
+        if launch.registers is not None:
+            kept |= {"registers": launch.registers, "allocated": size}
+        window = self.recording.open_window(self.time, size, origin, place, lanes=lanes, facts=kept)
+        return Warp(launch, window, (1 << lanes) - 1)
+
+    def record(
+        self, warp: Warp, instruction: Instruction, shown: Shown, source: Source, line: int
+    ) -> None:
+        """Take a record of a warp that runs."""
+        time = self.time
+        self.time += 1
+        warp.records += 1
+        warp.seen = time
+        if warp.window.number < 0:
+            return
+        before = len(warp.waiting)
+        written = instruction.written
+        if not self._after:
+            self._compare(warp, instruction, shown)
+        changed = (instruction.unknown or written) if self._after else ()
+        for register, contents in shown.items():
+            if register in changed:
+                continue
+            access = warp.unknown.pop(register, None)
+            if access is not None:
+                access.contents = contents
+        if instruction.unknown:
+            leave_out(self.recording, instruction.name, source, line)
+            for register in warp.unknown.keys() & set(instruction.unknown):
+                warp.unknown.pop(register).lost = True
+        for register in instruction.read:
+            seen = None if register in changed else shown.get(register)
+            warp.waiting.append(_Access(time, register, False, seen, line))
+        for register in written:
+            left = shown.get(register) if self._after else None
+            access = _Access(time, register, True, left, line)
+            if overwritten := warp.unknown.pop(register, None):
+                overwritten.lost = True
+            if left is None:
+                warp.unknown[register] = access
+            warp.waiting.append(access)
+        self._accesses_waiting += len(warp.waiting) - before
+        self._give(warp, source)
+        while self._accesses_waiting > MOST_WAITING and warp.waiting:
+            self._forget_first(warp)
+            self._give(warp, source)
+
+    def contradict(self) -> bool:
+        """Whether contents are not those before the instruction, as they were taken for."""
+        return self._others > max(self._alike // 4, MOST_ODD)
+
+    def quiet(self, running: Mapping[tuple[int, ...], Warp]) -> list[tuple[int, ...]]:
+        """Which of too many warps have shown nothing for the longest time: they have ended.
+
+        A warp whose lanes all leave by exits with a guard is never seen to end.
+        """
+        if len(running) < MOST_RUNNING:
+            return []
+        by_time = sorted(running, key=lambda key: running[key].seen)
+        return by_time[: MOST_RUNNING // 2]
+
+    def end(self, warp: Warp, source: Source) -> None:
+        """Close the window of a warp after its last record."""
+        self._drain(warp, source)
+        window = warp.window
+        window.facts["records"] = warp.records
+        if window.size is None:
+            size = allocated(window.counted.most_register + 1)
+            self.recording.close_window(window, max(self.time - 1, window.last), size)
+        else:
+            self.recording.close_window(window, max(self.time - 1, window.last))
+
+    def stop(self, warps: Sequence[Warp], source: Source) -> None:
+        """Hand on what is known of warps that run when reading ends early."""
+        for warp in warps:
+            warp.window.facts["records"] = warp.records
+            try:
+                self._drain(warp, source)
+            except Enough:
+                continue
+
+    def say_what_was_concluded(self) -> None:
+        """Tell the recording what was in the file, and what was concluded how."""
+        share = f"{self._zero_lanes / self._lanes:.1%}" if self._lanes else "none"
+        recording = self.recording
+        recording.in_file["values"] = f"{'after' if self._after else 'before'} the instruction"
+        recording.in_file["registers"] = "numbers in the window"
+        recording.approximate["lanes"] = (
+            f"all that exist are taken as written; {share} of them read 0, which may be lanes that "
+            "were not active"
+        )
+        recording.approximate["time"] = "one record, one cycle"
+        which = "of loads of less than 32 bits: " if self._after else ""
+        recording.inferred["contents"] = f"{which}what the next record of the warp shows"
+        recording.inferred["reads"] = "source registers, by SASS"
+
+    def _give(self, warp: Warp, source: Source) -> None:
+        """Hand on accesses up to the first whose contents are not known yet."""
+        waiting, window, recording = warp.waiting, warp.window, self.recording
+        while waiting:
+            access = waiting[0]
+            contents = access.contents
+            if not access.is_write:
+                if contents is None:
+                    recording.read(window, access.time, access.register)
+                else:
+                    recording.read(
+                        window,
+                        access.time,
+                        access.register,
+                        warp.mask,
+                        contents[: 4 * window.lanes],
+                    )
+            elif contents is not None:
+                contents = contents[: 4 * window.lanes]
+                self._count(contents)
+                recording.write(window, access.time, access.register, warp.mask, contents)
+            elif access.lost:
+                recording.skip(NEVER_SHOWN, source, access.line)
+            else:
+                return
+            waiting.popleft()
+            self._accesses_waiting -= 1
+
+    def _compare(self, warp: Warp, instruction: Instruction, shown: Shown) -> None:
+        """Compare what a destination holds before it is written with what it was seen to hold.
+
+        Lanes that were not active may read 0, or what the first active lane holds. Since that lane
+        is before all others that were active, its contents are 0 or the first that are not.
+        """
+        known = warp.known
+        for register in instruction.unknown:
+            known.pop(register, None)
+        for register in instruction.written:
+            held, contents = known.pop(register, None), shown.get(register)
+            if held is None or contents is None:
+                continue
+            rows = [memoryview(row).cast("I").tolist() for row in (held, contents)]
+            first, second = ({0, next(filter(None, row), 0)} for row in rows)
+            if held == contents or all(
+                before == now or before in first or now in second
+                for before, now in zip(*rows, strict=True)
+            ):
+                self._alike += 1
+            else:
+                self._others += 1
+        for register, contents in shown.items():
+            if register not in instruction.written and register not in instruction.unknown:
+                known[register] = contents
+
+    def _forget_first(self, warp: Warp) -> None:
+        """Give up the contents of the write that others wait for."""
+        access = warp.waiting[0]
+        access.lost = True
+        if warp.unknown.get(access.register) is access:
+            del warp.unknown[access.register]
+
+    def _drain(self, warp: Warp, source: Source) -> None:
+        for access in warp.unknown.values():
+            access.lost = True
+        warp.unknown.clear()
+        self._give(warp, source)
+
+    def _count(self, contents: bytes) -> None:
+        """Count the lanes that read 0."""
+        zeros = self._zeros.get(contents)
+        if zeros is None:
+            if len(self._zeros) >= 1 << 16:
+                self._zeros.clear()
+            zeros = memoryview(contents).cast("I").tolist().count(0)
+            self._zeros[contents] = zeros
+        self._zero_lanes += zeros
+        self._lanes += len(contents) // 4
+
+
+def numbers_of(instruction: Instruction, rows: int, of_memory: bool) -> list[int] | None:
+    """Register that each row of a record shows, by the SASS; `ZERO` and more are parts of RZ.
+
+    Operands that are registers have a row for each 32 bits that the instruction moves, or none if
+    it moves less; the address of a memory operand has a single one, if any.
+
+    Returns
+    -------
+    list of int, or None if so many rows do not fit the instruction.
+    """
+    operands = [operand for operand in instruction.operands if of_memory or not operand[1]]
+    addresses = sum(in_memory for _, in_memory in operands)
+    others = len(operands) - addresses
+    left = rows - addresses
+    width = left // others if others and left > 0 else 0
+    if left < 0 or left != width * others or width > MOST_ROWS_OF_OPERAND:
+        return None
+    return [
+        number
+        for first, in_memory in operands
+        for number in range(first, first + (1 if in_memory else width))
+    ]
+
+
+def rows_of(
+    instruction: Instruction, rows: Sequence[bytes | None], of_memory: bool
+) -> Shown | None:
+    """Which register each row of a record shows, where the file does not number them.
+
+    Parameters
+    ----------
+    instruction, of_memory
+        As in `numbers_of`.
+    rows : sequence of bytes or None
+        None is a row that cannot be read.
+
+    Returns
+    -------
+    dict of int to bytes, or None if the rows do not fit the instruction.
+    """
+    numbers = numbers_of(instruction, len(rows), of_memory)
+    if numbers is None:
+        return None
+    pairs = zip(numbers, rows, strict=True)
+    return {number: row for number, row in pairs if number < ZERO and row is not None}
+
+
+# Lines of a recording of ``scripts/nvbit``: JSON objects, and packets in hexadecimal.
+
+MAGIC = b"mcage recording 1"
+BEGINS, EXITS, WRITES, READS = range(4)
+_PACKET = struct.Struct("<QIIIIHHHH")
+
+
+class Packet(NamedTuple):
+    """What the recorder writes when an instruction runs; ``scripts/nvbit/packets.h``."""
+
+    cycle: int
+    launch: int
+    where: int
+    mask: int
+    cta: int
+    sm: int
+    slot: int
+    warp: int
+    kind: int
+
+
+class Row(NamedTuple):
+    """What a recording says of an instruction.
+
+    ``doubtful`` are registers that an older table of the recorder wrongly took for written;
+    ``by_nvbit`` is how many NVBit gives to the first operand, 0 if the file does not say.
+    """
+
+    name: str
+    written: tuple[int, ...]
+    read: tuple[int, ...]
+    known: bool
+    doubtful: frozenset[int]
+    by_nvbit: int
+
+
+class RecordingFile:
+    """A recording: its lines, checked."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.line = 0
+        self.launches: dict[int, Launch] = {}
+        self.names: dict[int, str] = {}
+        self.instructions: dict[int, Row] = {}
+        self.tools: dict[str, str] = {}
+        self.guards_lost: set[int] = set()
+        self.lost = 0
+        self.complete = False
+        head = source.head.split(b"\n", 2)
+        self.has_values = len(head) < 2 or b'"recorded":"marks"' not in head[1]
+
+    def fail(self, why: str) -> NoReturn:
+        """Refuse the recording because of the line at hand."""
+        self.source.fail(self.line, why)
+
+    def packets(self, marks_alone: bool = False) -> Iterator[tuple[Packet, bytes]]:
+        """Packets and the contents that follow them."""
+        shortest = 1 + 2 * _PACKET.size
+        for number, line in self.source.lines():
+            self.line = number
+            if line.startswith(b"P"):
+                if marks_alone and len(line) > shortest:
+                    continue
+                try:
+                    raw = bytes.fromhex(line[1:].decode("ascii"))
+                    packet = Packet._make(_PACKET.unpack_from(raw))
+                except (ValueError, struct.error):
+                    self.fail("no packet: 32 bytes in hexadecimal, and 128 more for a write")
+                contents = raw[_PACKET.size :]
+                if packet.kind > READS or len(contents) != 4 * LANES * (packet.kind == WRITES):
+                    self.fail(f"a packet of kind {packet.kind} with {len(contents)} more bytes")
+                yield packet, contents
+            elif self.line == 1:
+                if line != MAGIC:
+                    self.fail(f"must be {MAGIC.decode()!r}")
+            elif line:
+                self.object(line)
+
+    def object(self, line: bytes) -> None:
+        """Take a line that is a JSON object."""
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            self.fail("neither a packet nor a JSON object")
+        if not isinstance(content, dict):
+            self.fail("neither a packet nor a JSON object")
+        kind = content.get("type")
+        if kind == "launch":
+            self.launch(content)
+        elif kind == "function":
+            name = content.get("name")
+            self.names[self.number(content, "function")] = name if isinstance(name, str) else ""
+        elif kind == "instruction":
+            self.instruction(content)
+        elif kind == "packets":
+            self.lost += self.number(content, "lost_bytes", 1 << 63)
+        elif kind == "recorder":
+            for key in ("nvbit", "driver", "gpu"):
+                self.tools[key] = str(content.get(key, ""))[:200]
+        elif kind == "end":
+            self.complete = True
+
+    def number(self, content: Mapping[str, Any], key: str, most: int = 1 << 32) -> int:
+        """Return a number of an object, which must be below ``most``."""
+        number = content.get(key)
+        if type(number) is not int or not 0 <= number < most:
+            self.fail(f"{key!r} must be a number")
+        return number
+
+    def numbers(self, content: Mapping[str, Any], key: str, most: int) -> tuple[int, ...]:
+        """Return a list of such numbers."""
+        numbers = content.get(key)
+        if not isinstance(numbers, list) or len(numbers) > 2 * LANES:
+            self.fail(f"{key!r} must be a list of numbers")
+        return tuple(self.number({key: number}, key, most) for number in numbers)
+
+    def launch(self, content: Mapping[str, Any]) -> None:
+        """Take a launch."""
+        number = self.number(content, "launch")
+        grid, block = (self.numbers(content, key, 1 << 31) for key in ("grid", "block"))
+        registers = self.number(content, "registers", ZERO + 1)
+        if len(grid) != 3 or len(block) != 3 or not (all(grid) and all(block) and registers):
+            self.fail("a launch needs three sizes of its grid and its blocks, and its registers")
+        name = self.names.get(self.number(content, "function"), "") or "kernel"
+        self.launches[number] = Launch(
+            number,
+            name,
+            (grid[0], grid[1], grid[2]),
+            (block[0], block[1], block[2]),
+            registers,
+        )
+
+    def instruction(self, content: Mapping[str, Any]) -> None:
+        """Take an instruction: the registers that it writes and reads."""
+        sass = content.get("sass")
+        text = instruction_of(sass if isinstance(sass, str) else "")
+        written = self.numbers(content, "writes", ZERO)
+        by_nvbit = 0
+        if "writes_known" in content:
+            known = bool(self.number(content, "writes_known"))
+            by_nvbit = self.number(content, "registers_by_nvbit")
+            doubtful = frozenset[int]()
+        else:
+            known, doubtful = not text.unknown, frozenset(written).difference(text.written)
+        number = self.number(content, "number", 1 << 24)
+        self.instructions[number] = Row(text.name, written, text.read, known, doubtful, by_nvbit)
+        if content.get("guard_overwritten"):
+            self.guards_lost.add(number)
+
+    def launch_of(self, packet: Packet) -> Launch:
+        """Launch of a packet."""
+        launch = self.launches.get(packet.launch)
+        if launch is None:
+            self.fail(f"a packet of launch {packet.launch}, which has no line")
+        return launch
+
+
+# Rows of 32 numbers as NVBit's tools print them, and as JSON lists.
+
+_MOST_KEPT = 1 << 15
+_SCAN = json.scanner.make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
+
+
+@lru_cache(_MOST_KEPT)
+def contents_of_hexadecimal(words: bytes) -> bytes | None:
+    """Contents of 32 words ``0x0000abcd`` without spaces between them, or None."""
+    digits = words.replace(b"0x", b"")
+    if len(words) != 10 * LANES or len(digits) != 8 * LANES:
+        return None
+    try:
+        numbers = array("I", bytes.fromhex(digits.decode("ascii")))
+    except ValueError:
+        return None
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+@lru_cache(_MOST_KEPT)
+def contents_of_list(text: bytes) -> bytes | None:
+    """Contents of 32 decimal numbers with commas between them, or None."""
+    try:
+        numbers, end = _SCAN(f"[{text.decode('ascii')}]", 0)
+        row = array("I", numbers)
+    except (ValueError, OverflowError, TypeError, StopIteration):
+        return None
+    return row.tobytes() if len(row) == LANES and end == len(text) + 2 else None
+
+
+@lru_cache(1 << 10)
+def _labels(number: int, width: int) -> list[bytes]:
+    return [b"Reg%d_T%0*d:" % (number, width, lane) for lane in range(LANES)]
+
+
+def contents_of_row(line: bytes, number: int) -> bytes | None:
+    """Contents that a line ``* Reg0_T0: 0x00000000 Reg0_T1: ...`` shows.
+
+    Parameters
+    ----------
+    line : bytes
+        Without its line break; anything may stand before the star.
+    number : int
+        Row of the record, from 0, which its labels must name.
+
+    Returns
+    -------
+    bytes or None
+        128 bytes; None if the line is damaged.
+    """
+    words = line[line.find(b"* Reg") + 1 :].split()
+    labels = words[::2]
+    if labels != _labels(number, 1) and labels != _labels(number, 2):
+        return None
+    return contents_of_hexadecimal(b"".join(words[1::2]))

@@ -1,0 +1,76 @@
+"""The Vdd of a probability: the root of estimates, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+from rare_cases import engine, spec_of
+
+import mcage
+from mcage.errors import UserError
+from mcage.methods.rare_events import target
+
+COUNT = 1200
+SPEC = spec_of(scenario_name="dispersed", vdd_volts=None)
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The Vdds of two probabilities of being dead on arrival."""
+    return {
+        p: mcage.vdd_for_probability(SPEC, p, 0.0, COUNT, engine=engine()) for p in (1e-3, 1e-6)
+    }
+
+
+@pytest.mark.parametrize("probability", [1e-3, 1e-6])
+def test_an_estimate_at_the_vdd_holds_the_probability(found, probability):
+    vdd = found[probability].vdd_volts
+    assert vdd.lower < vdd.value < vdd.upper < vdd.lower + 0.004
+    fields = {"scenario_name": "dispersed", "seed": 8}
+
+    def at(volts):
+        spec = spec_of(vdd_volts=volts, **fields)
+        return mcage.failure_probability(spec, 0.0, COUNT, engine=engine())
+
+    near = at(vdd.value)
+    assert near.probability == pytest.approx(probability, rel=6 * near.relative_error)
+    assert at(vdd.value - 0.01).lower > probability > at(vdd.value + 0.01).upper
+
+
+def test_the_last_estimate_is_the_one_at_that_vdd(found):
+    volts, last = found[1e-6].tried[-1]
+    spec = spec_of(scenario_name="dispersed", vdd_volts=volts)
+    assert last == mcage.failure_probability(spec, 0.0, COUNT, engine=engine())
+    assert {by.instances for _, by in found[1e-6].tried[:-1]} == {COUNT // 4}
+    assert found[1e-6].score_per_volt < 0
+
+
+def test_a_rarer_death_takes_a_higher_vdd(found):
+    assert found[1e-6].vdd_volts.lower > found[1e-3].vdd_volts.upper
+
+
+@pytest.mark.parametrize(
+    ("spec", "probability", "message"),
+    [
+        (SPEC, 0.0, "probability = 0, expected"),
+        (SPEC, 0.5, "probability = 0.5, expected"),
+        (SPEC, float("nan"), "probability = nan"),
+        (spec_of(vdd_volts=0.5), 1e-3, r"vdd_volts = 0.5: .* give one of both"),
+        (spec_of(environments=["turbo"], vdd_volts=None), 1e-3, "'turbo' has fixed voltages"),
+    ],
+)
+def test_refusals(spec, probability, message):
+    with pytest.raises(UserError, match=message):
+        mcage.vdd_for_probability(spec, probability, 0.0, engine=engine())
+
+
+def test_too_few_slices_are_refused():
+    with pytest.raises(UserError, match="instances = 7, expected 8 or more"):
+        mcage.vdd_for_probability(SPEC, 1e-3, 0.0, 7, engine=engine())
+
+
+def test_a_probability_that_no_vdd_brings_about_is_refused(monkeypatch):
+    never = mcage.failure_probability(spec_of(vdd_volts=0.5), 0.0, 8, engine=engine())
+    late = replace(never, probability=0.01, lower=0.009, upper=0.011)
+    monkeypatch.setattr(target, "estimate_case", lambda *_: late)
+    with pytest.raises(UserError, match=r"no Vdd found at which 0.001 .* 0.01 at "):
+        mcage.vdd_for_probability(SPEC, 1e-3, 0.0, 8, engine=engine())

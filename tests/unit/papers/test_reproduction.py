@@ -1,0 +1,335 @@
+"""The printed figures, and what counts as agreeing with them."""
+
+import io
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from rich.console import Console
+from tables import each
+
+from mcage.geometry import GCN
+from mcage.papers import drawings
+from mcage.papers.drawings import (
+    LOOKS,
+    RULES,
+    draw,
+    from_csv,
+    marks_of,
+    printed_bands,
+    printed_entries,
+    printed_parts,
+)
+from mcage.papers.figure_data import PLOTS
+from mcage.papers.kernel_replays import (
+    ALL,
+    MEAN,
+    NUMBERS,
+    ONE,
+    PAPERS,
+    ZERO,
+    Published,
+    Reasons,
+    cell_duties,
+    published_figures,
+)
+from mcage.papers.register_files import Measured, of_kernels
+from mcage.papers.table import (
+    METRICS,
+    Row,
+    as_json,
+    cells,
+    in_counts,
+    print_rows,
+    ways_of,
+)
+from mcage.replays.outcome import CellTimes
+from mcage.report.figures.canvas import WIDTHS_MM, inches
+from mcage.techniques import TECHNIQUES
+from mcage.traces import KERNELS
+from mcage.variation.scenarios import PUBLISHED
+
+FIGURES = published_figures()
+
+
+def figure(low: float = 50, high: float = 50, tolerance: float = 5, **others) -> Published:
+    fields = {"paper": "000", "place": "Fig. 1", "metric": "m", "technique": "", "kernel": ""}
+    fields |= {"scenario": "", "text": "50", "unit": "%", **others}
+    return Published(**fields, low=low, high=high, tolerance=tolerance)
+
+
+def test_both_papers_are_there():
+    assert {figure.paper for figure in FIGURES} == set(PAPERS)
+    assert published_figures("002") == [figure for figure in FIGURES if figure.paper == "002"]
+
+
+def test_every_figure_is_asked_for_once():
+    keys = [(f.paper, f.metric, f.technique, f.kernel, f.scenario) for f in FIGURES]
+    assert len(set(keys)) == len(keys)
+
+
+@each("figure", FIGURES)
+def test_a_figure_speaks_of_what_there_is(figure):
+    assert figure.technique in ("", *TECHNIQUES)
+    assert figure.kernel in ("", MEAN, ALL, *KERNELS)
+    assert figure.scenario in ("", *PUBLISHED)
+    assert math.isnan(figure.low) or figure.low <= figure.high
+    assert math.isnan(figure.tolerance) or figure.tolerance >= 0
+    # The first number of the text is the range's lower or upper end.
+    first = figure.text.removeprefix("about ").strip("> <≤").split(" ")[0].strip(",")
+    assert (
+        math.isnan(figure.low)
+        or float(first) in (figure.low, figure.high)
+        or figure.low < float(first)
+    )
+
+
+def test_what_mcage_cannot_answer_is_said():
+    unanswered = [figure for figure in FIGURES if figure.metric not in METRICS]
+    assert [figure.metric for figure in unanswered] == ["slowdown_of_slower_slice"]
+    assert "cycle-level" in Reasons.read().why(unanswered[0], "wavefront")
+
+
+def test_every_metric_is_of_use():
+    assert {figure.metric for figure in FIGURES} >= set(METRICS)
+
+
+@each(
+    ("value", "difference", "agrees"),
+    [(50, 0, True), (55, 5, True), (55.1, 5.1, False), (45, -5, True), (44, -6, False)],
+)
+def test_agreement_with_a_value(value, difference, agrees):
+    assert figure().difference(value) == pytest.approx(difference)
+    assert figure().agrees(value) is agrees
+
+
+@pytest.mark.parametrize(("value", "agrees"), [(69, False), (70, True), (75, True), (80.5, False)])
+def test_agreement_with_a_range(value, agrees):
+    assert figure(70, 80, tolerance=0).agrees(value) is agrees
+
+
+def test_agreement_with_a_list():
+    listed = figure(math.nan, math.nan, math.nan, text="1, 2")
+    assert Measured(math.nan, text="1, 2").agrees(listed)
+    assert not Measured(math.nan, text="1, 3").agrees(listed)
+
+
+def test_mean_over_kernels_and_its_interval_over_dies():
+    values = {"a": np.array([1.0, 3.0]), "b": np.array([5.0])}
+    measured = of_kernels(figure(kernel=MEAN), values)
+    assert measured.value == pytest.approx(3.5)
+    assert measured.by_kernel == {"a": 2.0, "b": 5.0}
+    # Means of the dies are 3 and 4: t(0.975, 1) / sqrt(2) times their deviation of 1 / sqrt(2).
+    assert measured.half_width == pytest.approx(12.706 / 2, rel=1e-3)
+
+
+def test_dies_that_make_no_difference_have_no_interval():
+    same = np.array([2.0, 2.0 + 1e-15])
+    assert of_kernels(figure(kernel="a"), {"a": same}).half_width == 0
+
+
+def test_of_all_kernels_the_furthest():
+    values = {name: np.array([value]) for name, value in {"a": 49.0, "b": 44.0, "c": 55.0}.items()}
+    assert of_kernels(figure(kernel=ALL), values).value == 44.0
+    assert of_kernels(figure(kernel="c"), values).value == 55.0
+
+
+def test_the_first_reason_that_fits_counts():
+    reasons = Reasons(
+        (
+            {"metric": "m", "kernel": "DCT", "why": "one"},
+            {"metric": "m", "release": "work-group", "why": "two"},
+            {"metric": "m", "why": "three"},
+        )
+    )
+    assert reasons.why(figure(kernel="DCT"), "work-group") == "one"
+    assert reasons.why(figure(), "work-group") == "two"
+    assert reasons.why(figure(), "wavefront") == "three"
+    assert reasons.why(figure(metric="n"), "wavefront") == ""
+
+
+def row_of(values: dict[int | None, float]) -> Row:
+    return Row(figure(), {limit: Measured(value) for limit, value in values.items()}, "", "")
+
+
+def test_verdicts_are_counted():
+    rows = [row_of({64: first, None: second}) for first in (50, 0) for second in (51, 1)]
+    rows += [row_of({64: 52, None: 53}), row_of({})]
+    assert in_counts(rows) == (
+        "6 lines: 2 agree, 1 agree only with the published delta limit, 1 agree only without a "
+        "limit, 1 do not agree, 1 cannot be answered."
+    )
+    assert in_counts(rows[:1]) == "1 lines: 1 agree."
+
+
+def test_a_limit_that_only_rounds_otherwise_does_not_matter():
+    assert not row_of({64: 34.8, None: 34.8 + 1e-13}).way_matters
+    assert row_of({64: 34.8, None: 34.81}).way_matters
+
+
+# Do the papers' values stand where they belong, and can the figures be read?
+
+RESULTS = Path(__file__).parents[3] / "results" / "reproduce"
+BY_NAME = {plot.name: plot for plot in PLOTS}
+
+
+def table_of(name):
+    return from_csv(RESULTS / f"{name}.csv")
+
+
+def heights(name, bar, kernel):
+    marks = marks_of(BY_NAME[name], table_of(name))
+    return [(m.part, m.low, m.high, m.kind) for m in marks if m.is_of(bar, kernel)]
+
+
+@each(
+    ("name", "bar", "kernel", "expected"),
+    [
+        ("000-fig13", "argo", "BlackScholes", [("zero", 100, 100, "value")]),
+        ("000-fig13", "argo", "DCT", []),
+        ("000-fig13", "wc", "DCT", [("zero", 100, 100, "value")]),
+        ("000-fig13", "wc", "mean", []),
+        ("000-fig13", "rc+rar, no limit", "mean", [("zero", 42, 42, "reduction")]),
+        ("000-fig13", "rc, limit 64", "mean", [("zero", 76, 76, "reduction")]),
+        ("000-fig20", "rc+rar, limit 64", "mean", [("", 0.48, 0.48, "value")]),
+        ("000-fig21", "argo", "mean", [("", 86.9, 86.9, "value")]),
+        ("000-fig21", "conventional", "mean", []),
+        ("002-fig02", "no limit", "SimpleConvolution", [("", 93, 93, "value")]),
+        ("002-fig04", "dispersed, no limit", "BlackScholes", [("lds", 1, 2, "range")]),
+        ("002-fig05", "common, limit 64", "BlackScholes", [("", 0, 4.5, "at most")]),
+        ("002-fig05", "clustered, limit 64", "mean", [("", 1.6, 1.6, "value")]),
+        ("002-fig06", "dispersed, no limit", "mean", [("", 53, 53, "value")]),
+    ],
+)
+def test_marks_have_the_printed_heights(name, bar, kernel, expected):
+    found = heights(name, bar, kernel)
+    assert [(m[0], m[3]) for m in found] == [(m[0], m[3]) for m in expected]
+    for mark, (_, low, high, _) in zip(found, expected, strict=True):
+        assert mark[1:3] == pytest.approx((low, high), abs=0.01)
+
+
+def test_all_rules_find_values_and_all_parts_have_a_look():
+    for name in RULES:
+        assert marks_of(BY_NAME[name], table_of(name)), name
+    for plot in PLOTS:
+        parts = [key for key, value in table_of(plot.name)[0].items() if isinstance(value, float)]
+        assert set(parts) <= set(LOOKS)
+
+
+def test_what_is_printed_besides_heights():
+    assert printed_bands(BY_NAME["000-fig12"], "baseline")[0][:2] == (70, 80)
+    assert printed_bands(BY_NAME["000-fig12"], "wc") == []
+    assert printed_entries(BY_NAME["000-fig14"], "rc, limit 64") == [37, 99, 161, 223]
+    assert printed_entries(BY_NAME["000-fig15"], "rc, limit 64") == []
+    parts = ["reliable_compressed", "reliable_uncompressed"]
+    assert printed_parts(BY_NAME["002-fig02"], parts) == [30, 22]
+    assert printed_parts(BY_NAME["002-fig04"], ["regular", "lds"]) == []
+
+
+def drawn(name):
+    if name in BY_NAME:
+        return draw(BY_NAME[name], table_of(name))
+    (plot,) = (plot for plot in drawings.GPU_PLOTS if plot.name == name)
+    return drawings.draw_gpu_figure(plot, plot.table())
+
+
+@pytest.mark.parametrize("name", ["002-fig04", "004-fig07"])
+def test_figures_can_be_read(name):
+    figure = drawn(name)
+    assert figure.get_figwidth() == pytest.approx(inches(WIDTHS_MM[1]))
+    figure.canvas.draw()
+    labels = [of for of in figure.axes[-1].get_xticklabels() if of.get_text()]
+    # Slanted names: what would collide is their ends, at the ticks.
+    ends = [label.get_window_extent().x1 for label in labels]
+    size = labels[0].get_fontsize() * figure.dpi / 72
+    assert all(b - a > size for a, b in pairwise(ends))
+    assert not [of.get_text() for of in labels if of.get_text().isdigit()]
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert any("paper" in word for word in words)
+    whole = figure.bbox
+    for text in (*figure.legends[0].get_texts(), figure.axes[0].yaxis.label, *labels):
+        box = text.get_window_extent()
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text.get_text()
+        assert whole.y0 <= box.y0 <= box.y1 <= whole.y1, text.get_text()
+    quantity = figure.get_supylabel() or figure.axes[0].get_ylabel()
+    assert "%" in quantity
+    assert len(quantity) > len("percent")
+    plt.close(figure)
+
+
+# What figures show of cells, on cell times made by hand.
+
+PERIOD = 100
+
+
+@pytest.fixture
+def times() -> CellTimes:
+    ones = np.zeros((1, GCN.entries, GCN.entry_bits), dtype=np.int64)
+    powered = np.zeros_like(ones)
+    powered[0, :2] = 50
+    powered[0, 1, 7], ones[0, 1, 7] = 90, 10  # longest '0': 80
+    powered[0, 0, 3], ones[0, 0, 3] = 70, 60  # longest '1': 60
+    return CellTimes(ones, powered, PERIOD)
+
+
+def test_cells_with_the_longest_duties(times):
+    used = np.arange(GCN.entries) < 2
+    duties = cell_duties(times, used)
+    assert duties.longest == pytest.approx([0.8, 0.6])
+    assert duties.most_stressed[ZERO] == pytest.approx([0.8, 0.1])
+    assert duties.most_stressed[ONE] == pytest.approx([0.1, 0.6])
+    assert duties.of_entries[0, ZERO] == pytest.approx([0.5, 0.0])
+    assert duties.of_entries[0, ONE] == pytest.approx([0.1, 0.6])
+    assert duties.of_entries[2].max() == 0
+
+
+def test_means_by_bit_are_over_the_entries_in_use(times):
+    used = np.arange(GCN.entries) < 4
+    of_bits = cell_duties(times, used).of_bits
+    assert of_bits[7] == pytest.approx([(0.5 + 0.8) / 4, 0.1 / 4])
+    assert of_bits[0] == pytest.approx([2 * 0.5 / 4, 0])
+
+
+# Tables of papers in terminals: which printed value a line is about, and what agrees.
+
+
+def rows_of(paper):
+    """Rows of a paper whose printed values are measured to the last digit."""
+    return [
+        Row(figure, dict.fromkeys(ways_of(paper), Measured(figure.high)), "", "")
+        for figure in published_figures(paper)
+        if figure.high == figure.high
+    ]
+
+
+def printed(rows, width):
+    text = io.StringIO()
+    print_rows(rows, Console(file=text, width=width))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120, 159, 300])
+@pytest.mark.parametrize("paper", NUMBERS.values(), ids=NUMBERS)
+def test_lines_of_any_width_say_what_they_are_about(paper, width):
+    rows = rows_of(paper)
+    text = printed(rows, width)
+    words = set(text.replace(",", " ").replace(":", " ").split())
+    for row in rows:
+        subjects = [*cells(row)[1:5]]
+        assert set(" ".join(subjects).replace(",", " ").split()) <= words
+    left_out = text.partition("Too wide for this terminal: ")[2].partition(".")[0]
+    names = {"policy", "design", "technique", "kernel", "benchmark", "scenario", "structure"}
+    assert not names & {name.strip() for name in left_out.split(",")}
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_what_agrees_with_about_is_said():
+    (row,) = (row for row in rows_of("000") if row.figure.text == "about 0.01")
+    assert cells(row)[-2:] == ["0.0032 to 0.032", "yes"]
+    (line,) = as_json([row])
+    assert (line["name"], line["low"], line["high"]) == ("valero-2019", 0.0032, 0.032)
+    (other,) = (row for row in rows_of("000") if row.figure.text == "about 100")
+    assert cells(other)[-2] == "±10"

@@ -1,0 +1,372 @@
+"""Is a sweep a study like any other: do shards travel, and do files follow the variables?"""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import tomllib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from sweep_cases import small_sweep
+
+from mcage.aging.nbti import SECONDS_PER_YEAR
+from mcage.campaign.run import run_campaign
+from mcage.campaign.study import ShardTask
+from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.errors import UserError
+from mcage.lifetime.outcomes import LifeEnd
+from mcage.report.cases import names_in
+from mcage.results.header import header_class
+from mcage.results.reader import open_results, read_header
+from mcage.results.variable import Variable
+from mcage.spec import SweepSpec
+from mcage.studies.sweep import batch, header
+from mcage.studies.sweep import plan as plan_module
+from mcage.studies.sweep import study as study_module
+from mcage.studies.sweep.batch import batches, compute_batch
+from mcage.studies.sweep.header import VARIABLES, SweepHeader
+
+SMALL = {
+    "techniques": ["baseline"],
+    "environments": ["turbo"],
+    "instances": 3,
+    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
+    "life": {"epochs": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return small_sweep("numpy", **SMALL)
+
+
+def test_a_shard_is_a_value_that_travels(sweep, tmp_path):
+    """A process that has the value alone writes the same bytes as this one."""
+    study = sweep.study
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    path = ShardTask(study.header, study.maker, here, 1, 3).run(study)
+    sent = pickle.dumps(ShardTask(study.header, study.maker, there, 1, 3))
+    script = "import pickle, sys; pickle.load(sys.stdin.buffer).run()"
+    line = [sys.executable, "-c", script]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(line, input=sent, check=True, env=paths)
+    assert path.read_bytes() == (there / path.name).read_bytes()
+    assert pickle.loads(sent).header.spec_toml == sweep.spec.to_toml()
+
+
+def test_a_sweep_says_that_its_energies_do_not_lie_on_one_curve():
+    low = {"techniques": ["baseline"], "environments": ["dvfs"]}
+    rows = low | {"costs": {"vdd_scaling": "rows"}}
+    (mixed,) = small_sweep(**rows, vdd_volts=[0.419, 0.44]).header.caveats
+    assert mixed.startswith("energy at 0.419 V is that of printed constants, and at 0.44 V")
+    assert small_sweep(**rows, vdd_volts=[0.42, 0.44]).header.caveats == ()
+    assert small_sweep(**rows).header.caveats == ()
+    assert small_sweep(**low, vdd_volts=[0.419, 0.44]).header.caveats == (), "they do lie on one"
+
+
+def test_files_know_whose_they_are(sweep):
+    assert sweep.header.study == "sweep"
+    assert header_class("sweep") is SweepHeader
+    assert sweep.study.quantities.keys() >= {"median_life", "max_dvth"}
+
+
+def test_a_file_knows_what_techniques_of_a_user_call_themselves(tmp_path, monkeypatch):
+    (tmp_path / "names_of_users.py").write_text(
+        "from dataclasses import replace\n"
+        "from mcage.techniques.catalogue import TECHNIQUES\n"
+        'ROTATES, ARGO, SAME, ALSO = (replace(TECHNIQUES["rar"], name=name)\n'
+        '    for name in ("turns", "argo", "same", "same"))\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    names = [f"names_of_users:{name}" for name in ("ROTATES", "ARGO", "SAME", "ALSO")]
+    sweep = small_sweep("numpy", **SMALL | {"techniques": ["baseline", *names]})
+    # What might be taken for another technique is called as in the spec.
+    assert sweep.header.technique_names == ((names[0], "turns"),)
+    path = run_campaign(sweep.study, tmp_path / "r.h5")
+    assert read_header(path).technique_names == sweep.header.technique_names
+    with open_results(path) as results:
+        assert names_in(results) == {names[0]: "turns"}
+        assert results["technique"].values.tolist() == ["baseline", *names]
+
+
+@dataclass(frozen=True)
+class MoreOfEnds(LifeEnd):
+    half_life_seconds: np.ndarray
+
+
+def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
+    sweep, tmp_path, monkeypatch
+):
+    half = Variable("half_life_seconds", ("case", "instance"), "float64", "s", "half of the life")
+    simulate = batch.simulate_lifetimes
+
+    def simulate_more(*arguments):
+        outcomes = simulate(*arguments)
+        end = outcomes.end
+        return replace(outcomes, end=MoreOfEnds(end.seconds, end.cause, end.seconds / 2))
+
+    monkeypatch.setattr(batch, "simulate_lifetimes", simulate_more)
+    monkeypatch.setattr(header, "VARIABLES", (*VARIABLES, half))
+    out = run_campaign(sweep.study, tmp_path / "r.h5", 2)
+    with open_results(out) as results:
+        assert results["half_life_seconds"].attrs["long_name"] == "half of the life"
+        seconds = results["life_years"].values * SECONDS_PER_YEAR
+        assert results["half_life_seconds"].values == pytest.approx(seconds / 2)
+
+
+# Are all threads busy, whatever the size of shards and batches, and are results the same?
+
+SIXTY_SLICES = {
+    "techniques": ["baseline"],
+    "environments": ["turbo"],
+    "instances": 60,
+    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
+    "life": {"epochs": 2},
+}
+
+
+def sweep_on(monkeypatch, cores, largest=NumpyEngine.batch, **keys):
+    """A sweep on a machine with so many cores, by an engine with batches of at most a size."""
+    monkeypatch.setattr(plan_module, "usable_cores", lambda: cores)
+    monkeypatch.setattr(NumpyEngine, "batch", largest)
+    return small_sweep("numpy", **SIXTY_SLICES | keys)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "size"), [(0, 256, 48), (5, 6, 48), (0, 48, 48), (3, 100, 7)]
+)
+def test_batches_are_alike(first, last, size):
+    parts = batches(first, last, size)
+    assert np.array_equal(np.concatenate(parts), np.arange(first, last))
+    sizes = {len(part) for part in parts}
+    assert max(sizes) <= size
+    assert max(sizes) - min(sizes) <= 1
+    assert len(parts) == -(-(last - first) // size)
+
+
+@pytest.mark.parametrize(
+    ("cores", "largest", "instances", "size"),
+    [
+        (2, 48, 10_000, 48),
+        (16, 48, 10_000, 45),
+        (16, 1024, 10_000, 209),
+        (16, 1024, 1_000_000, 1009),
+        (64, 1024, 10_000, 53),
+        (16, 48, 100, 16),
+    ],
+)
+def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size):
+    sweep = sweep_on(monkeypatch, cores, largest, instances=instances)
+    assert (sweep.study.batch, sweep.study.threads) == (size, cores)
+    shard = min(256, instances)
+    sizes = []
+    monkeypatch.setattr(study_module, "compute_batch", lambda _, part: sizes.append(len(part)))
+    monkeypatch.setattr(study_module, "joined", lambda variables, parts: list(parts))
+    sweep.compute(0, shard)
+    assert max(sizes) <= size
+    assert len(sizes) == -(-shard // size)
+
+
+@pytest.mark.parametrize(("cores", "threads", "size"), [(1, 1, 1000), (2, 2, 834), (16, 2, 834)])
+def test_threads_that_cannot_be_busy_get_no_batches(monkeypatch, cores, threads, size):
+    """Beside kernels on a device, threads wait for Python: more of them would take longer."""
+    monkeypatch.setattr(NumpyEngine, "busy_threads", 2)
+    sweep = sweep_on(monkeypatch, cores, 1024, instances=5_000)
+    assert (sweep.plan.threads, sweep.study.threads, sweep.study.batch) == (cores, threads, size)
+
+
+@pytest.mark.parametrize(
+    "host_computes",
+    [
+        {"aging": {"model": "bhardwaj"}},
+        {"aging": {"pbti": 0.5}},
+        {"aging": {"vmin_model": "margins"}},
+        {"aging": {"nbti_spread_mv": 1.0}},
+        {"life": {"epochs": 2, "temperature_swing_kelvin": "uniform(0, 10)"}},
+        {"techniques": ["disable"]},
+    ],
+    ids=["model", "pbti", "margins", "spread", "swings", "packing"],
+)
+def test_all_cores_get_batches_where_the_host_computes_for_long(monkeypatch, host_computes):
+    """Its loops over all transistors do not hold Python's lock."""
+    monkeypatch.setattr(NumpyEngine, "busy_threads", 2)
+    assert sweep_on(monkeypatch, 16, **host_computes).study.threads == 16
+
+
+@pytest.mark.parametrize("shard_size", [2, 16, 60])
+def test_all_threads_are_busy_whatever_the_size_of_shards(monkeypatch, tmp_path, shard_size):
+    """Batches of different shards are computed at the same time: each waits for three others."""
+    threads = 4
+    monkeypatch.setattr(study_module, "batch_by_work", lambda plan: 15)
+    sweep = sweep_on(monkeypatch, threads)
+    met = threading.Event()
+    together = threading.Barrier(threads, action=met.set)  # before any of them goes on
+
+    def meeting(plan, instances):
+        if not met.is_set():  # of the last batches there may be fewer
+            together.wait(timeout=20)
+        return compute_batch(plan, instances)
+
+    monkeypatch.setattr(study_module, "compute_batch", meeting)
+    run_campaign(sweep.study, tmp_path / "by_work.h5", shard_size)
+    alone = sweep_on(monkeypatch, 1)
+    monkeypatch.setattr(study_module, "compute_batch", compute_batch)
+    run_campaign(alone.study, tmp_path / "alone.h5")
+    with (
+        open_results(tmp_path / "by_work.h5") as left,
+        open_results(tmp_path / "alone.h5") as right,
+    ):
+        assert left.equals(right)
+
+
+def test_an_engine_with_memory_for_fewer_threads_is_used_by_fewer(monkeypatch):
+    monkeypatch.setattr(NumpyEngine, "threads", 3)
+    assert sweep_on(monkeypatch, 16).plan.threads == 3
+
+
+# The Vdd at which a fault model must know the faults of a case: the lowest of its points.
+
+POINTS = {"low": [{"vdd_volts": 0.8, "share": 0.5}, {"vdd_volts": 0.3}]}
+HIGH_MU = {"mu_volts": 0.5}
+"""Faults of scenario common: at its own 0.419 V all entries are faulty, at 1.0 V none."""
+
+
+def refusal_of(**fields):
+    with pytest.raises(UserError) as refused:
+        small_sweep(techniques=["rrcd"], **fields)
+    return str(refused.value)
+
+
+def test_a_user_defined_point_lies_too_low_for_the_fault_model():
+    error = refusal_of(environments=["low"], operating_points=POINTS)
+    assert error.startswith("operating_points.low: vdd = 0.3 V: every entry of a slice would be")
+    drawn = {"columns": {"faults.mu_volts": [0.14, 0.146]}}
+    error = refusal_of(environments=["low"], operating_points=POINTS, draws=drawn)
+    assert error.startswith("draws.columns: row 1: operating_points.low: vdd = 0.3 V")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"faults": HIGH_MU}, {"draws": {"columns": {"faults.mu_volts": [0.5]}}}]
+)
+def test_a_voltage_that_no_point_has_refuses_nothing(fields):
+    sweep = small_sweep(techniques=["rrcd"], environments=["turbo"], instances=2, **fields)
+    assert np.nanmax(sweep.compute(0, 2)["epoch_faulty_entries"]) == 0
+    assert "vdd = 0.419 V: every entry" in refusal_of(environments=["dvfs"], **fields)
+
+
+# Sweeps that tell apart by which margin cells fail.
+
+MARGINS = {"vmin_model": "margins", "pbti": 0.5}
+CASE = {"environments": ["dvfs"], "techniques": ["rrcd"], "instances": 6}
+
+
+def test_new_faults_are_counted_whatever_the_engine_and_the_batch():
+    aging = MARGINS | {"nbti_spread_mv": 0.5}
+    of_one_kernel = {"kernels": ["MatrixTranspose"], "periods": 3, "generations": 2}
+    fields = CASE | {"aging": aging, "workload": of_one_kernel}
+    sweep = small_sweep(**fields)
+    whole = sweep.compute(0, 6)
+    parts = [sweep.compute(*part) for part in ((0, 2), (2, 6))]
+    other = small_sweep("numpy", **fields).compute(0, 6)
+    for name, array in whole.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+    joined = np.concatenate([part["new_faults"] for part in parts], axis=1)
+    assert np.array_equal(whole["new_faults"], joined)
+    reading = whole["new_faults"][0, :, 0]
+    assert reading.min() >= 0
+    assert reading.sum() > 50
+    # No cell ages by its write margin, and none is limited by holding.
+    assert not whole["new_faults"][..., 1:].any()
+
+
+def test_results_name_the_margins(tmp_path):
+    sweep = small_sweep(**CASE, aging=MARGINS)
+    out = run_campaign(sweep.study, tmp_path / "r.h5", 3)
+    assert read_header(out) == sweep.header
+    with open_results(out) as results:
+        assert results["margin"].values.tolist() == ["read", "write", "hold"]
+        assert results["new_faults"].dims == ("case", "instance", "margin")
+    plain = small_sweep(**CASE)
+    assert "new_faults" not in {variable.name for variable in plain.header.variables}
+    assert plain.header.margins == ()
+    digests = {
+        small_sweep(**CASE, aging=aging).header.spec_digest
+        for aging in ({}, {"pbti": 0.5}, MARGINS, MARGINS | {"pbti": "planar"})
+    }
+    assert len(digests) == 4
+
+
+EIGHT = {"faults": {"cell": "8t"}, "aging": {"vmin_model": "margins-high", "pbti": 1.0}}
+"""8T cells with a clock that leaves as many of them too slow as 6T cells are faulty."""
+
+
+def test_8t_cells_fail_by_the_time_of_a_read_whatever_the_engine(tmp_path):
+    spread = {"aging": EIGHT["aging"] | {"nbti_spread_mv": 0.5}}
+    sweeps = [small_sweep(engine, **CASE, **(EIGHT | spread)) for engine in ("numpy", "numba")]
+    one, other = (sweep.compute(0, 6) for sweep in sweeps)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+    assert sweeps[0].header.margins == ("access", "write", "hold")
+    assert one["new_faults"][..., 0].sum() > 30
+    assert not one["new_faults"][..., 1:].any()
+    assert "8T cells" in sweeps[0].header.caveats[-1]
+    # Without PBTI no transistor of a read port ages.
+    without = EIGHT | {"aging": {"vmin_model": "margins-high"}}
+    assert not small_sweep(**CASE, **without).compute(0, 6)["new_faults"].any()
+
+
+def test_the_cell_is_part_of_a_spec_where_it_is_given():
+    usual, eight = small_sweep(**CASE), small_sweep(**CASE, faults={"cell": "8t"})
+    assert "cell" not in usual.spec.to_toml()
+    assert eight.spec.aging.vmin_model == "margins"
+    assert eight.spec == SweepSpec.from_mapping(tomllib.loads(eight.spec.to_toml()))
+    six = small_sweep(**CASE, faults={"cell": "6t"})
+    assert len({each.header.spec_digest for each in (usual, eight, six)}) == 3
+    for name, array in usual.compute(0, 3).items():
+        np.testing.assert_array_equal(array, six.compute(0, 3)[name], err_msg=name)
+    # Keys of the law of Vmin hold for both cells; of rows of constants, too.
+    given = {"mu_volts": 0.2, "sigma_systematic_volts": 0.01, "sigma_random_volts": 0.05}
+    for case in small_sweep(**CASE, faults={"cell": "8t"} | given).plan.cases:
+        assert {key: getattr(case.faults.scenario, key) for key in given} == given
+    drawn = {"columns": {"faults.mu_volts": [0.21, 0.22]}}
+    (case,) = small_sweep(**CASE, faults={"cell": "8t"}, draws=drawn).plan.cases
+    assert [model.scenario.mu_volts for model in case.faults_of_rows] == [0.21, 0.22]
+    assert {model.scenario.sigma_random_volts for model in case.faults_of_rows} == {
+        eight.plan.cases[0].faults.scenario.sigma_random_volts
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"faults": {"cell": "8t"}, "aging": {"vmin_model": "larger"}},
+            "aging.vmin_model = 'larger' is a rule for 6T cells, and faults.cell = '8t'",
+        ),
+        (
+            {"faults": {"cell": "8t", "mode": "table"}},
+            "faults.cell = '8t': mode 'table' follows a published table, which is of 6T cells",
+        ),
+    ],
+)
+def test_what_8t_cells_do_not_have(fields, message):
+    def asked():
+        spec = SweepSpec(**CASE | {"environments": ["undervolted"]}, **fields)
+        spec.refuse_unused()
+        small_sweep(**CASE, **fields)
+
+    with pytest.raises(UserError) as refused:
+        asked()
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_tables_of_faults_know_no_margins():
+    table = small_sweep(**CASE, faults={"mode": "table"}, aging=MARGINS)
+    with pytest.raises(UserError, match=r"aging\.pbti = 0\.5: faults of mode 'table' do not grow"):
+        table.spec.refuse_unused()

@@ -1,0 +1,552 @@
+"""The study of SM gating as a campaign."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+from gpu_cases import gating, vectors
+from tables import each
+
+from mcage.aging.nbti import Transistors, nbti_model
+from mcage.campaign.merge import merge
+from mcage.campaign.run import run_campaign
+from mcage.errors import UserError
+from mcage.files.inputs import read_toml
+from mcage.report.notes import caveats_of
+from mcage.results.reader import read_header
+from mcage.single_runs.nominal_gpu import OTHER_NAMES, ROUND_SECONDS, Rounds, closed_form_mitigation
+from mcage.studies.gpu_gating.policies import (
+    POLICIES,
+    CheckedPolicy,
+    Policy,
+    Readings,
+    policy,
+    ranked,
+)
+from mcage.studies.gpu_gating.presentation import GatingPresentation
+from mcage.studies.gpu_gating.spec import MOST_LAUNCHES, GatingSpec, GpuWorkload, read_launches
+from mcage.studies.gpu_gating.study import study_of_header
+from mcage.studies.gpu_gating.workload import kernel_shares
+
+LAUNCHES = {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}
+
+
+def study(**fields):
+    fields.setdefault("policies", ["default", "most-slack"])
+    return gating(**fields).study
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return run_campaign(study(), tmp_path_factory.mktemp("whole") / "r.h5", 100)
+
+
+def test_a_campaign_in_pieces_is_the_same_to_the_bit(whole, tmp_path):
+    pieces = run_campaign(study(), tmp_path / "r.h5", 5)
+    assert pieces.read_bytes() == whole.read_bytes()
+
+
+def test_a_process_makes_the_same_study_of_its_header(whole):
+    original = study()
+    again = study_of_header(original.header)
+    assert original.header.difference(again.header) is None
+    for name, array in original.compute(3, 5).items():
+        np.testing.assert_array_equal(again.compute(3, 5)[name], array)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Makes a study of a recorded sequence, FWT for so many seconds of 4."""
+    path = tmp_path / "launches.csv"
+
+    def make(fwt):
+        path.write_text(f"kernel,seconds\nLU,{4 - fwt}\nFWT,{fwt}\n")
+        made = study(workload={"recorded": str(path)})
+        path.unlink()
+        return made
+
+    return make
+
+
+def test_recorded_launches_are_read_once_and_stay_in_the_file(recorded, tmp_path):
+    path = run_campaign(recorded(1), tmp_path / "r.h5", 100)
+    again = study_of_header(read_header(path))  # without the CSV file
+    assert run_campaign(again, tmp_path / "again.h5", 5).read_bytes() == path.read_bytes()
+    table = study(workload={"recorded": LAUNCHES})
+    assert table.header.spec_digest == again.header.spec_digest
+
+
+def test_the_longest_recorded_sequence_is_read_again_from_the_spec_that_holds_it(tmp_path):
+    seconds = [0.1234567890123456 + launch / 7 for launch in range(MOST_LAUNCHES)]
+    recorded = {"kernels": ["BSRT", "HTSP"] * (MOST_LAUNCHES // 2), "seconds": seconds}
+    spec = GatingSpec.from_mapping({"workload": {"recorded": recorded}})
+    path = tmp_path / "spec.toml"
+    path.write_text(spec.to_toml())
+    assert read_toml(path)["workload"]["recorded"] == recorded
+
+
+def test_launches_whose_lines_are_not_known_are_called_by_their_number():
+    launches = {"kernels": ["LU", "none"], "seconds": [1.0, 2.0], "sources": ["l.csv: line 2"]}
+    with pytest.raises(UserError, match=r"recorded: launch 1: kernel 'none' is unknown"):
+        study(workload={"recorded": launches})
+
+
+def test_other_launches_are_another_campaign(recorded, tmp_path):
+    first, edited = (
+        run_campaign(recorded(fwt), tmp_path / f"{fwt}.h5", 100).rename(tmp_path / f"part{fwt}.h5")
+        for fwt in (1, 2)
+    )
+    with pytest.raises(UserError, match=r"part1\.h5 .*recorded\.\w+ \("):
+        run_campaign(recorded(2), first, 100)
+    with pytest.raises(UserError, match=r"part2\.h5 .*recorded\.\w+ \("):
+        merge(tmp_path / "r.h5", [first, edited])
+
+
+def test_a_file_with_no_more_than_the_name_of_its_launches():
+    header = study().header
+    named = '[workload]\nrecorded = "launches.csv"'
+    old = replace(header, spec_toml=header.spec_toml.replace("[workload]", named))
+    (caveat,) = caveats_of(old)
+    assert 'the launches of workload.recorded = "launches.csv" are not in the file' in caveat
+    assert "are not in the file" in old.difference(old)
+    assert header.difference(header) is None
+
+
+def test_the_file_opens_as_a_dataset(whole):
+    with xr.open_dataset(whole, engine="h5netcdf") as results:
+        assert dict(results.sizes) == {"policy": 2, "instance": 12, "age": 10}
+        assert results["margin_needed"].attrs["units"] == "1"
+        assert results["policy"].values.tolist() == ["default", "most-slack"]
+        margins = results["margin_needed"].values
+    assert (np.diff(margins[0]) > 0).all()
+    assert (margins[1, :, -1] < margins[0, :, -1]).all()
+
+
+def test_the_table_says_what_the_file_holds(whole):
+    default, slack = GatingPresentation().summarize_file(whole)
+    with xr.open_dataset(whole, engine="h5netcdf") as results:
+        margins = np.sort(results["margin_needed"].values[:, :, -1])
+    assert default.median_margin.value == margins[0][5]
+    assert slack.median_margin.value == margins[1][5]
+    assert (default.alive.value, slack.alive.value) == (0.0, 1.0)
+    assert default.median_life.value == pytest.approx(4.2, abs=0.3)
+
+
+def test_a_ranking_of_equal_temperatures_is_said_to_be_none():
+    policies = ["coolest-first", "fixed"]
+    equally_warm = study(policies=policies, temperature={"model": "fixed"})
+    by_temperature, always_the_first = equally_warm.compute(0, 4)["margin_needed"]
+    assert np.array_equal(by_temperature, always_the_first)
+    (caveat,) = caveats_of(equally_warm.header)
+    assert caveat.startswith("CAVEAT: coolest-first: at a fixed temperature all SMs are equally")
+    assert caveats_of(study(policies=policies).header) == []
+    assert caveats_of(study(temperature={"model": "fixed"}).header) == []
+
+
+def test_a_share_is_written_with_its_bounds(whole):
+    """None or all of twelve: Wilson's interval lies on one side of the share."""
+    (alive,) = (
+        c
+        for c in GatingPresentation().table_of(GatingPresentation().summarize_file(whole)).columns
+        if c.key == "alive"
+    )
+    assert [cell.text for cell in alive.cells] == ["0 [0, 24]", "100 [76, 100]"]
+
+
+def test_a_campaign_may_stop_when_a_mean_is_known(tmp_path):
+    rule = {"rel_ci": 0.05, "of": "margin_needed"}
+    path = run_campaign(study(instances=4000, stopping=rule), tmp_path / "r.h5", 50)
+    with xr.open_dataset(path, engine="h5netcdf") as results:
+        assert results.sizes["instance"] < 4000
+    with pytest.raises(UserError, match=r"stopping\.of = 'life' is no variable"):
+        _ = study(stopping={"rel_ci": 0.05, "of": "life"})
+
+
+@each(
+    ("fields", "message"),
+    [
+        ({"policies": ["best"]}, "policy 'best' is unknown"),
+        ({"policies": ["fixed", "fixed"]}, "policies .*: names 'fixed' twice"),
+        ({"policies": []}, "policies"),
+        ({"gpu": "gtx680"}, "GPU 'gtx680' is unknown; choose from gtx580"),
+        ({"gpu": "missing.toml"}, "missing.toml: cannot read"),
+        ({"life": {"spare_sms": 16}}, "life.spare_sms = 16: the GPU has 16 SMs"),
+        ({"life": {"report_years": [3.0, 2.0]}}, "report_years must rise"),
+        ({"life": {"report_years": [11.0]}}, "report_years = 11 lies beyond life.horizon_years"),
+        ({"workload": {"kernels": "rodinia"}}, "kernels 'rodinia' are unknown"),
+        ({"workload": {"names": ["LUD"]}}, "there is no kernel 'LUD' in it"),
+        ({"workload": {"utilization": 1.0}}, "is workload.utilisation meant"),
+        ({"workload": {"weights": {"LU": 0.0}}}, "no kernel has a weight above 0"),
+        (
+            {"workload": {"weights": {"LU": 1.0}, "recorded": LAUNCHES}},
+            "workload.weights and workload.recorded: give one of them",
+        ),
+        ({"workload": {"transitions": {"LU": {"LU": 0.5}}}}, "probabilities sum to 0.5, not to 1"),
+        ({"sensors": {"noise_mv": float("nan")}}, "noise_mv = nan must be a finite number"),
+        ({"aging": {"model": "hci"}}, "NBTI model 'hci' is unknown"),
+        ({"temperature": {"ambient_kelvin": 20.0}}, "ambient_kelvin = 20"),
+        ({"temperature": {"ambient_kelvin": 440.0}}, r"SM\d+ reaches 4\d\d K"),
+    ],
+)
+def test_specs_that_make_no_sense(fields, message):
+    with pytest.raises(UserError, match=message):
+        _ = gating(**fields).header
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[kernels.a]\n", "kernels.a = {}: needs sms, or the measured characteristics"),
+        ("[kernels.a]\nsms = 17\n", "kernels.'a'.sms = 17, but the GPU has 16 SMs"),
+        ("[kernels.a]\nsms = 2\nmiss = 0.5\n", "gives both sms and measured characteristics"),
+        ("[kernels.a]\nmiss = 0.5\n", "lacks global_latency_cycles"),
+        ("[kernels]\n", "kernels"),
+        ("kernels = nan\n", "kernels = nan must be a finite number"),
+    ],
+)
+def test_kernels_that_make_no_sense(tmp_path, text, message):
+    path = tmp_path / "kernels.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=f"kernels.toml: .*{message}"):
+        gating(workload={"kernels": str(path)})
+
+
+MEASURED = """
+[kernels.streaming]
+global_latency_cycles = 500.0
+cache_latency_cycles = 60.0
+miss = 0.5
+load_bytes_per_thread = 8.0
+comp_cycles = 20.0
+total_warps = 768
+total_workload_warps = 76800
+[kernels.counted]
+sms = 12
+time_ratio = 1.02
+"""
+
+
+def test_measured_kernels_go_through_the_time_model(tmp_path):
+    path = tmp_path / "kernels.toml"
+    path.write_text(MEASURED)
+    streaming, counted = gating(workload={"kernels": str(path)}).kernels
+    assert 4 <= streaming.sms < 16
+    assert 1 <= streaming.time_ratio <= 1.08
+    assert (counted.sms, counted.time_ratio) == (12, 1.02)
+
+
+def test_a_spec_survives_its_toml():
+    spec = gating(workload={"weights": {"LU": 2.0}}, stopping={"rel_ci": 0.1}).spec
+    import tomllib
+
+    assert GatingSpec.from_mapping(tomllib.loads(spec.to_toml())) == spec
+
+
+# SM gating launch by launch.
+
+UNSCALED = nbti_model("bhardwaj-unscaled")
+
+
+def rounds_of(counts, rounds, sms=16, model=UNSCALED, gpus=1, seed=1, seconds=ROUND_SECONDS):
+    return Rounds(
+        model,
+        np.resize(counts, rounds),
+        seconds,
+        1.0,
+        Transistors(temperature_kelvin=353.15),
+        sms,
+        gpus,
+        seed,
+    )
+
+
+@each("row", vectors("gating"))
+def test_vectors(row):
+    counts = [int(text) for text in row["active_SMs_per_round_cyclic"].split()]
+    history = rounds_of(counts, int(row["rounds"]), int(row["SMs"]))
+    name = row["policy"].replace("_", "-")
+    shifts = 1e3 * history.dvth_volts(policy(OTHER_NAMES.get(name, name)))
+    assert shifts.max() == pytest.approx(float(row["max_dVth_mV"]), rel=1e-5)
+    assert shifts.min() == pytest.approx(float(row["min_dVth_mV"]), rel=1e-5)
+    assert shifts.mean() == pytest.approx(float(row["mean_dVth_mV"]), rel=1e-5)
+
+
+def mitigation(active, rounds, name="least-shift"):
+    history = rounds_of([active], rounds)
+    always = history.dvth_volts(policy("default")).max()
+    return 1 - history.dvth_volts(policy(name)).max() / always
+
+
+@pytest.mark.parametrize("active", [4, 8, 9, 12, 13, 14, 15, 16])
+def test_the_closed_form_holds_within_its_stated_error(active):
+    assert 100 * closed_form_mitigation(active, 16, 100) == pytest.approx(
+        100 * mitigation(active, 100), abs=0.01
+    )
+
+
+@pytest.mark.parametrize("active", [8, 15])
+def test_the_closed_form_holds_for_a_thousand_rounds(active):
+    assert 100 * closed_form_mitigation(active, 16, 1000) == pytest.approx(
+        100 * mitigation(active, 1000), abs=0.04
+    )
+
+
+@pytest.mark.parametrize("active", [3, 7, 11, 15])
+def test_least_shift_does_what_a_counter_does_where_sms_are_equal(active):
+    history = rounds_of([active], 200)
+    by_shift, by_turn = (
+        np.sort(history.dvth_volts(policy(name)), axis=0) for name in ("least-shift", "round-robin")
+    )
+    np.testing.assert_allclose(by_shift, by_turn, rtol=1e-3)
+    assert by_shift.max() == pytest.approx(by_turn.max(), rel=1e-9)
+
+
+def test_lots_help_less_than_turns():
+    history = rounds_of([12], 100, gpus=40)
+    always = history.dvth_volts(policy("default")).max()
+    by_lot = 1 - history.dvth_volts(policy("random")).max(axis=0) / always
+    assert 100 * by_lot.mean() == pytest.approx(31, abs=2)
+    assert by_lot.std() > 0.005
+
+
+def test_lu_is_that_of_the_paper():
+    history = rounds_of([12], 100)
+    assert 1e3 * history.dvth_volts(policy("default")).max() == pytest.approx(6.78, abs=0.005)
+    assert 1e3 * history.dvth_volts(policy("least-shift")).max() == pytest.approx(3.78, abs=0.005)
+
+
+def test_an_additive_model_takes_rounds_too():
+    facelift = nbti_model("facelift")
+    history = rounds_of([15], 160, model=facelift, seconds=1e5)
+    always = history.dvth_volts(policy("default")).max()
+    turns = history.dvth_volts(policy("round-robin")).max()
+    # Duty 15/16 at any age: docs/gpu-level.md.
+    assert 100 * (1 - turns / always) == pytest.approx(16.2, abs=0.1)
+
+
+# Policies: the SMs that each puts to work.
+
+DVTH = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 0.0], [4.0, 5.0]])
+VT = np.array([[0.1, 0.4], [0.4, 0.3], [0.3, 0.2], [0.2, 0.1]])
+KELVIN = np.array([[340.0, 341.0], [341.0, 342.0], [339.0, 340.0], [350.0, 330.0]])
+COUNT = np.array([2, 1])
+
+
+def readings(retired=(), turn=(0, 3)):
+    gone = np.zeros((4, 2), np.bool_)
+    gone[list(retired)] = True
+    return Readings(DVTH, VT, KELVIN, gone, np.array(turn), lambda: VT[::-1])
+
+
+def workers(name, count=COUNT, **known):
+    chosen = POLICIES[name].workers(readings(**known), count)
+    return [np.flatnonzero(column).tolist() for column in chosen.T]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("least-shift", [[1, 2], [2]]),
+        ("most-slack", [[0, 3], [3]]),
+        ("coolest-first", [[0, 2], [3]]),
+        ("fixed", [[0, 1], [0]]),
+        ("round-robin", [[0, 1], [3]]),
+        ("random", [[0, 3], [0]]),
+    ],
+)
+def test_who_works(name, expected):
+    assert workers(name) == expected
+
+
+def test_a_retired_sm_never_works():
+    assert workers("least-shift", retired=[1]) == [[0, 2], [2]]
+    for name in POLICIES:
+        assert all(2 not in sms for sms in workers(name, np.array([3, 3]), retired=[2]))
+
+
+def test_of_equal_sms_the_lower_index_works():
+    equal = np.zeros((16, 3))
+    np.testing.assert_array_equal(ranked(equal), np.arange(16)[:, None].repeat(3, axis=1))
+
+
+def test_of_sms_that_are_equally_warm_but_for_rounding_the_lower_index_works():
+    """Mirror images on a floorplan: which of them rounding makes warmer depends on the machine."""
+    kelvin = np.full((4, 2), 344.0)
+    kelvin[0], kelvin[2] = np.nextafter(kelvin[0], 400.0), np.nextafter(kelvin[2], 300.0)
+    same = replace(readings(), temperature_kelvin=kelvin)
+    chosen = POLICIES["coolest-first"].workers(same, COUNT)
+    assert [np.flatnonzero(column).tolist() for column in chosen.T] == [[0, 1], [0]]
+
+
+def test_ranks_are_those_of_a_stable_sort():
+    keys = np.random.default_rng(2).integers(0, 6, (16, 500)).astype(float)
+    expected = keys.argsort(axis=0, kind="stable").argsort(axis=0)
+    np.testing.assert_array_equal(ranked(keys), expected)
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(UserError, match="policy 'least' is unknown; choose from default"):
+        policy("least")
+
+
+class Spread(Policy):
+    def __init__(self, answer):
+        self.answer = answer
+
+    def workers(self, readings, count):
+        return self.answer
+
+
+FINE = np.array([[True, True], [True, False], [False, False], [False, False]])
+
+
+@each(
+    ("answer", "retired", "message"),
+    [
+        (FINE, [1], "puts SM 1 of GPU 0 of a batch to work, which is retired"),
+        (FINE[:3], [], r"gives bool\[3, 2\], where bool\[4, 2\]"),
+        (FINE.astype(int), [], r"gives int64\[4, 2\]"),
+        (~FINE, [], "puts 3 SMs of GPU 1 of a batch to work, where 1 are needed"),
+        ("nothing", [], "gives <U7"),
+    ],
+)
+def test_answers_of_user_defined_policies_are_checked(answer, retired, message):
+    checked = CheckedPolicy(Spread(answer), "policy 'spread:MINE'")
+    with pytest.raises(UserError, match=f"policy 'spread:MINE': workers {message}"):
+        checked.workers(readings(retired), COUNT)
+
+
+def test_a_right_answer_passes():
+    checked = CheckedPolicy(Spread(FINE), "policy 'spread:FINE'")
+    np.testing.assert_array_equal(checked.workers(readings(), COUNT), FINE)
+
+
+def test_a_policy_that_fails_is_blamed():
+    class Failing(Policy):
+        def workers(self, readings, count):
+            raise ZeroDivisionError("no SM")
+
+    with pytest.raises(UserError, match=r"policy 'a:B'.*no SM"):
+        CheckedPolicy(Failing(), "policy 'a:B'").workers(readings(), COUNT)
+
+
+# Sequences of kernels: weights, chains, recorded launches.
+
+NAMES = ("a", "b", "c")
+GPUS = np.arange(4)
+
+
+def shares_of(workload, horizon_days=3650.0, instances=GPUS):
+    return kernel_shares(workload, NAMES, horizon_days, 1)(instances)
+
+
+def shares(start=0.0, end=7.0, **fields):
+    return shares_of(GpuWorkload.model_validate(fields)).between(start, end)
+
+
+def test_kernels_have_equal_shares_unless_weights_say_otherwise():
+    np.testing.assert_allclose(shares(), np.full((3, 1), 1 / 3))
+    np.testing.assert_allclose(shares(weights={"a": 3, "c": 1})[:, 0], [0.75, 0, 0.25])
+
+
+def test_a_chain_settles_in_its_stationary_distribution():
+    chain = {"a": {"b": 1.0}, "b": {"a": 0.5, "c": 0.5}, "c": {"a": 1.0}}
+    np.testing.assert_allclose(shares(transitions=chain)[:, 0], [0.4, 0.4, 0.2])
+
+
+def test_a_chain_that_falls_apart_is_refused():
+    chain = {"a": {"a": 1.0}, "b": {"b": 1.0}, "c": {"a": 1.0}}
+    with pytest.raises(UserError, match="some kernels never lead to others"):
+        shares(transitions=chain)
+
+
+def test_jobs_follow_their_chain():
+    chain = {"a": {"b": 1.0}, "b": {"a": 0.5, "c": 0.5}, "c": {"a": 1.0}}
+    workload = GpuWorkload(transitions=chain, job_days=1.0)
+    jobs = shares_of(workload)
+    days = np.stack([jobs.between(day, day + 1) for day in range(300)])
+    assert set(np.unique(days)) == {0.0, 1.0}
+    kernels = days.argmax(axis=1)
+    steps = set(zip(kernels[:-1].ravel().tolist(), kernels[1:].ravel().tolist(), strict=True))
+    assert steps == {(0, 1), (1, 0), (1, 2), (2, 0)}
+    np.testing.assert_allclose(days.mean(axis=(0, 2)), [0.4, 0.4, 0.2], atol=0.03)
+
+
+def test_a_job_that_an_interval_cuts_counts_in_part():
+    jobs = shares_of(GpuWorkload(job_days=3.0))
+    whole = np.stack([jobs.between(3 * job, 3 * job + 3) for job in range(4)])
+    np.testing.assert_allclose(
+        jobs.between(2.0, 10.0), (whole[0] + 3 * whole[1] + 3 * whole[2] + whole[3]) / 8
+    )
+
+
+def test_jobs_of_a_gpu_depend_on_its_id_only():
+    workload = GpuWorkload(job_days=2.0)
+    all_gpus = shares_of(workload, 100.0).between(0, 90)
+    last = shares_of(workload, 100.0, GPUS[3:]).between(0, 90)
+    np.testing.assert_array_equal(all_gpus[:, 3:], last)
+
+
+@pytest.fixture
+def launches(tmp_path):
+    """Reads the file launches.csv of a text."""
+
+    def read(text):
+        path = tmp_path / "launches.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return {"recorded": read_launches(path)}
+
+    return read
+
+
+def test_a_recorded_sequence_is_repeated_to_the_second(launches):
+    recorded = launches("# seen\nkernel,size,seconds\na,1,86400\nb,2,172800\n\na,1,86400\n")
+    np.testing.assert_allclose(shares(0, 4, **recorded)[:, 0], [0.5, 0.5, 0])
+    np.testing.assert_allclose(shares(0.5, 2, **recorded)[:, 0], [1 / 3, 2 / 3, 0])
+    np.testing.assert_allclose(shares(3, 5.5, **recorded)[:, 0], [2 / 2.5, 0.5 / 2.5, 0])
+
+
+def test_a_recorded_sequence_as_a_spreadsheet_saves_it(launches):
+    recorded = launches(b'\xef\xbb\xbfkernel,seconds\r\n"a", 1.5e2\r\nb,50\r\n')
+    np.testing.assert_allclose(shares(0, 200 / 86_400, **recorded)[:, 0], [0.75, 0.25, 0])
+
+
+SEQUENCE = "kernel,seconds\n"
+
+
+@each(
+    ("text", "message"),
+    [
+        ("kernel\na\n", "the column seconds is missing"),
+        (SEQUENCE + "d,1\n", "line 2: kernel 'd' is unknown"),
+        (SEQUENCE + "a,nan\n", "line 2: seconds = 'nan' must be a number, 1e-09"),
+        (SEQUENCE + "a,1\n# b\nb,-1\n", "line 4: seconds = '-1' must be a number"),
+        (SEQUENCE + "a,1e-320\n", "line 2: seconds = '1e-320' must be a number"),
+        (SEQUENCE + "a,1_0\n", "line 2: seconds = '1_0' must be a number"),
+        (SEQUENCE + "a,1,234\n", "line 2: 3 values, but 2 columns"),
+        (SEQUENCE + "a\n", "line 2: 1 values, but 2 columns"),
+        ("kernel,seconds,seconds\na,1,2\n", "line 1: the column 'seconds' stands there twice"),
+        (SEQUENCE + 'a,"1\n', "line 2: no CSV"),
+        (SEQUENCE + "a,1\n" + "a" * 131_073 + ",1\n", "line 3: no CSV .field larger than"),
+        (SEQUENCE + "a,1\n" * 50_001, "line 50002: more than 50,000 rows"),
+        (SEQUENCE.encode() + b"\xff,1\n", "the file is no UTF-8 text"),
+        (SEQUENCE, "there is no row in it"),
+    ],
+)
+def test_recorded_sequences_that_are_none(launches, text, message):
+    with pytest.raises(UserError, match=rf"launches\.csv: {message}"):
+        shares(**launches(text))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"weights": {"d": 1.0}}, "workload.weights: kernel 'd' is unknown"),
+        ({"transitions": {"a": {"a": 1.0}}}, "workload.transitions.'b' is missing"),
+        ({"job_days": 0.01}, "365,000 jobs in 10 years"),
+    ],
+)
+def test_workloads_that_make_no_sense(fields, message):
+    with pytest.raises(UserError, match=message):
+        shares(**fields)

@@ -1,0 +1,727 @@
+"""Faults followed to outputs: against runs one at a time, by hand, and as functions of the seed."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from amd_tools import needs_clang
+from faulty_oracle import BLEND, BLEND_ARGUMENTS, emulation_of, memory_after, request_of
+
+from mcage.engines.select import select_engine
+from mcage.geometry import preset
+from mcage.protection.codes import Outcome, secded
+from mcage.protection.policy import Protection
+from mcage.soft_errors.rates import upsets
+from mcage.soft_errors.stuck import drawn_values
+from mcage.studies.inject.cells import CellsUnderWaves, Rules, SliceUnderKernel
+from mcage.studies.inject.flips import ONE_CELL, drawn_cells, hit, least_ways, row_of, upsets_of
+from mcage.studies.inject.hard import FaultsAtAge, SliceFaults
+from mcage.studies.inject.kernel import InjectedKernel, Placement, WrongOutputs
+from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
+from mcage.studies.inject.slices import Looked
+from mcage.studies.inject.spec import InjectSpec
+from mcage.studies.inject.stored import Form, Storing
+from mcage.studies.inject.study import InjectStudy
+from mcage.techniques import technique
+from mcage.tracing.emulation.faults import End, Faults, Flip
+from mcage.variation.fault_models import EntryFaults
+from mcage.variation.vmin_tail import TailCells
+
+NONE, SECDED32 = Protection.of("none"), Protection.of("secded32")
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    return request_of(tmp_path_factory.mktemp("kernel"), "blend")
+
+
+@pytest.fixture(scope="module")
+def kernel(asked):
+    return InjectedKernel(asked, CellsUnderWaves)
+
+
+# How values are kept in cells.
+
+
+def compressible_values(random, count=40):
+    lane = np.arange(64, dtype=np.uint32)
+    rows = []
+    for _ in range(count):
+        e, b = (random.choice([0, 1, 2, 8, 64]) for _ in range(2))
+        base = np.uint32(random.integers(2**32))
+        rows.append(base + np.uint32(e) * (lane % 8) + np.uint32(b) * (lane // 8))
+    return np.array(rows, np.uint32)
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_what_is_stored_is_read_again(inline):
+    random = np.random.default_rng(1)
+    small = random.integers(-100, 100, (30, 64)).astype(np.int32).view(np.uint32)
+    values = np.concatenate(
+        [
+            compressible_values(random),
+            np.full((3, 64), 7, np.uint32),
+            small + np.uint32(0xFFFFFFF0),
+            100 * small,
+            random.integers(2**32, size=(20, 64), dtype=np.uint32),
+        ]
+    )
+    storing = Storing(64, 16, inline)
+    form = storing.forms(values)
+    assert set(form.tolist()) == ({0, 2, 3, 4} if inline else {0, 1})
+    block = random.integers(4, size=len(values)) * (not inline)
+    cells = storing.cells(values, form, block)
+    np.testing.assert_array_equal(storing.values(cells, form, block), values)
+    used = storing.used(form, block)
+    assert not (cells & ~used).any()
+    bits = np.bitwise_count(used).sum(axis=1)
+    np.testing.assert_array_equal(bits, [storing.bits_of(Form(each)) for each in form])
+
+
+def test_a_wrong_bit_of_a_record():
+    lane = np.arange(64, dtype=np.uint32)
+    value = (1000 + 4 * (lane % 8) + 32 * (lane // 8)).astype(np.uint32)[None]
+    storing, where = Storing(64, 16, inline=False), np.array([2])
+    form = storing.forms(value)
+    assert form[0] == Form.RECORD
+    cells = storing.cells(value, form, where)
+    assert cells[0, 32] == 1000
+    assert cells[0, 33] == 2 | 5 << 3  # log2 of both deltas
+    base, code = cells.copy(), cells.copy()
+    base[0, 32] ^= 1 << 4
+    np.testing.assert_array_equal(
+        storing.values(base, form, where)[0], value[0] + np.uint32(16) * (1 - 2 * (1000 >> 4 & 1))
+    )
+    code[0, 33] ^= 1
+    expected = 1000 + 8 * (lane % 8) + 32 * (lane // 8)
+    np.testing.assert_array_equal(storing.values(code, form, where)[0], expected)
+
+
+def test_a_wrong_bit_of_a_difference():
+    value = np.full((1, 64), 5, np.uint32)
+    value[0, 3] = 4
+    storing, where = Storing(64, 16, inline=True), np.array([0])
+    form = storing.forms(value)
+    assert form[0] == Form.BYTES
+    cells = storing.cells(value, form, where)
+    cells.view(np.uint8)[0, 4 + 2] ^= 0x80  # lane 3: -1 becomes 127
+    expected = value.copy()
+    expected[0, 3] = 5 + 127
+    np.testing.assert_array_equal(storing.values(cells, form, where), expected)
+
+
+# Flips.
+
+
+@needs_clang
+def test_only_needed_bits_matter(asked):
+    """Flips of any allocated bit at any moment: where it is not needed, nothing changes.
+
+    The emulator writes a register when an instruction issues, the hardware when its result is there
+    and replaces what has flipped meanwhile. Latencies are short here, and such moments left out.
+    """
+    kernel = InjectedKernel(replace(asked, latency=0.01), CellsUnderWaves)
+    where = Placement(kernel, technique("baseline"), 64)
+    random = np.random.default_rng(7)
+    writes, windows = kernel.writes, kernel.writes.windows
+    count, asked, needed, in_flight = 1500, [], [], []
+    lasting = windows.release_cycle - windows.alloc_cycle
+    for _ in range(count):
+        window = int(random.choice(len(lasting), p=lasting / lasting.sum()))
+        cycle = int(random.integers(windows.alloc_cycle[window], windows.release_cycle[window]))
+        register = int(random.integers(windows.size[window]))
+        lane, bit = int(random.integers(64)), int(random.integers(32))
+        of_register = np.flatnonzero((writes.window == window) & (writes.reg == register))
+        before = of_register[writes.cycle[of_register] <= cycle]
+        after = writes.cycle[of_register[len(before) : len(before) + 1]]
+        is_needed = False
+        if len(before):
+            of, age = kernel.needs, cycle - writes.cycle[before[-1]]
+            is_needed = any(
+                int(of.lanes[before[-1], column]) >> lane & 1
+                and age < of.cycles[before[-1], column]
+                for column in range(2)
+            )
+        bits = np.zeros(64, np.uint32)
+        bits[lane] = 1 << bit
+        flip = Flip(kernel.step_after(window, cycle), register, bits)
+        asked.append(Faults(flips={kernel.place_of(window): [flip]}))
+        needed.append(is_needed)
+        in_flight.append(len(after) > 0 and after[0] - cycle <= 8)
+    ran = kernel.reruns.run(asked)
+    harm = np.array([each.end != End.COMPLETE or len(each.place) > 0 for each in ran])
+    needed = np.array(needed)
+    assert not harm[~needed & ~np.array(in_flight)].any()
+    assert np.mean(in_flight) < 0.2
+    share = where.needed_share / where.allocated_share
+    assert abs(needed.mean() - share) < 4 * np.sqrt(share * (1 - share) / count)
+    # And chosen among needed bits alone, flips do as much harm.
+    drawn = upsets_of(3, np.arange(1500), where, NONE)
+    chosen = kernel.reruns.run([hit(upset, where, NONE).faults for upset in drawn])
+    of_chosen = np.mean([each.end != End.COMPLETE or len(each.place) > 0 for each in chosen])
+    of_any = harm[needed].mean()
+    error = np.sqrt(0.25 / needed.sum() + 0.25 / len(chosen))
+    assert abs(of_any - of_chosen) < 3.5 * error
+
+
+@needs_clang
+@pytest.mark.parametrize("sizes", [ONE_CELL, upsets("28nm").sizes])
+def test_upsets_are_functions_of_seed_and_instance(kernel, sizes):
+    where = Placement(kernel, technique("baseline"), 64)
+    together = upsets_of(3, np.arange(20), where, SECDED32, sizes)
+    assert upsets_of(3, np.arange(10, 20), where, SECDED32, sizes) == together[10:]
+    assert upsets_of(4, np.arange(20), where, SECDED32, sizes) != together
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar"])
+def test_needed_bits_are_those_that_ace_counts(kernel, name):
+    from mcage.soft_errors.ace import ace_under
+
+    where = Placement(kernel, technique(name), 64)
+    ace = ace_under(kernel.trace, technique(name))
+    # ACE counts two bits of the fifth byte of a record that mean nothing.
+    assert where.needed_share == pytest.approx(ace.avf, rel=0.01)
+    assert where.needed_share <= ace.avf * (1 + 1e-9)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["baseline", "rrcd", "wc"])
+def test_flips_under_techniques(kernel, name):
+    """Each flip is one of a bit that its value has there, at a moment in which it is needed."""
+    where = Placement(kernel, technique(name), 64)
+    kinds = set()
+    for upset in upsets_of(11, np.arange(1500), where, NONE):
+        bit, faults = upset.bit, hit(upset, where, NONE).faults
+        ((place, (flip,)),) = faults.flips.items()
+        window = int(kernel.writes.window[bit.write])
+        assert place == kernel.place_of(window)
+        assert flip.register == kernel.writes.reg[bit.write]
+        assert flip.bits.any()
+        assert where.placed.entry[:, where.placed.home[bit.write]].max() >= bit.entry
+        kinds.add((Form(int(where.form[bit.write])), int(np.count_nonzero(flip.bits)) > 1))
+        assert 0 <= bit.cycle < kernel.trace.cycles
+    forms = {form for form, _ in kinds}
+    assert Form.PLAIN in forms
+    assert (len(forms) > 1) == (name != "baseline")
+    assert any(many for _, many in kinds) == (name != "baseline")
+
+
+@needs_clang
+def test_the_code_of_a_word_and_a_flip(kernel):
+    where = Placement(kernel, technique("baseline"), 64)
+    (upset,) = upsets_of(5, np.arange(1), where, SECDED32)
+    bit = upset.bit
+    assert hit(upset, where, NONE).faults is not None
+    assert hit(upset, where, SECDED32).fate == Fate.MASKED
+    assert hit(upset, where, SECDED32).faults is None
+    geometry, lane, place = kernel.geometry, bit.cell // 32, bit.cell % 32
+    value = int(where.values[where.value[bit.write], lane])
+
+    def beside(places):
+        """The flip beside cells of its word that differ from what is stored."""
+        cells = np.array([geometry.entry_bits * bit.entry + 32 * lane + each for each in places])
+        at_one = np.array([not value >> each & 1 for each in places])
+        none = np.zeros(geometry.entries, np.uint8)
+        return hit(upset, where, SECDED32, FaultsAtAge(cells, at_one, none, geometry))
+
+    others = [each for each in range(32) if each != place]
+    assert beside(others[:1]).fate == Fate.CODE
+    assert beside(others[:1]).faults is None
+    assert beside([place]).faults is None  # a stuck cell does not flip
+    assert beside([place]).fate == Fate.MASKED
+    code = secded(32)
+    single = np.eye(code.bits, dtype=bool)
+    assert not code.left_by(single).any()  # what a code corrects is right behind it
+    aliased = 0
+    for first in others:
+        for second in others:
+            if second <= first:
+                continue
+            errors = np.zeros(code.bits, bool)
+            errors[[place, first, second]] = True
+            outcome, found = int(code.decode(errors)), beside([first, second])
+            if outcome == Outcome.DETECTED:
+                assert found.fate == Fate.CODE
+                continue
+            assert outcome == Outcome.MISCORRECTED
+            column = int(np.bitwise_xor.reduce(code.all_columns[[place, first, second]]))
+            named = int(np.flatnonzero(code.all_columns == column)[0])
+            wrong = {place, first, second} ^ {named}
+            ((flip,),) = found.faults.flips.values()
+            expected = sum(1 << each for each in wrong if each < 32)
+            assert int(flip.bits[lane]) == expected
+            assert np.count_nonzero(flip.bits) == 1
+            aliased += 1
+    assert aliased > 10
+
+
+def upsets_anywhere(kernel, protection, sizes, count):
+    """Upsets of cells of registers, anywhere and at any time; those that reach needed words.
+
+    Each register lies in an entry of its own, whose cells stand in a list. Returns what the code
+    makes of the worst word of each, its size, its first column, and how often one begins in a cell.
+    """
+    random, code = np.random.default_rng(21), protection.code
+    writes, windows = kernel.writes, kernel.writes.windows
+    lasting = (windows.release_cycle - windows.alloc_cycle) * windows.size
+    data = 32 if code is None else code.data_bits
+    cells = [
+        (group * protection.interleave + word, bit)
+        for group in range(2048 // data // protection.interleave)
+        for bit in range(data if code is None else code.bits)
+        for word in range(protection.interleave)
+    ]
+    worst, of_size, begin = [], [], []
+    for _ in range(count):
+        window = int(random.choice(len(lasting), p=lasting / lasting.sum()))
+        cycle = int(random.integers(windows.alloc_cycle[window], windows.release_cycle[window]))
+        register = int(random.integers(windows.size[window]))
+        size = 1 + int(random.choice(len(sizes), p=sizes))
+        first = int(random.integers(len(cells)))
+        before = (writes.window == window) & (writes.reg == register) & (writes.cycle <= cycle)
+        if not before.any():
+            continue
+        write = np.flatnonzero(before)[-1]
+        lanes = 0
+        for column in range(2):
+            if cycle - writes.cycle[write] < kernel.needs.cycles[write, column]:
+                lanes |= int(kernel.needs.lanes[write, column])
+        changed = {}
+        for word, bit in cells[first : first + size]:
+            mask = (1 << data // 32) - 1 << word * (data // 32)
+            if lanes & mask:
+                changed.setdefault(word, []).append(bit)
+        if not changed:
+            continue
+        outcomes = [0]
+        for bits in changed.values() if code else []:
+            errors = np.zeros(code.bits, bool)
+            errors[bits] = True
+            outcomes.append(int(code.decode(errors)))
+        detected = Outcome.DETECTED in outcomes
+        worst.append(int(Outcome.DETECTED) if detected else max(outcomes))
+        of_size.append(min(size, len(cells) - first))
+        begin.append(first)
+    # As cells in which upsets begin that reach a needed word, on the mean over time.
+    begins = lasting.sum() * len(cells) / kernel.trace.cycles
+    return np.array(worst), np.array(of_size), np.array(begin), begins * len(worst) / count
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["none", "secded32", "secded32x4", "secded64"])
+def test_upsets_are_those_that_reach_needed_words_anywhere(kernel, name):
+    protection, sizes = Protection.of(name), upsets("28nm").sizes
+    where = Placement(kernel, technique("baseline"), 64)
+    drawn = upsets_of(9, np.arange(2500), where, protection, sizes)
+    worst, of_size, begin, begins = upsets_anywhere(kernel, protection, sizes, 25_000)
+
+    def alike(one, other):
+        spread = np.sqrt(one.var() / len(one) + other.var() / len(other))
+        assert abs(one.mean() - other.mean()) < 4 * spread + 1e-9
+
+    alike(np.array([last - first for first, last in (each.columns for each in drawn)]), of_size)
+    row = row_of(protection, kernel.geometry)
+    of_bit = [row.bit[[each.columns[0] for each in drawn]], row.bit[begin]]
+    alike(*of_bit)
+    alike(*((bit >= row.data_bits) * 1.0 for bit in of_bit))
+    hits = [hit(each, where, protection) for each in drawn]
+    if protection.code is not None:
+        alike(
+            np.array([each.fate == Fate.CODE for each in hits]) * 1.0,
+            (worst == Outcome.DETECTED) * 1.0,
+        )
+        alike(
+            np.array([each.faults is not None for each in hits]) * 1.0,
+            (worst > Outcome.DETECTED) * 1.0,
+        )
+    mean_size = np.arange(1, len(sizes) + 1) @ sizes
+    attempts = np.mean([each.attempts for each in drawn])
+    reached = drawn_cells(where, protection, sizes) / attempts
+    assert reached == pytest.approx(begins / mean_size, rel=0.08)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd+rc+rar"])
+def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
+    where = Placement(kernel, technique(name), 64)
+    needs, begins, total, forms = kernel.needs, kernel.writes.cycle, 0, set()
+    for write in range(len(begins)):
+        times = np.unique([0, *needs.cycles[write]])
+        for begin, end in pairwise(times):
+            block = int(where.placed.block[0, where.placed.home[write]])
+            cells = where.needed_cells(write, block, int(begins[write] + begin))
+            number = int(np.bitwise_count(cells).sum())
+            assert number <= where.storing.bits_of(Form(int(where.form[write])))
+            total += number * (end - begin) * where.in_file[:, write].mean()
+        forms.add(Form(int(where.form[write])))
+    assert (len(forms) > 1) == (name == "wc")
+    share = total / kernel.geometry.cells / kernel.trace.cycles
+    assert share == pytest.approx(where.needed_share, rel=1e-9)
+
+
+def every_upset(needed, row, code, sizes):
+    """Rates of upsets that reach needed words of a row, are detected, and are silent."""
+    of_word, rates = row.needed_of_word(needed), np.zeros(3)
+    for first, (size, share) in product(range(len(row.word)), enumerate(sizes, start=1)):
+        changed = {}
+        for column in range(first, min(first + size, len(row.word))):
+            if of_word[column]:
+                errors = changed.setdefault(int(row.word[column]), np.zeros(code.bits, bool))
+                errors[row.bit[column]] = True
+        if changed:
+            outcomes = code.decode(np.array(list(changed.values())))
+            detected = (outcomes == Outcome.DETECTED).any()
+            rates += share * np.array([1, detected, not detected and outcomes.max() > 1])
+    return rates
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["secded32", "secded64"])
+def test_upsets_of_compressed_values_have_their_rates(kernel, name):
+    protection, sizes = Protection.of(name), upsets("28nm").sizes
+    where = Placement(kernel, technique("wc"), 64)
+    row, times = row_of(protection, kernel.geometry), {}
+    for write, ends in enumerate(kernel.needs.cycles):
+        for begin, end in pairwise(np.unique([0, *ends])):
+            block = int(where.placed.block[0, where.placed.home[write]])
+            moment = int(kernel.writes.cycle[write] + begin)
+            content = where.needed_cells(write, block, moment).tobytes()
+            lasting = (end - begin) * where.in_file[:, write].mean()
+            times[content] = times.get(content, 0) + lasting
+    fewest = least_ways(where, protection)
+    for content in times:
+        of_word = row.needed_of_word(np.frombuffer(content, np.uint32))
+        assert of_word[of_word > 0].min(initial=fewest) >= fewest
+    # A random choice stands for all, by their time.
+    random, lasting = np.random.default_rng(6), np.array(list(times.values()))
+    chosen = random.choice(len(lasting), 60, p=lasting / lasting.sum())
+    contents = list(times)
+    each = {}
+    for place in set(chosen.tolist()):
+        needed = np.frombuffer(contents[place], np.uint32)
+        each[place] = every_upset(needed, row, protection.code, sizes)
+    exact = np.array([each[place] for place in chosen.tolist()]) * lasting.sum()
+    exact /= kernel.trace.cycles
+    drawn = upsets_of(9, np.arange(2000), where, protection, sizes)
+    hits = [hit(upset, where, protection) for upset in drawn]
+    attempts = sum(upset.attempts for upset in drawn)
+    begins = drawn_cells(where, protection, sizes) * (np.arange(1, len(sizes) + 1) @ sizes)
+    found = np.array(
+        [len(hits), sum(of.fate == Fate.CODE for of in hits), sum(bool(of.faults) for of in hits)]
+    )
+    spread = exact.std(axis=0) / np.sqrt(len(exact)) + begins * np.sqrt(found) / attempts
+    assert (abs(begins * found / attempts - exact.mean(axis=0)) < 4 * spread).all()
+
+
+# Faulty cells.
+
+
+def slice_with(kernel, cells, at_one, protection=NONE):
+    geometry = kernel.geometry
+    none = np.zeros(geometry.entries, np.uint8)
+    faults = FaultsAtAge(np.array(cells), np.array(at_one, bool), none, geometry)
+    return faults, Rules(
+        Storing(64, geometry.block_bits // 32, inline=False),
+        protection.code,
+        on_read=False,
+        preloaded=kernel.emulation.preloaded,
+    )
+
+
+def random_cells(kernel, random, count):
+    """Cells of entries that the kernel uses."""
+    geometry, slots = kernel.geometry, kernel.writes.windows
+    entries = np.unique(slots.base[:, None] + np.arange(6))
+    cells = geometry.entry_bits * random.choice(entries, count) + random.integers(
+        geometry.entry_bits, size=count
+    )
+    cells = np.unique(cells)
+    return cells, random.integers(2, size=len(cells)).astype(bool)
+
+
+def under_waves(kernel, cells, at_one):
+    """Masks of the registers over these cells, by where the windows of the trace lie."""
+    geometry, windows = kernel.geometry, kernel.writes.windows
+    stuck = {}
+    for window in range(len(windows.slot)):
+        for cell, one in zip(cells.tolist(), at_one.tolist(), strict=True):
+            entry, bit = divmod(cell, geometry.entry_bits)
+            register = entry - int(windows.base[window])
+            if not 0 <= register < windows.size[window]:
+                continue
+            none = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
+            mask, value = stuck.setdefault((*kernel.place_of(window), register), none)
+            mask[bit // 32] |= np.uint32(1 << bit % 32)
+            value[bit // 32] |= np.uint32(one << bit % 32)
+    return stuck
+
+
+@needs_clang
+@pytest.mark.parametrize("on_read", [False, True])
+def test_faulty_cells_equal_brute_force(kernel, asked, on_read):
+    random = np.random.default_rng(2)
+    emulation = emulation_of(asked)
+    where = Placement(kernel, technique("baseline"), 64)
+    fates = []
+    for count in [1, 1, 2, 2, 3, 3, 4, 6, 8, 12, 20, 40] * 3:
+        cells, at_one = random_cells(kernel, random, count)
+        faults, rules = slice_with(kernel, cells, at_one)
+        rules = Rules(rules.storing, None, on_read, rules.preloaded)
+        wrong = SliceUnderKernel(where, faults, rules).faults()
+        stuck = under_waves(kernel, cells, at_one)
+        expected = memory_after(emulation, stuck=stuck, on_read=on_read, most=100_000)
+        if isinstance(expected, str) and "LDS" in expected:
+            continue
+        if wrong is None:
+            np.testing.assert_array_equal(expected, kernel.reruns.final)
+            fates.append("none")
+            continue
+        (ran,) = kernel.reruns.run([wrong])
+        if isinstance(expected, str):
+            assert ran.end in (End.ADDRESS, End.LIMIT)
+            fates.append("ended")
+            continue
+        memory = kernel.reruns.final.copy()
+        memory[ran.place] = ran.content
+        assert ran.end == End.COMPLETE
+        np.testing.assert_array_equal(memory, expected)
+        fates.append("wrong" if len(ran.place) else "masked")
+    assert {"none", "wrong", "ended"} <= set(fates)
+
+
+@needs_clang
+@pytest.mark.parametrize("fault", ["stuck", "read"])
+def test_chosen_cells_equal_brute_force(tmp_path, fault):
+    """Cells of a file, values drawn or not, against a run with them in the registers above."""
+    (tmp_path / "blend.cl").write_text(BLEND)
+    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
+    program = {"source": str(tmp_path / "blend.cl"), "args": str(tmp_path / "blend.py")}
+    fields = {
+        "program": program | {"arch": "gfx900"},
+        "protections": ["none", "secded32"],
+        "inject": {"fault": fault, "stuck_cells": str(tmp_path / "cells.npy")},
+    }
+    np.save(tmp_path / "cells.npy", np.array([[0, 0, 0]]))
+    kernel = InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba")).kernel
+    random, rows, stuck = np.random.default_rng(17), [], []
+    for instance, count in enumerate([1, 1, 1, 1, 2, 3, 8, 20]):
+        cells, at_one = random_cells(kernel, random, count)
+        is_drawn = random.integers(2, size=len(cells)) == 1
+        drawn = drawn_values(7, instance, cells)
+        rows += [
+            (instance, *row) for row in zip(cells, np.where(is_drawn, -1, at_one), strict=True)
+        ]
+        stuck.append(under_waves(kernel, cells, np.where(is_drawn, drawn, at_one)))
+    np.save(tmp_path / "cells.npy", random.permutation(rows).astype(np.int32))
+    spec = InjectSpec.from_mapping(fields | {"seed": 7})
+    assert spec.instances == 8
+    study, fates = InjectStudy(spec, *select_engine("numba")), set()
+    found = study.compute(0, 8)
+    emulation, final = emulation_of(spec.program.request()), study.kernel.reruns.final
+    for instance, of_registers in enumerate(stuck):
+        fate = Fate(found["fate"][0, instance, 0])
+        on_read = fault == "read"
+        expected = memory_after(emulation, stuck=of_registers, on_read=on_read, most=100_000)
+        ran = study.rerun(0, instance, 0)
+        if isinstance(expected, str):
+            assert fate in (Fate.ADDRESS, Fate.LIMIT), expected
+        else:
+            memory = final.copy()
+            if ran is not None:
+                memory[ran.place] = ran.content
+            np.testing.assert_array_equal(memory, expected)
+            assert (fate == Fate.MASKED) == (memory == final).all()
+        fates.add("ended" if isinstance(expected, str) else fate == Fate.MASKED)
+        assert found["faulty_bits"][0, instance, 0] == sum(row[0] == instance for row in rows)
+        assert (found["silent_years"][0, instance] == 0) == (fate in SILENT)
+        assert (found["told_years"][0, instance] == 0) == (fate in DETECTED)
+    assert fates == {True, False, "ended"}
+    # A code corrects cells that are alone in their words.
+    assert (found["fate"][1, :4, 0] == Fate.MASKED).all()
+    parts = [study.compute(5, 8), study.compute(0, 5)]
+    np.testing.assert_array_equal(parts[0]["fate"], found["fate"][:, 5:])
+    np.testing.assert_array_equal(parts[1]["fate"], found["fate"][:, :5])
+
+
+@needs_clang
+@pytest.mark.parametrize("protection", ["none", "secded64"])
+@pytest.mark.parametrize("on_read", [False, True])
+def test_slices_do_not_depend_on_those_beside_them(kernel, on_read, protection):
+    random = np.random.default_rng(12)
+    where = Placement(kernel, technique("baseline"), 64)
+    asked = []
+    for count in [1, 2, 3, 6, 25] * 12:
+        cells, at_one = random_cells(kernel, random, count)
+        faults, rules = slice_with(kernel, cells, at_one, Protection.of(protection))
+        rules = Rules(rules.storing, rules.code, on_read, rules.preloaded)
+        wrong = SliceUnderKernel(where, faults, rules).faults()
+        if wrong is not None:
+            asked.append(wrong)
+    together = kernel.reruns.run(asked)
+    assert any(each.end != End.COMPLETE for each in together)
+    for wrong, of_all in zip(asked, together, strict=True):
+        (alone,) = kernel.reruns.run([wrong])
+        assert alone.end == of_all.end
+        np.testing.assert_array_equal(alone.place, of_all.place)
+        np.testing.assert_array_equal(alone.content, of_all.content)
+
+
+@needs_clang
+def test_cells_that_a_read_disturbs_do_less_harm_than_stuck_ones(kernel):
+    random = np.random.default_rng(4)
+    where = Placement(kernel, technique("baseline"), 64)
+    harm = {False: 0, True: 0}
+    for _ in range(40):
+        cells, at_one = random_cells(kernel, random, 3)
+        faults, rules = slice_with(kernel, cells, at_one)
+        for on_read in harm:
+            given = Rules(rules.storing, None, on_read, rules.preloaded)
+            wrong = SliceUnderKernel(where, faults, given).faults()
+            if wrong is not None:
+                (ran,) = kernel.reruns.run([wrong])
+                harm[on_read] += ran.end != End.COMPLETE or len(ran.place) > 0
+    assert 0 < harm[True] < harm[False]
+
+
+@needs_clang
+def test_a_code_corrects_one_faulty_cell_of_a_word_and_detects_two(kernel):
+    where = Placement(kernel, technique("baseline"), 64)
+    writes, geometry = kernel.writes, kernel.geometry
+    # A value that is read in all lanes.
+    write = int(np.flatnonzero((kernel.needs.reads > 0) & (writes.reg == 1))[0])
+    entry = int(where.placed.entry[0, where.placed.home[write]])
+    lane = 5
+    value = int(where.values[where.value[write], lane])
+    for places, end in (([3], None), ([3, 9], End.DETECTED)):
+        cells = [geometry.entry_bits * entry + 32 * lane + place for place in places]
+        at_one = [not value >> place & 1 for place in places]
+        faults, rules = slice_with(kernel, cells, at_one, SECDED32)
+        wrong = SliceUnderKernel(where, faults, rules).faults()
+        if end is None:
+            assert wrong is None
+            continue
+        (ran,) = kernel.reruns.run([wrong])
+        assert ran.end == end
+    # A check cell and a cell of data: check cells count as well.
+    code = SECDED32.code
+    check = int(code.check(np.array([[value, 0]], np.uint32))[0, 0])
+    number = geometry.cells + geometry.entry_bits * entry + 32 * lane + 2
+    cells = [geometry.entry_bits * entry + 32 * lane + 3, number]
+    at_one = [not value >> 3 & 1, not check >> 2 & 1]
+    faults, rules = slice_with(kernel, cells, at_one, SECDED32)
+    (ran,) = kernel.reruns.run([SliceUnderKernel(where, faults, rules).faults()])
+    assert ran.end == End.DETECTED
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
+def test_a_technique_that_knows_faults_avoids_them(kernel, name):
+    random = np.random.default_rng(8)
+    geometry = kernel.geometry
+    cells, at_one = random_cells(kernel, random, 30)
+    faults = SliceFaults(cells, at_one, np.zeros(len(cells)))
+    for known, harmless in ((0.0, True), (-1.0, False)):
+        at_age = faults.at(0.0, known, NONE, geometry)
+        (where,) = Placement(kernel, technique(name), 64).on_maps(at_age.fault_map[None])
+        rules = Rules(where.storing, None, on_read=False, preloaded=kernel.emulation.preloaded)
+        wrong = SliceUnderKernel(where, at_age, rules).faults()
+        assert (wrong is None) == harmless
+
+
+def test_what_is_repaired():
+    geometry = preset("gcn")
+    size = geometry.entry_bits
+    # Two cells of one word of entry 0 and of entry 2; a cell of entry 1, and one that fails later.
+    cell = np.array([5, size + 9, 7, size * 2 + 40, size * 2 + 41, size * 3])
+    years = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 5.0])
+    faults = SliceFaults(cell, np.ones(6, bool), years)
+
+    def live(age, known, name):
+        return faults.at(age, known, Protection.of(name), geometry).cell.tolist()
+
+    # Unknown cells do harm; known ones lie in blocks that are not used, unless they are repaired.
+    assert live(4, -1, "none") == cell[:5].tolist()
+    assert live(4, 4, "none") == []
+    assert live(4, 2.5, "none") == [size * 2 + 40, size * 2 + 41]
+    assert live(4, 1.5, "ecp1") == [7, size * 2 + 40, size * 2 + 41]
+    assert live(4, 3.2, "ecp1") == [size * 2 + 41]  # a pointer takes the place of the first
+    assert live(4, 4, "secded32") == [size + 9]
+    assert live(4, 1.5, "secded32") == cell[:5].tolist()
+    # Of words with two, one is replaced; words with one need no pointer.
+    assert live(4, 4, "secded32+ecp1") == [size + 9, 7, size * 2 + 41]
+    assert live(4, 2.5, "none+spare1") == [size * 2 + 40, size * 2 + 41]
+    assert live(4, 0.5, "none+spare1") == [size + 9, size * 2 + 40, size * 2 + 41]
+    given = EntryFaults.none(1, Protection.of("ecp1"), geometry)
+    order = np.sort(cell[:5]).astype(np.int32)
+    tail = TailCells(np.array([0, 5]), order, np.zeros(5), geometry)
+    maps = given.more(tail, np.ones(5, bool)).maps[0]
+    found = faults.at(4, 4, Protection.of("ecp1"), geometry).fault_map
+    np.testing.assert_array_equal(found, maps)
+
+
+def test_which_value_a_cell_gives():
+    cells, years = np.arange(400), np.zeros(400)
+    weak = np.array([0, 1] * 100 + [-1] * 200, np.int8)
+    faults = SliceFaults.of(3, 7, cells, years, weak)
+    np.testing.assert_array_equal(faults.at_one[:200], [True, False] * 100)
+    assert 60 < faults.at_one[200:].sum() < 140
+    again = SliceFaults.of(3, 7, cells[250:], years[250:], weak[250:])
+    np.testing.assert_array_equal(again.at_one, faults.at_one[250:])
+
+
+# What is said of a run.
+
+
+def test_wrong_outputs():
+    right = {"y": np.array([1.0, -4.0, 2.0], np.float32), "n": np.array([7], np.int32)}
+
+    def compared(**changes):
+        return WrongOutputs.of(right, right | changes, changed_bytes=1)
+
+    one_bit = right["y"].copy()
+    one_bit.view(np.uint32)[0] ^= 1 << 22
+    found = compared(y=one_bit)
+    assert (found.elements, found.bits, found.not_finite) == (1, 1, False)
+    assert found.error == pytest.approx(abs(one_bit[0] - 1) / 4)
+    lost = compared(y=np.array([1, np.nan, 2], np.float32))
+    assert (lost.elements, lost.not_finite, lost.error) == (1, True, np.inf)
+    assert compared(n=np.array([6], np.int32)).error == pytest.approx(1 / 7)
+    assert compared().error == np.inf  # memory beside the outputs
+    assert WrongOutputs.of(right, right).error == 0
+
+
+@pytest.mark.parametrize(
+    ("fates", "given_up", "expected"),
+    [
+        ("", np.inf, (np.nan, np.nan, 0, np.nan, 0)),
+        ("MSM", np.inf, (2, np.nan, 1, np.nan, 1)),
+        ("STSM", 3.5, (1, 3.5, 3, np.nan, 3)),
+        ("MCSS", np.inf, (np.nan, 2, 0, np.nan, 2)),
+        ("SCCSCS", np.inf, (1, 2, 1, 5, 2)),
+        ("AS", np.inf, (np.nan, 1, 0, np.nan, 1)),
+        ("SS", 0.0, (np.nan, 0, 0, np.nan, 0)),
+    ],
+)
+def test_silence_ends_with_the_first_thing_that_tells(fates, given_up, expected):
+    letters = {"M": Fate.MASKED, "S": Fate.SDC, "T": Fate.TOLERABLE, "C": Fate.CODE}
+    of = [(letters | {"A": Fate.ADDRESS})[letter] for letter in fates]
+    numbers = Looked(range(1, len(of) + 1), of, given_up).numbers()
+    np.testing.assert_equal(tuple(numbers.values()), expected)
+
+
+def test_when_a_slice_is_looked_at():
+    years = np.array([0.0, 0.3, 0.31, 0.99, 2.0, 7.0])
+    faults = SliceFaults(np.arange(6), np.ones(6, bool), years)
+    assert [tuple(look) for look in faults.looks(None, 5.0)] == [
+        (0.3, 0.0, None),
+        (0.31, 0.0, None),
+        (0.99, 0.0, None),
+        (2.0, 0.0, None),
+    ]
+    looks = faults.looks(0.5, 6.9)
+    assert [tuple(look) for look in looks] == [(0.5, 0.0, 0.5), (1.0, 0.5, 1.0), (2.0, 1.5, 2.0)]
+    assert faults.looks(None, 0.3, -1.0) == [(0.0, -1.0, None), (0.3, -1.0, None)]
+    assert faults.looks(5.0, 7.5)[-1] == (7.5, 5.0, 10.0)
+    assert faults.looks(0.0, 1.0) == [(0.3, 0.3, 0.3), (0.31, 0.31, 0.31), (0.99, 0.99, 0.99)]

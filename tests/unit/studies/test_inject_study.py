@@ -1,0 +1,182 @@
+"""Injections as a study: functions of spec, seed and instance, whose chain hangs together."""
+
+import numpy as np
+import pytest
+from amd_tools import needs_clang
+from faulty_oracle import BLEND, BLEND_ARGUMENTS
+
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
+from mcage.studies.inject.spec import InjectSpec
+from mcage.studies.inject.study import InjectStudy
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "blend.cl").write_text(BLEND)
+    (folder / "blend.py").write_text(BLEND_ARGUMENTS)
+    return {"source": str(folder / "blend.cl"), "args": str(folder / "blend.py"), "arch": "gfx900"}
+
+
+def study(kernel, **fields):
+    spec = InjectSpec.from_mapping({"program": kernel, "seed": 5, "instances": 60} | fields)
+    return InjectStudy(spec, *select_engine("numba"))
+
+
+def joined(parts):
+    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+
+
+CASES = {
+    "flip": {"techniques": ["baseline", "rrcd"], "protections": ["none", "secded32"]},
+    "stuck": {"techniques": ["baseline", "rrcd"], "protections": ["ecp1", "secded32"]},
+    "read": {"techniques": ["rrcd+rc+rar"], "protections": ["none"]},
+}
+
+
+@needs_clang
+@pytest.mark.parametrize("fault", list(CASES))
+def test_an_injection_is_a_function_of_spec_seed_and_instance(program, fault):
+    given = CASES[fault] | {"inject": {"fault": fault, "ages_years": [0, 2.0, 10.0]}}
+    whole = study(program, **given)
+    found = whole.compute(0, 24)
+    again = study(program, **given)
+    parts = joined([again.compute(16, 24), again.compute(0, 16)])
+    order = np.r_[8:24, 0:8]
+    for variable in whole.header.variables:
+        array = found[variable.name]
+        assert array.shape == variable.shape(
+            {"case": len(whole.plan.cases), "instance": 24, "age": 3}
+        )
+        np.testing.assert_array_equal(array, parts[variable.name][:, order])
+    other = study(program, **given | {"seed": 6}).compute(0, 24)
+    assert any((found[name] != other[name]).any() for name in ("fate", "faulty_bits"))
+
+
+@needs_clang
+def test_a_run_is_repeated(program):
+    given = {"inject": {"fault": "flip"}, "techniques": ["wc"]}
+    flips = study(program, **given)
+    found = flips.compute(0, 40)
+    seen = set()
+    for instance in range(40):
+        fate = Fate(found["fate"][0, instance, 0])
+        ran = flips.rerun(0, instance, 0)
+        if fate in SILENT:
+            wrong = flips.kernel.wrong_outputs(ran)
+            assert wrong.elements == found["wrong_elements"][0, instance, 0]
+        else:
+            assert ran is None or ran.end != 0 or not len(ran.place)
+        seen.add(fate)
+    assert set(SILENT) & seen
+    assert Fate.MASKED in seen
+    assert set(DETECTED) & seen
+
+
+@needs_clang
+def test_what_techniques_and_codes_are_good_for(program):
+    """At the low Vdd of a technique that avoids faults, new faults alone do harm; a code helps."""
+    of = study(
+        program,
+        techniques=["rrcd"],
+        protections=["none", "secded32"],
+        inject={"fault": "stuck", "test_interval_years": 1.0},
+        instances=60,
+    )
+    found = of.compute(0, 60)
+    silent = found["silent_years"]
+    assert np.isfinite(silent[0]).mean() > 0.1
+    assert not np.isfinite(silent[1]).any()
+    assert (found["silent_faults"][0] >= np.isfinite(silent[0])).all()
+    assert (found["fate"][:, :, 0] == Fate.MASKED).all()  # the new slice has been tested
+    # A test at once knows every fault.
+    knows = study(
+        program,
+        techniques=["rrcd"],
+        protections=["none"],
+        inject={"fault": "stuck", "test_interval_years": 0.0},
+    ).compute(0, 60)
+    assert not np.isfinite(knows["silent_years"]).any()
+    assert (np.isin(knows["fate"], [Fate.MASKED, Fate.RETIRED])).all()
+
+
+@needs_clang
+def test_reads_that_disturb_harm_no_more_slices_than_stuck_cells(program):
+    given = {"techniques": ["rrcd"], "protections": ["none"]}
+    harm = {}
+    for fault in ("stuck", "read"):
+        found = study(program, inject={"fault": fault}, **given).compute(0, 40)
+        harm[fault] = np.isin(found["fate"], [*SILENT, *DETECTED]).sum()
+    assert harm["read"] < harm["stuck"]
+
+
+@needs_clang
+def test_a_code_makes_flips_beside_faulty_cells_detected(program):
+    given = {
+        "techniques": ["baseline"],
+        "environments": ["undervolted"],
+        "protections": ["none", "secded32"],
+        "inject": {"fault": "flip", "ages_years": [0.0, 10.0]},
+    }
+    found = study(program, vdd_volts=[0.43], **given).compute(0, 150)
+    none, coded = found["fate"]
+    assert np.isin(none, SILENT).mean() > 0.2
+    assert (none[:, 0] == none[:, 1]).all()  # without a code, a flip does not know its neighbours
+    assert not np.isin(coded, SILENT).any()
+    assert (coded == Fate.CODE).sum() > 0
+    assert ((coded == Fate.CODE)[:, 1] >= (coded == Fate.CODE)[:, 0]).all()  # cells stay faulty
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("rows", "fields", "words"),
+    [
+        ([[0, 5, 1]], {"inject": {"fault": "flip"}}, ("inject.fault", "'flip'")),
+        ([[0, 5, 1]], {"inject": {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
+        ([[0, 5, 1]], {"inject": {"test_interval_years": 1.0}}, ("test_interval_years = 1.0",)),
+        ([[0, 5, 1]], {"environments": ["dvfs", "turbo"]}, ("environments", "turbo")),
+        ([[0, 5, 1]], {"scenarios": ["measured"]}, ("scenarios", "measured")),
+        ([[0, 5, 1]], {"vdd_volts": [0.5]}, ("vdd_volts = [0.5]",)),
+        ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "of 1 instances")),
+        ([[0, 5, 1], [2, 5, 1]], {}, ("cells.npy", "no cell of instance 1")),
+        ([[1, 5, 1]], {}, ("cells.npy", "no cell of instance 0")),
+        ([[0, 256 * 2048, 1]], {}, ("cells.npy", "row 0: cell 524288", "524287")),
+        ([[0, 5, 1], [0, 5, 0]], {}, ("cells.npy", "row 1: cell 5")),
+        ([[0, 5, 2]], {}, ("cells.npy", "row 0: value 2")),
+        ([[0, 5]], {}, ("cells.npy", "(1, 2)", "(cells, 3)")),
+        ([[0, 5, 1.0]], {}, ("cells.npy", "integers")),
+        (None, {}, ("cells.npy", "no NumPy file")),
+    ],
+)
+def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fields, words):
+    if rows:
+        np.save(tmp_path / "cells.npy", np.array(rows))
+    inject = {"fault": "stuck", "stuck_cells": str(tmp_path / "cells.npy")}
+    fields = {"program": program, **fields, "inject": inject | fields.get("inject", {})}
+    with pytest.raises(UserError) as error:
+        InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba"))
+    assert all(word in str(error.value) for word in ("inject.stuck_cells", *words))
+    assert str(error.value).count("\n") < 2
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"techniques": ["disable"]}, ("disable", "fault map")),
+        ({"program": {}}, ("program.source", "missing")),
+        ({"inject": {"ages_years": [1.0, 11.0]}}, ("inject.ages_years", "11", "horizon")),
+        ({"inject": {"ages_years": [1.0, 1.0]}}, ("ages_years", "rise")),
+        ({"inject": {"fault": "glitch"}}, ("inject.fault", "glitch")),
+        ({"workload": {"kernels": ["DCT"]}}, ("workload.kernels", "program.source")),
+        ({"techniques": ["rrcd"], "registers": {"delta_limit": "none"}}, ("delta_limit", "none")),
+        ({"stopping": {"rel_ci": 0.1, "of": "median_life"}}, ("stopping.of", "sdc")),
+    ],
+)
+def test_what_makes_no_sense_is_refused(program, fields, words):
+    with pytest.raises(UserError) as error:
+        study(program, **fields)
+    assert all(word in str(error.value) for word in words)
+    assert str(error.value).count("\n") < 2

@@ -1,0 +1,550 @@
+"""Multi2Sim's ISA text: its spellings of registers and values, and what it leaves out."""
+
+import json
+import re
+from contextlib import suppress
+
+import pytest
+import zstandard
+from import_samples import FOLDER, expected, files_of, imported
+from multi2sim_text import multi2sim_files
+from small_traces import small_trace
+from tables import each
+
+from mcage.errors import UserError
+from mcage.traces import READ, WRITE
+from mcage.tracing.importing.formats.mgpusim import instruction_of
+from mcage.tracing.importing.sources import Source
+
+SUMMARY = "================ Initialization Summary ================\n"
+TIMES = 'si.init version="1.1" num_compute_units=1\n'
+
+
+def text_of(*blocks):
+    """Blocks of an instruction and its effects."""
+    lines = (
+        f" {code:40s} // {8 * n:08X}: 7E040200\n{effects}\n\n"
+        for n, (code, effects) in enumerate(blocks)
+    )
+    return SUMMARY + "".join(lines)
+
+
+def import_text(folder, text, timing=None):
+    files = [folder / "run.txt"]
+    files[0].write_text(text)
+    if timing is not None:
+        files.append(folder / "run.m2s")
+        files[1].write_text(timing)
+    return imported(files, folder)
+
+
+def writes_of(folder, *blocks):
+    """Register, lanes and values of each write."""
+    ((_, made),) = import_text(folder, text_of(*blocks)).slices
+    trace = made.trace
+    return [
+        (int(trace.reg[row]), int(trace.exec_mask[row]), trace.values[trace.value[row]].tolist())
+        for row in range(len(trace.kind))
+        if trace.kind[row] == WRITE
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "effects", "wanted"),
+    [
+        ("v_mov_b32 v3, s1", "t0: V3<=(0x10) ", {3: 0x10}),
+        ("v_mul_i32_i24 v3, s1, v2", "t0: V[3]<=(-3, 4294967293) ", {3: 2**32 - 3}),
+        ("v_movreld_b32 v3, s1", "t0: V[3+2]<=(7) ", {5: 7}),
+        ("v_xor_b32 v4, v5, v6", "t0: V4<=(5)(1 ^ 4) ", {4: 5}),
+        ("v_add_i32 v3, vcc, v0, v3", "t0: V3<=(4294967295) (1 + 2) vcc<=(0) ", {3: 2**32 - 1}),
+        ("v_mul_f32 v2, v3, v2", "t0: V2<=(1.5f) (1f*1.5f)", {2: 0x3FC00000}),
+        ("v_madmk_f32 v2, v3, v2, 1", "t0: V2<=(0.500000) ", {2: 0x3F000000}),
+        ("v_rcp_f32 v2, v3", "t0: V2<=(inff) ", {2: 0x7F800000}),
+        ("v_rcp_f32 v2, v3", "t0: V2<=(-inff) ", {2: 0xFF800000}),
+        ("v_rcp_f32 v2, v3", "t0: V2<=(nanf) ", {2: 0x7FC00000}),
+        ("v_bfe_u32 v3, v1, 2, 3", "t0: (9, 2, 3) V3<=(2) ", {3: 2}),
+        ("buffer_load_dword v2, v3, s[4:7], 0 offen", "t0: V2<=(64)(1130869780) ", {2: 1130869780}),
+        (
+            "tbuffer_load_format_x v2, v2, s[4:7]",
+            "t0: V2<=(56)(1089299884,7.41866f) offen 0,0",
+            {2: 1089299884},
+        ),
+        ("ds_read_b32 v2, v3", "t0: V2<=(0x0)(0x42bbb871) ", {2: 0x42BBB871}),
+        ("ds_read2_b32 v[2:3], v1", "t0: V2<=(0)(17) V3<=(4)(18) ", {2: 17, 3: 18}),
+        ("v_cvt_i64 v[3:4], v1", "t0: V[3:+1]<=(4294967298) ", {3: 2, 4: 1}),
+    ],
+)
+def test_every_spelling_of_registers_and_values(tmp_path, code, effects, wanted):
+    assert {
+        register: values[0] for register, _, values in writes_of(tmp_path, (code, effects))
+    } == wanted
+
+
+def test_a_value_of_64_bits_that_is_none_is_no_zero(tmp_path):
+    blocks = [("v_mov_b32 v3, s1", "t0: V3<=(7) "), ("v_cvt_i64 v[3:4], v1", "t0: V[3:+1]<=(1x) ")]
+    result = import_text(tmp_path, text_of(*blocks))
+    ((_, made),) = result.slices
+    assert sum(made.trace.kind == WRITE) == 1
+    assert result.recording.skipped == {"effects that are damaged": [1, "run.txt", 6]}
+
+
+def test_lanes_are_work_items_of_the_wavefront(tmp_path):
+    effects = "t65: V1<=(5) t127: V1<=(6) "
+    ((register, lanes, values),) = writes_of(tmp_path, ("v_mov_b32 v1, v2", effects))
+    assert (register, lanes, values[1], values[63]) == (1, 1 << 1 | 1 << 63, 5, 6)
+
+
+def test_floats_make_a_trace_approximate(tmp_path):
+    result = import_text(tmp_path, text_of(("v_mul_f32 v2, v3, v2", "t0: V2<=(1.5f) (1f*1f)")))
+    assert result.recording.approximate["contents"].startswith("1 writes were printed as floats")
+    assert result.facts()["windows"][0]["exact_writes"] == 0
+
+
+def test_what_looks_like_a_write_and_is_none_is_none(tmp_path):
+    blocks = [
+        ("v_mov_b32 v1, 1", "t0: V1<=(1) "),
+        ("v_readfirstlane_b32 s0, v1", "t0: S0<=(1) "),
+        ("buffer_store_byte v1, v2, s[4:7], 0 offen", "t0: V1<=(1024)(5) "),
+        ("buffer_atomic_add v1, v2, s[4:7], 0 offen", "t0: V1<=(1024)(5) "),
+        ("v_cmp_gt_i32 vcc, 0, v1", "t0: vcc<=(0) "),
+        ("s_barrier", "Group 0 wavefront 0 reached barrier (1 reached, 0 left)"),
+        ("v_mov_b32 v1, 1", ""),  # with no active lane
+    ]
+    assert [write[0] for write in writes_of(tmp_path, *blocks)] == [1]
+
+
+def test_writes_that_the_text_does_not_show_are_counted(tmp_path):
+    text = text_of(
+        ("v_mov_b32 v1, 1", "t0: V1<=(1) "),
+        ("v_rcp_f64 v[2:3], v[4:5]", "t0: S[2]<=(1f) "),
+        ("v_lshl_b64 v[2:3], v[4:5], v[6:7]", ""),
+    )
+    result = import_text(tmp_path, text)
+    assert result.recording.skipped == {
+        "register writes whose text does not name the register": [1, "run.txt", 6],
+        "instructions that print no effects": [1, "run.txt", 9],
+    }
+
+
+PRINT_LANES = [
+    ("v_cmp_gt_i32 vcc, 70, v0", "t3: vcc<=(1) t5: vcc<=(0) ", {}, [0]),
+    ("v_cmp_gt_i32 s[2:3], abs(v0), -abs(v6)", "t3: S[2:+1]<=(1) t5: S[2:+1]<=(0) ", {}, [0, 6]),
+    ("v_cmpx_eq_i32 s[2:3], s4, v6", "t3: S[2:3],EXEC<=(1) t5: S[2:3],EXEC<=(0) ", {}, [6]),
+    ("v_max3_i32    FIXME", "t3: V[4]<=(-1) t5: V[4]<=(9) ", {4: (2**32 - 1, 9)}, []),
+    ("v_med3_i32 v5, v0, v1, 9", "t3: V[5]<=(8) t5: V[5]<=(9) ", {5: (8, 9)}, [0, 1]),
+    (
+        "v_lshr_b64 v[8:9], v[0:1], 3",
+        "t3: S[8]<=(0x5) S[9]<=(0x0) t5: S[8]<=(0x6) S[9]<=(0x1) ",
+        {8: (5, 6), 9: (0, 1)},
+        [0, 1],
+    ),
+    (
+        "v_ashr_i64    FIXME",
+        "t3: S[8]<=(0x5) S[9]<=(0x0) t5: S[8]<=(0x6) S[9]<=(0x1) ",
+        {8: (5, 6), 9: (0, 1)},
+        [],
+    ),
+    (
+        "v_add_f64 v[8:9], v[0:1], v[0:1]",
+        "t3: S[8:+1]<=(1f) t5: S[8:+1]<=(-inff) ",
+        {8: (0, 0), 9: (0x3FF00000, 0xFFF00000)},
+        [0, 1, 0, 1],
+    ),
+]
+"""Instructions that print lanes; what they write to lanes 3 and 5, and read."""
+
+
+@pytest.mark.parametrize(("code", "effects", "written", "read"), PRINT_LANES)
+def test_lanes_that_are_printed_belong_to_the_wavefront_that_was_fetched(
+    tmp_path, code, effects, written, read
+):
+    text = text_of(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), (code, effects))
+    asm = code.split()[0].upper()
+    result = import_text(tmp_path, text, timing("V_MOV_B32", f"{asm}_VOP3a", wavefront=40))
+    (window,) = result.facts()["windows"]
+    assert (window["wavefront"], window["writes"]) == (40, 1 + len(written))
+    ((_, made),) = result.slices
+    trace = made.trace
+    rows = [row for row in range(len(trace.kind)) if trace.kind[row] == WRITE][1:]
+    assert {int(trace.exec_mask[row]) for row in rows} <= {1 << 3 | 1 << 5}
+    contents = {int(trace.reg[row]): trace.values[trace.value[row]] for row in rows}
+    assert {register: (of[3], of[5]) for register, of in contents.items()} == written
+    assert trace.reg[trace.kind == READ].tolist() == read
+    assert result.recording.skipped.keys() == (
+        {"reads by instructions that print no operands"} if "FIXME" in code else set()
+    )
+
+
+@pytest.mark.parametrize("code", [case[:2] for case in PRINT_LANES])
+def test_lanes_that_are_printed_belong_to_no_wavefront_of_the_text_alone(tmp_path, code):
+    text = text_of(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), code)
+    result = import_text(tmp_path, text)
+    (window,) = result.facts()["windows"]
+    assert (window["wavefront"], window["writes"], window["reads"]) == (40, 1, 0)
+    why = "instructions that print lanes: the text does not name their wavefront"
+    assert result.recording.skipped == {why: [1, "run.txt", 6]}
+
+
+def test_the_text_alone_has_what_names_its_work_items(tmp_path):
+    sample = "multi2sim/lanes-detailed-real"
+    result = imported([path for path in files_of(sample) if ".txt" in path.name], tmp_path)
+    wanted = expected(sample)["text_alone"]
+    windows = result.facts()["windows"]
+    windows.sort(key=lambda window: (window["launch"], window["wavefront"]))
+    keys = wanted["windows"][0].keys()
+    assert [{key: window[key] for key in keys} for window in windows] == wanted["windows"]
+    why = "instructions that print lanes: the text does not name their wavefront"
+    assert result.recording.skipped[why][0] == wanted["instructions_that_print_lanes"]
+    assert set(result.recording.approximate) == {"contents", "time"}
+
+
+def test_work_groups_that_look_like_one_wavefront_are_noticed(tmp_path):
+    sample = "multi2sim/floydwarshall-detailed-real"
+    result = imported([path for path in files_of(sample) if ".txt" in path.name], tmp_path)
+    assert len(result.recording.windows) == 4  # of 16
+    assert result.recording.approximate["lanes"].startswith("12 wavefronts have no window of")
+
+
+def test_a_text_that_begins_or_ends_anywhere_is_read(tmp_path):
+    whole = text_of(*[("v_mov_b32 v1, 1", f"t{64 * n}: V1<=({n}) ") for n in range(9)])
+    lines = whole.splitlines(True)
+    result = import_text(tmp_path, "".join(lines[4:-7]) + " v_mov_b32 v1, 1    // 000")
+    assert [window["wavefront"] for window in result.facts()["windows"]] == [1, 2, 3, 4, 5, 6]
+    assert result.recording.skipped == {"a last line that is cut off": [1, "run.txt", 18]}
+
+
+def timing(*names, skipped=(), wavefront=0):
+    """Timing of an instruction each ten cycles, without those that are skipped."""
+    group = f"wi_first={64 * wavefront} wi_count=64 wf_first={wavefront} wf_count=1"
+    lines = [TIMES, f"c clk=100\nsi.map_wg cu=2 wg={wavefront} {group}\n"]
+    for number, asm in enumerate(names, 1):
+        if number - 1 in skipped:
+            continue
+        place = f"id={number} cu=2"
+        lines.append(f"c clk={100 + 10 * number}\n")
+        lines.append(f'si.new_inst {place} ib=3 wf={wavefront} uop_id=1 stg="f" asm="{asm}"\n')
+        lines.append(f'si.inst {place} wf={wavefront} uop_id=1 stg="simd-e"\n')
+        lines.append(f"c clk={104 + 10 * number}\nsi.end_inst {place}\n")
+        if asm.startswith("S_CBRANCH"):
+            lines.append(" ")
+    return "".join([*lines, f"c clk=90000\nsi.unmap_wg cu=2 wg={wavefront}\n"])
+
+
+NAMES = ["V_MOV_B32", "V_ADD_I32", "V_XOR_B32", "V_MUL_LO_I32"] * 20
+
+
+def blocks_of(names):
+    return [
+        (f"{name.lower()} v{n % 4}, v{n % 4}", f"t0: V{n % 4}<=({n}) ")
+        for n, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize("skipped", [(), (1,), (0, 2)])
+def test_blocks_without_timing_take_the_time_of_the_one_before(tmp_path, skipped):
+    result = import_text(tmp_path, text_of(*blocks_of(NAMES)), timing(*NAMES, skipped=skipped))
+    ((name, made),) = result.slices
+    assert name == "run.cu2.simd3.h5"
+    trace = made.trace
+    assert trace.cycles == 89_901
+    times = trace.cycle[trace.kind == WRITE].tolist()
+    for number in range(len(NAMES)):
+        if number not in skipped:
+            assert times[number] == 10 * (number + 1) + 4
+    assert times == sorted(times)
+    assert sum(trace.kind == READ) == len(NAMES)
+    missing = result.recording.skipped.get(
+        "instructions that the timing trace lacks: at the time of the one before", [0]
+    )
+    assert missing[0] == len(skipped)
+
+
+def test_the_line_after_a_branch_begins_with_a_space(tmp_path):
+    names = ["V_MOV_B32", "S_CBRANCH_VCCZ", "V_ADD_I32", "S_CBRANCH_VCCZ"]
+    result = import_text(tmp_path, text_of(*blocks_of(names)), timing(*names))
+    ((_, made),) = result.slices
+    trace = made.trace
+    assert trace.cycle[trace.kind == WRITE].tolist() == [14, 34]
+    assert (trace.cycles, result.recording.skipped) == (89_901, {})
+
+
+def test_launches_begin_where_the_text_says(tmp_path):
+    """Even where a work-group of the launch before has not left."""
+    times, more = timing("V_MOV_B32"), timing("V_MOV_B32", wavefront=1)
+    times = times.replace("si.unmap_wg", "si.map_wg") + more.removeprefix(TIMES)
+    text = text_of(("v_mov_b32 v0, 1", "t0: V0<=(1) "))
+    text += text_of(("v_mov_b32 v0, 1", "t64: V0<=(1) "))
+    windows = import_text(tmp_path, text, times).facts()["windows"]
+    assert [(window["launch"], window["wavefront"]) for window in windows] == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "times", "message"),
+    [
+        (NAMES, NAMES[5:], r"run\.txt: \d+ instructions of 80 are not both here and in run\.m2s"),
+        (NAMES, NAMES[:70], r"run\.txt: 10 instructions of 80 are not both"),
+        (NAMES[5:], NAMES, r"run\.txt: 11 instructions of 75 are not both"),
+        (NAMES[:-5], NAMES, r"run\.txt: 5 instructions of 75 are not both"),
+        (NAMES * 5, ["V_OR_B32", *NAMES * 5], r"run\.txt: line 768: 256 instructions in a row"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(tmp_path, text, times, message):
+    with pytest.raises(UserError, match=message):
+        import_text(tmp_path, text_of(*blocks_of(text)), timing(*times))
+    assert not list(tmp_path.glob("*.h5"))
+
+
+def test_instructions_that_the_text_lacks_at_its_end_are_counted(tmp_path):
+    """Two of 80: few enough for the import."""
+    text = text_of(*blocks_of(NAMES[:-2]))
+    result = import_text(tmp_path, text, timing(*NAMES))
+    why = "instructions of the timing trace that the text lacks at its end"
+    assert result.recording.skipped == {why: [2, "run.txt", text.count("\n")]}
+
+
+def test_a_text_that_begins_within_a_launch_has_no_timing(tmp_path):
+    text = text_of(*blocks_of(NAMES)).removeprefix(SUMMARY)
+    with pytest.raises(UserError, match=r"run\.txt: line 2: the text begins within a launch"):
+        import_text(tmp_path, text, timing(*NAMES))
+
+
+@pytest.mark.parametrize("number", range(0, 60, 7))
+def test_no_window_is_another_where_a_line_is_lost(tmp_path, number):
+    """Of the text or of the timing, whose comparisons name no wavefront."""
+    files = [text.splitlines(True) for text in multi2sim_files(small_trace())]
+    whole = import_text(tmp_path, *map("".join, files)).facts()["windows"]
+    lines = files[number % 2]
+    places = [n for n, line in enumerate(lines) if "si.new_inst" in line or "// 0" in line]
+    del lines[places[number % len(places)]]
+    with suppress(UserError):
+        windows = import_text(tmp_path, *map("".join, files)).facts()["windows"]
+        assert [window["wavefront"] for window in windows] == [each["wavefront"] for each in whole]
+        assert all(
+            window["writes"] <= each["writes"] for window, each in zip(windows, whole, strict=True)
+        )
+
+
+def test_a_timing_trace_alone_is_refused(tmp_path):
+    (tmp_path / "run.m2s").write_text(timing("V_MOV_B32"))
+    with pytest.raises(UserError, match="an import takes one ISA text"):
+        imported([tmp_path / "run.m2s"], tmp_path)
+
+
+# The importer of MGPUSim's ``-debug-isa``.
+
+NAME = "isa_GPU[1].CU1.debug"
+
+
+def lines_of(name="mgpusim/isa_GPU[1].CU1"):
+    (path,) = files_of(name)
+    return [line for _, line in Source(path).lines(unfinished=True)]
+
+
+def facts(tmp_path, lines, name=NAME, end=b"\n"):
+    """Facts of the windows of a file."""
+    (tmp_path / name).write_bytes(end.join([*lines, b""]))
+    return imported([tmp_path / name], tmp_path / "out").facts()
+
+
+def test_a_file_whose_end_is_missing(tmp_path):
+    """The run was ended; windows are open then."""
+    lines = lines_of()
+    whole = facts(tmp_path, lines)
+    assert facts(tmp_path, lines[:-2])["windows"] == whole["windows"]
+    part = facts(tmp_path, lines[:100])
+    assert 0 < part["windows"][0]["writes"] < whole["windows"][0]["writes"]
+
+
+def test_crlf_and_other_forms(tmp_path):
+    lines = lines_of()
+    whole = facts(tmp_path, lines)["windows"]
+    assert facts(tmp_path, lines, end=b"\r\n")["windows"] == whole
+    spaced = [
+        b", " + json.dumps(json.loads(line.lstrip(b","))).encode() if b"{" in line else line
+        for line in lines
+    ]
+    assert facts(tmp_path, spaced)["windows"] == whole
+
+
+@each(
+    ("text", "written", "read"),
+    [
+        ("v_add_u32_e32 v2, vcc, v1, v2", (2,), (1, 2)),
+        ("v_fma_f64 v[2:3], v[4:5], -v[6:7], |v8|", (2, 3), (4, 5, 6, 7, 8)),
+        ("v_cmp_gt_i32_e32 vcc, s0, v1", (), (1,)),
+        ("v_readfirstlane_b32 s0, v3", (), (3,)),
+        ("v_swap_b32 v1, v2", (1, 2), (2,)),
+        ("flat_load_dwordx4 v[4:7], v[0:1]", (4, 5, 6, 7), (0, 1)),
+        ("flat_store_dword v[0:1], v2", (), (0, 1, 2)),
+        ("flat_atomic_add v[0:1], v2", (), (0, 1, 2)),
+        ("flat_atomic_add v3, v[0:1], v2 glc", (3,), (0, 1, 2)),
+        ("ds_read_b64 v[2:3], v1", (2, 3), (1,)),
+        ("ds_write_b32 v1, v2", (), (1, 2)),
+        ("s_load_dwordx2 s[0:1], s[4:5], 0x0", (), ()),
+        ("s_endpgm", (), ()),
+        ("v_mov_b32_e32 v[9:2], v999999", (), ()),
+        ("", (), ()),
+    ],
+)
+def test_registers_of_instructions(text, written, read):
+    instruction = instruction_of(text)
+    assert (instruction.written, instruction.read) == (written, read)
+    assert instruction.ends == (text == "s_endpgm")
+
+
+@pytest.mark.parametrize("content", [b"[\n\n]\n", b"[\n"])
+def test_a_file_without_records_is_refused(content, tmp_path):
+    (tmp_path / NAME).write_bytes(content)
+    with pytest.raises(UserError, match=r"only the work-group \(75, 1\), .*isadebugger\.go"):
+        imported([tmp_path / NAME], tmp_path / "out")
+
+
+def test_a_wavefront_that_comes_again_belongs_to_the_next_launch(tmp_path):
+    lines = lines_of()
+    again = [line if line.startswith(b",") or b"{" not in line else b"," + line for line in lines]
+    windows = facts(tmp_path, [*lines[:-2], *again[1:]])["windows"]
+    assert [window["launch"] for window in windows] == [0, 0, 1, 1]
+    assert windows[0]["digest"] == windows[2]["digest"]
+
+
+def test_changes_that_no_instruction_explains_are_writes(tmp_path):
+    lines = lines_of()
+    place = next(n for n, line in enumerate(lines) if b'"v_mov_b32' in line)
+    lines[place] = lines[place].replace(b"v_mov_b32_e32 v", b"s_nop v")
+    result = facts(tmp_path, lines)
+    assert "1 of them from contents that had changed" in result["inferred"]["writes"]
+
+
+def test_v255_is_a_register_as_all_others(tmp_path):
+    """A code object may have 256 registers; each is shown with every instruction."""
+    record = json.loads(lines_of()[1].lstrip(b","))
+    record |= {"VGPRs": [[0] * 64 for _ in range(256)], "Inst": "v_mov_b32_e32 v254, v1"}
+    written, changed = json.loads(json.dumps(record)), json.loads(json.dumps(record))
+    written |= {"Inst": "v_mov_b32_e32 v255, v255"}
+    written["VGPRs"][255] = [7] * 64
+    changed["VGPRs"][255] = [8] * 64
+    records = [record, written, changed, changed]
+    result = facts(tmp_path, [b"[", *(b"," + json.dumps(each).encode() for each in records)])
+    assert [(window["writes"], window["registers"]) for window in result["windows"]] == [(5, 256)]
+    assert not result["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b'"wg":[0,0,0]', b'"wg":[0,0]', "records without work-group"),
+        (b'"VGPRs":[[', b'"VGPRs":[[9,', "registers that cannot be read"),
+        (b"],[", b"],[1],[", "records with another number of registers"),
+        (b'"EXECLo":', b'"EXECLo":-', "records without work-group, wavefront, EXEC"),
+        (b"{", b"", "lines that are no JSON object"),
+    ],
+)
+def test_damaged_records_are_left_out_and_counted(old, new, reason, tmp_path):
+    lines = lines_of()
+    assert old in lines[50]
+    lines[50] = lines[50].replace(old, new, 1)
+    skipped = facts(tmp_path, lines)["skipped"]
+    (counted,) = [entry for why, entry in skipped.items() if why.startswith(reason)]
+    assert counted["first"] == f"{NAME}: line 51"
+
+
+# gem5's log as it may also look: other flags, other output between the lines, damage.
+
+LONG_NAME = b"warn: slow kernel " + b"x<" * 2500
+LINE = re.compile(rb"(?m)^(\d+): (system\S+|global): (.*)$")
+
+
+@pytest.fixture(scope="module")
+def text():
+    packed = (FOLDER / "gem5" / "reduction-vrf-only.txt.zst").read_bytes()
+    return zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+
+
+def gem5_facts(text, folder, **options):
+    (folder / "log.txt").write_bytes(text)
+    return imported([folder / "log.txt"], folder, **options).facts()
+
+
+@pytest.fixture(scope="module")
+def windows(text, tmp_path_factory):
+    return gem5_facts(text, tmp_path_factory.mktemp("gem5"))["windows"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: LINE.sub(rb"\1: GPUVRF: \2: \3", text),
+        lambda text: LINE.sub(rb"   \1: \2: \3", text),
+        lambda text: b"gem5 Simulator System.\n" + text + b"Exiting @ tick 12\n",
+        lambda text: text + b"1048755",
+        lambda text: text.replace(b"system.cpu1.CUs0", b"system.Shader.CUs00"),
+        lambda text: re.sub(rb"(?m)^(\d+: global: W)", LONG_NAME + rb"\n\1", text),
+    ],
+)
+def test_the_same_windows_are_found(text, windows, tmp_path, change):
+    assert gem5_facts(change(text), tmp_path)["windows"] == windows
+
+
+def test_a_read_of_other_contents_than_the_last_write_is_a_gap(text, tmp_path):
+    before = gem5_facts(text, tmp_path)["gaps"]
+    assert before["other_contents"] == 0
+    lost = re.sub(rb"48567500: global: Write v\[1\]\n(?:48567500: .*v\[1\].*\n)+", b"", text)
+    assert len(lost) < len(text)
+    after = gem5_facts(lost, tmp_path)["gaps"]
+    assert after["other_contents"] == 1
+    assert after["share"] == pytest.approx((before["before_any_write"] + 1) / before["reads"])
+
+
+def test_without_pools_a_window_lasts_from_the_first_to_the_last_access(text, windows, tmp_path):
+    without = b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
+    found = gem5_facts(without, tmp_path)
+    assert [window["wave_dyn_id"] for window in found["windows"]] == [0, 1]
+    assert found["inferred"]["windows"] == "from the first to the last access of a wave"
+    first = found["windows"][0]
+    assert {key: first[key] for key in ("writes", "reads", "digest")} == {
+        key: windows[0][key] for key in ("writes", "reads", "digest")
+    }
+
+
+def test_registers_of_a_wave_begin_at_its_lowest_where_no_pool_says_it(text, windows, tmp_path):
+    """With the simple policy, the waves of a work-group lie one behind the other."""
+    without = b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
+    sizes = [window["registers"] for window in windows]
+
+    def moved(match):
+        return b"%b%d" % (match[1], int(match[2]) + 1600)
+
+    found = gem5_facts(re.sub(rb"(v\[)(\d+)(?=\])", moved, without), tmp_path)
+    assert [window["first_register"] for window in found["windows"]] == [1600, 1600 + sizes[0]]
+    assert [window["registers"] for window in found["windows"]] == sizes
+    keys = ("writes", "reads", "digest")
+    assert [[window[key] for key in keys] for window in found["windows"]] == [
+        [window[key] for key in keys] for window in windows
+    ]
+
+
+def test_without_ticks_only_the_order_is_known(text, windows, tmp_path):
+    found = gem5_facts(LINE.sub(rb"\2: \3", text), tmp_path)
+    assert found["approximate"] == {"time": "only the order is known"}
+    assert [window["digest"] for window in found["windows"]] == [w["digest"] for w in windows]
+
+
+def test_lines_that_say_nothing_whole_are_counted(text, tmp_path):
+    damaged = text.replace(b"v[1][5] = 0x100", b"v[1][5] = 0x1zz", 1)
+    assert gem5_facts(damaged, tmp_path)["skipped"] == {
+        "accesses whose lanes are of another register, or damaged": {
+            "records": 1,
+            "first": "log.txt: line 9",
+        }
+    }
+
+
+def test_a_part_in_time_needs_the_length_of_a_cycle(text, tmp_path):
+    from mcage.tracing.importing.sources import Limits
+
+    with pytest.raises(UserError, match="--cycles needs --ticks-per-cycle"):
+        gem5_facts(text, tmp_path, limits=Limits(latest=5))
+    part = gem5_facts(text, tmp_path, limits=Limits(latest=400), period=1000)
+    assert part["traces"][0]["cycles"] == 401
+    assert 0 < part["windows"][0]["writes"] < 20
