@@ -16,7 +16,6 @@ from mcage.plain_text import lines_of, shortened
 
 if TYPE_CHECKING:
     from mcage.traces.patterns import TraceSummary
-    from mcage.traces.profiles import Profile
     from mcage.tracing.importing.run import Import
     from mcage.tracing.importing.sources import Limits, Source
 
@@ -156,95 +155,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-# ``mcage trace characterize|synthesize``: what a trace is like, and traces drawn from that.
-
-
-def characterize_command(
-    trace: Annotated[str, typer.Argument(help="Name of a bundled trace, or a trace file.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="File of the profile, .json.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the profile: JSON.")] = False,
-) -> None:
-    """Say what a trace is like: its profile, from which others like it can be drawn."""
-    from mcage.files.atomic import PROFILE, make_ready, whole_file
-    from mcage.plain_text import visible
-    from mcage.traces.library import open_trace
-    from mcage.traces.profiles import profile_text
-    from mcage.traces.profiles.characterize import characterize
-
-    if out is not None:
-        make_ready(out, PROFILE)
-    profile = characterize(open_trace(trace))
-    if out is not None:
-        with whole_file(out, PROFILE) as stream:
-            stream.write(profile_text(profile).encode())
-    if as_json:
-        typer.echo(profile_text(profile), nl=False)
-    elif out is not None:
-        typer.echo(visible(str(out)))
-    else:
-        _print_profile(profile)
-
-
-def synthesize_command(
-    profile: Annotated[
-        str, typer.Argument(help="File of a profile, or name of a bundled one, such as DCT-32.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File of the trace.")],
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Equal seeds, equal traces.")] = 0,
-    windows: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="About so many windows.")
-    ] = None,
-    cycles: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="About so many cycles of a pass.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
-) -> None:
-    """Draw a trace from a profile."""
-    from mcage.files.atomic import TRACE, make_ready
-    from mcage.plain_text import visible
-    from mcage.traces.library import open_profile
-    from mcage.traces.profiles.synthesize import synthesize
-    from mcage.traces.storage import save_trace
-
-    if windows is not None and cycles is not None:
-        raise UserError("--windows and --cycles: give one of them")
-    make_ready(out, TRACE)
-    trace = synthesize(open_profile(profile), seed, windows, cycles)
-    save_trace(trace, out)
-    facts = {
-        "file": str(out),
-        "caveat": trace.caveat,
-        "seed": seed,
-        "windows": trace.windows,
-        "writes": trace.writes,
-        "reads": trace.reads,
-        "cycles": trace.cycles,
-        "digest": trace.digest(),
-    }
-    if as_json:
-        typer.echo(json.dumps(facts))
-        return
-    for key, value in facts.items():
-        typer.echo(visible(f"{key}: {value:,}" if isinstance(value, int) else f"{key}: {value}"))
-
-
-def _print_profile(profile: "Profile") -> None:
-    """Print the statistics of a profile, a table for each of their parts."""
-    from mcage.report.tables import console, plain_table
-
-    terminal = console()
-    parts = dict(profile.statistics)
-    whole = {key: parts.pop(key) for key in list(parts) if not isinstance(parts[key], dict)}
-    for title, part in ({profile.name: whole} | parts).items():
-        table = plain_table(title=title.replace("_", " "), show_header=False)
-        table.add_column(style="bold")
-        table.add_column(overflow="fold")
-        for key, value in lines_of(part):
-            table.add_row(key.replace("_", " "), value)
-        terminal.print(table, "")
-
+# ``mcage trace list|show|validate``: the bundled traces, and what a trace is like.
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
@@ -288,8 +199,8 @@ def list_traces(
     table = plain_table(
         padding=0,
         caption="N: registers per window; gen.: windows of the least used slot\n"
-        "Suite sdk-2011: the ten of the papers, on gcn, and drawn from profiles on nvidia;\n"
-        "modern: today's, on gcn, cdna2 and rdna3; all: both. See --suite and --geometry.",
+        "Suite sdk-2011: the ten of the papers, on gcn; modern: today's, on gcn, cdna2 and\n"
+        "rdna3; all: both. See --suite and --geometry.",
     )
     table.add_column("name")
     table.add_column("in papers")
@@ -377,8 +288,6 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
 app = typer.Typer(help="Recorded register traces.", no_args_is_help=True, cls=Group)
 add_command(app, import_command, "import")
 add_command(app, emulate_command, "emulate")
-add_command(app, characterize_command, "characterize")
-add_command(app, synthesize_command, "synthesize")
 add_command(app, list_traces, "list")
 add_command(app, show_trace, "show")
 add_command(app, validate_traces, "validate")

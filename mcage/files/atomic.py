@@ -113,7 +113,6 @@ SVG = Kind("an SVG figure", _is_svg)
 JSON = Kind("a JSON file", _is_json)
 CSV = Kind("a CSV table", _is_csv)
 TRACE = Kind("a trace", _is_trace)
-PROFILE = Kind("a profile of a trace", _begins(b'{"format":"mcage profile'))
 
 FIGURES = {".png": PNG, ".pdf": PDF, ".svg": SVG}
 TABLES = {".json": JSON, ".csv": CSV}

@@ -1,7 +1,7 @@
 """The traces that ship with mcage, in suites.
 
 ``sdk-2011``: one slice of each of the ten kernels of the papers, recorded in a cycle-level model of
-a GPU; beside them there are profiles for slices with 32 lanes, from which traces are drawn.
+a GPU.
 ``modern``: today's kernels, recorded by mcage's emulator on slices of three GPUs.
 """
 
@@ -17,7 +17,7 @@ from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,6 @@ from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.traces.model import COLUMNS, WRITE, Kernel, Trace
 from mcage.traces.storage import load_own_trace, load_trace
 from mcage.version import code_digest
-
-if TYPE_CHECKING:
-    from mcage.traces.profiles import Profile
-
 
 SHORT_NAMES = {
     "BlackScholes": "BlackS",
@@ -51,12 +47,6 @@ SHORT_NAMES = {
 
 KERNELS = tuple(SHORT_NAMES)
 """Names of the bundled traces."""
-
-PROFILES = tuple(f"{kernel}-32" for kernel in KERNELS)
-"""Names of the bundled profiles of 32-lane traces; a trace drawn from each has its name.
-
-They are derived from the bundled traces: each wavefront is split into two warps of 32 lanes.
-"""
 
 _ON_EVERY_SLICE = (
     *("attention", "gemm", "lds_histogram", "rope", "saxpy", "scan", "softmax", "spmv"),
@@ -78,16 +68,15 @@ GCN has no matrix cores, Triton does not compile for it, and five others had no 
 """
 
 SUITES: dict[str, dict[str, tuple[str, ...]]] = {
-    "sdk-2011": {"gcn": KERNELS, "nvidia": PROFILES},
+    "sdk-2011": {"gcn": KERNELS},
     "modern": MODERN,
-    "all": {"gcn": (*KERNELS, *MODERN["gcn"]), "nvidia": PROFILES}
-    | {name: MODERN[name] for name in ("cdna2", "rdna3")},
+    "all": MODERN | {"gcn": (*KERNELS, *MODERN["gcn"])},
 }
 """Kernels of each suite by the slice that they were recorded on."""
 
 _NAMES = (
-    f"{', '.join(KERNELS)}, with 32 lanes {PROFILES[0]} and so on, and of today's kernels "
-    f"{MODERN['gcn'][0]}, {MODERN['cdna2'][0]}, {MODERN['rdna3'][0]} and so on"
+    f"{', '.join(KERNELS)}, and of today's kernels "
+    f"{', '.join(names[0] for names in MODERN.values())} and so on"
 )
 
 
@@ -106,14 +95,17 @@ def kernels_of_suite(suite: str, entries: int, components: int) -> tuple[str, ..
     UserError
         The suite has no kernel for such a slice.
     """
-    of_slice = SUITES[suite]
-    for name, kernels in of_slice.items():
-        slice_of = preset(name)
-        if (slice_of.entries, slice_of.components) == (entries, components):
-            return kernels
+    slices = {name: preset(name).shape[:2] for name in SUITES["all"]}
+    alike = [name for name, shape in slices.items() if shape == (entries, components)]
+    for name in alike:
+        if name in SUITES[suite]:
+            return SUITES[suite][name]
+    others = [each for each, kernels in SUITES.items() if alike and alike[0] in kernels]
     raise UserError(
         f"suite {suite} has no kernel for a slice of {entries} x {components}; it has some for "
-        f"{', '.join(of_slice)}: name one with --geometry, or traces of yours with --kernel"
+        f"{', '.join(SUITES[suite])}: name one with --geometry, "
+        + (f"another suite with --suite ({', '.join(others)}), " if others else "")
+        + "or traces of yours with --kernel"
     )
 
 
@@ -130,12 +122,12 @@ class ApproximateTraceWarning(UserWarning):
 
 
 def bundled_trace(name: str) -> Trace:
-    """Load a bundled trace, or draw that of a bundled profile.
+    """Load a bundled trace.
 
     Parameters
     ----------
     name : str
-        One of ``KERNELS``, ``PROFILES`` or ``MODERN``, or a short name in the papers, in any case.
+        One of ``KERNELS`` or ``MODERN``, or a short name in the papers, in any case.
 
     Raises
     ------
@@ -144,23 +136,21 @@ def bundled_trace(name: str) -> Trace:
     """
     kernel = bundled_name(name)
     if kernel is None:
+        _refuse_drawn(name)
         raise UserError(f"no bundled trace {name!r}; there are {_NAMES}")
-    with path_of_bundled(kernel) as path:
-        if kernel in PROFILES:
-            # Imported when it is needed: most runs have 64 lanes.
-            from mcage.traces.profiles.synthesize import trace_of_profile
-
-            return trace_of_profile(path)
-        with NamedTemporaryFile(suffix=".h5") as unpacked, lzma.open(path) as packed:
-            shutil.copyfileobj(packed, unpacked)
-            unpacked.flush()
-            return load_own_trace(unpacked.name)
+    with (
+        path_of_bundled(kernel) as path,
+        NamedTemporaryFile(suffix=".h5") as unpacked,
+        lzma.open(path) as packed,
+    ):
+        shutil.copyfileobj(packed, unpacked)
+        unpacked.flush()
+        return load_own_trace(unpacked.name)
 
 
 def path_of_bundled(kernel: str) -> AbstractContextManager[Path]:
-    """Path of the file of a bundled trace or profile, by its name, while it is in use."""
-    file = f"profiles/{kernel}.json.xz" if kernel in PROFILES else f"traces/{kernel}.h5.xz"
-    return as_file(files("mcage") / "data" / file)
+    """Path of the file of a bundled trace, by its name, while it is in use."""
+    return as_file(files("mcage") / "data" / "traces" / f"{kernel}.h5.xz")
 
 
 def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
@@ -184,6 +174,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     if bundled_name(text):
         return bundled_trace(text)
     if not os.path.exists(text):
+        _refuse_drawn(text)
         raise UserError(f"no trace {text!r}: neither a file nor one of {_NAMES}")
     trace = load_trace(text)
     warn_of_padding(trace)
@@ -196,36 +187,24 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     return trace
 
 
-def open_profile(name_or_path: str) -> "Profile":
-    """Read a profile: a bundled one by its name, any other from its file.
-
-    Raises
-    ------
-    UserError
-        There is none of that name, or the file is no profile.
-    """
-    from mcage.traces.profiles import read_profile
-
-    bundled = bundled_name(name_or_path)
-    if bundled in PROFILES:
-        with path_of_bundled(bundled) as path:
-            return read_profile(path)
-    if not os.path.exists(name_or_path):
+def _refuse_drawn(name: str) -> None:
+    """Say of a name of earlier versions what is there in its place."""
+    kernel, _, lanes = name.rpartition("-")
+    if lanes == "32" and bundled_name(kernel) in KERNELS:
         raise UserError(
-            f"no profile {name_or_path!r}: neither a file nor one of {', '.join(PROFILES)}"
+            f"no trace {name!r}: it was drawn from a profile, and mcage draws none any more; of 32 "
+            f"lanes are traces of the suite modern, such as {MODERN['rdna3'][0]}"
         )
-    return read_profile(named_file(name_or_path))
 
 
 def bundled_name(name: str) -> str | None:
-    """Name of a bundled trace or profile that a long or short name in any case stands for."""
+    """Name of a bundled trace that a long or short name in any case stands for."""
     for modern in chain.from_iterable(MODERN.values()):
         if name.casefold() == modern:
             return modern
-    for (kernel, short), profile in zip(SHORT_NAMES.items(), PROFILES, strict=True):
-        for bundled, suffix in ((kernel, ""), (profile, "-32")):
-            if name.casefold() in (bundled.casefold(), f"{short}{suffix}".casefold()):
-                return bundled
+    for kernel, short in SHORT_NAMES.items():
+        if name.casefold() in (kernel.casefold(), short.casefold()):
+            return kernel
     return None
 
 

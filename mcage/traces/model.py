@@ -185,7 +185,8 @@ class Trace:
         """What must be said wherever results of the trace are shown; empty of a plain recording.
 
         It follows from two keys of `source`: what of the trace is ``approximate`` (a list, or an
-        object with that as keys), and the profile that it is ``synthesized`` from.
+        object with that as keys), and the profile that an earlier version has
+        ``synthesized`` it from.
         """
         said = []
         if approximate := self.source.get("approximate"):

@@ -66,15 +66,6 @@ def test_engines_compute_the_same(engine, traces):
     assert_same_arrays(expected, Sweep(spec_of(traces), engine()).compute(0, 2))
 
 
-def test_one_sentence_says_it_of_all_bundled_profiles():
-    names = ["DCT-32", "MatrixTranspose-32"]
-    sweep = Sweep(spec_of(names), NumpyEngine())
-    assert sweep.plan.caveats[1:] == (
-        "DCT-32, MatrixTranspose-32: synthesized from the profile of its name, not recorded on "
-        "NVIDIA hardware",
-    )
-
-
 def test_what_nobody_knows_is_said(result, tmp_path, command):
     slices, approximate = read_header(result).caveats
     assert slices.startswith("slices of 512 x 32 with blocks of 16: no constants of their energy")

@@ -11,12 +11,12 @@ from import_samples import files_of
 from places import ROOT
 from trace_strategies import alloc, release, trace_of, write
 
+from mcage.errors import UserError
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.plan import kernels_of
 from mcage.traces.library import (
     KERNELS,
-    PROFILES,
     ApproximateTraceWarning,
     open_trace,
     recorded_trace,
@@ -190,49 +190,7 @@ def test_a_file_that_is_not_a_trace_is_not_replaced(refusal, imported):
     assert imported.read_text() == "precious"
 
 
-# ``mcage trace characterize|synthesize`` as a user runs them, and kernels of a narrower slice.
-
-
-def test_a_profile_and_a_trace_drawn_from_it(tmp_path):
-    profile, drawn = str(tmp_path / "my.json"), str(tmp_path / "drawn.h5")
-    assert profile in run_mcage("trace", "characterize", "MatrixT", "--out", profile)
-    assert json.loads(run_mcage("trace", "characterize", "MatrixT", "--json")) == json.loads(
-        (tmp_path / "my.json").read_text()
-    )
-    assert "write to next write cycles" in run_mcage("trace", "characterize", "MatrixT")
-    facts = json.loads(
-        run_mcage(
-            "trace",
-            "synthesize",
-            profile,
-            "--seed",
-            "2",
-            "--windows",
-            "40",
-            "--out",
-            drawn,
-            "--json",
-        )
-    )
-    assert facts["windows"] == 40
-    assert facts["digest"] == open_trace(drawn).digest()
-    assert open_trace(drawn).caveat == "synthesized from MatrixTranspose"
-    assert "ok" in run_mcage("trace", "validate", drawn)
-
-
-def test_mistakes_of_users(tmp_path, refusal):
-    out = str(tmp_path / "drawn.h5")
-    for arguments, message in (
-        (("nobody",), "no profile 'nobody'"),
-        (("DCT-32", "--windows", "3", "--cycles", "9"), "give one of them"),
-        (("MatrixT-32", "--windows", "99999999"), "at most 4000000 are drawn"),
-        (("MatrixT-32", "--cycles", "2147483647"), "writes; at most"),
-    ):
-        said = refusal("trace", "synthesize", *arguments, "--out", out)
-        assert message in said
-    (tmp_path / "text.json").write_text("text")
-    refusal("trace", "characterize", "DCT", "--out", str(tmp_path / "text.json"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["text.json"]
+# Kernels of a narrower slice.
 
 
 def test_kernels_of_a_narrower_slice():
@@ -241,7 +199,8 @@ def test_kernels_of_a_narrower_slice():
 
     assert kernels() == KERNELS
     assert kernels(registers={"geometry": "gcn"}) == KERNELS
-    assert kernels(registers={"geometry": "nvidia"}) == PROFILES
+    with pytest.raises(UserError, match="suite sdk-2011 has no kernel for a slice of 512 x 32"):
+        kernels(registers={"geometry": "nvidia"})
     named = {"registers": {"geometry": "nvidia"}, "workload": {"kernels": ["my.h5"]}}
     assert kernels(**named) == ("my.h5",)
 
@@ -261,12 +220,3 @@ def test_events_of_a_bundled_trace_are_kept(monkeypatch, tmp_path, name):
             ours, kept = getattr(trace, field.name), getattr(whole, field.name)
             assert np.array_equal(ours, kept) if isinstance(ours, np.ndarray) else ours == kept
     assert opened == [name]
-
-
-def test_a_profile_is_known_without_its_events():
-    trace = open_trace("Reduction-32")
-    for _ in range(2):  # made, then from the disk
-        known = recorded_trace("reduct-32", lambda whole: whole, "as it is")
-        assert known.digest() == trace.digest()
-        assert (known.cycles, known.geometry) == (trace.cycles, trace.geometry)
-        assert known.caveat == trace.caveat

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from check_synthesis import differences
 from life_cases import (
     NUMBA,
     NUMPY,
@@ -42,7 +41,6 @@ from mcage.replays.prepare import prepare
 from mcage.replays.stored_values import record_codes
 from mcage.stats.estimates import Estimate
 from mcage.techniques import TECHNIQUES
-from mcage.traces import bundled_trace
 
 
 def exactly(value):
@@ -234,24 +232,3 @@ def test_a_slice_that_idles_off_goes_on_as_if_it_had_not():
     distributions = replace(rules().distributions, activity=Distribution.of(0.4))
     life = lived([trace_of(events, 100)], "baseline", distributions=distributions)
     assert life.degradation.longest_duty[0] == pytest.approx([0, 0.4])
-
-
-# Replays of drawn traces against those of the recorded ones, within stated bounds.
-
-COMPARED = ("baseline", "rc", "wc", "argo", "gr-guard", "rrcd", "rrcd+rc+rar")
-BOUNDS = {
-    "zero": 0.06,
-    "one": 0.1,
-    "dvth": 0.08,
-    "spilled": 0.02,
-    "redirected": 0.02,
-    "regular": 0.02,
-    "slowdown": 0.02,
-}
-
-
-@pytest.mark.parametrize("name", ["MatrixTranspose", "Reduction"])
-def test_drawn_traces_replay_like_recorded_ones(name):
-    for technique, apart in differences(bundled_trace(name), seed=0, techniques=COMPARED):
-        for key, bound in BOUNDS.items():
-            assert abs(apart[key]) <= bound, (technique, key)

@@ -554,9 +554,6 @@ def name_of(case: Case, points: Environment) -> CaseName:
     )
 
 
-_OF_ITS_NAME = "synthesized from the profile of its name"
-"""So that one sentence says it of all bundled profiles."""
-
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -705,8 +702,7 @@ class SweepPlan:
         """What must be said wherever the results are shown."""
         names: dict[str, list[str]] = {}
         for trace in self.traces:
-            of_its_name = trace.caveat.replace(f"synthesized from {trace.name}", _OF_ITS_NAME)
-            names.setdefault(of_its_name, []).append(trace.name)
+            names.setdefault(trace.caveat, []).append(trace.name)
         caveats = [f"{', '.join(of)}: {caveat}" for caveat, of in names.items() if caveat]
         costs, technology = self.spec.costs, self.spec.costs.of_technology
         if self.geometry.shape == technology.geometry.shape:

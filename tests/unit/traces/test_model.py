@@ -308,9 +308,17 @@ def test_kernels_of_today(slice_name):
 
 def test_suites_of_a_slice():
     assert kernels_of_suite("all", 256, 64) == (*KERNELS, *MODERN["gcn"])
-    assert kernels_of_suite("sdk-2011", 512, 32)[0] == "BlackScholes-32"
+    with pytest.raises(UserError, match=r"sdk-2011 has no kernel .* --suite \(modern, all\), or"):
+        kernels_of_suite("sdk-2011", 1536, 32)
     with pytest.raises(UserError, match="suite modern has no kernel for a slice of 512 x 32"):
         kernels_of_suite("modern", 512, 32)
+
+
+@pytest.mark.parametrize("open_it", [open_trace, bundled_trace])
+@pytest.mark.parametrize("name", ["DCT-32", "matrixt-32"])
+def test_names_of_traces_that_were_drawn_are_refused_in_words(name, open_it):
+    with pytest.raises(UserError, match=f"no trace '{name}': it was drawn from a profile"):
+        open_it(name)
 
 
 @pytest.mark.parametrize("spelled", ["DCT", "dct", "Dct"])
