@@ -1,7 +1,7 @@
 """Figures of the papers on register files: Valero et al. (TC 2019), Toca-Diaz et al. (RRCD)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,11 +190,6 @@ COSTS_METRICS: dict[str, Metric] = {
     "energy_saving": _metric("saving"),
     "energy_saving_over_smoothing": _metric("saving_over_smoothing"),
 }
-
-
-def parts(of: Energy | Slowdown, whole: Samples) -> dict[str, float]:
-    """Means over dies of the parts of an energy or a slowdown, as fractions of a whole."""
-    return {field.name: float((getattr(of, field.name) / whole).mean()) for field in fields(of)}
 
 
 # Figures of Toca-Diaz et al., "RRCD: Redireccion de Registros Basada en Compresion de Datos".

@@ -5,13 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from mcage.files.atomic import JSON, make_ready, whole_file
 from mcage.papers import kernel_replays, register_files, whole_gpus
 from mcage.papers.register_files import Measured, Metric
 from mcage.report.tables import fits, print_table, table_of_texts
@@ -44,8 +42,6 @@ _ROUNDING = 1e-9
 
 NAMES = {number: name for name, number in kernel_replays.NUMBERS.items()}
 """What people call the papers, by number."""
-
-TABLE_NAME = "table.json"
 
 _SLIGHT = 2e-3
 """Relative difference below which a difference is not printed."""
@@ -165,29 +161,6 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
-
-
-def check_table(folder: Path, name: str = TABLE_NAME) -> None:
-    """Refuse a folder into which `write_table` could not write.
-
-    Raises
-    ------
-    UserError
-        Another file has the name of the table, or nothing can be written there.
-    """
-    make_ready(folder / name, JSON)
-
-
-def write_table(rows: Sequence[Row], folder: Path, name: str = TABLE_NAME) -> None:
-    """Write the rows as JSON into an existing folder.
-
-    Raises
-    ------
-    UserError
-        The file cannot be written.
-    """
-    with whole_file(folder / name, JSON) as stream:
-        stream.write(f"{to_json(rows)}\n".encode())
 
 
 def to_json(rows: Sequence[Row]) -> str:

@@ -161,8 +161,6 @@ ZHANG_2015_PAPER = "004"
 HeterogeneityMetric = Callable[[Published, str], Measured]
 """Computes a printed value under a reading of what a filtered read changes."""
 
-__all__ = ["METRICS", "PAPER", "duplicated_l2_delay", "rows_by_name"]
-
 
 @cache
 def rows_by_name() -> dict[str, dict[str, Any]]:
@@ -341,6 +339,12 @@ def mitigation_by_age(rounds: Sequence[int] = ROUNDS_SHOWN) -> list[Row]:
             values = by_duty(name, counts, seconds)
             rows.append(_row(age, name, dict(zip(counts, values, strict=True))))
     return rows
+
+
+@cache
+def ages() -> tuple[Row, ...]:
+    """Rows of `mitigation_by_age`, computed once."""
+    return tuple(mitigation_by_age())
 
 
 def _row(age: str, model: str, by_count: dict[int, float]) -> Row:

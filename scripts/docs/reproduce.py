@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doc_tables import between, markdown
+from paper_drawings import from_csv, write_figures
 
 from mcage.engines.select import select_engine
-from mcage.papers.drawings import from_csv, write_figures
 from mcage.papers.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
 from mcage.papers.table import (
     HEADINGS,
@@ -26,8 +26,8 @@ from mcage.papers.table import (
     kernel_cells,
     numbered_reasons,
     reproduce,
+    to_json,
     verdict,
-    write_table,
 )
 from mcage.traces.transforms import WORK_GROUP
 
@@ -69,8 +69,8 @@ def main() -> None:
     rows = reproduce(study)
     others = reproduce(KernelReplays(engine, release=WORK_GROUP, like=study))
     RESULTS.mkdir(parents=True, exist_ok=True)
-    write_table(rows, RESULTS, TABLE)
-    write_table(others, RESULTS, OTHER_TABLE)
+    for name, lines in ((TABLE, rows), (OTHER_TABLE, others)):
+        (RESULTS / name).write_text(f"{to_json(lines)}\n", encoding="utf-8")
     write_figures(lambda plot: plot.table(study), RESULTS)
     PAGE.write_text(with_verdicts(PAGE.read_text(encoding="utf-8"), rows, others), encoding="utf-8")
     LINES.write_text(with_tables(LINES.read_text(encoding="utf-8"), rows, others), encoding="utf-8")

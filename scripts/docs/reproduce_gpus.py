@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from doc_tables import between, markdown
+from paper_drawings import write_plots
 
-from mcage.papers.drawings import ages, write_plots
 from mcage.papers.kernel_replays import GPU_PAPERS
 from mcage.papers.table import (
     Row,
@@ -23,9 +23,9 @@ from mcage.papers.table import (
     kernel_headings,
     numbered_reasons,
     reproduce_gpus,
-    write_table,
+    to_json,
 )
-from mcage.papers.whole_gpus import AGE_HEADINGS, age_cells
+from mcage.papers.whole_gpus import AGE_HEADINGS, age_cells, ages
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
@@ -37,7 +37,7 @@ TABLE = "table-gpus.json"
 def main() -> None:
     rows = reproduce_gpus()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    write_table(rows, RESULTS, TABLE)
+    (RESULTS / TABLE).write_text(f"{to_json(rows)}\n", encoding="utf-8")
     write_plots(RESULTS)
     verdicts = between(PAGE.read_text(encoding="utf-8"), "verdicts", f"{in_counts(rows)}\n")
     PAGE.write_text(verdicts, encoding="utf-8")

@@ -122,15 +122,11 @@ def test_tables_of_papers_fit_the_terminal(command, monkeypatch):
     assert "printed_l2_pct" in whole.splitlines()[0]
 
 
-def test_a_paper_on_whole_gpus_is_reproduced(command, tmp_path):
-    folder = tmp_path / "new" / "folder"
-    code, out, _ = command("reproduce", "--paper", "zhang-2015", "--out", folder)
+def test_a_paper_on_whole_gpus_is_reproduced(command):
+    code, out, _ = command("reproduce", "--paper", "zhang-2015")
     assert code == 0
     assert "15 lines: 9 agree" in out
     assert "[1] No reading meets all printed delays" in out
-    names = ("fig07", "fig08", "fig10", "fig11", "fig16")
-    figures = {f"004-{name}.{kind}" for name in names for kind in ("csv", "png")}
-    assert {path.name for path in folder.iterdir()} == figures | {"table.json"}
     code, out, _ = command("reproduce", "--paper", "004", "--json")
     rows = json.loads(out)
     assert {(row["paper"], row["name"]) for row in rows} == {("004", "zhang-2015")}

@@ -18,11 +18,9 @@ from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.files.atomic import CSV, FIGURES, JSON, PNG, TABLES, TRACE, make_ready, whole_file
-from mcage.papers.figure_data import PLOTS
 from mcage.traces import save_trace
 
 CAMPAIGN = fake_campaign.campaign(instances=20)
-PLOT = next(plot.name for plot in PLOTS if plot.paper == "000")
 PRECIOUS = "a year of work"
 
 
@@ -332,15 +330,6 @@ def test_what_is_in_a_file_counts_as_well_as_its_name(files, tmp_path):
     with pytest.raises(UserError, match="is not a trace, and is not replaced"):
         save_trace(small_trace(), results)
     assert results.read_bytes() == files[results]
-
-
-@pytest.mark.parametrize("name", ["table.json", f"{PLOT}.csv", f"{PLOT}.png"])
-def test_reproduce_replaces_its_own_files_only(name, precious, tmp_path):
-    occupied = tmp_path / name
-    precious.rename(occupied)
-    refused("is not replaced", "reproduce", "--paper", "000", "--out", tmp_path)
-    assert occupied.read_text() == PRECIOUS
-    assert list(tmp_path.iterdir()) == [occupied]
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def test_mutated_option_lists_are_understood_or_refused(command):
     "line",
     [
         *("sweep {}", "status {}", "merge r.h5 {}", "show {}", "verify {}", "trace validate {}"),
-        *("report {} --out report", "reproduce --out {}"),
+        "report {} --out report",
     ],
 )
 def test_names_that_no_file_can_have(command, line, tmp_path):

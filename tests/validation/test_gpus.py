@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from gpu_cases import gating
 from life_cases import in_sequence
+from paper_drawings import GPU_PLOTS
 from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.engines.select import select_engine
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.papers.drawings import GPU_PLOTS, ages
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.papers.table import (
     GPU_METRICS,
@@ -24,6 +24,7 @@ from mcage.papers.table import (
 from mcage.papers.whole_gpus import (
     LAUNCHES,
     LONG_TERM,
+    ages,
     history,
     kernels,
     launch_by_launch,

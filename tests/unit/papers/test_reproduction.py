@@ -7,13 +7,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import paper_drawings as drawings
 import pytest
-from rich.console import Console
-from tables import each
-
-from mcage.geometry import GCN
-from mcage.papers import drawings
-from mcage.papers.drawings import (
+from paper_drawings import (
     LOOKS,
     RULES,
     draw,
@@ -23,7 +19,11 @@ from mcage.papers.drawings import (
     printed_entries,
     printed_parts,
 )
-from mcage.papers.figure_data import PLOTS
+from paper_tables import PLOTS
+from rich.console import Console
+from tables import each
+
+from mcage.geometry import GCN
 from mcage.papers.kernel_replays import (
     ALL,
     MEAN,

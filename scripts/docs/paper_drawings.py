@@ -1,11 +1,10 @@
-"""Drawings of the papers' figures, from their data."""
+"""The papers' figures, drawn from their data; `reproduce.py` and `reproduce_gpus.py` write them."""
 
 import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,12 +14,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from paper_tables import PLOTS, Plot, Table
 
 from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
-from mcage.files.atomic import CSV, PNG, make_ready, whole_file
 from mcage.papers import kernel_replays, whole_gpus
-from mcage.papers.figure_data import PLOTS, Plot, Table
-from mcage.papers.whole_gpus import mitigation_by_age, rows_by_name
+from mcage.papers.whole_gpus import ages, rows_by_name
 from mcage.report.figures.canvas import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
 from mcage.single_runs.nominal_gpu import ROUND_SECONDS, ROUNDS
 from mcage.studies.gpu_gating.policies import policy
@@ -297,12 +295,6 @@ def mitigation_by_size() -> GpuTable:
     ]
 
 
-@cache
-def ages() -> tuple[dict[str, Any], ...]:
-    """Rows of `mitigation_by_age`, computed once."""
-    return tuple(mitigation_by_age())
-
-
 def mitigation_over_ages() -> GpuTable:
     """Mean mitigation of the fourteen kernels by age, a column for each model."""
     models = list(dict.fromkeys(row["model"] for row in ages()))
@@ -487,21 +479,6 @@ KINDS = {
 """Names of printed values by their kind."""
 
 
-def check_figures(folder: Path, paper: str | None = None) -> None:
-    """Refuse a folder into which `write_figures` could not write.
-
-    Raises
-    ------
-    UserError
-        A file of another kind has the name of a figure or of its table, or nothing can be written
-        there.
-    """
-    for plot in PLOTS:
-        if paper in (None, plot.paper):
-            make_ready(folder / f"{plot.name}.csv", CSV)
-            make_ready(folder / f"{plot.name}.png", PNG)
-
-
 def write_figures(
     table_of: Callable[[Plot], Table], folder: Path, paper: str | None = None
 ) -> None:
@@ -516,30 +493,18 @@ def write_figures(
     paper : str, optional
         Key of `mcage.papers.kernel_replays.PAPERS`.
 
-    Raises
-    ------
-    UserError
-        A file cannot be written.
     """
     for plot in PLOTS:
         if paper in (None, plot.paper):
             table = table_of(plot)
-            with whole_file(folder / f"{plot.name}.csv", CSV) as stream:
-                stream.write(as_csv(table).encode())
+            (folder / f"{plot.name}.csv").write_text(as_csv(table), encoding="utf-8")
             write_png(draw(plot, table), folder / f"{plot.name}.png")
 
 
 @in_style
 def write_png(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, and forget it.
-
-    Raises
-    ------
-    UserError
-        The file cannot be written.
-    """
-    with whole_file(path, PNG) as stream:
-        figure.savefig(stream, dpi=DOTS_PER_INCH, format="png", metadata={"Software": None})
+    """Write a figure as PNG, and forget it."""
+    figure.savefig(path, dpi=DOTS_PER_INCH, format="png", metadata={"Software": None})
     plt.close(figure)
 
 
@@ -734,9 +699,6 @@ def _mark(panel: Axes, place: float, mark: Mark) -> None:
 
 # The figures of the papers on whole GPUs, drawn with the printed values beside mcage's.
 
-matplotlib.use("Agg")
-
-
 PRINTED_LABEL = "printed by the paper"
 
 FILLS = (("#0072B2", ""), ("#F0A070", "////"), ("#CCCCCC", "...."), ("#009E73", "xxxx"))
@@ -771,32 +733,12 @@ def plots_of(paper: str | None) -> list[GpuPlot]:
     return [plot for plot in GPU_PLOTS if paper in (None, plot.paper)]
 
 
-def check_plots(folder: Path, paper: str | None = None) -> None:
-    """Refuse a folder into which `write_plots` could not write.
-
-    Raises
-    ------
-    UserError
-        A file of another kind has the name of a figure or of its table, or nothing can be written
-        there.
-    """
-    for plot in plots_of(paper):
-        make_ready(folder / f"{plot.name}.csv", CSV)
-        make_ready(folder / f"{plot.name}.png", PNG)
-
-
 def write_plots(folder: Path, paper: str | None = None) -> None:
-    """Write the figures of a paper, or of both, as CSV and PNG into an existing folder.
-
-    Raises
-    ------
-    UserError
-        A file cannot be written.
-    """
+    """Write the figures of a paper, or of both, as CSV and PNG into an existing folder."""
     for plot in plots_of(paper):
         table = plot.table()
-        with whole_file(folder / f"{plot.name}.csv", CSV) as stream:
-            stream.write(as_csv(_rounded(table)).encode())
+        text = as_csv(_rounded(table))
+        (folder / f"{plot.name}.csv").write_text(text, encoding="utf-8")
         write_png(draw_gpu_figure(plot, table), folder / f"{plot.name}.png")
 
 

@@ -1,18 +1,19 @@
 """Tables of numbers behind the papers' figures, one table for each figure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from mcage.costs import Energy, Slowdown
 from mcage.geometry import GCN
 from mcage.papers import kernel_replays
 from mcage.papers.register_files import (
     OCCUPANCIES,
+    Samples,
     dvth_volts,
     occupancies,
-    parts,
     spent,
 )
 from mcage.techniques import technique
@@ -196,6 +197,11 @@ def _variants_of_costs(paper: str) -> list[tuple[str, int | None, str]]:
         (name, kernel_replays.PUBLISHED_LIMIT, "") for name in ("wc", "argo")
     ]
     return alone + [("rc+rar", limit, "") for limit in kernel_replays.LIMITS]
+
+
+def parts(of: Energy | Slowdown, whole: Samples) -> dict[str, float]:
+    """Means over dies of the parts of an energy or a slowdown, as fractions of a whole."""
+    return {field.name: float((getattr(of, field.name) / whole).mean()) for field in fields(of)}
 
 
 def slowdowns(paper: str) -> Callable[[kernel_replays.KernelReplays], Table]:
