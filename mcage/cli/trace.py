@@ -199,8 +199,8 @@ def list_traces(
     table = plain_table(
         padding=0,
         caption="N: registers per window; gen.: windows of the least used slot\n"
-        "Suite sdk-2011: the ten of the papers, on gcn; modern: today's, on gcn, cdna2 and\n"
-        "rdna3; all: both. See --suite and --geometry.",
+        "Suite sdk-2011: the ten of the papers, on gcn; modern: today's, on gcn, cdna2,\n"
+        "rdna3 and nvidia; all: both. See --suite and --geometry.",
     )
     table.add_column("name")
     table.add_column("in papers")

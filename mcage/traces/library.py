@@ -2,7 +2,8 @@
 
 ``sdk-2011``: one slice of each of the ten kernels of the papers, recorded in a cycle-level model of
 a GPU.
-``modern``: today's kernels, recorded by mcage's emulator on slices of three GPUs.
+``modern``: today's kernels, recorded by mcage's emulator on slices of three GPUs,
+and AMD's code on the slice of a fourth, NVIDIA's.
 """
 
 import hashlib
@@ -56,15 +57,19 @@ _NOT_ON_GCN = (
     *("convolution", "gemm_mfma", "gemv_int4", "random_numbers", "rmsnorm", "swiglu"),
     *("triton_attention", "triton_gemm", "triton_gemv", "triton_softmax"),
 )
+_ON_NVIDIA = ("gemm_mfma", "rope", "scan", "softmax", "spmv", "stencil", "tree_reduction")
 _TODAY = tuple(sorted((*_ON_EVERY_SLICE, *_NOT_ON_GCN)))
 MODERN = {
     "gcn": tuple(f"{kernel}.gcn" for kernel in _ON_EVERY_SLICE),
     "cdna2": tuple(f"{kernel}.cdna2" for kernel in _TODAY),
     "rdna3": tuple(f"{kernel}.rdna3" for kernel in _TODAY),
+    "nvidia": tuple(f"{kernel}.nvidia" for kernel in _ON_NVIDIA),
 }
 """Names of today's kernels by the slice on which they were recorded: gfx900, gfx90a and gfx1100.
 
 GCN has no matrix cores, Triton does not compile for it, and five others had no room in the package.
+On ``nvidia`` they are approximate: code for gfx1100, whose waves have 32 lanes as NVIDIA's warps,
+on a slice of NVIDIA's. Seven kernels had room.
 """
 
 SUITES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -192,8 +197,8 @@ def _refuse_drawn(name: str) -> None:
     kernel, _, lanes = name.rpartition("-")
     if lanes == "32" and bundled_name(kernel) in KERNELS:
         raise UserError(
-            f"no trace {name!r}: it was drawn from a profile, and mcage draws none any more; of 32 "
-            f"lanes are traces of the suite modern, such as {MODERN['rdna3'][0]}"
+            f"no trace {name!r}: it was drawn from a profile, and mcage draws none any more; the "
+            f"suite modern has recorded ones of 32 lanes, such as {MODERN['nvidia'][0]}"
         )
 
 

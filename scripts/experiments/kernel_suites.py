@@ -36,7 +36,7 @@ from mcage.geometry import SliceGeometry
 from mcage.replays.schedule import writes_of
 from mcage.techniques import TECHNIQUES, technique
 from mcage.traces import KERNELS, Trace, open_trace, summarize_trace
-from mcage.traces.library import MODERN, SUITES, ApproximateTraceWarning
+from mcage.traces.library import SUITES, ApproximateTraceWarning
 from mcage.traces.transforms import released
 from mcage.variation.fault_models import fault_map, fault_model
 
@@ -49,7 +49,7 @@ SEED, SCENARIO = 2019, "common"
 OF_2011 = "sdk-2011"
 """The ten bundled traces of the papers."""
 
-DEFAULTS = (f"{OF_2011}@gcn", *(f"modern@{name}" for name in MODERN))
+DEFAULTS = (f"{OF_2011}@gcn", *(f"modern@{name}" for name in ("gcn", "cdna2", "rdna3")))
 """Suites that are looked at if none is named."""
 
 NARROW_BLOCK = 16

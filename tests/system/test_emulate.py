@@ -13,16 +13,18 @@ import check_triton_versions
 import numpy as np
 import pytest
 from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_objdump
-from mutated_kernels import MODERN as MODERN_KERNELS
 from mutated_kernels import PROCESSORS, SAMPLES, complaint
+from record_modern_kernels import recorded_on
 from tables import each
 
 from mcage.cli.emulate import Asked
 from mcage.errors import UserError
+from mcage.geometry import preset
 from mcage.studies.inject.spec import Program
 from mcage.traces import WRITE, load_trace
 from mcage.traces.library import bundled_trace
 from mcage.tracing.emulation import compilers, waves
+from mcage.tracing.emulation.emulate import GEOMETRIES
 from mcage.tracing.emulation.record import Request, record_kernel
 
 ROOT = Path(__file__).parents[2]
@@ -70,17 +72,19 @@ def changed(arguments, **options):
     return arguments
 
 
-BUNDLED = (("softmax", "gcn"), ("spmv", "cdna2"), ("swiglu", "rdna3"))
+BUNDLED = (("softmax", "gfx900"), ("spmv", "gfx90a"), ("swiglu", "gfx1100"), ("rope", "nvidia"))
 """Bundled traces of each slice, whose registers depend on how the compiler treats floats."""
 
 
 @needs_clang
-@each(("kernel", "slice_name"), BUNDLED)
-def test_a_bundled_trace_is_what_its_source_becomes(kernel, slice_name):
+@each(("kernel", "place"), BUNDLED)
+def test_a_bundled_trace_is_what_its_source_becomes(kernel, place):
     """With the compiler of the bundle; so without -ffast-math, as a driver compiles."""
-    bundled, source = bundled_trace(f"{kernel}.{slice_name}"), MODERN_KERNELS / f"{kernel}.cl"
-    arch = bundled.source["emulated"].partition(" ")[0]
-    trace = record_kernel(Request(source, arch, source.with_suffix(".py"))).trace
+    slice_name = GEOMETRIES.get(place, place)
+    bundled, trace = bundled_trace(f"{kernel}.{slice_name}"), recorded_on(kernel, place).trace
+    assert trace.geometry == preset(slice_name)
+    assert trace.caveat == bundled.caveat
+    assert ("instructions" in trace.caveat) == (place == "nvidia")
     if bundled.source["compiler"] != trace.source["compiler"]:
         pytest.skip("another compiler, which may make other instructions")
     for fact in ("options", "digests"):

@@ -23,6 +23,7 @@ from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.run import run_sweep
 from mcage.studies.sweep.study import Sweep
+from mcage.traces.library import MODERN
 from mcage.traces.storage import load_trace, save_trace
 
 SHAPE = {"slots": (6, 9), "window_sizes": (12, 20), "generations": (2, 3), "accesses": (20, 30)}
@@ -64,6 +65,21 @@ def test_a_file_keeps_the_geometry(traces):
 def test_engines_compute_the_same(engine, traces):
     expected = Sweep(spec_of(traces), NumbaEngine()).compute(0, 2)
     assert_same_arrays(expected, Sweep(spec_of(traces), engine()).compute(0, 2))
+
+
+@pytest.mark.parametrize("slice_of", ["nvidia", "hopper"])
+def test_the_suite_of_today_runs_on_slices_of_nvidia(slice_of, command, tmp_path):
+    """With AMD's code, which is said wherever results are shown."""
+    words = ("sweep", "--suite", "modern", "--geometry", slice_of, "--technique", "rrcd+rc+rar")
+    words += ("--instances", 2, "--generations", 1, "--epochs", 2, "--engine", "numba")
+    code, shown, said = command(*words, "--out", tmp_path / "r.h5")
+    assert code == 0, said
+    caveats = read_header(tmp_path / "r.h5").caveats
+    of_amd = [said for said in caveats if "instructions (those of AMD's gfx1100)" in said]
+    assert {name for said in of_amd for name in said.split(": ")[0].split(", ")} == {
+        *MODERN["nvidia"]
+    }
+    assert "instructions (those of AMD's gfx1100)" in " ".join(shown.split())
 
 
 def test_what_nobody_knows_is_said(result, tmp_path, command):

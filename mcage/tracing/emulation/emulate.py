@@ -74,6 +74,8 @@ class Launch:
         Factor on the latencies of memory.
     most_instructions : int
         Wave instructions at which the run is refused.
+    geometry : SliceGeometry or None
+        Slice of as many lanes that runs and records in place of the processor's.
     """
 
     grid: tuple[int, int, int]
@@ -82,6 +84,7 @@ class Launch:
     compute_units: int = 1
     latency: float = 1.0
     most_instructions: int = MOST_INSTRUCTIONS
+    geometry: SliceGeometry | None = None
 
 
 @dataclass
@@ -185,7 +188,7 @@ class Emulation:
 
     def __init__(self, code: CodeObject, kernel: KernelObject, launch: Launch) -> None:
         self.code, self.kernel, self.launch = code, kernel, launch
-        self.geometry = geometry_of(code.arch)
+        self.geometry = launch.geometry or geometry_of(code.arch)
         self.generation = int(code.arch[3:-2])
         if kernel.lanes != self.geometry.components:
             raise UserError(

@@ -549,6 +549,11 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
         f"cycles (loads), 64 (LDS) and 100 (scalar loads), times {launch.latency:g}"
     )
     total = sum(emulated.by_name.values())
+    if launch.geometry is not None:
+        recording.approximate[f"instructions (those of AMD's {request.arch})"] = (
+            f"code, registers and times are AMD's; of {launch.geometry.name} are the number of "
+            f"entries, {launch.geometry.entries}, and of windows"
+        )
     if emulated.approximate:
         names = ", ".join(
             f"{name} ({count / total:.1%})" for name, count in emulated.approximate.items()
