@@ -23,7 +23,6 @@ of the mean where this is more: for very lucky transistors, whose shifts are a s
 mean (`tests/unit/aging/test_cells.py`).
 """
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -92,18 +91,6 @@ class TrapLaw:
     def of_mean(self, transistors: int) -> "TrapLaw":
         """Law of the mean shift of so many transistors: as of a transistor with as many traps."""
         return TrapLaw(self.eta_volts / transistors)
-
-    def exceedance(self, shift_volts: float, mean_volts: float) -> float:
-        """Probability that a transistor shifts further than so far, by the exact sum.
-
-        Parameters
-        ----------
-        shift_volts, mean_volts : float
-            The shift, and the mean shift; at least 0.
-        """
-        shift = shift_volts / self.eta_volts
-        below = np.arange(int(shift + 40 * math.sqrt(shift)) + 100)
-        return float(_poisson(below, np.array(shift)) @ pdtrc(below, mean_volts / self.eta_volts))
 
     def shift(self, mean_volts: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
         """Shifts of transistors.

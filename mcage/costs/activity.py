@@ -124,13 +124,6 @@ def powered_entry_cycles(
     return whole + parts + always_on * empty - spilled
 
 
-def compressed_entry_cycles(schedule: Schedule, fractions: NDArray[np.float64]) -> float:
-    """Sum over cycles of the parts of entries that are off since their values are compressed."""
-    if not schedule.technique.gates_empty or schedule.technique.redirects:
-        return 0.0
-    return float((schedule.end_cycle - schedule.cycle) @ (1 - fractions))
-
-
 def _open_entry_cycles(schedule: Schedule) -> float:
     """Sum over cycles of the entries of open windows."""
     windows = schedule.windows
@@ -260,18 +253,12 @@ class PowerGating:
         as that part, here and below.
     powered_entry_cycles : float64[instances]
         Sum over cycles of the entries that are on.
-    compressed_entry_cycles : float
-        Sum over cycles of the entries that compression alone keeps off.
-    used_entries : int
-        Entries that the workload uses when it uses most; all entries where rows may live anywhere.
     """
 
     wakeups: NDArray[np.float64]
     opened_entries: float
     expanded_entries: float
     powered_entry_cycles: NDArray[np.float64]
-    compressed_entry_cycles: float
-    used_entries: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,29 +293,6 @@ class Activity:
     compression: CompressionWork
     redirections: NDArray[np.float64]
     gating: PowerGating
-
-    @property
-    def gated_entry_cycles(self) -> NDArray[np.float64]:
-        """Sum over cycles of the entries that are off."""
-        return float(self.geometry.entries * self.cycles) - self.gating.powered_entry_cycles
-
-    def with_idle_entries_on(self) -> "Activity":
-        """Return the same activity if an entry were off only while unused or compressed.
-
-        Entries that the workload uses at any time then stay on before their first value and after
-        the end of their window. The energy of Valero et al., IEEE TC 2019, section 6.6, is to be
-        read so; the gating policies of mcage switch off all that holds nothing.
-        """
-        gating = self.gating
-        on = float(gating.used_entries * self.cycles) - gating.compressed_entry_cycles
-        return replace(
-            self,
-            gating=replace(
-                gating,
-                opened_entries=0.0,
-                powered_entry_cycles=0 * gating.powered_entry_cycles + on,
-            ),
-        )
 
     @property
     def decompressed_blocks(self) -> NDArray[np.float64]:
@@ -429,8 +393,6 @@ def activity_of(replay: PreparedReplay, counters: Counters) -> Activity:
             powered_entry_cycles=powered_entry_cycles(
                 replay, fractions, counters.spilled_row_cycles / passes
             ),
-            compressed_entry_cycles=compressed_entry_cycles(schedule, fractions),
-            used_entries=used_entries(replay),
         ),
     )
 

@@ -356,11 +356,6 @@ class ThermalNetwork:
         )
         return rise
 
-    @property
-    def time_constants_s(self) -> NDArray[np.float64]:
-        """Time constants of the network, s, the longest first."""
-        return 1 / self._modes[0]
-
     @cached_property
     def _modes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Rates of decay in 1/s, their modes, and the root of each node's capacity."""

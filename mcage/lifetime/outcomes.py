@@ -139,11 +139,6 @@ class DegradationOutcome:
     sampled: SampledCells
     epoch_max_dvth_volts: NDArray[np.float64]
 
-    @property
-    def sampled_dvth_volts(self) -> NDArray[np.float64]:
-        """Shifts of the sampled cells: float64[I, sample, 2]."""
-        return self.sampled.dvth_volts()
-
 
 @dataclass(frozen=True, eq=False)
 class WriteRates:

@@ -108,13 +108,6 @@ class Code:
         return np.array([*self.columns, *(1 << np.arange(self.check_bits))], dtype=np.uint8)
 
     @cached_property
-    def row_weights(self) -> Integers:
-        """Ones of each row of the parity-check matrix, check bits included: int64[check_bits]."""
-        rows = self.all_columns[:, None] >> np.arange(self.check_bits) & 1
-        weights: Integers = rows.sum(axis=0, dtype=np.int64)
-        return weights
-
-    @cached_property
     def _of_bytes(self) -> Bytes:
         """Check bits of a word in which byte k alone is other than 0: uint8[bytes, 256]."""
         columns = np.reshape(np.array(self.columns, dtype=np.uint8), (-1, 1, 8))
@@ -260,14 +253,6 @@ class Code:
         shares[Outcome.DETECTED] = (total - aliased - counts[0]) / total
         return shares
 
-    def alias_rate(self, wrong: int) -> float:
-        """Share of error patterns of so many wrong bits that are miscorrected or undetected.
-
-        Over all patterns of data and check bits, each as likely as any other, counted exactly.
-        Parameters and errors as of `shares`.
-        """
-        return float(self.shares(wrong)[Outcome.MISCORRECTED :].sum())
-
     def burst_shares(self, size: int, interleave: int = 1) -> Floats:
         """Shares of outcomes of bursts: so many neighbouring cells of a row that are all wrong.
 
@@ -311,10 +296,6 @@ class Code:
         for group in range(1 + (int(starts[-1]) + size - 1) // (interleave * self.bits)):
             after = cell + group * interleave * self.bits - starts[:, None]
             yield (after >= 0) & (after < size)
-
-    def burst_alias_rate(self, size: int, interleave: int = 1) -> float:
-        """Share of bursts that leave a word wrong in silence: see `burst_shares`."""
-        return float(self.burst_shares(size, interleave)[Outcome.MISCORRECTED :].sum())
 
 
 @cache

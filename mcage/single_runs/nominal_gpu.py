@@ -116,33 +116,6 @@ class Rounds:
         return model.dvth_of(state)
 
 
-def closed_form_mitigation(active: int, sms: int, rounds: int, time_ratio: float = 1.0) -> float:
-    """Mitigation of the largest shift by gating equal SMs in turns, as a closed form.
-
-    A rest removes nine tenths of a shift, whose sixth power is nothing: what counts is how many
-    rounds an SM works in a row, m = ceil(n / (N - n)).
-
-    Parameters
-    ----------
-    active, sms : int
-        SMs that work, n, and SMs of the GPU, N.
-    rounds : int
-        Rounds.
-    time_ratio : float
-        Length of a round relative to that on all SMs.
-
-    Returns
-    -------
-    float
-        ``1 - (m time_ratio / rounds)^(1/6)``; 0 where all SMs work. It is off by 0.01 points of a
-        per cent after 100 rounds and by 0.04 after 1,000.
-    """
-    if active == sms:
-        return 0.0
-    in_a_row = -(-active // (sms - active))
-    return float(1 - (in_a_row * time_ratio / rounds) ** (1 / 6))
-
-
 # Benchmarks of Zhang et al. under each reading, beside what the paper prints.
 
 MEAN = "mean"

@@ -6,9 +6,14 @@ under other assumptions, one at a time. docs/reproduction.md quotes it.
     python scripts/experiments/explore_costs.py
 """
 
+import sys
 from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
 import numpy as np
+from activity_cases import with_idle_entries_on
 
 from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, suav
 from mcage.engines.select import select_engine
@@ -27,7 +32,9 @@ def saving(study: KernelReplays, name: str, limit: int | None, idle_on: bool) ->
     for kernel, run in study.runs(name, limit).items():
         policies = technique(name)
         slower = slowdown(run.activity, policies, technology, load_costs().penalties).total
-        activity = run.activity.with_idle_entries_on() if idle_on else run.activity
+        activity = run.activity
+        if idle_on:
+            activity = with_idle_entries_on(activity, study.traces[kernel], name, limit)
         used = energy(activity, policies, technology, slowdown=slower).total
         base = energy(study.conventional[kernel], CONVENTIONAL, technology).total
         shares.append(float((1 - used / base).mean()))

@@ -18,16 +18,20 @@ import argparse
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
 import numpy as np
 from numpy.typing import NDArray
+from rare_cases import dead_at_start
 
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
 from mcage.lifetime import EndCause
 from mcage.methods.rare_events import failure_probability
-from mcage.methods.rare_events.case import RareCase, dead_at_start, rare_case
+from mcage.methods.rare_events.case import RareCase, rare_case
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import wilson
 from mcage.variation.vmin_tail import sample_tail

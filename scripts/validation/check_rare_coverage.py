@@ -24,15 +24,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
 import numpy as np
 from numpy.typing import NDArray
+from rare_cases import dead_at_start
 from scipy.stats import binom, norm, truncnorm
 
 from mcage.distributions import TRUNCATED_AT
 from mcage.engines.select import select_engine
 from mcage.geometry import GCN
-from mcage.methods.rare_events.case import RareCase, dead_at_start, estimate, rare_case
+from mcage.methods.rare_events.case import RareCase, estimate, rare_case
 from mcage.methods.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for
 from mcage.methods.rare_events.proposals import (
     Bumps,

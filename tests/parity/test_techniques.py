@@ -212,8 +212,8 @@ def test_stress_follows_the_windows():
     """The only window lies behind the faulty entry, where its cells are under stress."""
     values = np.zeros((3, 64), dtype=np.uint32)
     life = lived([steady_trace(values)], "disable", tail_of(whole_entries([1])), [cell(0), cell(4)])
-    assert life.degradation.sampled_dvth_volts[0, 0].tolist() == [0, 0]
-    assert life.degradation.sampled_dvth_volts[0, 1, 0] > 0
+    assert life.degradation.sampled.dvth_volts()[0, 0].tolist() == [0, 0]
+    assert life.degradation.sampled.dvth_volts()[0, 1, 0] > 0
     assert life.degradation.longest_duty[0].tolist() == [1, 0]
 
 

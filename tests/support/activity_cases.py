@@ -1,5 +1,7 @@
 """What a slice does on traces of a few events."""
 
+from dataclasses import replace
+
 import numpy as np
 from trace_strategies import (
     alloc,
@@ -11,6 +13,7 @@ from trace_strategies import (
 )
 
 from mcage.costs import activity_of
+from mcage.costs.activity import powered_fractions, used_entries
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.replays.prepare import prepare
@@ -28,11 +31,43 @@ NOISE = np.random.default_rng(0).integers(0, 2**32, 64, dtype=np.uint32)
 HALF = np.where(np.arange(64) < 32, pattern(0, 1, 8), NOISE)  # two blocks fit, two do not
 
 
-def activity(trace, name, fault_maps=None, delta_limit=64):
+def replay_of(trace, name, delta_limit=64):
     technique = TECHNIQUES[name] if isinstance(name, str) else name
+    return prepare(trace, technique, delta_limit)
+
+
+def activity(trace, name, fault_maps=None, delta_limit=64):
     fault_maps = fault_free_maps() if fault_maps is None else fault_maps
-    replay = prepare(trace, technique, delta_limit)
+    replay = replay_of(trace, name, delta_limit)
     return activity_of(replay, ENGINE.count(replay, fault_maps))
+
+
+def gated_entry_cycles(did):
+    """Sum over cycles of the entries that are off."""
+    return float(did.geometry.entries * did.cycles) - did.gating.powered_entry_cycles
+
+
+def compressed_entry_cycles(trace, name, delta_limit=64):
+    """Sum over cycles of the parts of entries that are off since their values are compressed."""
+    schedule = replay_of(trace, name, delta_limit).schedule
+    if not schedule.technique.gates_empty or schedule.technique.redirects:
+        return 0.0
+    return float((schedule.end_cycle - schedule.cycle) @ (1 - powered_fractions(schedule)))
+
+
+def with_idle_entries_on(did, trace, name, delta_limit=64):
+    """What a slice does if an entry is off only while it is unused or its value is compressed.
+
+    Entries that the workload uses at any time then stay on before their first value and after the
+    end of their window. The energy of Valero et al., IEEE TC 2019, section 6.6, is to be read so;
+    the gating policies of mcage switch off all that holds nothing.
+    """
+    used = used_entries(replay_of(trace, name, delta_limit))
+    on = float(used * did.cycles) - compressed_entry_cycles(trace, name, delta_limit)
+    powered = 0 * did.gating.powered_entry_cycles + on
+    return replace(
+        did, gating=replace(did.gating, opened_entries=0.0, powered_entry_cycles=powered)
+    )
 
 
 def life_of_a_register():

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from nbti_cases import prefactor_of
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage.aging.environment import environment
@@ -194,7 +195,7 @@ def arrays_of(outcomes):
 
 def dvth(seconds, duty_cycle=1.0, prefactor=None):
     """Closed form of the shift after one life at one duty cycle, in volts."""
-    prefactor = prefactor or MODEL.prefactor(1.0, 353.15)
+    prefactor = prefactor or prefactor_of(MODEL, 1.0, 353.15)
     recovered = np.sqrt(MODEL.eta * (1 - duty_cycle))
     return prefactor * (duty_cycle * seconds) ** 0.25 * (1 - recovered)
 

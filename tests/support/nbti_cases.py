@@ -3,9 +3,13 @@
 import csv
 import dataclasses
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 from hypothesis import strategies as st
+from scipy.special import pdtrc
+from scipy.stats import poisson
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import MODEL_NAMES, Phases, nbti_model
@@ -27,6 +31,20 @@ histories = st.lists(
 
 def constant_environment(vdd_volts, temperature_kelvin=353.15):
     return Environment("constant", (OperatingPoint(vdd_volts, 1.0, temperature_kelvin),))
+
+
+def prefactor_of(model, vdd_volts, temperature_kelvin):
+    """K of a nominal transistor under Facelift: its shift after a second of stress, V s^-0.25."""
+    return math.sqrt(
+        math.sqrt(model.stress_per_second(vdd_volts, temperature_kelvin, model.vt0_volts))
+    )
+
+
+def exceedance(law, shift_volts, mean_volts):
+    """Probability that a transistor shifts further than so far, by the exact sum over traps."""
+    shift = shift_volts / law.eta_volts
+    below = np.arange(int(shift + 40 * math.sqrt(shift)) + 100)
+    return float(poisson.pmf(below, shift) @ pdtrc(below, mean_volts / law.eta_volts))
 
 
 def past_of(model, history, state=None):

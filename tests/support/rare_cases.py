@@ -6,7 +6,7 @@ import numpy as np
 
 from mcage.engines.select import select_engine
 from mcage.methods.rare_events.case import rare_case
-from mcage.methods.rare_events.proposals import VminGaussian
+from mcage.methods.rare_events.proposals import EntryProposal, VminGaussian
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.variation.scenarios import scenario
@@ -75,3 +75,36 @@ def fields(distribution, count, seed=1):
     return distribution.node_volts(
         np.random.default_rng(seed).standard_normal((count, distribution.normals))
     )
+
+
+SURELY = 1.0 - 2.0**-53
+"""Largest probability below 1, so that its logarithm remains a number."""
+
+
+def dead_at_start(distribution, node_volts, vdd_volts, needed):
+    """Probability that slices with given fields are dead on arrival.
+
+    Under a technique that cannot move data, a slice is dead if any needed entry holds two faulty
+    cells, and entries are independent given the field. The mean of this probability over fields is
+    an estimate that shares nothing with the drawing of cells.
+
+    Parameters
+    ----------
+    distribution : VminGaussian
+        How Vmin varies over a slice.
+    node_volts : float64[I, node_rows, node_columns]
+        Mean Vmin at the nodes of each slice, in volts.
+    vdd_volts : float
+        Lowest supply voltage, in volts.
+    needed : bool[mixes, 256]
+        Entries that must be reliable under each mix, or kernel; all of them are equally likely.
+
+    Returns
+    -------
+    float64[I]
+        Probabilities.
+    """
+    faulty = EntryProposal.of(distribution, node_volts, vdd_volts).faulty
+    entries_of_row = needed.reshape(len(needed), distribution.scenario.node_rows, -1).sum(axis=2)
+    log_alive = np.einsum("kr,ir->ik", entries_of_row, np.log1p(-np.minimum(faulty, SURELY)))
+    return -np.expm1(log_alive).mean(axis=1)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nbti_cases import prefactor_of
 from sweep_cases import SMALL_KERNELS, file_content, small_spec
 from trace_strategies import alloc, release, trace_of, write
 
@@ -352,7 +353,7 @@ def test_every_option_reaches_the_results(here, command):
     assert code == 0, error
     model = facelift()
     limit = 0.7 * (1 - 1.1 ** (-1 / 1.3))
-    seconds = (limit / model.prefactor(1.0, 353.15)) ** 4
+    seconds = (limit / prefactor_of(model, 1.0, 353.15)) ** 4
     with open_results("r.h5") as results:
         assert results.life_years.item() == pytest.approx(seconds / 31_536_000, rel=1e-5)
     assert command("sweep", *QUICK, "--horizon", "2", "--out", "s.h5")[0] == 0

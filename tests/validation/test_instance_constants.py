@@ -18,7 +18,7 @@ from life_cases import (
     steady_trace,
     tail_of,
 )
-from nbti_cases import ADDITIVE, MODELS
+from nbti_cases import ADDITIVE, MODELS, prefactor_of
 from sweep_cases import assert_same_arrays, joined, small_sweep
 from tables import each
 
@@ -76,7 +76,7 @@ def lives(count, trace=None, distributions=WIDE, **options):
 def test_each_temperature_has_its_life():
     life = lives(3, temperature=[340, 353.15, 366])
     expected = [
-        seconds_to_delay(0.05, prefactor=MODEL.prefactor(1.0, kelvin))
+        seconds_to_delay(0.05, prefactor=prefactor_of(MODEL, 1.0, kelvin))
         for kelvin in (340, 353.15, 366)
     ]
     assert life.end.seconds == pytest.approx(expected, rel=1e-9)
@@ -113,7 +113,7 @@ def test_idle_cells_recover(name):
     )
     shift = MODELS[name].dvth_at(NOMINAL, 0.3, 10 * YEAR)
     assert life.degradation.max_dvth_volts[0] == pytest.approx([shift, shift], rel=1e-9)
-    assert life.degradation.sampled_dvth_volts[0, 0] == pytest.approx([shift, shift], rel=1e-9)
+    assert life.degradation.sampled.dvth_volts()[0, 0] == pytest.approx([shift, shift], rel=1e-9)
     assert life.degradation.longest_duty[0] == pytest.approx([0.3, 0.3])
 
 
@@ -152,7 +152,9 @@ def test_each_epoch_has_its_temperature():
     swing = np.random.default_rng(1).uniform(-40, 30, (3, 10))
     kelvin = np.array([340.0, 353.15, 366.0])
     life = lives(3, distributions=SWINGING, temperature=kelvin, swing=swing, guardband=50)
-    stress = np.array([MODEL.prefactor(1.0, one) ** 4 for one in (kelvin[:, None] + swing).flat])
+    stress = np.array(
+        [prefactor_of(MODEL, 1.0, one) ** 4 for one in (kelvin[:, None] + swing).flat]
+    )
     every = np.cumsum(stress.reshape(3, 10), axis=1) * YEAR
     assert life.degradation.epoch_max_dvth_volts[..., 0] == pytest.approx(every**0.25, rel=1e-12)
 
@@ -177,7 +179,7 @@ def test_a_cell_that_was_stressed_less_may_have_shifted_further():
         constants=constants(swing=[[-40.0, 30.0]]),
     )
     stressed = YEAR * np.array([1.1, 0.9])
-    heat = np.array([MODEL.prefactor(1.0, 353.15 + swing) ** 4 for swing in (-40.0, 30.0)])
+    heat = np.array([prefactor_of(MODEL, 1.0, 353.15 + swing) ** 4 for swing in (-40.0, 30.0)])
     recovered = 1 - np.sqrt(MODEL.eta * stressed[::-1] / stressed.sum())
     expected = (heat * stressed) ** 0.25 * recovered
     assert expected[1] > expected[0]

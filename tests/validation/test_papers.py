@@ -11,7 +11,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from nbti_cases import MODELS, constant_environment, read_csv
+from activity_cases import with_idle_entries_on
+from nbti_cases import MODELS, constant_environment, prefactor_of, read_csv
 from published_runs import replays
 from tables import each
 
@@ -171,7 +172,7 @@ def test_delay_after_three_years(technique, percent):
     model = facelift()
     duty = longest_duties(technique).max(axis=1)
     seconds = 3 * SECONDS_PER_YEAR
-    stress = model.prefactor(1.0, 353.15) ** 4 * duty * seconds
+    stress = prefactor_of(model, 1.0, 353.15) ** 4 * duty * seconds
     dvth = model.dvth(stress, duty * seconds, (1 - duty) * seconds)
     increase = delay_increase(dvth, 1.0, model.vt0_volts, model.alpha)
     assert 100 * increase.mean() == pytest.approx(percent, abs=0.8)
@@ -379,7 +380,8 @@ def mean_percent(of_kernel):
 
 def saved(kernel, name, technology, idle_on=False, vdd_volts=None, release=WAVEFRONT):
     did = activity(kernel, name, release)
-    did = did.with_idle_entries_on() if idle_on else did
+    if idle_on:
+        did = with_idle_entries_on(did, replays(release).traces[kernel], name)
     slower = lost(kernel, name, technology)
     one = energy(did, TECHNIQUES[name], technology, vdd_volts, slower).total[0]
     return 1 - one / energy(usual(kernel), CONVENTIONAL, technology).total[0]

@@ -7,6 +7,7 @@ import pytest
 from rare_cases import (
     KERNELS,
     case_of,
+    dead_at_start,
     distribution_of,
     engine,
     fields,
@@ -18,7 +19,7 @@ from scipy.stats import truncnorm
 
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.methods.rare_events.case import dead_at_start, estimate, rare_case
+from mcage.methods.rare_events.case import estimate, rare_case
 from mcage.methods.rare_events.estimator import failure_probability, sample, sampler_for
 from mcage.methods.rare_events.proposals import LifeTilt
 from mcage.methods.rare_events.search import find_late_lives, used_guardband

@@ -189,7 +189,7 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
         expected = np.array(slice_.worst)
         assert life.degradation.epoch_max_dvth_volts[one] == pytest.approx(expected, rel=1e-13)
         sampled = slice_.dvth(4, UNEVEN[-1])[:, : len(SAMPLE)].T
-        assert life.degradation.sampled_dvth_volts[one] == pytest.approx(
+        assert life.degradation.sampled.dvth_volts()[one] == pytest.approx(
             sampled, rel=1e-12, abs=1e-15
         )
 
@@ -212,7 +212,7 @@ def test_lives_are_those_of_all_cells(technique, model, swings):
             held.max(axis=0) / years, rel=1e-9
         )
         sampled = shift[:, : len(SAMPLE)].T
-        assert life.degradation.sampled_dvth_volts[one] == pytest.approx(
+        assert life.degradation.sampled.dvth_volts()[one] == pytest.approx(
             sampled, rel=1e-10, abs=1e-15
         )
     assert EndCause.DELAY in life.end.cause
@@ -327,14 +327,14 @@ def test_the_order_of_kernels_matters_where_no_sum_says_all():
         first, second = (
             lived(traces, "baseline", kernels=[order], **options) for order in ([0, 1], [1, 0])
         )
-        expected = second.degradation.sampled_dvth_volts
+        expected = second.degradation.sampled.dvth_volts()
         if differs:
-            apart = np.abs(first.degradation.sampled_dvth_volts / expected - 1)
+            apart = np.abs(first.degradation.sampled.dvth_volts() / expected - 1)
             assert (apart[0, 0] > differs).all()
         else:
-            assert first.degradation.sampled_dvth_volts == pytest.approx(expected, rel=1e-14)
+            assert first.degradation.sampled.dvth_volts() == pytest.approx(expected, rel=1e-14)
         assert first.degradation.max_dvth_volts == pytest.approx(
-            first.degradation.sampled_dvth_volts[:, 0], rel=1e-14
+            first.degradation.sampled.dvth_volts()[:, 0], rel=1e-14
         )
 
 
@@ -365,7 +365,7 @@ def test_an_instance_does_not_depend_on_its_batch(technique):
     guardband = 0.13 if technique == "disable" else 0.03
     instances = [3, 0, 5, 1, 4]
     together = some_lives(technique, instances, delay_guardband=guardband)
-    assert len(np.unique(together.degradation.sampled_dvth_volts, axis=0)) > 1
+    assert len(np.unique(together.degradation.sampled.dvth_volts(), axis=0)) > 1
     for place, one in enumerate(instances):
         alone = some_lives(technique, [one], delay_guardband=guardband)
         for name, values in arrays_of(alone).items():

@@ -414,7 +414,7 @@ def test_what_a_pass_leaves_is_held():
     life, _ = held_life(trace, "baseline", 0.4, sample=[cell(0)])
     expected = [dvth(10 * YEAR, 0.2), dvth(10 * YEAR, 0.8)]
     assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-9)
-    assert life.degradation.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-9)
+    assert life.degradation.sampled.dvth_volts()[0, 0] == pytest.approx(expected, rel=1e-9)
     assert life.degradation.longest_duty[0] == pytest.approx([0.2, 0.8])
 
 
@@ -444,7 +444,7 @@ def test_what_faults_have_moved_is_held_too():
         bit = int(random_values(1)[0, 0]) >> 5 & 1
         expected = [[0, 0], [0, 0]]
         expected[1][bit] = dvth(10 * YEAR)
-        assert life.degradation.sampled_dvth_volts[0] == pytest.approx(
+        assert life.degradation.sampled.dvth_volts()[0] == pytest.approx(
             np.array(expected), rel=1e-9
         ), technique
 

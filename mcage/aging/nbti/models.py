@@ -1,6 +1,5 @@
 """NBTI models that ship: Facelift; Bhardwaj et al.; FinFET and planar (Zhang et al.)."""
 
-import math
 import sys
 from dataclasses import dataclass
 
@@ -55,20 +54,6 @@ class Facelift(AdditiveModel):
     alpha: float
 
     root = 4
-
-    def prefactor(self, vdd_volts: float, temperature_kelvin: float) -> float:
-        """Return K of the nominal transistor, its shift after one second of stress, in V s^-0.25.
-
-        Parameters
-        ----------
-        vdd_volts : float
-            Supply voltage in volts; at or below ``vt0_volts`` there is no stress and K is 0.
-        temperature_kelvin : float
-            Temperature in kelvin, above 0.
-        """
-        return math.sqrt(
-            math.sqrt(self.stress_per_second(vdd_volts, temperature_kelvin, self.vt0_volts))
-        )
 
     def stress_per_second(
         self, vdd_volts: float, temperature_kelvin: ArrayLike, vt0_volts: ArrayLike

@@ -21,7 +21,7 @@ from mcage.lifetime.end_of_life import limits_of_batch
 from mcage.lifetime.faults import SliceLuck
 from mcage.lifetime.feasibility import FaultFreeReplays, Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.methods.rare_events.proposals import EntryProposal, LifeDistribution, Lives, VminGaussian
+from mcage.methods.rare_events.proposals import LifeDistribution, Lives, VminGaussian
 from mcage.protection.policy import DEFAULT
 from mcage.single_runs.replay import SingleCase
 from mcage.spec import SweepSpec
@@ -486,9 +486,6 @@ def _warnings(
 # Slices and lives are drawn such that faults or delay kill them, as far as a search has come upon
 # such lives. A death that is rare for another reason is as hard to see as in a sweep.
 
-SURELY = 1.0 - 2.0**-53
-"""Largest probability below 1, so that its logarithm remains a number."""
-
 FEW_RUNS = 10
 """Slices that must have run a kernel for deaths under it to be seen."""
 
@@ -545,38 +542,3 @@ def may_be_late(case: RareCase) -> bool:
         conditions.nbti.alpha,
     )
     return largest >= float(limits_volts.min())
-
-
-def dead_at_start(
-    distribution: VminGaussian,
-    node_volts: NDArray[np.float64],
-    vdd_volts: float,
-    needed: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    """Probability that slices with given fields are dead on arrival.
-
-    Under a technique that cannot move data, a slice is dead if any needed entry holds two faulty
-    cells, and entries are independent given the field. The mean of this probability over fields is
-    an estimate that shares nothing with the drawing of cells.
-
-    Parameters
-    ----------
-    distribution : VminGaussian
-        How Vmin varies over a slice.
-    node_volts : float64[I, node_rows, node_columns]
-        Mean Vmin at the nodes of each slice, in volts.
-    vdd_volts : float
-        Lowest supply voltage, in volts.
-    needed : bool[mixes, 256]
-        Entries that must be reliable under each mix, or kernel; all of them are equally likely.
-
-    Returns
-    -------
-    float64[I]
-        Probabilities.
-    """
-    faulty = EntryProposal.of(distribution, node_volts, vdd_volts).faulty
-    entries_of_row = needed.reshape(len(needed), distribution.scenario.node_rows, -1).sum(axis=2)
-    log_alive = np.einsum("kr,ir->ik", entries_of_row, np.log1p(-np.minimum(faulty, SURELY)))
-    dead: NDArray[np.float64] = -np.expm1(log_alive).mean(axis=1)
-    return dead

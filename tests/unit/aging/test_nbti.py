@@ -17,6 +17,7 @@ from nbti_cases import (
     fractions,
     histories,
     past_of,
+    prefactor_of,
     shift_of,
     shift_of_vector,
     temperatures,
@@ -454,7 +455,7 @@ def life(history: list[tuple[float, float, float]]) -> float:
 
 
 def test_prefactor_is_the_shift_after_one_second():
-    k = MODEL.prefactor(1.0, 353.15)
+    k = prefactor_of(MODEL, 1.0, 353.15)
     charge = 4.6e-20 * 0.7
     assert k == pytest.approx(
         189545.4 * 0.65 * charge**0.5 * math.exp(1 / 0.13 - 0.13 / (8.617333e-5 * 353.15)),
@@ -466,7 +467,7 @@ def test_prefactor_is_the_shift_after_one_second():
 
 @pytest.mark.parametrize("vdd_volts", [0.3, 0.2, 1e-6])
 def test_facelift_knows_no_stress_at_or_below_threshold(vdd_volts):
-    assert MODEL.prefactor(vdd_volts, 353.15) == 0
+    assert prefactor_of(MODEL, vdd_volts, 353.15) == 0
     assert MODEL.largest_dvth(constant_environment(vdd_volts), LIFETIME_SECONDS) == 0
 
 
@@ -488,7 +489,7 @@ def test_endless_recovery_leaves_what_cannot_recover():
 
 
 def test_stress_rate_weighs_the_operating_points_by_their_time():
-    high, low = MODEL.prefactor(0.8, 350.0), MODEL.prefactor(0.45, 320.0)
+    high, low = prefactor_of(MODEL, 0.8, 350.0), prefactor_of(MODEL, 0.45, 320.0)
     mixed = Environment(
         "mixed", (OperatingPoint(0.8, 0.25, 350.0), OperatingPoint(0.45, 0.75, 320))
     )
@@ -582,12 +583,12 @@ def test_more_stress_means_more_shift(duties, total_seconds):
 
 @given(voltages=st.tuples(st.floats(0.1, 2), st.floats(0.1, 2)).map(sorted))
 def test_a_higher_vdd_stresses_more(voltages):
-    lower, higher = (MODEL.prefactor(vdd_volts, 353.15) for vdd_volts in voltages)
+    lower, higher = (prefactor_of(MODEL, vdd_volts, 353.15) for vdd_volts in voltages)
     assert lower <= higher
 
 
 def test_heat_stresses_more():
-    prefactors = [MODEL.prefactor(1.0, temperature) for temperature in range(200, 451, 10)]
+    prefactors = [prefactor_of(MODEL, 1.0, temperature) for temperature in range(200, 451, 10)]
     assert all(cooler < hotter for cooler, hotter in pairwise(prefactors))
 
 

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from activity_cases import ENGINE, NOISE, activity, life_of_a_register
+from activity_cases import (
+    ENGINE,
+    NOISE,
+    activity,
+    compressed_entry_cycles,
+    gated_entry_cycles,
+    life_of_a_register,
+    replay_of,
+    with_idle_entries_on,
+)
 from engine_cases import possible_techniques, seeded_fault_maps, with_full_masks
 from places import ROOT
 from tables import each
@@ -29,6 +38,7 @@ from mcage.costs import (
     suav,
     units_of,
 )
+from mcage.costs.activity import used_entries
 from mcage.engines.interface import fault_free_maps
 from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA
@@ -233,7 +243,7 @@ SHAPE = {"slots": (1, 3), "window_sizes": (3, 6), "events": 60}
 def test_conventional_by_hand():
     did = conventional(life_of_a_register())
     assert did.gating.powered_entry_cycles == [256 * 120]
-    assert did.gated_entry_cycles == [0]
+    assert gated_entry_cycles(did) == [0]
     assert (did.reads.uncompressed, did.writes.uncompressed) == ([3], [5])
     assert did.writes.slice_blocks(GCN) == [20]
     assert (
@@ -262,12 +272,12 @@ def test_table_by_hand(name):
     assert did.gating.wakeups == [2]
     assert (did.gating.opened_entries, did.gating.expanded_entries) == (0, 2)
     assert did.gating.powered_entry_cycles == [10 + 10 + 30]
-    assert did.gating.compressed_entry_cycles == 20 + 20
-    assert did.gating.used_entries == 2
+    assert compressed_entry_cycles(life_of_a_register(), "rc") == 20 + 20
+    assert used_entries(replay_of(life_of_a_register(), "rc")) == 2
     assert did.compression.mispredictions == 0  # nothing is decided by the first block
-    on = did.with_idle_entries_on()
+    on = with_idle_entries_on(did, life_of_a_register(), "rc")
     assert on.gating.powered_entry_cycles == [2 * 120 - 40]
-    assert on.gated_entry_cycles == [256 * 120 - 200]
+    assert gated_entry_cycles(on) == [256 * 120 - 200]
 
 
 def test_inline_by_hand():
@@ -282,7 +292,8 @@ def test_inline_by_hand():
     assert did.gating.powered_entry_cycles == pytest.approx([powered])
     assert did.gating.opened_entries == pytest.approx((2 * 4 + 63) / 256)
     assert did.gating.expanded_entries == pytest.approx((256 - 67 + 256 - 4) / 256)
-    assert did.gating.compressed_entry_cycles == pytest.approx((20 * 189 + 20 * 252) / 256)
+    compressed = compressed_entry_cycles(life_of_a_register(), "wc")
+    assert compressed == pytest.approx((20 * 189 + 20 * 252) / 256)
 
 
 def test_idle_windows_by_hand():
@@ -290,7 +301,8 @@ def test_idle_windows_by_hand():
     assert did.gating.powered_entry_cycles == [2 * 100]  # not written is not idle
     assert did.gating.opened_entries == 2
     assert did.gating.wakeups == [0]
-    assert did.with_idle_entries_on().gating.powered_entry_cycles == [2 * 120]
+    on = with_idle_entries_on(did, life_of_a_register(), "argo")
+    assert on.gating.powered_entry_cycles == [2 * 120]
 
 
 def test_entries_that_are_used_at_the_same_time():
@@ -298,17 +310,19 @@ def test_entries_that_are_used_at_the_same_time():
     events = [write(1, 0, 0, 5)]
     for begin, slot in [(0, 0), (20, 0), (25, 1), (40, 0)]:
         events += [alloc(begin, slot, 4), release(begin + 10, slot)]
-    did = activity(trace_of(events), "argo")
-    assert (did.gating.used_entries, did.gating.opened_entries) == (8, 16)
-    idle_on = did.with_idle_entries_on()
-    assert (idle_on.gating.used_entries, idle_on.gating.opened_entries) == (8, 0)
+    trace = trace_of(events)
+    did, used = activity(trace, "argo"), used_entries(replay_of(trace, "argo"))
+    assert (used, did.gating.opened_entries) == (8, 16)
+    idle_on = with_idle_entries_on(did, trace, "argo")
+    assert idle_on.gating.opened_entries == 0
     assert idle_on.gating.powered_entry_cycles == [8 * did.cycles]
 
 
 def test_unused_by_hand():
     did = activity(life_of_a_register(), "baseline")
     assert did.gating.powered_entry_cycles == [2 * 120]
-    assert did.with_idle_entries_on().gating.powered_entry_cycles == [2 * 120]
+    on = with_idle_entries_on(did, life_of_a_register(), "baseline")
+    assert on.gating.powered_entry_cycles == [2 * 120]
 
 
 def test_blocks_by_hand():
@@ -320,7 +334,7 @@ def test_blocks_by_hand():
     gated = activity(life_of_a_register(), "rrcd+pg")
     assert gated.gating.powered_entry_cycles == [40 / 4 + 50]
     assert gated.gating.opened_entries == 2 / 4 + 2
-    assert gated.gating.used_entries == 256
+    assert used_entries(replay_of(life_of_a_register(), "rrcd+pg")) == 256
 
 
 @pytest.mark.parametrize(("name", "vain"), [("rrcd", 1), ("rrcd+pg", 1), ("rrcd+rc+rar", 0)])
@@ -382,11 +396,13 @@ def test_every_access_and_every_moment_is_accounted_for(name):
                 assert part.min() >= 0
             assert accesses.compressed_blocks.min() >= 0
         everything = np.full(3, 256.0 * trace.cycles)
-        assert did.gating.powered_entry_cycles + did.gated_entry_cycles == pytest.approx(everything)
+        assert did.gating.powered_entry_cycles + gated_entry_cycles(did) == pytest.approx(
+            everything
+        )
         assert did.gating.powered_entry_cycles.min() >= 0
         # Off because compressed, or empty; neither is less than nothing.
-        assert (did.gated_entry_cycles - did.gating.compressed_entry_cycles).min() >= -1e-6
-        more = did.with_idle_entries_on().gating.powered_entry_cycles
+        assert (gated_entry_cycles(did) - compressed_entry_cycles(trace, technique)).min() >= -1e-6
+        more = with_idle_entries_on(did, trace, technique).gating.powered_entry_cycles
         assert (more - did.gating.powered_entry_cycles).min() >= -1e-6
         assert did.compression.examined_blocks <= 4 * trace.writes
 

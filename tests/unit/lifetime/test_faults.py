@@ -20,6 +20,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
+from nbti_cases import prefactor_of
 from rare_cases import KERNELS, engine, spec_of
 from sweep_cases import small_sweep
 from tables import each
@@ -68,7 +69,7 @@ def test_a_faulty_entry_in_use_ends_a_life_before_it_begins(technique):
     for nothing in (
         life.degradation.max_dvth_volts,
         life.degradation.longest_duty,
-        life.degradation.sampled_dvth_volts,
+        life.degradation.sampled.dvth_volts(),
     ):
         assert not nothing[0].any()
         assert nothing[1].any()
@@ -271,7 +272,7 @@ def test_rows_that_find_no_home_go_to_the_lds_while_there_is_room():
     full = dvth(10 * YEAR)
     held = [ROWS[row, 0] >> 7 & 1 for row in (0, 1)]
     expected = [[full * (bit == 0), full * (bit == 1)] for bit in held]
-    assert room.degradation.sampled_dvth_volts[0] == pytest.approx(
+    assert room.degradation.sampled.dvth_volts()[0] == pytest.approx(
         np.array([*expected, [0, 0]]), rel=1e-6
     )
 
@@ -343,7 +344,7 @@ def test_a_row_moves_out_of_an_entry_that_fails_and_the_entry_stays_faulty(engin
     def shift(stressed_years):
         stressed = stressed_years * YEAR
         recovered = np.sqrt(MODEL.eta * (1 - stressed_years / 10))
-        return MODEL.prefactor(1.0, 353.15) * stressed**0.25 * (1 - recovered)
+        return prefactor_of(MODEL, 1.0, 353.15) * stressed**0.25 * (1 - recovered)
 
     held = (ROWS[:2, 0, None] >> np.array(bits) & 1).astype(int)
     expected = np.zeros((3, len(bits), 2))
@@ -351,7 +352,7 @@ def test_a_row_moves_out_of_an_entry_that_fails_and_the_entry_stays_faulty(engin
         for index in range(len(bits)):
             expected[entry, index, held[row, index]] += years
     expected = np.where(expected > 0, shift(expected), 0).reshape(-1, 2)
-    assert life.degradation.sampled_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
+    assert life.degradation.sampled.dvth_volts()[0] == pytest.approx(expected, rel=1e-6)
     # The pair has recovered below the shift that brought it down: it is faulty all the same.
     assert shift(1) < dvth(0.5 * YEAR)
     assert life.degradation.longest_duty[0] == pytest.approx(
@@ -393,9 +394,11 @@ def test_a_released_window_leaves_its_entry_under_stress():
     events = [alloc(0, 0, 1), write(0, 0, 0, 0), release(49, 0)]
     events += [alloc(50, 1, 1), write(50, 1, 0, 0), release(99, 1)]
     life = lived([trace_of(events, CYCLES)], "baseline", sample=[cell(0), cell(1)])
-    assert life.degradation.sampled_dvth_volts[0, :, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
+    assert life.degradation.sampled.dvth_volts()[0, :, 0] == pytest.approx(
+        dvth(10 * YEAR), rel=1e-6
+    )
     gated = lived([trace_of(events, CYCLES)], "argo", sample=[cell(0)])
-    assert gated.degradation.sampled_dvth_volts[0, 0, 0] < 0.9 * dvth(10 * YEAR)
+    assert gated.degradation.sampled.dvth_volts()[0, 0, 0] < 0.9 * dvth(10 * YEAR)
 
 
 # Lives that end since too many writes go to the LDS, though there is room.

@@ -19,6 +19,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
+from nbti_cases import prefactor_of
 from scipy.optimize import brentq
 from tables import each
 
@@ -146,7 +147,7 @@ def stressed(bits, age):
 def shifts(bits, age):
     times = stressed(bits, age)
     recovered = np.sqrt(MODEL.eta * (1 - times / age))
-    return MODEL.prefactor(1.0, 353.15) * times**0.25 * (1 - recovered)
+    return prefactor_of(MODEL, 1.0, 353.15) * times**0.25 * (1 - recovered)
 
 
 def fails_since(vmin, bits):

@@ -24,6 +24,7 @@ from life_cases import (
     steady_trace,
     tail_of,
 )
+from nbti_cases import exceedance, prefactor_of
 from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import kstest, norm
@@ -83,7 +84,7 @@ def test_partial_duty_cycles(cycles_at_zero):
 
 def test_operating_points():
     """Aging at all of them, each for its share of the time; delay at the highest."""
-    point, high = MODEL.prefactor(0.419, 353.15), MODEL.prefactor(0.8, 353.15)
+    point, high = prefactor_of(MODEL, 0.419, 353.15), prefactor_of(MODEL, 0.8, 353.15)
     both = (0.5 * point**4 + 0.5 * high**4) ** 0.25
     for name, vdd, prefactor, guardband in [
         ("undervolted", 0.419, point, 0.0035),
@@ -110,7 +111,7 @@ def test_a_life_that_reaches_the_horizon_is_censored():
     assert life.degradation.epoch_max_dvth_volts[0, :, 1] == pytest.approx(0.0)
     full = dvth(10 * YEAR)
     expected = [[full, 0], [full, 0], [0, 0]]  # the third cell is never written
-    assert life.degradation.sampled_dvth_volts[0] == pytest.approx(np.array(expected), rel=1e-6)
+    assert life.degradation.sampled.dvth_volts()[0] == pytest.approx(np.array(expected), rel=1e-6)
     exact = seconds_to_delay(0.139)
     just_before = lived([STEADY], "baseline", epoch_edges_years=(0.0, exact / YEAR * 0.999))
     assert just_before.end.cause == [EndCause.CENSORED]
@@ -406,7 +407,7 @@ def test_cells_that_bad_luck_makes_faulty():
     assert np.array_equal(fails.any(axis=0), np.ones(len(kept.tail.cell), dtype=bool))
 
     def density(vmin):
-        above = spread.traps.exceedance((vdd - vmin) / 0.8, largest)
+        above = exceedance(spread.traps, (vdd - vmin) / 0.8, largest)
         return norm.pdf(vmin, mu, sigma) * (1 - (1 - above) ** 2)
 
     expected = slices * 524_288 * quad(density, floor, vdd, points=[vdd - 0.8 * largest])[0]

@@ -167,7 +167,7 @@ def test_a_model_that_is_no_sum_is_lived_by_as_well(plug_ins):
     life = lived(traces, "baseline", kernels=[[0, 1]], sample=[cell(0)], **options)
     half, rest = 0.025 * (1 - np.exp(-1)), np.exp(-0.5)
     expected = [0.05 + (half - 0.05) * rest, half * rest]
-    assert life.degradation.sampled_dvth_volts[0, 0] == pytest.approx(expected, rel=1e-12)
+    assert life.degradation.sampled.dvth_volts()[0, 0] == pytest.approx(expected, rel=1e-12)
     assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
     arrays = with_model("my_nbti_models:RELAXING").compute(0, 3)
     longest, shift = arrays["longest_duty"][0], arrays["max_dvth_mv"][0]

@@ -87,7 +87,7 @@ def test_the_rates_of_neighbours_differ_by_their_place():
         for first in range(code.bits - 2)
     }
     assert silent[0] != silent[code.bits - 3]
-    assert 0 < code.alias_rate(3) < 1
+    assert 0 < code.shares(3)[Outcome.MISCORRECTED :].sum() < 1
 
 
 @each("size", [1, 2, 3, 7])
@@ -140,7 +140,9 @@ def test_words_that_are_wrong_by_themselves():
     assert errors.wrong_due == pytest.approx(8 * 0.5 / 4)
     assert errors.wrong_sdc == 0
     three = soft_errors([0, 0, 0, 8], 0.5, SINGLE, secded(32))
-    assert three.wrong_sdc == pytest.approx(8 * 0.5 / 8 * secded(32).alias_rate(3))
+    assert three.wrong_sdc == pytest.approx(
+        8 * 0.5 / 8 * secded(32).shares(3)[Outcome.MISCORRECTED :].sum()
+    )
     none = soft_errors([0, 8, 0], 0.5, SINGLE)
     assert none.wrong_sdc == pytest.approx(8 * 0.5 / 2)
 
@@ -151,7 +153,7 @@ def test_words_all_of_whose_bits_are_stuck():
     errors = soft_errors([0.0] * 8 + [1.0], 1.0, SINGLE, code, differing=1.0)
     assert numbers(errors).tolist() == [0, 0, 0]
     assert errors.wrong_sdc + errors.wrong_due == 1
-    assert errors.wrong_sdc == code.alias_rate(8)
+    assert errors.wrong_sdc == code.shares(8)[Outcome.MISCORRECTED :].sum()
 
 
 def test_one_call_for_instances_and_epochs():

@@ -9,6 +9,7 @@ import pytest
 from command_line import invoke
 from environment_cases import points
 from life_cases import MODEL, YEAR, lived, steady_trace
+from nbti_cases import prefactor_of
 from places import ROOT
 from sweep_cases import SMALL_KERNELS, kernels_of_periods, small_spec, small_sweep
 from tables import each
@@ -269,7 +270,9 @@ def test_a_point_hotter_than_another():
         environment=conditions,
         distributions=distributions,
     )
-    hot, cool = (MODEL.prefactor(vdd, kelvin) ** 4 for vdd, kelvin in [(1.0, 360.0), (0.6, 340.0)])
+    hot, cool = (
+        prefactor_of(MODEL, vdd, kelvin) ** 4 for vdd, kelvin in [(1.0, 360.0), (0.6, 340.0)]
+    )
     shift = ((0.25 * hot + 0.75 * cool) * 10 * YEAR) ** 0.25
     assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(shift, rel=1e-9)
 
