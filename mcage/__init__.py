@@ -21,9 +21,14 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import open_results as open_results
     from mcage.errors import UserError as UserError
     from mcage.functions import import_traces as import_traces
+    from mcage.functions import inject as inject
     from mcage.functions import nbti as nbti
+    from mcage.functions import reproduce as reproduce
+    from mcage.functions import run as run
     from mcage.functions import run_gpu as run_gpu
+    from mcage.functions import run_sweep as run_sweep
     from mcage.functions import sensitivity as sensitivity
+    from mcage.functions import vmin as vmin
     from mcage.functions import write_report as write_report
     from mcage.lifetime import EndCause as EndCause
     from mcage.methods.rare_events import RareEstimate as RareEstimate
@@ -40,7 +45,8 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.studies.gpu_both.spec import BothSpec as BothSpec
     from mcage.studies.gpu_gating.spec import GatingSpec as GatingSpec
     from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
-    from mcage.studies.sweep.run import run_sweep as run_sweep
+    from mcage.studies.inject.spec import InjectSpec as InjectSpec
+    from mcage.studies.vmin.study import VminSpec as VminSpec
     from mcage.techniques import TECHNIQUES as TECHNIQUES
     from mcage.techniques import Gating as Gating
     from mcage.techniques import Placement as Placement
@@ -64,6 +70,7 @@ _HOMES = {
     "Gating": "mcage.techniques",
     "GatingSpec": "mcage.studies.gpu_gating.spec",
     "HeterogeneitySpec": "mcage.studies.gpu_heterogeneity.spec",
+    "InjectSpec": "mcage.studies.inject.spec",
     "KERNELS": "mcage.traces",
     "Placement": "mcage.techniques",
     "PlacementProgram": "mcage.techniques.programs",
@@ -76,6 +83,7 @@ _HOMES = {
     "Technique": "mcage.techniques",
     "Trace": "mcage.traces",
     "UserError": "mcage.errors",
+    "VminSpec": "mcage.studies.vmin.study",
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
     "failure_probability": "mcage.methods.rare_events",
@@ -83,16 +91,20 @@ _HOMES = {
     "kaplan_meier": "mcage.stats.survival",
     "life_quantile": "mcage.stats.survival",
     "load_trace": "mcage.traces",
+    "inject": "mcage.functions",
     "nbti": "mcage.functions",
     "open_results": "mcage.analysis",
     "open_trace": "mcage.traces",
     "replay": "mcage.single_runs.replay",
+    "reproduce": "mcage.functions",
+    "run": "mcage.functions",
     "run_gpu": "mcage.functions",
-    "run_sweep": "mcage.studies.sweep.run",
+    "run_sweep": "mcage.functions",
     "save_trace": "mcage.traces",
     "sensitivity": "mcage.functions",
     "technique": "mcage.techniques",
     "vdd_for_probability": "mcage.methods.rare_events",
+    "vmin": "mcage.functions",
     "write_report": "mcage.functions",
 }
 

@@ -6,20 +6,29 @@ called.
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from mcage.errors import UserError
 from mcage.files.inputs import named_file
+from mcage.plain_text import shown_path
+from mcage.spec import SweepSpec
 
 if TYPE_CHECKING:
+    from mcage.campaign.executors import Executor
+    from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
     from mcage.methods.sensitivity import OneAtATime, Sobol
-    from mcage.spec import SweepSpec
+    from mcage.papers.table import Row
     from mcage.spec.study_spec import StudySpec
+    from mcage.studies.inject.spec import InjectSpec
+    from mcage.studies.vmin.study import VminSpec
 
 PathLike = str | os.PathLike[str]
 
@@ -95,53 +104,286 @@ def _range(name: str, ends: str | tuple[float, float]) -> str:
     return f"{name}={ends if isinstance(ends, str) else '..'.join(map(str, ends))}"
 
 
-def run_gpu(
-    spec: "StudySpec",
-    out: PathLike,
-    engine: str = "auto",
-    shard_size: int | None = None,
-    accept_other_code: bool = False,
-) -> Path:
-    """Compute a study of whole GPUs into one results file; continue where a run was stopped.
+class RunKeys(TypedDict, total=False):
+    """Where and how a campaign is computed: none of it changes the results.
+
+    devices : sequence of int, or str
+        Devices of the engine ``cuda``, also as a text such as ``"0,1"``; by default all.
+    shard_size : int
+        Instances of a file that stays after a kill; by default so many that it takes some seconds.
+    processes : int
+        Compute in so many processes of this machine, by default in threads of this one.
+    local_cluster : int
+        Compute in so many Dask workers of this machine.
+    scheduler : str
+        Compute with the workers of a Dask scheduler: its address or its file.
+    part : str
+        ``K/N``: compute the K-th of N equal parts into the shard folder alone; `mcage.merge` makes
+        a results file of all parts.
+    accept_other_code : bool
+        Whether results that other code has left there may be continued, or stand.
+    progress : Progress or str
+        Where to report, or on standard error in a form: ``auto``, ``rich``, ``plain``, ``json`` or
+        ``none``; by default a bar in a notebook, elsewhere nothing.
+    executor : Executor
+        Where instances are computed, in place of the keys above.
+    """
+
+    devices: Sequence[int] | str | None
+    shard_size: int | None
+    processes: int | None
+    local_cluster: int | None
+    scheduler: str | None
+    part: str | None
+    accept_other_code: bool
+    progress: "Progress | str | None"
+    executor: "Executor | None"
+
+
+def run(spec: "StudySpec", out: PathLike, engine: str = "auto", **options: Unpack[RunKeys]) -> Path:
+    """Compute any study into one results file; continue where an earlier run was stopped.
 
     Parameters
     ----------
-    spec : GatingSpec, BothSpec, HeterogeneitySpec, or that of a study of one's own
-        What to compute: as `mcage gpu gating`, `mcage gpu both` or `mcage gpu heterogeneity`.
+    spec : StudySpec
+        What to compute: the spec of a sweep, of another study, or of one's own.
     out : str or path
         Results file.
     engine : str
-        ``auto``, or the name of the engine that computes register files (`BothSpec`).
-    shard_size : int, optional
-        Instances of a file that stays after a kill; does not change results.
-    accept_other_code : bool
-        Whether results that other code has left at ``out`` may be continued, or stand.
+        ``auto``, or the name of the engine that computes register files.
+    **options
+        Where and how, by the names of the options: the keys of `mcage.functions.RunKeys`.
 
     Returns
     -------
     Path
-        ``out``: `mcage.open_results` opens it.
+        ``out``: `mcage.open_results` opens it. Of a part, the shard folder.
 
     Raises
     ------
     UserError
-        The spec makes no sense, or ``out`` cannot be written or holds something else.
+        The spec makes no sense, options contradict each other, or ``out`` cannot be written, holds
+        something else, or was begun by other code.
     """
     from mcage.campaign.executors import Threads
-    from mcage.campaign.progress import progress_in_notebooks
-    from mcage.campaign.run import run_campaign
-    from mcage.results.header import header_class, studies
+    from mcage.campaign.run import Part, run_campaign, run_part
+    from mcage.campaign.shards import BESIDE
+    from mcage.engines.select import parse_devices
+    from mcage.files.atomic import place_of
 
-    headers = map(header_class, studies())
+    path, devices = named_file(out), options.get("devices")
+    if devices is None or isinstance(devices, str):
+        devices = parse_devices(devices)
+    check_run(options)
+    if isinstance(spec, SweepSpec):
+        spec.refuse_unused()
+    place_of(path, BESIDE)
+    progress, size = _progress(options.get("progress")), options.get("shard_size")
+    accept, part = options.get("accept_other_code", False), options.get("part")
+    on_devices = engine in ("auto", "cuda")
+    with _executor(options, progress, devices, on_devices) as executor:
+        # Processes see one device each.
+        numbers = devices if isinstance(executor, Threads) else None
+        with _made(spec, engine, numbers, progress, executor) as study:
+            if part is None:
+                return run_campaign(study, path, size, progress, executor, accept)
+            return run_part(study, path, Part.parse(part), size, progress, executor, accept)
+
+
+def check_run(options: RunKeys) -> None:
+    """Refuse options that contradict each other.
+
+    Raises
+    ------
+    UserError
+        They do.
+    """
+    from mcage.campaign.run import Part
+
+    places = ("processes", "local_cluster", "scheduler", "executor")
+    named = [f"--{key.replace('_', '-')}" for key in places if options.get(key) is not None]
+    if len(named) > 1:
+        raise UserError(f"{' and '.join(named)}: instances are computed in one place; give one")
+    if (part := options.get("part")) is not None:
+        Part.parse(part)
+
+
+def _progress(of: "Progress | str | None") -> "Progress":
+    from mcage.campaign.progress import progress_in_notebooks, progress_on_stderr
+
+    if of is None:
+        return progress_in_notebooks()
+    return progress_on_stderr(None if of == "auto" else of) if isinstance(of, str) else of
+
+
+@contextmanager
+def _executor(
+    options: RunKeys, progress: "Progress", devices: Sequence[int] | None, on_devices: bool
+) -> "Iterator[Executor]":
+    """What computes, for as long as the block lasts; it says when workers die."""
+    from mcage.campaign import dask
+    from mcage.campaign.executors import Threads
+    from mcage.campaign.processes import Processes
+
+    if (processes := options.get("processes")) is not None:
+        chosen = devices or (_visible_devices() if on_devices else ())
+        with Processes(processes, chosen, progress.say) as executor:
+            yield executor
+    elif (workers := options.get("local_cluster")) is not None:
+        with dask.local_cluster(workers, progress.say) as cluster:
+            yield cluster
+    elif (scheduler := options.get("scheduler")) is not None:
+        with dask.connected(scheduler, progress.say) as cluster:
+            yield cluster
+    else:
+        yield options.get("executor") or Threads()
+
+
+def _visible_devices() -> tuple[int, ...]:
+    """Numbers of the CUDA devices that can be used, asked in a process of its own."""
+    from mcage.campaign.processes import Processes
+    from mcage.engines.select import usable_devices
+
+    if find_spec("cupy") is None:
+        return ()
+    with Processes(1) as probe:
+        return probe.ask(usable_devices)
+
+
+@contextmanager
+def _made(
+    spec: "StudySpec",
+    engine: str,
+    devices: Sequence[int] | None,
+    progress: "Progress",
+    executor: "Executor",
+) -> "Iterator[Study]":
+    """The study where it will be computed; an engine may be compiled within the block."""
+    from mcage.campaign.executors import Threads
+    from mcage.studies.sweep.run import sweep_study
+
+    if type(spec) is SweepSpec:
+        with sweep_study(spec, engine, devices, progress, executor) as study:
+            yield study
+    else:
+        say = progress.say if isinstance(executor, Threads) else None
+        yield executor.study(partial(study_of, spec, engine, devices, say))
+
+
+def study_of(
+    spec: "StudySpec",
+    engine: str = "auto",
+    devices: Sequence[int] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> "Study":
+    """The study of a spec, as the class of its headers makes it; runs nothing yet.
+
+    Parameters
+    ----------
+    spec : StudySpec
+        What to compute.
+    engine, devices
+        As `mcage.engines.select.select_engine` takes them, for a study that has an engine.
+    say : callable, optional
+        Is told what is prepared.
+
+    Raises
+    ------
+    UserError
+        There is no such study, or the spec makes no sense.
+    """
+    from mcage.results.header import header_class, studies
+    from mcage.studies.sweep.study import study_of_spec
+
+    if type(spec) is SweepSpec:
+        spec.refuse_unused()
+        return study_of_spec(spec, engine, devices, say)
+    names = (getattr(spec, "command", "").replace(" ", "-"), *studies())
+    headers = (header_class(name) for name in names)
     maker = next((header.maker for header in headers if header.spec is type(spec)), "")
     if not maker:
-        raise UserError(f"a {type(spec).__name__} is no spec of a study of whole GPUs")
+        raise UserError(f"a {type(spec).__name__} is no spec of a study")
     module, _, name = maker.partition(":")
     make: Callable[..., Study] = getattr(import_module(module), name)
-    asked = {"engine": engine} if "engine" in signature(make).parameters else {}
-    progress = progress_in_notebooks()
-    study = make(spec, **asked)
-    return run_campaign(study, named_file(out), shard_size, progress, Threads(), accept_other_code)
+    asked = {"engine": engine, "say": say}
+    return make(spec, **{key: asked[key] for key in asked.keys() & signature(make).parameters})
+
+
+def run_sweep(
+    spec: "SweepSpec", out: PathLike, engine: str = "auto", **options: Unpack[RunKeys]
+) -> Path:
+    """Compute a sweep into one results file; continue where an earlier run was stopped.
+
+    Parameters, result and errors as of `mcage.run`. The results are not opened here, since that
+    reads the whole file once, and a script that only computes need not wait for it.
+    """
+    return run(_of_command(spec, "sweep"), out, engine, **options)
+
+
+def vmin(spec: "VminSpec", out: PathLike, engine: str = "auto", **options: Unpack[RunKeys]) -> Path:
+    """Find the lowest Vdd at which slices run their kernels under each technique, new and aged.
+
+    Parameters, result and errors as of `mcage.run`.
+    """
+    return run(_of_command(spec, "vmin"), out, engine, **options)
+
+
+def inject(
+    spec: "InjectSpec",
+    out: PathLike,
+    engine: str = "auto",
+    picture: PathLike | None = None,
+    **options: Unpack[RunKeys],
+) -> Path:
+    """Inject faults into the registers of a running kernel.
+
+    Parameters
+    ----------
+    spec : InjectSpec
+        Kernel, faults and slices.
+    out, engine, **options
+        As for `mcage.run`.
+    picture : str or path, optional
+        File to draw outputs of some silently wrong runs into: ``.png``, ``.pdf`` or ``.svg``.
+
+    Returns
+    -------
+    Path
+        As of `mcage.run`.
+
+    Raises
+    ------
+    UserError
+        As `mcage.run`; there is no kernel, or the picture has no place.
+    """
+    from mcage.files.atomic import place_of
+    from mcage.report.figures.canvas import check_figure_path
+    from mcage.studies.inject import pictures
+
+    _of_command(spec, "inject")
+    spec.check_program()
+    if picture is None:
+        return run(spec, out, engine, **options)
+    drawing = named_file(picture)
+    check_figure_path(drawing)
+    if place_of(named_file(out)) == place_of(drawing):
+        raise UserError(f"--picture {shown_path(drawing)}: is the results file, as of --out")
+    if options.get("part") is not None:
+        raise UserError("--picture: a part of the injections has no results file; leave it out")
+    path = run(spec, out, engine, **options)
+    pictures.draw_file(spec, engine, path, drawing)
+    return path
+
+
+run_gpu = run
+"""Earlier name, of studies of whole GPUs."""
+
+
+def _of_command(spec: "StudySpec", command: str) -> "StudySpec":
+    """The spec, which must be of the study of a command."""
+    if getattr(spec, "command", "") != command:
+        raise UserError(f"a {type(spec).__name__} is no spec of mcage {command}")
+    return spec
 
 
 def nbti(
@@ -202,6 +444,44 @@ def nbti(
             }
         )
     return rows
+
+
+def reproduce(
+    paper: str | None = None, release: str = "wavefront", engine: str = "auto"
+) -> "list[Row]":
+    """Compute what four papers print, and the verdict on each figure.
+
+    Parameters
+    ----------
+    paper : str, optional
+        ``valero-2019`` or ``toca-diaz-rrcd``, on register files; ``chen-2014`` or ``zhang-2015``,
+        on whole GPUs. By default all.
+    release : str
+        When windows are released: with their ``wavefront``, or with the ``work-group``; of papers
+        on register files, as is the engine.
+    engine : str
+        ``auto``, or an engine's name.
+
+    Returns
+    -------
+    list of Row
+        A row for each printed value.
+
+    Raises
+    ------
+    UserError
+        There is no such paper, release or engine.
+    """
+    from mcage.engines.select import select_engine
+    from mcage.papers import table
+    from mcage.papers.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
+
+    number = None if paper is None else NUMBERS.get(paper, paper)
+    if number is not None and number not in PAPERS | GPU_PAPERS:
+        raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(NUMBERS)}")
+    study = KernelReplays(select_engine(engine)[0], release=release)
+    rows = [] if number in GPU_PAPERS else table.reproduce(study, number)
+    return rows + ([] if number in PAPERS else table.reproduce_gpus(number))
 
 
 def import_traces(

@@ -11,22 +11,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from mcage.cli import (
-    avf,
-    campaigns,
-    doctor,
-    faults,
-    inject,
-    pareto,
-    reference,
-    replay,
-    show,
-    studies,
-    sweep,
-    trace,
-)
 from mcage.cli.commands import Group, UsageError, add_command
-from mcage.cli.gpu import app as gpu_app
 from mcage.cli.process import checked_output, ending_on_signals
 from mcage.errors import UserError
 from mcage.plain_text import one_line, said_by, visible
@@ -68,33 +53,61 @@ def _options(
     """Monte Carlo aging and fault analyzer for GPU register files."""
 
 
-for command in (
-    sweep.sweep,
-    show.show,
-    show.compare,
-    pareto.pareto,
-    show.report,
-    replay.replay,
-    avf.avf,
-    inject.inject,
-    studies.vmin,
-    studies.rare,
-    studies.sensitivity,
-    studies.reproduce,
-    faults.faults,
-    reference.techniques,
-    reference.nbti,
-    campaigns.merge,
-    campaigns.status,
-    campaigns.verify,
-    doctor.doctor,
-    doctor.cache,
-    reference.docs,
-    reference.cite,
-):
-    add_command(app, command)
-app.add_typer(trace.app, name="trace")
-app.add_typer(gpu_app, name="gpu")
+COMMANDS = {
+    "sweep": "mcage.studies.sweep.command:sweep",
+    "show": "mcage.cli.show:show",
+    "compare": "mcage.cli.show:compare",
+    "pareto": "mcage.cli.pareto:pareto",
+    "report": "mcage.cli.show:report",
+    "replay": "mcage.cli.replay:replay",
+    "avf": "mcage.cli.avf:avf",
+    "inject": "mcage.studies.inject.command:inject",
+    "vmin": "mcage.studies.vmin.command:vmin",
+    "rare": "mcage.cli.methods:rare",
+    "sensitivity": "mcage.cli.methods:sensitivity",
+    "reproduce": "mcage.papers.command:reproduce",
+    "faults": "mcage.cli.faults:faults",
+    "techniques": "mcage.cli.reference:techniques",
+    "nbti": "mcage.cli.reference:nbti",
+    "merge": "mcage.cli.campaigns:merge",
+    "status": "mcage.cli.campaigns:status",
+    "verify": "mcage.cli.campaigns:verify",
+    "doctor": "mcage.cli.doctor:doctor",
+    "cache": "mcage.cli.doctor:cache",
+    "docs": "mcage.cli.reference:docs",
+    "cite": "mcage.cli.reference:cite",
+    "trace import": "mcage.cli.trace:import_command",
+    "trace emulate": "mcage.cli.emulate:emulate_command",
+    "trace list": "mcage.cli.trace:list_traces",
+    "trace show": "mcage.cli.trace:show_trace",
+    "trace validate": "mcage.cli.trace:validate_traces",
+    "gpu both": "mcage.studies.gpu_both.command:both",
+    "gpu gating": "mcage.studies.gpu_gating.command:gating",
+    "gpu heterogeneity": "mcage.studies.gpu_heterogeneity.command:heterogeneity",
+    "gpu exchange": "mcage.cli.gpu:exchange",
+    "gpu optimum": "mcage.cli.gpu:optimum",
+    "gpu temperature": "mcage.cli.gpu:temperature",
+}
+"""Each command and its function, whose module is imported when the command is called."""
+
+GROUPS = {
+    "trace": "Recorded register traces.",
+    "gpu": "Whole GPUs: which SMs work, what they are made of, how hot they become.",
+}
+"""Commands under one name, and what they are about."""
+
+
+def _add_commands() -> None:
+    groups = {"": app}
+    for name, place in COMMANDS.items():
+        group, _, command = name.rpartition(" ")
+        if group not in groups:
+            groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True, cls=Group)
+            app.add_typer(groups[group], name=group)
+        add_command(groups[group], place, command)
+
+
+_add_commands()
 
 
 def _show_warning(

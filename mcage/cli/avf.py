@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from mcage.cli.run_options import Json, Release
+from mcage.cli.commands import Json, Release
 from mcage.errors import UserError
 
 STUCK = "Stuck cells"

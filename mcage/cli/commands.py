@@ -1,10 +1,12 @@
 """From functions to commands: options in groups, records of options, no option twice."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
 import typer
@@ -12,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from mcage.errors import UserError
 from mcage.plain_text import field_docstring, shown, unit_in_words
+from mcage.version import PACKAGE
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Of a command line that no command understands; Typer has no public name for it."""
@@ -19,6 +22,79 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 RUN = "Run"
 """Panel of the options that say where and how something is computed."""
+
+
+# Options that several commands share and that set no key of a spec, or are outside of one.
+
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Engine: auto, numpy, numba or cuda. Default: auto.",
+        show_default=False,
+        rich_help_panel=RUN,
+    ),
+]
+
+Devices = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBERS",
+        help="Devices of the engine cuda, such as 0,1. Default: all.",
+        hidden=True,
+        rich_help_panel=RUN,
+    ),
+]
+
+ProgressKind = Annotated[
+    str | None,
+    typer.Option(
+        "--progress",
+        metavar="KIND",
+        help="Progress on stderr: rich (a bar), plain, json (an object to a line) or none. "
+        "Default: rich on a terminal, otherwise plain.",
+        hidden=True,
+        rich_help_panel=RUN,
+    ),
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=RUN)]
+
+ShowSpec = Annotated[
+    bool,
+    typer.Option(
+        "--show-spec",
+        help="Check the spec, print it as TOML, and stop. No code of a user and no compiler runs.",
+        rich_help_panel=RUN,
+    ),
+]
+
+AcceptOtherCode = Annotated[
+    bool,
+    typer.Option(
+        "--accept-other-code",
+        help="Continue, or keep, what another version of the code has computed.",
+        rich_help_panel=RUN,
+    ),
+]
+
+Release = Annotated[
+    str,
+    typer.Option(
+        metavar="WHEN",
+        help="When a register window is freed: at the end of its wavefront or of its work-group.",
+    ),
+]
+
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="TECHNIQUE=NAME",
+        help="What people read for a technique or a policy, such as 'rrcd=RRCD (ours)'; files, CSV "
+        "and JSON keep its name. May be given several times.",
+    ),
+]
 
 
 class _Plain:
@@ -38,27 +114,28 @@ class Group(_Plain, TyperGroup):
 
 
 class GroupedCommand(_Plain, TyperCommand):
-    """A command that makes its options when they are first needed.
+    """A command whose function is imported when its options, its help or a run need it.
 
-    Those that set keys of a spec are read from the spec, whose import takes time. The help has
+    The list of commands takes the first line of each docstring from the source. The help has
     ``--help`` among the options of the run, if there are such.
     """
 
-    _made: Any = None
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._place: str = vars(self.callback)["place"]
+        del self.params, self.help, self.short_help  # of a function without parameters
 
-    @property
-    def params(self) -> list[Any]:
-        """Arguments and options."""
-        if self._made is None:
+    def __getattr__(self, name: str) -> Any:
+        if name == "short_help":
+            self.short_help = summary_of(self._place)
+        elif name in ("params", "help"):
             alone = typer.Typer(add_completion=False)
-            alone.command()(with_options(vars(self.callback)["command"]))
-            self._made = typer.main.get_command(alone)
-            self.callback = self._made.callback
-        return self._made.params  # type: ignore[no-any-return]
-
-    @params.setter
-    def params(self, _: Any) -> None:
-        """Take no parameters from Typer, which has looked at a function without."""
+            alone.command()(with_options(named(self._place)))
+            made = typer.main.get_command(alone)
+            self.params, self.help, self.callback = made.params, made.help, made.callback
+        else:
+            raise AttributeError(f"a command has no attribute {name!r}")
+        return getattr(self, name)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option ``--help``."""
@@ -187,14 +264,28 @@ def _explained(record: type[Any], name: str, hint: Any) -> Any:
     return Annotated[kind, option]
 
 
-def add_command(app: typer.Typer, command: Command, name: str | None = None) -> None:
-    """Add a function as `with_options` takes it; Typer sees one without parameters until then."""
+def add_command(app: typer.Typer, place: str, name: str) -> None:
+    """Add the function ``module:NAME``, of the form that `with_options` takes, to a group."""
 
     def run() -> None: ...
 
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    vars(run)["command"] = command
+    vars(run)["place"] = place
     app.command(name, cls=GroupedCommand)(run)
+
+
+def named(place: str) -> Any:
+    """What ``module:NAME`` stands for; imports the module."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def summary_of(place: str) -> str:
+    """First line of the docstring of the function ``module:NAME``, without an import of it."""
+    module, _, name = place.partition(":")
+    source = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    text = source.read_text(encoding="utf-8")
+    (summary,) = re.findall(rf'^def {name}\(.*?"""(.*?)(?:"""|\n)', text, re.DOTALL | re.MULTILINE)
+    return str(summary)
 
 
 def with_options(command: Command) -> Command:

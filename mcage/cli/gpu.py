@@ -3,23 +3,17 @@
 import json as json_module
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from mcage.cli.commands import Group, add_command
-from mcage.cli.run_options import Engine, Json, RunOptions, ShowSpec, show_or_run
+from mcage.cli.commands import Json
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
-from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
 
 if TYPE_CHECKING:
     from mcage.gpu.exchange.shares import Question
-    from mcage.studies.gpu_both.spec import BothSpec
-    from mcage.studies.gpu_gating.spec import GatingSpec
-    from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 
 MOST_SECONDS = 1e9
 """Longest time for which powers may have lasted."""
@@ -33,162 +27,6 @@ Nominal = Annotated[
 ]
 
 GpuName = Annotated[str, typer.Option("--gpu", metavar="NAME", help="GPU: gtx580, or a TOML file.")]
-
-
-def both(
-    arguments: Annotated[
-        SpecArguments,
-        SpecOptions(
-            "gpu both",
-            kind="mcage.studies.gpu_both.spec:BothSpec",
-            example="sweep.faults.mu_volts=0.14",
-        ),
-    ],
-    run: RunOptions,
-    nominal: Nominal = None,
-    engine: Engine = "auto",
-    json: Json = False,
-    show_spec: ShowSpec = False,
-) -> None:
-    """Simulate GPUs that gate SMs and protect register files: each level alone, both, none.
-
-    The same command again continues a study that was stopped. With --nominal, the cases of a CSV
-    file without variation instead, from shares of the time and duties.
-    """
-    from mcage.studies.gpu_both.study import study_of_spec
-
-    spec: BothSpec = arguments.spec(show_spec)
-    if nominal is not None and not show_spec:
-        _print_nominal_levels(nominal, spec, json)
-        return
-    make = partial(study_of_spec, spec, engine)
-    show_or_run(spec, make, run, json, show_spec, uses_devices=True)
-
-
-def gating(
-    arguments: Annotated[
-        SpecArguments,
-        SpecOptions(
-            "gpu gating",
-            kind="mcage.studies.gpu_gating.spec:GatingSpec",
-            example="workload.weights.LU=2",
-        ),
-    ],
-    run: RunOptions,
-    nominal: Nominal = None,
-    json: Json = False,
-    show_spec: ShowSpec = False,
-) -> None:
-    """Simulate GPUs whose SMs are gated: delay margin, lives and power under each policy.
-
-    The same command again continues a study that was stopped. With --nominal, the cases of a CSV
-    file without variation instead, launch by launch.
-    """
-    from mcage.studies.gpu_gating.study import study_of_spec
-
-    spec: GatingSpec = arguments.spec(show_spec)
-    if nominal is not None and not show_spec:
-        _print_nominal(nominal, spec, json)
-        return
-    show_or_run(spec, partial(study_of_spec, spec), run, json, show_spec)
-
-
-def heterogeneity(
-    arguments: Annotated[
-        SpecArguments,
-        SpecOptions(
-            "gpu heterogeneity",
-            kind="mcage.studies.gpu_heterogeneity.spec:HeterogeneitySpec",
-            example="l2.baseline_delay=0.12",
-        ),
-    ],
-    run: RunOptions,
-    nominal: Nominal = None,
-    benchmarks: Annotated[
-        bool,
-        typer.Option(
-            "--benchmarks",
-            help="Print each benchmark under every reading, beside what the paper prints.",
-        ),
-    ] = False,
-    json: Json = False,
-    show_spec: ShowSpec = False,
-) -> None:
-    """Map how well a two-stage scheduler and an L2 that is read after its tags do.
-
-    Inputs are numbers or distributions, such as "uniform(0.2, 0.6)"; by default they are ranges
-    that hold what the paper leaves open. With --nominal, the cases of a CSV file instead; with
-    --benchmarks, the benchmarks of the paper.
-    """
-    from mcage.studies.gpu_heterogeneity.study import study_of_spec
-
-    spec: HeterogeneitySpec = arguments.spec(show_spec)
-    if (nominal is not None or benchmarks) and not show_spec:
-        _print_points(nominal, benchmarks, spec, json)
-        return
-    show_or_run(spec, partial(study_of_spec, spec), run, json, show_spec)
-
-
-def _print_nominal_levels(path: Path, spec: "BothSpec", json: bool) -> None:
-    """Print cases without variation."""
-    from mcage.aging.nbti import nbti_model
-    from mcage.single_runs.nominal_gpu import combined_cases
-    from mcage.studies.gpu_both.spec import BothSpec
-
-    aging = spec.gating.aging
-    levels = {"gating": BothSpec().gating.model_copy(update={"aging": aging})}
-    if spec != BothSpec().model_copy(update=levels):
-        raise UserError(
-            "--nominal: the cases of the file say all but the aging; of the options, only --nbti "
-            "and --set gating.aging... go with it"
-        )
-    rows = combined_cases(path, nbti_model(aging.model, aging.constants), aging.vdd_volts)
-    print_rows(rows, json, f"NBTI model {aging.model}")
-
-
-def _print_nominal(path: Path, spec: "GatingSpec", json: bool) -> None:
-    """Print cases without variation; under the model of Chen et al. unless another is named."""
-    from mcage.aging.nbti import nbti_model
-    from mcage.single_runs.nominal_gpu import gated_cases
-    from mcage.studies.gpu_gating.spec import GatingSpec
-
-    plain = GatingSpec(aging=spec.aging)
-    if spec != plain:
-        raise UserError(
-            "--nominal: the cases of the file say all but the aging of an SM; of the options, only "
-            "--nbti and --set aging... go with it"
-        )
-    given = "model" in spec.aging.model_fields_set
-    name = spec.aging.model if given else "bhardwaj-unscaled"
-    rows = gated_cases(path, nbti_model(name, spec.aging.constants), spec.aging.vdd_volts)
-    print_rows(rows, json, f"NBTI model {name}")
-
-
-def _print_points(
-    nominal: Path | None, benchmarks: bool, spec: "HeterogeneitySpec", json: bool
-) -> None:
-    """Print cases without variation; of the spec only fields and fills are for them."""
-    from mcage.single_runs.nominal_gpu import benchmark_rows, heterogeneous_cases
-    from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
-    from mcage.studies.gpu_heterogeneity.structures import parts
-
-    option = "--benchmarks" if nominal is None else "--nominal"
-    if nominal is not None and benchmarks:
-        raise UserError("--nominal and --benchmarks print different tables: give one of them")
-    if spec != HeterogeneitySpec(fields=spec.fields, fills=spec.fills):
-        raise UserError(
-            f"{option}: nothing is drawn; of the options, only --fields and --count-fills go "
-            "with it"
-        )
-    for key in ("fields", "fills"):
-        if key in spec.model_fields_set and getattr(spec, key) == "either":
-            raise UserError(f"{option}: nothing is drawn; {key} = 'either' does not go with it")
-    kinds = parts("common" if spec.fields == "common" else "swapped")
-    count_fills = spec.fills == "counted"
-    if nominal is not None:
-        print_rows(heterogeneous_cases(nominal, kinds, count_fills), json)
-        return
-    print_rows(benchmark_rows(kinds, count_fills), json)
 
 
 def optimum(
@@ -329,12 +167,3 @@ def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> N
 
 def _text(value: Any) -> str:
     return f"{value:.7g}" if isinstance(value, float) else str(value)
-
-
-app = typer.Typer(
-    help="Whole GPUs: which SMs work, what they are made of, how hot they become.",
-    no_args_is_help=True,
-    cls=Group,
-)
-for command in (both, gating, heterogeneity, exchange, optimum, temperature):
-    add_command(app, command)

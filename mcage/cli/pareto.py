@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mcage.cli.run_options import Labels
+from mcage.cli.commands import Labels
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.errors import UserError
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcage.cli.commands import RUN
-from mcage.cli.run_options import Engine, Json, Release
+from mcage.cli.commands import RUN, Engine, Json, Release
 from mcage.cli.spec_options import KeyOptions
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from mcage.cli.run_options import Labels
+from mcage.cli.commands import Labels
 from mcage.errors import UserError
 
 if TYPE_CHECKING:

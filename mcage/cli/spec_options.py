@@ -7,26 +7,31 @@ import inspect
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from types import GenericAlias
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from mcage.cli.commands import RUN, all_shown
 from mcage.errors import UserError
+from mcage.files.inputs import NotPlainError, parse_toml, read_toml
 from mcage.plain_text import one_line, shortened, visible
-
-if TYPE_CHECKING:
-    from mcage.spec.keys import Key
-    from mcage.spec.study_spec import StudySpec
+from mcage.report.notes import note_on_programs
+from mcage.results.differences import PROGRAMS, without_changed
+from mcage.spec import SweepSpec
+from mcage.spec.keys import COMPARED, Key, code_in
+from mcage.spec.presets import preset_of
+from mcage.spec.study_spec import StudySpec
 
 CASE = "Case"
 """Panel of the keys to compare where a command looks at one case."""
 
 ONE_CASE = {"environments": ["dvfs"], "scenarios": ["common"]}
 """Defaults of the commands that look at one case."""
+
+OF_TABLES = ("faults.mode", "faults.tolerance")
+"""Keys of faults that are known at one Vdd only."""
 
 _LONGEST_KEY = 500
 
@@ -58,7 +63,7 @@ class SpecArguments:
     file: Path | None
     values: Sequence[tuple[str, Any, str]]
     settings: tuple[str, ...]
-    kind: "type[StudySpec]"
+    kind: type[StudySpec]
     trust: bool = False
 
     def spec(self, show_spec: bool = False) -> Any:
@@ -75,9 +80,6 @@ class SpecArguments:
             As `StudySpec.from_toml`; two options set the same key; or a results file names code,
             and nobody has said that it is to be trusted.
         """
-        from mcage.results.differences import PROGRAMS, without_changed
-        from mcage.spec.presets import preset_of
-
         source = str(self.file) if self.file else self.command
         given, is_recorded = _read(self.file) if self.file else ({}, False)
         changes = [(tuple(key.split(".")), value, flag) for key, value, flag in self.values]
@@ -99,10 +101,8 @@ class SpecArguments:
             self._refuse_code(spec, [path for path, *_ in changes])
         return spec
 
-    def _refuse_code(self, spec: "StudySpec", typed: Sequence[tuple[str, ...]]) -> None:
+    def _refuse_code(self, spec: StudySpec, typed: Sequence[tuple[str, ...]]) -> None:
         """Refuse to run what a results file names, but for keys that options set."""
-        from mcage.spec.keys import code_in
-
         for key, value, _ in code_in(spec):
             if not any(tuple(key.split("."))[: len(path)] == path for path in typed):
                 raise UserError(
@@ -128,8 +128,8 @@ class SpecOptions:
         Texts in place of those of the keys, the default included, by flag.
     example : str
         KEY=VALUE that the help gives as an example.
-    kind : str
-        Module and name of the class of the spec, which is imported when the options are needed.
+    kind : type
+        Class of the spec.
     without : tuple of str
         Keys of which the command takes the default only, and has no option.
     """
@@ -139,13 +139,11 @@ class SpecOptions:
     single_case: bool = False
     help: Mapping[str, str] = field(default_factory=dict)
     example: str = "faults.mu_volts=0.14"
-    kind: str = "mcage.spec:SweepSpec"
+    kind: type[StudySpec] = SweepSpec
     without: tuple[str, ...] = ()
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return SPEC, the options of the keys, ``--set``, ``--trust`` and ``--help-all``."""
-        from mcage.spec.keys import COMPARED
-
         keys = self._keys()
         compared = [self._parameter(key) for key in keys if key.panel == COMPARED]
         others = [self._parameter(key) for key in keys if key.panel != COMPARED]
@@ -177,18 +175,12 @@ class SpecOptions:
                 if (value := values[key.parameter]) not in (None, [])
             ],
             settings=tuple(values["set_"] or ()),
-            kind=self._class,
+            kind=self.kind,
             trust=bool(values["trust"]),
         )
 
-    @property
-    def _class(self) -> "type[StudySpec]":
-        module, _, name = self.kind.partition(":")
-        kind: type[StudySpec] = getattr(import_module(module), name)
-        return kind
-
-    def _keys(self) -> "list[Key]":
-        keys = [key for key in self._class.options() if key.name not in self.without]
+    def _keys(self) -> list[Key]:
+        keys = [key for key in self.kind.options() if key.name not in self.without]
         if not self.single_case:
             return keys
         return [
@@ -197,9 +189,7 @@ class SpecOptions:
             if not key.name.startswith("stopping.")
         ]
 
-    def _parameter(self, key: "Key") -> inspect.Parameter:
-        from mcage.spec.keys import COMPARED
-
+    def _parameter(self, key: Key) -> inspect.Parameter:
         said = f"{key.help}{' May be repeated.' if key.repeats else ''} Default: "
         option = typer.Option(
             key.flags,
@@ -256,9 +246,7 @@ class KeyOptions:
             if (value := values[key.parameter]) is not None
         ]
 
-    def _keys(self) -> "list[Key]":
-        from mcage.spec import SweepSpec
-
+    def _keys(self) -> list[Key]:
         keys = {key.name: key for key in SweepSpec.options()}
         return [
             replace(
@@ -273,8 +261,6 @@ class KeyOptions:
 def _read(path: Path) -> tuple[dict[str, Any], bool]:
     """Plain values of a spec, and whether a results file or a shard folder records them."""
     from mcage.campaign.finished import recorded_campaign
-    from mcage.files.inputs import parse_toml, read_toml
-    from mcage.report.notes import note_on_programs
 
     recorded = recorded_campaign(path)
     if recorded is None:
@@ -363,8 +349,6 @@ def parse_set(text: str) -> tuple[tuple[str, ...], Any]:
 
 def _path_of(key: str) -> tuple[str, ...]:
     """Parts of a key as TOML reads it; empty if it is no key."""
-    from mcage.files.inputs import parse_toml
-
     path: list[str] = []
     if len(key) > _LONGEST_KEY or "\n" in key:
         return ()
@@ -380,8 +364,6 @@ def _path_of(key: str) -> tuple[str, ...]:
 
 
 def _value_of(text: str, value: str) -> Any:
-    from mcage.files.inputs import NotPlainError, parse_toml
-
     is_structured = value.startswith(("[", "{", '"', "'"))
     if "\n" in value and not is_structured:
         return value

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcage.cli.commands import Group, add_command
-from mcage.cli.emulate import emulate_command
 from mcage.errors import UserError
 from mcage.plain_text import lines_of, shortened
 
@@ -283,11 +281,3 @@ def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
         shares.add_row(f"Warped-Compression: {size} bytes", f"{100 * share:.1f}")
     terminal = console()
     terminal.print(table, "", shares)
-
-
-app = typer.Typer(help="Recorded register traces.", no_args_is_help=True, cls=Group)
-add_command(app, import_command, "import")
-add_command(app, emulate_command, "emulate")
-add_command(app, list_traces, "list")
-add_command(app, show_trace, "show")
-add_command(app, validate_traces, "validate")

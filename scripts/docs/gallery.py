@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.text import Text
 from PIL import Image
 
+from mcage import run_sweep
 from mcage.campaign.run import run_campaign
 from mcage.report.figures.canvas import WIDTHS_MM, ReportFigure
 from mcage.report.folder import ReportOptions, write_report
@@ -30,7 +31,6 @@ from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import study_of_spec
-from mcage.studies.sweep.run import run_sweep
 
 FIGURES = {
     "gallery-survival": ("sweep", "survival"),

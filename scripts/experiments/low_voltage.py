@@ -29,6 +29,7 @@ import xarray as xr
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.figure import Figure
 
+from mcage import run_sweep
 from mcage.campaign.progress import progress_on_stderr
 from mcage.report.cases import Named, Setting, by_setting, lives_of
 from mcage.report.figures.canvas import LOOKS, STYLE, line_of, save
@@ -38,7 +39,6 @@ from mcage.spec import SweepSpec
 from mcage.stats.estimates import DASH, Estimate, life, mean, percent, plus_minus, proportion
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives, life_quantile
-from mcage.studies.sweep.run import run_sweep
 from mcage.traces.transforms import RELEASES
 from mcage.variation.scenarios import PUBLISHED, SCENARIOS, scenario
 

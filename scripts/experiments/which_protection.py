@@ -27,6 +27,7 @@ import numpy as np
 from doc_tables import bring_up_to_date, markdown
 from matplotlib.figure import Figure
 
+from mcage import run_sweep
 from mcage.campaign.progress import progress_on_stderr
 from mcage.lifetime import EndCause
 from mcage.protection.policy import DEFAULT, PROTECTED, protection
@@ -39,7 +40,6 @@ from mcage.spec.sections import costs_of
 from mcage.stats.estimates import DASH, Estimate, mean, plus_minus, proportion
 from mcage.studies.sweep.objectives import objective, objectives
 from mcage.studies.sweep.presentation.pareto import Front, front_of_files
-from mcage.studies.sweep.run import run_sweep
 from mcage.techniques import TECHNIQUES
 from mcage.variation.fault_models import EntryFaults, FaultModel
 from mcage.variation.scenarios import scenario

@@ -13,6 +13,7 @@ from geometries import on
 from sweep_cases import assert_same_arrays, small_spec
 from trace_strategies import random_trace
 
+from mcage import run_sweep
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
@@ -21,7 +22,6 @@ from mcage.report.figures.energy import numbers_of
 from mcage.report.figures.lives import draw_survival_of_file
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.studies.sweep.run import run_sweep
 from mcage.studies.sweep.study import Sweep
 from mcage.traces.library import MODERN
 from mcage.traces.storage import load_trace, save_trace

@@ -11,12 +11,12 @@ from nbti_cases import prefactor_of
 from sweep_cases import SMALL_KERNELS, file_content, small_spec
 from trace_strategies import alloc, release, trace_of, write
 
+from mcage import run_sweep
 from mcage.aging.nbti import facelift
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
 from mcage.studies.sweep.plan import with_programs
-from mcage.studies.sweep.run import run_sweep
 from mcage.studies.sweep.study import Sweep
 from mcage.traces import bundled_trace, save_trace
 

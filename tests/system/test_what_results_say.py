@@ -8,6 +8,7 @@ from environment_cases import points
 from places import ROOT
 from sweep_cases import small_spec, small_sweep
 
+from mcage import run_sweep
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import campaign_precision
 from mcage.campaign.study import Study
@@ -17,7 +18,6 @@ from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import mean
 from mcage.studies.sweep.presentation.summary import summarize_file
-from mcage.studies.sweep.run import run_sweep
 
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {

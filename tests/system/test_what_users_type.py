@@ -19,6 +19,7 @@ from sweep_cases import assert_same_arrays, small_spec, small_sweep
 from tables import each
 
 import mcage
+from mcage import run_sweep
 from mcage.cli import main
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
@@ -29,7 +30,6 @@ from mcage.spec import SweepSpec
 from mcage.spec.keys import keys_below
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.inject.spec import InjectSpec
-from mcage.studies.sweep.run import run_sweep
 from mcage.studies.vmin.study import VminSpec
 from mcage.traces import save_trace
 

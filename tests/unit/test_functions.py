@@ -36,7 +36,6 @@ OWN_NAMES = {"files", "spec", "constants", "slices", "labels"}
         (mcage.sensitivity, ["sensitivity"]),
         (mcage.import_traces, ["trace", "import"]),
         (mcage.write_report, ["report"]),
-        (mcage.run_gpu, ["gpu", "both"]),
     ],
 )
 def test_parameters_have_the_names_of_options(function, command):
@@ -71,8 +70,8 @@ def test_nbti_is_that_of_the_command(command):
         (lambda: mcage.write_report("none.h5", "out"), "none.h5"),
         (lambda: mcage.write_report("none.h5", "out", width=100), "width 100"),
         (
-            lambda: mcage.run_gpu(mcage.SweepSpec(), "g.h5"),
-            "a SweepSpec is no spec of a study of whole GPUs",
+            lambda: mcage.vmin(mcage.SweepSpec(), "v.h5"),
+            "a SweepSpec is no spec of mcage vmin",
         ),
     ],
 )

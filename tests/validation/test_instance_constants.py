@@ -22,6 +22,7 @@ from nbti_cases import ADDITIVE, MODELS, prefactor_of
 from sweep_cases import assert_same_arrays, joined, small_sweep
 from tables import each
 
+from mcage import run_sweep
 from mcage.aging.environment import environment
 from mcage.aging.nbti import Transistors, facelift
 from mcage.aging.nbti.models import Facelift
@@ -34,7 +35,6 @@ from mcage.random import stream
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.header import SweepHeader
-from mcage.studies.sweep.run import run_sweep
 from mcage.studies.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)

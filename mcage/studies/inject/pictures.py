@@ -12,11 +12,14 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.report.figures.canvas import GREY, LABEL, SMALL, StyledFigure, in_style, inches, save
+from mcage.results.reader import open_results
 from mcage.studies.inject.kernel import bits_of
 from mcage.studies.inject.outcomes import SILENT
+from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.inject.study import InjectStudy
 
 QUANTILES = (0.25, 0.5, 0.9)
@@ -46,6 +49,23 @@ class Picture:
     title: str
     right: NDArray[Any]
     wrong: NDArray[Any]
+
+
+def draw_file(spec: InjectSpec, engine: str, results: Path, picture: Path) -> None:
+    """Draw outputs of a few silently wrong runs of a results file into a file.
+
+    Parameters
+    ----------
+    spec : InjectSpec
+        The spec of the results.
+    engine : str
+        Name of the engine that repeats the runs.
+    results, picture : Path
+        The results file, and the file of the picture.
+    """
+    study = InjectStudy(spec, *select_engine(engine))
+    with open_results(results) as opened:
+        draw(pictures_of(study, opened), picture)
 
 
 def pictures_of(study: InjectStudy, results: xr.Dataset) -> list[Picture]:

@@ -14,7 +14,8 @@ from pydantic import Field
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.cli import commands, inject, studies, sweep
+from mcage.cli import app as cli_app
+from mcage.cli import commands, methods
 from mcage.cli.app import app
 from mcage.cli.commands import GroupedCommand
 from mcage.cli.spec_options import SpecArguments, SpecOptions, parse_set
@@ -25,6 +26,9 @@ from mcage.spec.sections import Life
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
+from mcage.studies.inject import command as inject_command
+from mcage.studies.sweep import command as sweep_command
+from mcage.studies.vmin import command as vmin_command
 
 PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
 KEYS = [
@@ -57,26 +61,25 @@ class SpecWithBreaks(SweepSpec):
     life: LifeWithBreaks = LifeWithBreaks()
 
 
-def app_with_breaks(said):
-    """A command that takes the spec, and says what its line has made of it."""
-    options = SpecOptions("breaks", kind=f"{__name__}:SpecWithBreaks")
+said = []
 
-    def breaks(arguments: Annotated[SpecArguments, options]) -> None:
-        """Take breaks."""
-        said.append(arguments.spec())
 
-    def other() -> None: ...
+def breaks(arguments: Annotated[SpecArguments, SpecOptions("breaks", kind=SpecWithBreaks)]) -> None:
+    """Take breaks: a command that takes the spec, and says what its line has made of it."""
+    said.append(arguments.spec())
 
+
+def app_with_breaks():
     made = typer.Typer()
-    commands.add_command(made, breaks)
-    commands.add_command(made, other)
+    for name in ("breaks", "other"):
+        commands.add_command(made, f"{__name__}:breaks", name)
     return made
 
 
 def test_a_new_key_is_told_in_one_place():
     """Its option, panel, help and default, ``--set``, range and refusal come from its field."""
-    said = []
-    made = app_with_breaks(said)
+    said.clear()
+    made = app_with_breaks()
 
     def run(*line):
         return CliRunner().invoke(made, ["breaks", "--no-spread", *line], env={"COLUMNS": "100"})
@@ -155,14 +158,14 @@ def test_the_panels_of_a_sweep_and_the_ten_options_that_come_first():
 
 
 @pytest.mark.parametrize(
-    "command", [sweep.sweep, studies.rare, studies.sensitivity], ids=lambda of: of.__name__
+    "command", [sweep_command.sweep, methods.rare, methods.sensitivity], ids=lambda of: of.__name__
 )
 def test_every_command_draws_every_option(command):
     """But for keys of which it takes the default alone."""
     given = {flag for flags in options_of(command.__name__).values() for flag in flags}
     without = spec_options(command).without
     for key in SweepSpec.options():
-        if command is sweep.sweep or not key.name.startswith("stopping."):
+        if command is sweep_command.sweep or not key.name.startswith("stopping."):
             assert (key.flag in given) == (key.name not in without)
 
 
@@ -212,28 +215,28 @@ def leaves(spec):
 @pytest.mark.parametrize(
     ("command", "differing"),
     [
-        (studies.rare, set()),
-        (studies.vmin, set()),
-        (studies.sensitivity, set()),
-        (inject.inject, OF_INJECTIONS),
+        (methods.rare, set()),
+        (vmin_command.vmin, set()),
+        (methods.sensitivity, set()),
+        (inject_command.inject, OF_INJECTIONS),
     ],
 )
 def test_all_commands_ask_about_the_same_slices(command, differing):
     """Field by field: what a sweep has by default, so has every study of sweeps."""
-    of_command, of_sweep = (leaves(spec_of(each)) for each in (command, sweep.sweep))
+    of_command, of_sweep = (leaves(spec_of(each)) for each in (command, sweep_command.sweep))
     assert len(of_sweep) > 50
     unlike = {name for name, value in of_sweep.items() if of_command[name] != value}
     assert unlike == differing
 
 
 def test_commands_of_one_case_are_of_the_same_case():
-    rare, sensitivity = map(spec_of, (studies.rare, studies.sensitivity))
+    rare, sensitivity = map(spec_of, (methods.rare, methods.sensitivity))
     for key in ("environments", "scenarios", "low_vdd", "vdd_volts"):
         assert getattr(rare, key) == getattr(sensitivity, key)
-    assert rare.environments == spec_of(studies.vmin).environments == ("dvfs",)
+    assert rare.environments == spec_of(vmin_command.vmin).environments == ("dvfs",)
 
 
-@pytest.mark.parametrize("command", [studies.rare, studies.vmin])
+@pytest.mark.parametrize("command", [methods.rare, vmin_command.vmin])
 def test_help_has_no_option_that_is_always_refused(command):
     """Every value but the default would be; in a spec, the reason is told."""
     options = spec_options(command)
@@ -244,7 +247,7 @@ def test_help_has_no_option_that_is_always_refused(command):
     assert "aging.nbti_spread_mv" in options.without
 
 
-@pytest.mark.parametrize("defaults", [studies.RARE_DEFAULTS, studies.SENSITIVITY_DEFAULTS])
+@pytest.mark.parametrize("defaults", [methods.RARE_DEFAULTS, methods.SENSITIVITY_DEFAULTS])
 def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(defaults):
     options = SpecOptions("any", defaults, single_case=True)
     parameters = {parameter.name: parameter for parameter in options.parameters()}
@@ -264,12 +267,10 @@ def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(defau
 
 
 def test_options_are_made_when_they_are_needed():
-    """The list of the commands needs the help of each, but no spec."""
-    fresh = typer.main.get_command(app_with_breaks([])).commands["breaks"]
-    assert fresh.help == "Take breaks."
-    assert vars(fresh).get("_made") is None
-    assert fresh.params
-    assert vars(fresh)["_made"] is not None
+    fresh = typer.main.get_command(app_with_breaks()).commands["breaks"]
+    assert "params" not in vars(fresh)
+    assert fresh.help == breaks.__doc__
+    assert "params" in vars(fresh)
 
 
 # ``--set KEY=VALUE``: sets any key, and is refused by name where it cannot be meant.
@@ -339,7 +340,7 @@ def test_what_is_no_key_and_value(text, word):
 
 def shown(*arguments):
     """The spec of a command line as plain values."""
-    with mock.patch("mcage.cli.sweep._check"):
+    with mock.patch("mcage.cli.run_options.study_of"):
         result = CliRunner().invoke(app, ["sweep", *arguments, "--show-spec"])
     if result.exception is not None:
         raise result.exception
@@ -584,3 +585,20 @@ def test_no_help_says_that_a_flag_takes_a_value():
     said = CliRunner().invoke(app, ["show", "--help"]).output
     assert "--wide" in said
     assert "<bool>" not in said
+
+
+def test_the_list_of_commands_shows_the_beginning_of_each_help():
+    """Which it takes from the sources: no module of a command is imported for it."""
+    singles = [command for _, command in all_commands() if not hasattr(command, "commands")]
+    assert len(singles) == len(cli_app.COMMANDS)
+    for command in singles:
+        assert command.help.splitlines()[0] == command.short_help
+    program = (
+        "import sys\n"
+        "from mcage.cli.app import COMMANDS, app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "print(*{place.partition(':')[0] for place in COMMANDS.values()} & sys.modules.keys())"
+    )
+    line = [sys.executable, "-c", program]
+    ran = subprocess.run(line, capture_output=True, text=True, env=searched_here(), check=True)
+    assert ran.stdout.splitlines()[-1] == ""

@@ -13,6 +13,7 @@ import xarray as xr
 from gpu_cases import gating
 from sweep_cases import small_spec
 
+from mcage import run_sweep
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs.energy import savings_of_all
@@ -32,7 +33,6 @@ from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
 from mcage.studies.sweep.header import CaseName
 from mcage.studies.sweep.presentation.figures import plan_of, replayed_figures
-from mcage.studies.sweep.run import run_sweep
 from mcage.version import running_code
 
 CASES = (

@@ -1,35 +1,26 @@
-"""Commands that ask many sweeps or replays: rare events, sensitivity, the papers' figures."""
+"""``mcage rare|sensitivity``: how probable an early death is, and which assumption matters."""
 
 import json as json_module
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from mcage.cli.commands import RUN
-from mcage.cli.run_options import (
-    Engine,
-    Json,
-    ProgressKind,
-    Release,
-    RunOptions,
-    ShowSpec,
-    show_or_run,
-)
-from mcage.cli.spec_options import CASE, ONE_CASE, SpecArguments, SpecOptions
+from mcage.campaign.progress import progress_on_stderr
+from mcage.cli.commands import RUN, Engine, Json, ProgressKind
+from mcage.cli.spec_options import CASE, OF_TABLES, ONE_CASE, SpecArguments, SpecOptions
+from mcage.engines.select import select_engine
 from mcage.plain_text import visible
+from mcage.report.tables import console
+from mcage.spec import SweepSpec
+from mcage.stats.estimates import Estimate, plain
 
 if TYPE_CHECKING:
     from mcage.methods.rare_events import RareEstimate, RareVdd
     from mcage.methods.sensitivity import Question
-    from mcage.spec import SweepSpec
-    from mcage.stats.estimates import Estimate
-
-
-OF_TABLES = ("faults.mode", "faults.tolerance")
-"""Keys of faults that are known at one Vdd only."""
 
 RARE_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
 """Where an estimate differs from a sweep unless told otherwise."""
@@ -75,8 +66,6 @@ def rare(
 
     With --probability, find the lowest Vdd at which that probability is not exceeded.
     """
-    from mcage.campaign.progress import progress_on_stderr
-    from mcage.engines.select import select_engine
     from mcage.methods.rare_events import failure_probability, vdd_for_probability
 
     spec = arguments.spec()
@@ -107,11 +96,6 @@ def _print_json(spec: Any, age_years: float, values: dict[str, Any]) -> None:
 
 
 def _as_plain(estimate: "RareEstimate", age_years: float) -> dict[str, Any]:
-    from dataclasses import asdict
-    from math import isfinite
-
-    from mcage.stats.estimates import plain
-
     # JSON knows no infinity.
     values = {
         key: None if isinstance(value, float) and not isfinite(value) else value
@@ -123,8 +107,6 @@ def _as_plain(estimate: "RareEstimate", age_years: float) -> dict[str, Any]:
 
 
 def _vdd_as_plain(answer: "RareVdd", probability: float, age_years: float) -> dict[str, Any]:
-    from mcage.stats.estimates import plain
-
     tried = [{"vdd_volts": volts} | _as_plain(by, age_years) for volts, by in answer.tried]
     return {
         "probability": probability,
@@ -177,37 +159,8 @@ def _print_words(estimate: "RareEstimate", age_years: float) -> None:
     _warn(estimate.warnings)
 
 
-def _with_bounds(estimate: "Estimate", unit: str) -> str:
+def _with_bounds(estimate: Estimate, unit: str) -> str:
     return f"{estimate.value:.3g} {unit} ({estimate.lower:.3g} ... {estimate.upper:.3g})"
-
-
-# ``mcage vmin``: the lowest Vdd at which slices work, when new and aged.
-
-
-def vmin(
-    arguments: Annotated[
-        SpecArguments,
-        SpecOptions(
-            "vmin",
-            kind="mcage.studies.vmin.study:VminSpec",
-            example="vmin.share=0.99",
-            without=("aging.nbti_spread_mv", "aging.vmin_model", "faults.cell", *OF_TABLES),
-        ),
-    ],
-    run: RunOptions,
-    engine: Engine = "auto",
-    json: Json = False,
-    show_spec: ShowSpec = False,
-) -> None:
-    """Find the lowest Vdd at which slices run their kernels under each technique, new and aged.
-
-    The same command again continues a study that was stopped.
-    """
-    from mcage.studies.vmin.study import study_of_spec
-
-    spec = arguments.spec(show_spec)
-    make = partial(study_of_spec, spec, engine)
-    show_or_run(spec, make, run, json, show_spec, uses_devices=True)
 
 
 # ``mcage sensitivity``: which assumption matters.
@@ -290,15 +243,12 @@ def sensitivity(
     question.check()
     if output.out:
         check_path(output.out)
-    _run(arguments.spec(), question, output)
+    _answer(arguments.spec(), question, output)
 
 
-def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None:
-    from mcage.campaign.progress import progress_on_stderr
-    from mcage.engines.select import select_engine
+def _answer(base: SweepSpec, question: "Question", output: OutputOptions) -> None:
     from mcage.methods.sensitivity import Sobol
     from mcage.methods.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
-    from mcage.report.tables import console
 
     varied = question.varied(base)
     engine, reason = select_engine(output.engine)
@@ -317,8 +267,6 @@ def _run(base: "SweepSpec", question: "Question", output: OutputOptions) -> None
 
 
 def _list() -> None:
-    from textwrap import fill
-
     from mcage.methods.sensitivity import shipped
     from mcage.methods.sensitivity.output import setting
 
@@ -335,46 +283,3 @@ def _list() -> None:
         if entry.distributions:
             print(f"    where slices differ: {', '.join(map(setting, entry.distributions))}")
         print(fill(entry.source, 96, initial_indent="    ", subsequent_indent="    "))
-
-
-# ``mcage reproduce``: the papers' figures beside mcage's own.
-
-
-def reproduce(
-    paper: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Paper: valero-2019 (000) or toca-diaz-rrcd (002), on register files; chen-2014 "
-            "(003) or zhang-2015 (004), on whole GPUs. Default: all four.",
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    release: Release = "wavefront",
-    engine: Engine = "auto",
-) -> None:
-    """Compute what four papers print, and say where mcage disagrees and why.
-
-    Papers on register files are computed from recorded traces; --release and --engine concern them
-    alone.
-    """
-    from mcage.engines.select import select_engine
-    from mcage.errors import UserError
-    from mcage.papers import whole_gpus
-    from mcage.papers.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
-    from mcage.papers.table import print_rows, reproduce_gpus, to_json
-    from mcage.papers.table import reproduce as rows_of
-    from mcage.report.tables import console
-
-    number = None if paper is None else NUMBERS.get(paper, paper)
-    if number is not None and number not in PAPERS | GPU_PAPERS:
-        raise UserError(f"paper {paper!r} is unknown; choose from {', '.join(NUMBERS)}")
-    study = KernelReplays(select_engine(engine)[0], release=release)
-    rows = [] if number in GPU_PAPERS else rows_of(study, number)
-    rows += [] if number in PAPERS else reproduce_gpus(number)
-    if json:
-        typer.echo(to_json(rows))
-        return
-    print_rows(rows, console())
-    if number in (None, whole_gpus.PAPER):
-        whole_gpus.print_ages(whole_gpus.ages(), console())
