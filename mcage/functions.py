@@ -124,7 +124,7 @@ class RunKeys(TypedDict, total=False):
         Whether results that other code has left there may be continued, or stand.
     progress : Progress or str
         Where to report, or on standard error in a form: ``auto``, ``rich``, ``plain``, ``json`` or
-        ``none``; by default a bar in a notebook, elsewhere nothing.
+        ``none``; by default lines in a notebook, elsewhere nothing.
     executor : Executor
         Where instances are computed, in place of the keys above.
     """

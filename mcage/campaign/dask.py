@@ -1,9 +1,8 @@
 """Shards in the workers of a Dask cluster, on this machine or on many.
 
-A shard whose worker has died is computed again, and nothing beside it, so that it becomes clear
-which shard has ended the worker. The client hands out a few shards for each worker at a time and
-forgets what is finished, so that neither it nor the scheduler grows with the campaign. No arrays
-travel: workers write into the shard folder, which all of them must see under the same path.
+The client hands out a few shards for each worker at a time and forgets what is finished, so that
+neither it nor the scheduler grows with the campaign. No arrays travel: workers write into the shard
+folder, which all of them must see under the same path.
 """
 
 import importlib.util
@@ -12,23 +11,20 @@ import os
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
-from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from mcage.campaign.executors import TRIES, Answer, MadeShard, described, given_up, may_begin, timed
-from mcage.campaign.processes import VISIBLE, Say
-from mcage.campaign.shards import in_words
+from mcage.campaign.executors import Answer, Executor, Say, WorkerDiedError
+from mcage.campaign.processes import VISIBLE
 from mcage.campaign.study import ShardTask, Study
 from mcage.concurrency import limit_cores, usable_cores
 from mcage.errors import UserError, pip_install
 from mcage.plain_text import said_by, shown
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 
 SECONDS_TO_CONNECT = 10.0
@@ -45,7 +41,7 @@ SECONDS_WITHOUT_NEWS = 60.0
 """So long nothing is finished before a look at the workers."""
 
 
-class Dask:
+class Dask(Executor):
     """Computes in the workers of a Dask cluster.
 
     Parameters
@@ -57,8 +53,9 @@ class Dask:
     """
 
     def __init__(self, client: "Client", say: Say | None = None) -> None:
+        super().__init__(say)
         self._client = client
-        self._say = say or (lambda _: None)
+        self._pool = client.get_executor(pure=False)
         self._threads: tuple[int, ...] = ()
         self._looked = -SECONDS_BETWEEN_LOOKS
 
@@ -70,108 +67,31 @@ class Dask:
             self._threads, self._looked = tuple(self._client.nthreads().values()), now
         return len(self._threads)
 
-    def study(self, make: Callable[[], Study]) -> Study:
-        """As `Executor.study`."""
-        from distributed import KilledWorker
-
-        deaths = 0
-        while True:
-            self._wait_for_workers()
-            try:
-                study, _ = self._result(self._begin(partial(described, make)))
-            except KilledWorker as killed:
-                deaths += killed.allowed_failures + 1
-                if deaths >= TRIES:
-                    raise given_up(None, deaths, "as Dask says") from killed
-                self._say(
-                    f"warning: {killed.last_worker.address} has died while it prepared the study, "
-                    "which is prepared again"
-                )
-            else:
-                assert isinstance(study, Study)
-                return study
-
-    def run(self, study: Study, tasks: Iterable[ShardTask]) -> Generator[MadeShard, None, None]:
-        """As `Executor.run`.
-
-        A caller that is interrupted does not wait for the shards in flight: those that have not
-        begun are cancelled, and nobody takes what the others write.
-        """
-        from distributed import KilledWorker
-
-        to_do, suspects = iter(tasks), deque[tuple[ShardTask, int]]()
-        begun: dict[Future, tuple[ShardTask, int]] = {}
-        ended: SimpleQueue[Future] = SimpleQueue()
-
-        def begin(task: ShardTask, deaths: int) -> None:
-            future = self._begin(partial(timed, task))
-            begun[future] = task, deaths
-            future.add_done_callback(ended.put)
-
-        try:
-            while True:
-                while not suspects and self._may_begin([task for task, _ in begun.values()], study):
-                    task = next(to_do, None)
-                    if task is None:
-                        break
-                    begin(task, 0)
-                alone = bool(suspects) and not begun
-                if alone:
-                    begin(*suspects.popleft())
-                if not begun:
-                    return
-                future = self._next(ended)
-                task, deaths = begun.pop(future)
-                try:
-                    result = self._result(future)
-                except KilledWorker as killed:
-                    deaths += killed.allowed_failures + 1
-                    self._say(
-                        f"warning: {killed.last_worker.address} has died with instances "
-                        f"{in_words(task.instances)}, which are computed again"
-                    )
-                    if alone and deaths >= TRIES:
-                        raise given_up(task, deaths, "as Dask says") from killed
-                    suspects.append((task, deaths))
-                else:
-                    yield MadeShard(task, *result, tries=deaths + 1)
-        finally:
-            for future in begun:
-                future.release()
-
-    def _begin(self, function: Callable[[], Answer]) -> "Future":
-        return self._client.submit(_called, function, pure=False)
+    def submit(self, function: Callable[[], Answer]) -> "Future[Answer]":
+        """As `Executor.submit`."""
+        future: Future[Answer] = self._pool.submit(_called, function)
+        return future
 
     def _may_begin(self, begun: Sequence[ShardTask], study: Study) -> bool:
-        """Whether there is a worker for another shard, if all of them have equally many."""
-        workers = max(1, self.workers)
-        of_a_worker = begun[workers - 1 :: workers]
-        if min(self._threads, default=1) == 1:
-            return not of_a_worker
-        return may_begin(of_a_worker, study)
+        may = super()._may_begin(begun, study)
+        one_at_a_time = min(self._threads, default=1) == 1
+        return len(begun) < max(1, len(self._threads)) if one_at_a_time else may
 
-    def _next(self, ended: "SimpleQueue[Future]") -> "Future":
-        """Wait for the next shard that is finished or has failed."""
+    def _finished(self, begun: "Collection[Future[Any]]") -> "set[Future[Any]]":
         while True:
-            try:
-                return ended.get(timeout=SECONDS_WITHOUT_NEWS)
-            except Empty:
-                if not self.workers:
-                    self._say("the Dask scheduler has no workers; waiting for some")
+            if not self.workers:
+                self._say("the Dask scheduler has no workers; waiting for some")
+            if done := wait(begun, SECONDS_WITHOUT_NEWS, FIRST_COMPLETED).done:
+                return done
 
-    def _wait_for_workers(self) -> None:
-        if not self.workers:
-            self._say("the Dask scheduler has no workers; waiting for some")
-            while not self.workers:
-                time.sleep(SECONDS_BETWEEN_LOOKS)
-
-    def _result(self, future: "Future") -> tuple[Any, str]:
-        """What a function has returned, and the worker that has called it."""
-        from distributed.client import CancelledError
+    def _result(self, future: "Future[Answer]") -> Answer:
+        from distributed import KilledWorker
 
         try:
-            result: tuple[Any, str] = future.result()
-            return result
+            return super()._result(future)
+        except KilledWorker as killed:
+            deaths = killed.allowed_failures + 1
+            raise WorkerDiedError(killed.last_worker.address, "as Dask says", deaths) from killed
         except (CancelledError, OSError) as error:
             raise UserError(
                 f"the Dask scheduler is gone ({said_by(error)}): finished shards are kept, and "
@@ -179,8 +99,8 @@ class Dask:
             ) from error
 
 
-def _called(function: Callable[[], Answer]) -> tuple[Answer, str]:
-    """Call a function in a worker; return its result and the name of the worker."""
+def _called(function: Callable[[], Answer]) -> Answer:
+    """Call a function in a worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -188,7 +108,7 @@ def _called(function: Callable[[], Answer]) -> tuple[Answer, str]:
     if "dask_cuda" in sys.modules:  # which shows a worker all devices, its own first
         visible = os.environ.get(VISIBLE, "")
         os.environ[VISIBLE] = visible.partition(",")[0]
-    return function(), worker.address
+    return function()
 
 
 @contextmanager

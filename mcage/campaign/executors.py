@@ -1,12 +1,14 @@
-"""Where shards are computed."""
+"""Where shards are computed, and how they are handed out."""
 
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from mcage.results.writer import Arrays
 # Where shards are computed: what every place has in common.
 
 Answer = TypeVar("Answer")
+Say = Callable[[str], None]
 
 IN_FLIGHT = 2
 """Shards that a worker has begun: while one ends and is written, the next keeps its cores busy."""
@@ -38,24 +41,86 @@ class MadeShard:
         What was computed.
     seconds : float
         From the begin of the computation to the whole file.
-    worker : str
-        Who computed it.
-    tries : int
-        How many workers have begun it; those before the last have died.
+    deaths : int
+        How many workers have died over it.
     """
 
     task: ShardTask
     seconds: float
-    worker: str = "this process"
-    tries: int = 1
+    deaths: int = 0
 
 
-class Executor(Protocol):
-    """Carries out tasks, in this process or in others."""
+class WorkerDiedError(Exception):
+    """A worker has died before it has answered.
+
+    Parameters
+    ----------
+    worker : str
+        Its name.
+    how : str
+        How it has died, in words.
+    deaths : int
+        How many workers the call may have ended: none where this one was not at work yet.
+    """
+
+    def __init__(self, worker: str, how: str, deaths: int) -> None:
+        super().__init__(f"{worker} has died ({how})")
+        self.how, self.deaths = how, deaths
+
+
+class Executor(ABC):
+    """Carries out tasks, in this process or in others.
+
+    Parameters
+    ----------
+    say : callable, optional
+        Is told of workers that die, or are missing.
+    """
+
+    def __init__(self, say: Say | None = None) -> None:
+        self._say = say or (lambda _: None)
 
     @property
+    @abstractmethod
     def workers(self) -> int:
         """Processes that compute."""
+
+    @abstractmethod
+    def submit(self, function: Callable[[], Answer]) -> "Future[Answer]":
+        """Have a function called by the worker that has least to do.
+
+        Parameters
+        ----------
+        function : callable
+            A value that travels, where other processes compute; so is its result.
+
+        Returns
+        -------
+        Future
+            Its result, its error, or a `WorkerDiedError`.
+        """
+
+    def ask(self, function: Callable[[], Answer]) -> Answer:
+        """Call a function in a worker, and return what it returns.
+
+        Raises
+        ------
+        Exception
+            As the function does.
+        UserError
+            The function has ended `TRIES` workers, or workers cannot be reached.
+        """
+        deaths = 0
+        while True:
+            future = self.submit(function)
+            self._finished([future])
+            try:
+                return self._result(future)
+            except WorkerDiedError as death:
+                deaths += death.deaths
+                if deaths >= TRIES:
+                    raise given_up(None, deaths, death.how) from death
+                self._say(f"warning: {death}, and is replaced")
 
     def study(self, make: Callable[[], Study]) -> Study:
         """Make the study where it will be computed.
@@ -64,13 +129,20 @@ class Executor(Protocol):
         ----------
         make : callable
             Makes it; a value that travels, where other processes compute.
+
+        Raises
+        ------
+        UserError
+            As `ask`.
         """
+        return self.ask(partial(described, make))
 
     def run(self, study: Study, tasks: Iterable[ShardTask]) -> Generator[MadeShard, None, None]:
         """Carry out each task, and yield it when its file is written, in any order.
 
-        A task is taken only when it can begin. A shard whose worker dies is computed again by
-        another worker.
+        A task is taken only when it can begin. A shard whose worker dies is computed again, and
+        nothing beside it, so that it becomes clear which shard has ended the worker. A caller that
+        is interrupted does not wait for the shards in flight.
 
         Raises
         ------
@@ -78,15 +150,73 @@ class Executor(Protocol):
             A worker refuses the study; workers cannot be reached; or a shard has ended `TRIES`
             workers.
         """
+        yield from self._handed_out(study, tasks, timed)
 
+    def _handed_out(
+        self, study: Study, tasks: Iterable[ShardTask], make: Callable[[ShardTask], float]
+    ) -> Generator[MadeShard, None, None]:
+        to_do, suspects = iter(tasks), deque[tuple[ShardTask, int]]()
+        begun: dict[Future[float], tuple[ShardTask, int]] = {}
+        failure: BaseException | None = None
 
-def may_begin(begun: Iterable[ShardTask], study: Study) -> bool:
-    """Whether a process that computes these shards should begin another one.
+        def begin(task: ShardTask, deaths: int) -> None:
+            begun[self.submit(partial(make, task))] = task, deaths
 
-    All of its threads have a batch while the last of the oldest shard are computed.
-    """
-    batches = [-(-len(task.instances) // study.batch) for task in begun]
-    return len(batches) < IN_FLIGHT or sum(batches[1:]) < study.threads
+        try:
+            while True:
+                while not (suspects or failure) and self._may_begin(
+                    [task for task, _ in begun.values()], study
+                ):
+                    task = next(to_do, None)
+                    if task is None:
+                        break
+                    begin(task, 0)
+                alone = bool(suspects) and not begun and not failure
+                if alone:
+                    begin(*suspects.popleft())
+                if not begun:
+                    break
+                for future in self._finished(begun):
+                    task, deaths = begun.pop(future)
+                    try:
+                        seconds = self._result(future)
+                    except WorkerDiedError as death:
+                        deaths += death.deaths
+                        if alone and deaths >= TRIES:
+                            raise given_up(task, deaths, death.how) from death
+                        self._say(
+                            f"warning: {death} with instances {in_words(task.instances)}, which "
+                            "are computed again"
+                        )
+                        suspects.append((task, deaths))
+                    except BaseException as error:
+                        if future.cancelled() or error is not future.exception():
+                            raise
+                        failure = failure or error  # a defect of one shard loses no other
+                    else:
+                        yield MadeShard(task, seconds, deaths)
+        finally:
+            for future in begun:
+                future.cancel()
+        if failure:
+            raise failure
+
+    def _may_begin(self, begun: Sequence[ShardTask], study: Study) -> bool:
+        """Whether there is a worker for another shard, if all of them have equally many.
+
+        All of its threads have a batch while the last of its oldest shard are computed.
+        """
+        workers = max(1, self.workers)
+        batches = [-(-len(task.instances) // study.batch) for task in begun[workers - 1 :: workers]]
+        return len(batches) < IN_FLIGHT or sum(batches[1:]) < study.threads
+
+    def _finished(self, begun: "Collection[Future[Any]]") -> "set[Future[Any]]":
+        """Wait for the next of what was begun."""
+        return wait(begun, return_when=FIRST_COMPLETED).done
+
+    def _result(self, future: "Future[Answer]") -> Answer:
+        """What a function has returned."""
+        return future.result()
 
 
 def timed(task: ShardTask) -> float:
@@ -213,61 +343,39 @@ def bytes_of_instance(header: Header) -> int:
 # Shards in threads of this process, which share the study, with all that it has prepared.
 
 
-class Threads:
-    """Computes in this process, several shards at a time."""
+class Threads(Executor):
+    """Computes in this process, several shards at a time.
+
+    Compiled code cannot be stopped: shards that are being computed when a caller is interrupted are
+    dropped as soon as they are ready. A shard that is being written is waited for.
+    """
 
     workers = 1
+
+    def submit(self, function: Callable[[], Answer]) -> "Future[Answer]":
+        """As `Executor.submit`."""
+        return self._pool.submit(function)
 
     def study(self, make: Callable[[], Study]) -> Study:
         """As `Executor.study`."""
         return make()
 
     def run(self, study: Study, tasks: Iterable[ShardTask]) -> Generator[MadeShard, None, None]:
-        """As `Executor.run`.
+        """As `Executor.run`."""
+        self._pool = ThreadPoolExecutor(IN_FLIGHT + study.threads)
+        writing, is_open = Lock(), True
 
-        A caller that is interrupted does not wait for the shards in flight: these are dropped as
-        soon as they are computed.
-        """
-        to_do = iter(tasks)
-        begun: dict[Future[float], ShardTask] = {}
-        shards = _Shards(study)
-        pool = ThreadPoolExecutor(IN_FLIGHT + study.threads)
+        def make(task: ShardTask) -> float:
+            begin = time.monotonic()
+            arrays = study.compute(task.first, task.last)
+            with writing:
+                if is_open:
+                    task.write(arrays)
+            return time.monotonic() - begin
+
         try:
-            while True:
-                while may_begin(begun.values(), study) and (task := next(to_do, None)):
-                    begun[pool.submit(shards.make, task)] = task
-                if not begun:
-                    return
-                for future in wait(begun, return_when=FIRST_COMPLETED).done:
-                    if future.exception():
-                        pool.shutdown()  # a defect of one shard loses no other
-                    yield MadeShard(begun.pop(future), future.result())
+            yield from self._handed_out(study, tasks, make)
         finally:
-            shards.close()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-class _Shards:
-    """Computes shards and writes them, from any thread, until it is closed.
-
-    Compiled code cannot be stopped: a shard that is being computed when this is closed is dropped
-    as soon as it is ready. Closing waits for a shard that is being written.
-    """
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._writing = Lock()
-        self._open = True
-
-    def make(self, task: ShardTask) -> float:
-        """Compute and write a shard; return the seconds that it took."""
-        begin = time.monotonic()
-        arrays = self._study.compute(task.first, task.last)
-        with self._writing:
-            if self._open:
-                task.write(arrays)
-        return time.monotonic() - begin
-
-    def close(self) -> None:
-        with self._writing:
-            self._open = False
+            with writing:
+                is_open = False
+            self._pool.shutdown(wait=False, cancel_futures=True)

@@ -5,49 +5,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from html import escape
 from itertools import pairwise
 from statistics import linear_regression
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-class Progress(Protocol):
-    """Receives what a campaign reports while it runs."""
-
-    def start(self, total: int, done: int) -> None:
-        """Begin; an earlier run has finished ``done`` of the ``total`` instances."""
-
-    def advance(self, instances: int) -> None:
-        """Count instances that have just been finished."""
-
-    def say(self, message: str) -> None:
-        """Show a message in one line."""
-
-    def finish(self) -> None:
-        """End the display, whether the campaign has succeeded or not."""
-
-
-class Silent:
-    """Progress that shows nothing."""
-
-    def start(self, total: int, done: int) -> None:
-        """Do nothing."""
-
-    def advance(self, instances: int) -> None:
-        """Do nothing."""
-
-    def say(self, message: str) -> None:
-        """Do nothing."""
-
-    def finish(self) -> None:
-        """Do nothing."""
 
 
 # How fast a campaign advances, and when it will end.
@@ -169,92 +136,119 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-# Progress in lines, for logs and pipes: plain, or as JSON for programs.
-
-SECONDS_BETWEEN_LINES = 10.0
-SECONDS_BETWEEN_RECORDS = 1.0
+# What a campaign reports to, and how that is shown.
 
 
-class Lines:
-    """Progress as plain lines: every ten seconds, and when all is finished."""
+class Progress:
+    """Receives what a campaign reports while it runs; this class shows nothing of it.
 
-    def __init__(self, stream: IO[str], clock: Clock = time.monotonic) -> None:
-        self._stream = stream
+    Parameters
+    ----------
+    clock : callable
+        Seconds since any moment; these must not jump when somebody sets the time.
+
+    Attributes
+    ----------
+    pace : Pace
+        How far the campaign is.
+    """
+
+    seconds_between: ClassVar = 0.0
+    """Time between two displays of how far the campaign is, but for the last."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self.start(0, 0)
+        self.pace = Pace(0, 0, clock)
+        self._shown_at = clock()
 
     def start(self, total: int, done: int) -> None:
-        """Remember what earlier runs have finished and when this run begins."""
-        self._pace = Pace(total, done, self._clock)
-        self._last_line = self._clock()
+        """Begin; an earlier run has finished ``done`` of the ``total`` instances."""
+        self.pace = Pace(total, done, self._clock)
+        self._show("start")
 
     def advance(self, instances: int) -> None:
-        """Write a line if ten seconds have passed since the last line, or if all is finished."""
-        pace = self._pace
-        pace.advance(instances)
-        now = self._clock()
-        if now - self._last_line >= SECONDS_BETWEEN_LINES or pace.done == pace.total:
-            self._last_line = now
-            words = pace.in_words()
-            self.say(f"{pace.done}/{pace.total} instances" + (f", {words}" if words else ""))
+        """Count instances that have just been finished."""
+        self.pace.advance(instances)
+        due = self._clock() - self._shown_at >= self.seconds_between
+        if due or self.pace.done == self.pace.total:
+            self._show("progress")
+
+    def say(self, message: str) -> None:
+        """Show a message in one line."""
+
+    def finish(self) -> None:
+        """End the display, whether the campaign has succeeded or not."""
+        self._show("finish")
+
+    def _show(self, event: str) -> None:
+        self._shown_at = self._clock()
+        self.show(event)
+
+    def show(self, event: str) -> None:
+        """Show how far the campaign is.
+
+        Parameters
+        ----------
+        event : str
+            Why: ``start``, ``progress`` or ``finish``.
+        """
+
+
+# Progress in lines, for logs and pipes: plain, or as JSON for programs.
+
+
+class Lines(Progress):
+    """Progress as plain lines: every ten seconds, and when all is finished."""
+
+    seconds_between: ClassVar = 10.0
+
+    def __init__(self, stream: IO[str], clock: Clock = time.monotonic) -> None:
+        super().__init__(clock)
+        self._stream = stream
+
+    def show(self, event: str) -> None:
+        """Write a line."""
+        if event == "progress":
+            words = self.pace.in_words()
+            count = f"{self.pace.done}/{self.pace.total} instances"
+            self.say(f"{count}, {words}" if words else count)
 
     def say(self, message: str) -> None:
         """Write a line."""
         print(visible(message), file=self._stream, flush=True)
 
-    def finish(self) -> None:
-        """Do nothing: lines need no end."""
 
-
-class JsonLines:
-    """Progress as JSON, an object to a line.
+class JsonLines(Progress):
+    """Progress as JSON, an object to a line, at most every second.
 
     ``event`` is ``start``, ``progress``, ``message`` or ``finish``. All but messages have
     ``instances``, ``done``, ``instances_per_second`` and ``seconds_left``; the last two are null
     until there is a rate. Messages have ``text``.
     """
 
+    seconds_between: ClassVar = 1.0
+
     def __init__(self, stream: IO[str], clock: Clock = time.monotonic) -> None:
+        super().__init__(clock)
         self._stream = stream
-        self._clock = clock
-        self._pace = Pace(0, 0, clock)
-        self._last_record = clock()
 
-    def start(self, total: int, done: int) -> None:
-        """Write what there is to do."""
-        self._pace = Pace(total, done, self._clock)
-        self._write("start")
-
-    def advance(self, instances: int) -> None:
-        """Write how far the campaign is, at most every second."""
-        self._pace.advance(instances)
-        if self._clock() - self._last_record >= SECONDS_BETWEEN_RECORDS:
-            self._write("progress")
+    def show(self, event: str) -> None:
+        """Write how far the campaign is."""
+        pace = self.pace
+        numbers = {
+            "instances": pace.total,
+            "done": pace.done,
+            "instances_per_second": pace.per_second,
+            "seconds_left": pace.seconds_left,
+        }
+        self._print({"event": event} | numbers)
 
     def say(self, message: str) -> None:
         """Write a message."""
         self._print({"event": "message", "text": message})
 
-    def finish(self) -> None:
-        """Write how far the campaign has come."""
-        self._write("finish")
-
-    def _write(self, event: str) -> None:
-        self._last_record = self._clock()
-        self._print({"event": event, **numbers(self._pace)})
-
     def _print(self, record: dict[str, Any]) -> None:
         print(json.dumps(record), file=self._stream, flush=True)
-
-
-def numbers(pace: Pace) -> dict[str, float | None]:
-    """How far a campaign is, for programs."""
-    return {
-        "instances": pace.total,
-        "done": pace.done,
-        "instances_per_second": pace.per_second,
-        "seconds_left": pace.seconds_left,
-    }
 
 
 # Progress as a bar on a terminal.
@@ -262,7 +256,7 @@ def numbers(pace: Pace) -> dict[str, float | None]:
 PREPARING = "preparing the first ones"
 
 
-class Bar:
+class Bar(Progress):
     """Progress as a bar that moves.
 
     Parameters
@@ -275,7 +269,7 @@ class Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
-        self._pace = Pace(0, 0)
+        super().__init__()
         self._bar = RichProgress(
             BarColumn(),
             MofNCompleteColumn(),
@@ -285,89 +279,21 @@ class Bar:
         )
         self._task = self._bar.add_task(PREPARING, total=None)
 
-    def start(self, total: int, done: int) -> None:
-        """Show the bar."""
-        self._pace = Pace(total, done)
-        self._bar.update(self._task, total=total, completed=done)
+    def show(self, event: str) -> None:
+        """Move the bar; in the end it stays where it is."""
+        if event == "finish":
+            self._bar.stop()
+            return
+        pace = self.pace
+        words = pace.in_words() or PREPARING
+        self._bar.update(self._task, total=pace.total, completed=pace.done, description=words)
         self._bar.start()
-
-    def advance(self, instances: int) -> None:
-        """Move the bar."""
-        self._pace.advance(instances)
-        words = self._pace.in_words() or PREPARING
-        self._bar.update(self._task, advance=instances, description=words)
 
     def say(self, message: str) -> None:
         """Show a line above the bar."""
         self._bar.console.print(
             visible(message), markup=False, emoji=False, highlight=False, soft_wrap=True
         )
-
-    def finish(self) -> None:
-        """Stop the bar, which stays where it is."""
-        self._bar.stop()
-
-
-# Progress below the cell of a notebook, by what every notebook shows: HTML that is replaced.
-#
-# The bars of rich and tqdm need ipywidgets there, and show nothing without.
-
-Show = Callable[[dict[str, str]], Any]
-"""Shows what is given as ``text/plain`` and ``text/html``, and returns what ``update`` has."""
-
-
-class NotebookBar:
-    """Progress as a bar below a cell.
-
-    Parameters
-    ----------
-    show : callable, optional
-        Shows a new output; by default `IPython.display.display`.
-    clock : callable
-        Seconds since any moment.
-    """
-
-    def __init__(self, show: Show | None = None, clock: Clock = time.monotonic) -> None:
-        self._show, self._clock = show or _display, clock
-        self._pace, self._begin = Pace(0, 0, clock), clock()
-        self._output: Any = None
-        self._drawing = Lock()
-
-    def start(self, total: int, done: int) -> None:
-        """Show the bar."""
-        self._pace, self._begin = Pace(total, done, self._clock), self._clock()
-        self._output = self._show(self._bar(PREPARING))
-
-    def advance(self, instances: int) -> None:
-        """Move the bar."""
-        self._pace.advance(instances)
-        self._draw(self._pace.in_words() or PREPARING)
-
-    def say(self, message: str) -> None:
-        """Show a line in an output of its own."""
-        print(visible(message), flush=True)
-
-    def finish(self) -> None:
-        """Leave the bar where it is, with the time that it took."""
-        self._draw(duration(self._clock() - self._begin))
-
-    def _draw(self, words: str) -> None:
-        if self._output is None:
-            return
-        with self._drawing:
-            self._output.update(self._bar(words), raw=True)
-
-    def _bar(self, words: str) -> dict[str, str]:
-        done, total = self._pace.done, self._pace.total
-        text = f"{done:,}/{total:,} instances, {words}"
-        bar = f'<progress value="{done}" max="{total}" style="width: 20em"></progress>'
-        return {"text/plain": text, "text/html": f"<div>{bar} {escape(text)}</div>"}
-
-
-def _display(content: dict[str, str]) -> Any:
-    from IPython.display import display
-
-    return display(content, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
 
 # Which kind of progress is shown.
@@ -392,7 +318,7 @@ def progress_on_stderr(kind: str | None = None) -> Progress:
     if kind not in (None, *KINDS):
         raise UserError(f"--progress {shortened(kind)}: must be one of {', '.join(KINDS)}")
     if kind == "none":
-        return Silent()
+        return Progress()
     if kind == "json":
         return JsonLines(sys.stderr)
     if kind == "rich" or (kind is None and sys.stderr.isatty()):
@@ -408,9 +334,9 @@ def say_on_stderr(kind: str | None, message: str) -> None:
 
 
 def progress_in_notebooks() -> Progress:
-    """Progress of a function that a notebook calls: a bar below its cell; elsewhere nothing."""
+    """Progress of a function that a notebook calls: lines below its cell; elsewhere nothing."""
     if "IPython" not in sys.modules:
-        return Silent()
+        return Progress()
     from rich.console import Console
 
-    return NotebookBar() if Console().is_jupyter else Silent()
+    return Lines(sys.stdout) if Console().is_jupyter else Progress()

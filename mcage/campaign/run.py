@@ -18,7 +18,7 @@ from mcage.campaign.finished import (
     shards_in,
 )
 from mcage.campaign.merge import is_there, over, write_merged
-from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.progress import Progress
 from mcage.campaign.shards import (
     BESIDE,
     bench,
@@ -217,7 +217,7 @@ class ShardRun:
                 path, instances = take(self.folder, shard.task.path), shard.task.instances
                 sources[instances] = ShardFile(path, self._header, instances)
                 if self.status:
-                    self.status.finished(shard.worker, len(instances), shard.tries - 1)
+                    self.status.died(shard.deaths)
                 self.progress.advance(len(instances))
 
 
@@ -273,7 +273,7 @@ def run_campaign(
     """
     place = place_of(out_path, BESIDE)
     run = ShardRun(
-        study, place, shard_size, progress or Silent(), executor or Threads(), accept_other_code
+        study, place, shard_size, progress or Progress(), executor or Threads(), accept_other_code
     )
     if not run.folder.exists() and run.is_complete(run.finished(results_at(place), None)):
         return out_path
@@ -389,7 +389,7 @@ def run_part(
             "are; leave out the stopping rule"
         )
     instances = part.of(study.header.instances)
-    progress = progress or Silent()
+    progress = progress or Progress()
     place = place_of(out_path, BESIDE)
     run = ShardRun(
         study, place, shard_size, progress, executor or Threads(), accept_other_code, instances

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from json import dumps
 from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from mcage.campaign.progress import Clock, Pace, Progress, duration
+from mcage.campaign.progress import Clock, Progress, duration
 from mcage.campaign.shards import NAME, STATUS, SUFFIX, read_owner, shard_folder, shard_range
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, DamagedFileError, UnreadableFileError, read_regular
@@ -28,28 +29,15 @@ COMPUTING, MERGING, INTERRUPTED, FAILED, COMPUTED = STATES = (
 )
 """What a run is doing, or how it has ended; a part that is computed waits for the others."""
 
+SILENT_SECONDS = 600.0
+"""A run on another machine that has written nothing for so long is taken to have ended."""
+
+FINISHED, KILLED, SILENT, WAITING = "finished", "killed", "silent", "stopped"
+"""States besides those that a run writes itself: a results file is there; the process has ended
+without a word; nothing was heard of it; shards lie there and no run says that it computes more."""
+
 MESSAGES = 5
 """Last messages that are kept."""
-
-
-@dataclass
-class WorkerRecord:
-    """What a worker has done.
-
-    Parameters
-    ----------
-    shards, instances : int
-        What it has finished.
-    deaths : int
-        How many workers have died over these shards before they were finished.
-    last_seen : float
-        When it last finished a shard, in seconds since 1970.
-    """
-
-    shards: int = 0
-    instances: int = 0
-    deaths: int = 0
-    last_seen: float = 0.0
 
 
 @dataclass
@@ -72,8 +60,8 @@ class RunRecord:
         The rate, and the time until the last instance at this rate; None until some are finished.
     state : str
         One of `STATES`.
-    workers : dict of str to WorkerRecord
-        Workers by name.
+    deaths : int
+        How many workers have died over shards that are finished.
     messages : list of str
         What it said last.
     host, process, process_began : str, int, int
@@ -92,7 +80,7 @@ class RunRecord:
     instances_per_second: float | None = None
     seconds_left: float | None = None
     state: str = COMPUTING
-    workers: dict[str, WorkerRecord] = field(default_factory=dict)
+    deaths: int = 0
     messages: list[str] = field(default_factory=list)
     host: str = field(default_factory=socket.gethostname)
     process: int = field(default_factory=os.getpid)
@@ -101,20 +89,42 @@ class RunRecord:
     updated: float = 0.0
 
     @property
-    def name(self) -> str:
-        """Name of the status file."""
-        if self.last - self.first == self.of_campaign:
-            return "status.json"
-        return f"status-{self.first}-{self.last - 1}.json"
+    def instances(self) -> range:
+        """Ids of the instances of this run."""
+        return range(self.first, self.last)
 
     @property
-    def deaths(self) -> int:
-        """How many workers have died."""
-        return sum(worker.deaths for worker in self.workers.values())
+    def is_whole(self) -> bool:
+        """Whether this run computes the whole campaign."""
+        return len(self.instances) == self.of_campaign
+
+    @property
+    def name(self) -> str:
+        """Name of the status file."""
+        return "status.json" if self.is_whole else f"status-{self.first}-{self.last - 1}.json"
 
     def to_json(self) -> str:
         """Text of the file."""
         return dumps(asdict(self), indent=1)
+
+    @property
+    def state_now(self) -> str:
+        """What the run is doing, as far as can be told from here."""
+        if self.state not in (COMPUTING, MERGING):
+            return self.state
+        if self.host == socket.gethostname():
+            return self.state if began_at(self.process) == self.process_began else KILLED
+        return self.state if self.seconds_ago <= SILENT_SECONDS else SILENT
+
+    @property
+    def seconds_ago(self) -> float:
+        """Time since the run has last written this; a clock that was set back counts as no time."""
+        return max(0.0, time.time() - self.updated)
+
+    @property
+    def heard(self) -> str:
+        """Where the run is, and when it was last heard of, in words."""
+        return f"{self.host}, process {self.process}, {duration(self.seconds_ago)} ago"
 
     @staticmethod
     def read(path: Path) -> "RunRecord":
@@ -153,11 +163,9 @@ def _type() -> TypeAdapter[RunRecord]:
 
 # Progress that is also written into the status file of a run.
 
-SECONDS_BETWEEN = 1.0
 
-
-class StatusWriter:
-    """Progress that others may watch: shown as before, and kept in a file.
+class StatusWriter(Progress):
+    """Progress that others may watch: shown as before, and in a file, at most every second.
 
     The file is replaced as a whole, so that readers see the old record or the new record. It is
     not needed to go on after a kill: a status that cannot be written is said once, and the
@@ -175,6 +183,8 @@ class StatusWriter:
         Seconds that never jump, and seconds since 1970.
     """
 
+    seconds_between: ClassVar = 1.0
+
     def __init__(
         self,
         folder: Path,
@@ -183,47 +193,27 @@ class StatusWriter:
         clock: Clock = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(clock)
         self._path = folder / record.name
         self._record = record
         self._progress = progress
-        self._clock = clock
         self._wall_clock = wall_clock
-        self._pace = Pace(0, 0, clock)
-        self._last_written = clock()
-        self._begun, self._writable = False, True
+        self._writable = True
         record.began = wall_clock()
 
     def start(self, total: int, done: int) -> None:
         """Begin to compute."""
         self._progress.start(total, done)
-        self._begun = True
-        self._pace = Pace(total, done, self._clock)
-        self._write()
+        super().start(total, done)
 
     def advance(self, instances: int) -> None:
         """Count instances that have just been finished."""
         self._progress.advance(instances)
-        self._pace.advance(instances)
-        if self._clock() - self._last_written >= SECONDS_BETWEEN:
-            self._write()
+        super().advance(instances)
 
-    def finished(self, worker: str, instances: int, deaths: int) -> None:
-        """Note which worker has finished a shard, before `advance`.
-
-        Parameters
-        ----------
-        worker : str
-            Its name.
-        instances : int
-            Instances of the shard.
-        deaths : int
-            Workers that died over this shard.
-        """
-        of_worker = self._record.workers.setdefault(worker, WorkerRecord())
-        of_worker.shards += 1
-        of_worker.instances += instances
-        of_worker.deaths += deaths
-        of_worker.last_seen = self._wall_clock()
+    def died(self, workers: int) -> None:
+        """Count workers that have died over a shard."""
+        self._record.deaths += workers
 
     def say(self, message: str) -> None:
         """Show a message, and keep it."""
@@ -247,18 +237,18 @@ class StatusWriter:
         self._record.state = state
         if words:
             self._keep(words)
-        if self._begun:
-            self._write()
+        if self.pace.total:
+            self.show(state)
 
     def _keep(self, message: str) -> None:
         self._record.messages[:] = [*self._record.messages, message][-MESSAGES:]
 
-    def _write(self) -> None:
-        record, pace = self._record, self._pace
+    def show(self, event: str) -> None:
+        """Write the file."""
+        record, pace = self._record, self.pace
         record.done = pace.done
         record.instances_per_second, record.seconds_left = pace.per_second, pace.seconds_left
         record.updated = self._wall_clock()
-        self._last_written = self._clock()
         new = self._path.with_name(f"{self._path.name}.new")
         try:
             new.write_text(record.to_json(), encoding="utf-8")
@@ -270,13 +260,6 @@ class StatusWriter:
 
 
 # What campaigns are doing, seen from outside: from their status files and their shards.
-
-SILENT_SECONDS = 600.0
-"""A run on another machine that has written nothing for so long is taken to have ended."""
-
-FINISHED, KILLED, SILENT, WAITING = "finished", "killed", "silent", "stopped"
-"""States besides those that a run writes itself: a results file is there; the process has ended
-without a word; nothing was heard of it; shards lie there and no run says that it computes more."""
 
 
 @dataclass(frozen=True)
@@ -309,7 +292,7 @@ class CampaignStatus:
     @property
     def computing(self) -> tuple[RunRecord, ...]:
         """Runs that are at work."""
-        return tuple(run for run in self.runs if state_of(run) in (COMPUTING, MERGING))
+        return tuple(run for run in self.runs if run.state_now in (COMPUTING, MERGING))
 
     @property
     def instances_per_second(self) -> float | None:
@@ -323,6 +306,19 @@ class CampaignStatus:
         left = [run.seconds_left for run in self.computing]
         known = [seconds for seconds in left if seconds is not None]
         return max(known) if known and len(known) == len(left) else None
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values, for programs."""
+        return {
+            "file": str(self.out),
+            "study": self.study,
+            "state": self.state,
+            "done": self.done,
+            "instances": self.instances,
+            "instances_per_second": self.instances_per_second,
+            "seconds_left": self.seconds_left,
+            "runs": [{**asdict(run), "state": run.state_now} for run in self.runs],
+        }
 
 
 def statuses(path: Path) -> list[CampaignStatus]:
@@ -398,28 +394,9 @@ def _instances(ranges: Iterable[range]) -> int:
 
 def _state(runs: tuple[RunRecord, ...], is_partial: bool) -> str:
     """State of a campaign: that of the run that is most alive; computed with all instances only."""
-    states = [state_of(run) for run in runs]
+    states = [run.state_now for run in runs]
     for state in (MERGING, COMPUTING):
         if state in states:
             return state
     others = [state for state in states if state != COMPUTED]
     return others[0] if others else WAITING if is_partial or not states else COMPUTED
-
-
-def state_of(run: RunRecord) -> str:
-    """What a run is doing, as far as can be told from here."""
-    if run.state not in (COMPUTING, MERGING):
-        return run.state
-    if run.host == socket.gethostname():
-        return run.state if began_at(run.process) == run.process_began else KILLED
-    return run.state if seconds_since(run) <= SILENT_SECONDS else SILENT
-
-
-def seconds_since(run: RunRecord) -> float:
-    """Time since a run has last written its status; a clock that was set back counts as no time."""
-    return max(0.0, time.time() - run.updated)
-
-
-def heard(run: RunRecord) -> str:
-    """Where a run is, and when it was last heard of, in words."""
-    return f"{run.host}, process {run.process}, {duration(seconds_since(run))} ago"

@@ -1,10 +1,17 @@
 """``mcage merge|status|verify``: what campaigns have left on disk."""
 
 import os
+from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mcage.campaign.status import CampaignStatus
 
 
 def merge(
@@ -60,17 +67,50 @@ def status(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show how far campaigns are: finished instances, rate, time left, workers, failures."""
-    from json import dumps
-
     from mcage.campaign.status import statuses
     from mcage.report.tables import console
-    from mcage.report.tables.status import print_statuses, rows
 
     campaigns = [campaign for path in paths or [Path("results")] for campaign in statuses(path)]
     if json:
-        print(dumps(rows(campaigns), indent=2))
+        print(dumps([campaign.plain() for campaign in campaigns], indent=2))
     else:
-        print_statuses(campaigns, console())
+        _print_statuses(campaigns, console())
+
+
+def _print_statuses(campaigns: "Sequence[CampaignStatus]", console: "Console") -> None:
+    """Print a line for each campaign, and below the table what its runs say."""
+    from mcage.campaign.progress import duration
+    from mcage.campaign.shards import in_words
+    from mcage.report.tables import print_table, table_of_texts
+
+    lines = []
+    for campaign in campaigns:
+        rate, left = campaign.instances_per_second, campaign.seconds_left
+        lines.append(
+            [
+                str(campaign.out),
+                campaign.study,
+                campaign.state,
+                f"{campaign.done}/{campaign.instances}",
+                f"{rate:.3g}/s" if rate else "",
+                duration(left) if left is not None else "",
+                str(sum(run.processes for run in campaign.computing) or ""),
+            ]
+        )
+    headings = ("results file", "study", "state", "done", "rate", "time left", "workers")
+    primary = ("results file", "state", "done", "time left")
+    table = table_of_texts("", headings, lines, ("done", "rate"), primary)
+    print_table(table, console, remedy="--json")
+    for campaign in campaigns:
+        for run in campaign.runs:
+            part = "" if run.is_whole else f", instances {in_words(run.instances)}"
+            words = [f"{campaign.out.name}{part}: {run.state_now}, last heard of: {run.heard}"]
+            if run.deaths:
+                plural = "s" if run.deaths > 1 else ""
+                again = "what they had begun was computed again"
+                words.append(f"  {run.deaths} worker{plural} died; {again}")
+            for line in (*words, *(f"  {message}" for message in run.messages)):
+                console.print(line, soft_wrap=True)
 
 
 # ``mcage verify``: whether a results file is whole.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.progress import Progress
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import engine_of
@@ -203,7 +203,7 @@ def failure_probability(
     docs/rare-events.md explains how the slices are drawn.
     """
     engine = engine_of(engine)
-    return estimate_case(rare_case(spec, age_years, engine), instances, progress or Silent())
+    return estimate_case(rare_case(spec, age_years, engine), instances, progress or Progress())
 
 
 def estimate_case(case: RareCase, instances: int, progress: Progress) -> RareEstimate:
@@ -236,7 +236,7 @@ def sample(
     progress : Progress, optional
         Where progress is reported; nowhere by default.
     """
-    progress = progress or Silent()
+    progress = progress or Progress()
 
     def simulate(ids: NDArray[np.int64]) -> WeightedLives:
         lives = sampler.draw(sampler.case.spec.seed, "rare", ids)

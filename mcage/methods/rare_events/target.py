@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.progress import Progress
 from mcage.engines.interface import Engine
 from mcage.engines.select import engine_of
 from mcage.errors import UserError
@@ -128,7 +128,7 @@ def vdd_for_probability(
 
     def score_above_target(seed: int, count: int) -> float:
         case = rare_case(_at(spec, volts, seed), age_years, ready, like)
-        tried.append((volts, estimate_case(case, count, progress or Silent())))
+        tried.append((volts, estimate_case(case, count, progress or Progress())))
         return _score(tried[-1][1].probability) - target
 
     for number in range(SEARCHES):

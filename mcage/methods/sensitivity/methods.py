@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mcage.campaign.progress import Progress, Silent
+from mcage.campaign.progress import Progress
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
@@ -70,7 +70,7 @@ class SensitivityStudy:
     quantity: Quantity
     engine: Engine
     refit: bool = True
-    progress: Progress = Silent()  # noqa: RUF009 - it holds nothing
+    progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         _ = self.case

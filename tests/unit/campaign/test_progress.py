@@ -18,16 +18,15 @@ from mcage.campaign.progress import (
     Bar,
     JsonLines,
     Lines,
-    NotebookBar,
     Pace,
-    Silent,
+    Progress,
     duration,
     progress_in_notebooks,
     progress_on_stderr,
 )
 from mcage.campaign.run import Part, run_campaign, run_part
 from mcage.campaign.shards import shard_folder
-from mcage.campaign.status import RunRecord, StatusWriter, began_at, state_of, statuses
+from mcage.campaign.status import RunRecord, StatusWriter, began_at, statuses
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 
@@ -154,7 +153,7 @@ def test_json_lines():
         ("plain", True, Lines),
         ("rich", False, Bar),
         ("json", True, JsonLines),
-        ("none", True, Silent),
+        ("none", True, Progress),
     ],
 )
 def test_kinds(kind, terminal, type_, monkeypatch):
@@ -170,47 +169,18 @@ def test_no_such_kind(command, tmp_path, line):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_bar_in_notebooks_only(monkeypatch):
-    assert type(progress_in_notebooks()) is Silent
+def test_lines_in_notebooks_only(monkeypatch, capsys):
+    assert type(progress_in_notebooks()) is Progress
     shell = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
-    assert type(progress_in_notebooks()) is NotebookBar
-
-
-def test_the_bar_of_a_notebook_is_one_output_that_is_replaced(capsys):
-    shown, clock = [], Clock()
-
-    class Output:
-        def update(self, content, raw):
-            assert raw
-            shown.append(content)
-
-    def show(content):
-        shown.append(content)
-        return Output()
-
-    bar = NotebookBar(show, clock)
-    bar.say("engine <numba>")
-    bar.start(total=2000, done=500)
-    for _ in range(3):
-        clock.now += 10.0
-        bar.advance(500)
-    bar.finish()
-    assert capsys.readouterr().out == "engine <numba>\n"
-    assert [content["text/plain"] for content in shown] == [
-        "500/2,000 instances, preparing the first ones",
-        "1,000/2,000 instances, 50 instances/s since the start, at most 20 s left",
-        "1,500/2,000 instances, 50 instances/s, 10 s left",
-        "2,000/2,000 instances, 50 instances/s, 0 s left",
-        "2,000/2,000 instances, 30 s",
-    ]
-    assert '<progress value="2000" max="2000"' in shown[-1]["text/html"]
-
-
-def test_a_bar_that_was_never_shown_ends_in_silence():
-    bar = NotebookBar(lambda content: pytest.fail(f"shows {content}"))
-    bar.finish()
+    progress = progress_in_notebooks()
+    progress.say("engine <numba>")
+    progress.start(total=5, done=0)
+    progress.advance(5)
+    out, err = capsys.readouterr()
+    assert out.startswith("engine <numba>\n5/5 instances")
+    assert err == ""
 
 
 def test_durations():
@@ -277,9 +247,8 @@ def test_the_file_says_what_progress_shows(folder):
     status.start(20, 4)
     for _ in range(4):
         clock.now += 10.0
-        status.finished("worker 1", 2, deaths=0)
         status.advance(2)
-    status.finished("worker 2", 1, deaths=2)
+    status.died(2)
     status.say("worker 3 has died")
     status.finish()
     status.enter("computed")
@@ -287,7 +256,6 @@ def test_the_file_says_what_progress_shows(folder):
     assert listener.said == ["worker 3 has died"]
     read = RunRecord.read(folder / "status.json")
     assert (read.done, read.deaths, read.messages) == (12, 2, ["worker 3 has died"])
-    assert read.workers["worker 1"].instances == 8
     assert read.instances_per_second == pytest.approx(0.2)
     assert read.seconds_left == pytest.approx(40.0)
     assert (read.began, read.updated) == (50.0, 90.0)
@@ -327,23 +295,23 @@ def place(folder, run, state="computing", **more):
 
 def test_a_run_of_this_machine_is_killed_when_its_process_is_gone(folder):
     run = record()
-    assert state_of(run) == "computing"
+    assert run.state_now == "computing"
     run.process_began -= 1  # another process has been given its number
-    assert state_of(run) == "killed"
+    assert run.state_now == "killed"
     run.process, run.process_began = 2**22 + 1, 5
-    assert state_of(run) == "killed"
+    assert run.state_now == "killed"
     run.state = "interrupted"
-    assert state_of(run) == "interrupted"
+    assert run.state_now == "interrupted"
     assert began_at(os.getpid()) == record().process_began
 
 
 def test_a_run_elsewhere_is_silent_after_ten_minutes():
     run = record(host="elsewhere", updated=time.time() - 30)
-    assert state_of(run) == "computing"
+    assert run.state_now == "computing"
     run.updated -= 700
-    assert state_of(run) == "silent"
+    assert run.state_now == "silent"
     run.updated = time.time() + 3600  # its clock, or ours, is wrong
-    assert state_of(run) == "computing"
+    assert run.state_now == "computing"
 
 
 def test_parts_add_up(folder):
@@ -425,7 +393,7 @@ def test_a_campaign_says_what_it_does(tmp_path):
     (status,) = statuses(out)
     assert status.state == "interrupted"
     # A shard may have been written that the run did not come to count.
-    assert 0 < status.runs[0].workers["this process"].instances <= status.done
+    assert 0 < status.runs[0].done <= status.done
     run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 3)
     assert [path.name for path in tmp_path.iterdir()] == ["r.h5"]
     assert statuses(out)[0].state == "finished"

@@ -19,7 +19,7 @@ from tables import each
 from mcage.aging.nbti import Facelift, Rates, nbti_model
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
-from mcage.campaign.progress import Silent
+from mcage.campaign.progress import Progress
 from mcage.compiled import compiled
 from mcage.engines.compiled_cells import CompiledSeconds, _find_failing, are_faulty, shifts
 from mcage.engines.numba_engine import jit
@@ -100,7 +100,7 @@ def test_a_function_with_a_lock_is_called_from_python_alone(tmp_path):
     ],
 )
 def test_a_sweep_says_what_is_compiled(monkeypatch, tmp_path, function, folder, words):
-    class Lines(Silent):
+    class Lines(Progress):
         said = ()
 
         def say(self, message):
