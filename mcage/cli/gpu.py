@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 MOST_SECONDS = 1e9
 """Longest time for which powers may have lasted."""
 
-Nominal = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="CASES.csv",
-        help="Print the cases of a CSV file, without variation, instead of running a study.",
-    ),
-]
-
 GpuName = Annotated[str, typer.Option("--gpu", metavar="NAME", help="GPU: gtx580, or a TOML file.")]
 
 

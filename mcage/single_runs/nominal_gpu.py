@@ -8,15 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mcage.aging.environment import Environment, OperatingPoint, delay_increase
-from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, NbtiModel, Phases, Rates, Transistors
+from mcage.aging.environment import Environment, OperatingPoint
+from mcage.aging.nbti import Bhardwaj, NbtiModel, Phases, Rates, Transistors
 from mcage.errors import UserError
 from mcage.files.csv_table import Row, read_table
 from mcage.gpu.chip import Gpu, Machine
 from mcage.gpu.thermal import HIGHEST_KELVIN
 from mcage.plain_text import shortened
 from mcage.random import stream
-from mcage.studies.gpu_both.register_files import with_slower_period
 from mcage.studies.gpu_gating.policies import Policy, Readings, policy
 from mcage.studies.gpu_gating.workload import READINGS as TIME_READINGS
 from mcage.studies.gpu_gating.workload import KernelTiming, TimeModel
@@ -194,135 +193,6 @@ def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _scaled(printed: dict[str, float], name: str, factor: float) -> float | None:
     return factor * printed[name] if name in printed else None
-
-
-# Gating and a protection technique on equal SMs, from shares of the time and duty cycles.
-
-LEVELS = ("none", "gating", "registers", "both")
-
-
-def combined_cases(path: Path, model: NbtiModel, vdd_volts: float = 1.0) -> list[dict[str, Any]]:
-    """Shifts of a nominal cell under no level, each level and both, for each case of a file.
-
-    Parameters
-    ----------
-    path : Path
-        CSV file with the columns ``active_share`` (a, of the SM) and ``duty`` (d, of the cell
-        under the technique) and, where they differ from the defaults, ``case``,
-        ``reference_duty`` (of the cell without the technique: 1), ``years``, ``temperature_K``,
-        ``gating_period_s`` (time after which other SMs work: 0, at each launch).
-    model : NbtiModel
-        How cells age.
-    vdd_volts : float
-        Supply voltage, V.
-
-    Returns
-    -------
-    list of dict
-        The columns of the file, and for each level the duty of the cell, its shift
-        ``dVth_mV_...``, delay increase ``delay_pct_...``, and what is saved of the shift,
-        ``saved_pct_...``; ``independent_pct`` is what both would save if their savings were
-        independent.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or a value makes no sense.
-
-    Notes
-    -----
-    A cell of a gated SM is off, so that both of its transistors recover: its duty is the product
-    a d. Under `bhardwaj` the slower period of the two levels is Tclk.
-    """
-    return [_of_row(row, model, vdd_volts) for row in read_table(path, ("active_share", "duty"))]
-
-
-def _of_row(row: Row, model: NbtiModel, vdd_volts: float) -> dict[str, Any]:
-    share, duty = (row.number(name, 0, 1) for name in ("active_share", "duty"))
-    reference = row.number("reference_duty", 0, 1, 1.0)
-    slower = with_slower_period(model, row.number("gating_period_s", 0, 1e9, 0.0))
-    duties = (reference, share * reference, duty, share * duty)
-    point = OperatingPoint(vdd_volts, 1.0, row.number("temperature_K", 200, 450, 353.15))
-    seconds = row.number("years", 0.001, 100, 10.0) * SECONDS_PER_YEAR
-    shifts = {}
-    for level, cell_duty in zip(LEVELS, duties, strict=True):
-        gated = level in ("gating", "both") and share < 1
-        shifts[level] = _shift(slower if gated else model, point, cell_duty, seconds)
-    left = {
-        name: shift / shifts["none"] if shifts["none"] else 1.0 for name, shift in shifts.items()
-    }
-    delays = {
-        name: float(delay_increase(shift, vdd_volts, model.vt0_volts, model.alpha))
-        for name, shift in shifts.items()
-    }
-    return (
-        row.plain()
-        | {f"duty_{name}": cell for name, cell in zip(LEVELS, duties, strict=True)}
-        | {f"dVth_mV_{name}": 1e3 * shift for name, shift in shifts.items()}
-        | {f"delay_pct_{name}": 100 * delay for name, delay in delays.items()}
-        | {f"saved_pct_{name}": 100 * (1 - left[name]) for name in LEVELS[1:]}
-        | {"independent_pct": 100 * (1 - left["gating"] * left["registers"])}
-    )
-
-
-def _shift(model: NbtiModel, point: OperatingPoint, duty: float, seconds: float) -> float:
-    rates = model.rates(Environment("gpu", (point,)), Transistors())
-    state = model.advance(model.initial_state(()), rates, duty, seconds)
-    return float(model.dvth_of(state))
-
-
-# Scheduler and L2 of planar and FinFET parts, for the cases of a CSV file.
-
-NEEDED = ("base_duty", "filter_rate", "baseline_delay_pct", "l2_miss_rate")
-
-
-def heterogeneous_cases(
-    path: Path, parts: structures.Parts, count_fills: bool
-) -> list[dict[str, Any]]:
-    """Delay increases of each case of a file, in %.
-
-    Parameters
-    ----------
-    path : Path
-        CSV file with the columns `NEEDED`.
-    parts : Parts
-        FinFET and planar transistors.
-    count_fills : bool
-        As of `SequentialL2`.
-
-    Returns
-    -------
-    list of dict
-        The columns of the file; the two-stage scheduler under each reading (``activity_pct``,
-        ``combined_pct``, ``thermal_0972_pct``), the L2 data array read after its tags
-        (``l2_sequential_delay_pct``), and a transistor of each kind at the base duty.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or a value makes no sense.
-    """
-    return [_of_row_heterogeneity(row, parts, count_fills) for row in read_table(path, NEEDED)]
-
-
-def _of_row_heterogeneity(row: Row, parts: structures.Parts, count_fills: bool) -> dict[str, Any]:
-    conditions = structures.Conditions()
-    duty = row.number("base_duty", 1e-6, 1)
-    rate = row.number("filter_rate", 0, 1)
-    baseline = row.number("baseline_delay_pct", 0, 1e4) / 100
-    l2 = structures.SequentialL2(base_duty=duty, count_fills=count_fills)
-    delays = {
-        ("thermal_0972_pct" if reading == "thermal" else f"{reading}_pct"): structures.TwoStage(
-            reading, duty
-        ).delay(parts.finfet, conditions, baseline, rate)
-        for reading in structures.READINGS
-    }
-    delays["l2_sequential_delay_pct"] = l2.delay(
-        parts.finfet, conditions, row.number("l2_miss_rate", 0, 1)
-    )
-    delays["finfet_delay_at_base_duty_pct"] = conditions.delay(parts.finfet, duty)
-    delays["planar_delay_at_base_duty_pct"] = conditions.delay(parts.planar, duty)
-    return row.plain() | {name: 100 * float(delay) for name, delay in delays.items()}
 
 
 # Optimal numbers of SMs of kernels in a CSV file: the time model and Algorithm 1.

@@ -27,14 +27,6 @@ SOUND: dict[str, tuple[str, list[str]]] = {
         "a,default,16,20,86400\nb,round_robin,8 16 4,20,86400\n",
         ["gpu", "gating", "--nominal"],
     ),
-    "nominal both": (
-        "case,active_share,duty,years,gating_period_s\na,0.5,0.7,3,0\nb,1,1,10,86400\n",
-        ["gpu", "both", "--nominal"],
-    ),
-    "nominal heterogeneity": (
-        "base_duty,filter_rate,baseline_delay_pct,l2_miss_rate\n0.9,0.3,4.2,0.25\n",
-        ["gpu", "heterogeneity", "--nominal"],
-    ),
     "optimum": (
         "kernel,global_latency_cycles,cache_latency_cycles,miss_rate,load_bytes_per_thread,"
         "comp_cycles,total_warps,total_workload_warps\nBSRT,520,60,0.4,8,300,24,3000\n",

@@ -10,14 +10,6 @@ OUTPUTS = {
     "optimum": ("cycles_all_SMs", "cycles_optimum", "optimum_SMs"),
     "gating": ("max_dVth_mV", "min_dVth_mV", "mean_dVth_mV"),
     "temperature": ("temperature_K",),
-    "heterogeneity": (
-        "activity_pct",
-        "thermal_0972_pct",
-        "combined_pct",
-        "l2_sequential_delay_pct",
-        "finfet_delay_at_base_duty_pct",
-        "planar_delay_at_base_duty_pct",
-    ),
 }
 
 
@@ -29,7 +21,7 @@ def test_tables_without_variation(command, tmp_path, name):
     path = tmp_path / "inputs.csv"
     lines = [",".join(inputs)] + [",".join(row[column] for column in inputs) for row in rows]
     path.write_text("\n".join(lines))
-    way = ["--nominal"] if name in ("gating", "heterogeneity") else []
+    way = ["--nominal"] if name == "gating" else []
     code, out, err = command("gpu", name, *way, path, "--json")
     assert (code, err) == (0, "")
     tolerance = {"abs": 0.01} if name == "temperature" else {"rel": 1e-5}
@@ -154,7 +146,6 @@ REFUSED = [
         "proposal.delay and proposal.l2_ipc_loss: give one of them",
     ),
     (("heterogeneity", "--benchmarks", "--seed", "2"), "--benchmarks: nothing is drawn"),
-    (("heterogeneity", "--benchmarks", "--nominal", "cases.csv"), "give one of them"),
     (("heterogeneity", "--rel-ci", "0.1", "--of", "life", "--out", "r.h5"), "is no variable"),
     (("gating",), "--out FILE is needed"),
     (("gating", "--policy", "best", "--out", "r.h5"), "policy 'best' is unknown"),
@@ -174,11 +165,7 @@ REFUSED = [
     (("temperature", "hot.csv", "--seconds", "-1"), "--seconds -1: a time of 0 ... "),
     (("temperature", "twice.csv"), "block 'SM3' stands twice"),
     (("temperature", "powers.csv", "--gpu", "plan.toml"), "plan.toml"),
-    (("heterogeneity", "--nominal", "powers.csv"), "the column base_duty is missing"),
-    (
-        ("heterogeneity", "--nominal", "powers.csv", "--fields", "both"),
-        "'swapped', 'common' or 'either'",
-    ),
+    (("heterogeneity", "--fields", "both", "--show-spec"), "'swapped', 'common' or 'either'"),
 ]
 
 
@@ -267,8 +254,6 @@ def test_a_spec_is_shown_and_read_again(command, tmp_path):
         (["--set", "sweep.life.activity=0.5"], "sweep.life.activity = 0.5"),
         (["--set", "sweep.registers.lds_rows=4"], "lds_rows = 4"),
         (["--set", "sweep.aging.nbti_spread_mv=1"], "sweep.aging.nbti_spread_mv = 1"),
-        (["--nominal", "nowhere.csv"], "nowhere.csv"),
-        (["--nominal", "nowhere.csv", "--policy", "fixed"], "--nominal"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_written(command, tmp_path, arguments, words):
@@ -278,13 +263,3 @@ def test_nonsense_is_refused_before_anything_is_written(command, tmp_path, argum
     assert words in err
     assert err.count("\n") <= 2
     assert not list(tmp_path.iterdir())
-
-
-def test_cases_of_a_file(command, tmp_path):
-    path = tmp_path / "cases.csv"
-    path.write_text("case,active_share,duty\nTable 2,0.799,0.42\n")
-    code, out, _ = command("gpu", "both", "--nominal", path, "--json")
-    assert code == 0
-    (row,) = json.loads(out)
-    assert row["case"] == "Table 2"
-    assert row["saved_pct_both"] == pytest.approx(60.6, abs=0.05)

@@ -30,7 +30,7 @@ from mcage.papers.whole_gpus import (
     launch_by_launch,
     mitigation_percent,
 )
-from mcage.single_runs.nominal_gpu import ROUND_SECONDS, Rounds, benchmark_rows, combined_cases
+from mcage.single_runs.nominal_gpu import ROUND_SECONDS, Rounds, benchmark_rows
 from mcage.studies.gpu_both.register_files import with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_both.study import Both, BothEnd
@@ -353,16 +353,6 @@ def study(engine="numba", **fields):
     given = {key: fields.pop(key, {}) for key in ("gating", "sweep")}
     merged = {key: NOMINAL[key] | given[key] for key in given}
     return Both(BothSpec.from_mapping(NOMINAL | merged | fields), *select_engine(engine))
-
-
-def test_both_levels_of_nominal_sms(tmp_path):
-    """Facelift, a duty of 0.42 under RC+RAR: 30.5 % and 55.8 %, both 60.6 %, not 69.3 %."""
-    path = tmp_path / "cases.csv"
-    path.write_text("active_share,duty\n0.799,0.42\n")
-    (row,) = combined_cases(path, nbti_model("facelift"))
-    saved = [row[f"saved_pct_{level}"] for level in ("gating", "registers", "both")]
-    assert saved == pytest.approx([30.5, 55.8, 60.6], abs=0.05)
-    assert row["independent_pct"] == pytest.approx(69.3, abs=0.05)
 
 
 def test_both_levels_by_replay():

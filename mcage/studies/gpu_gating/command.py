@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from mcage.aging.nbti import nbti_model
 from mcage.cli.commands import Json, ShowSpec
-from mcage.cli.gpu import Nominal, print_rows
+from mcage.cli.gpu import print_rows
 from mcage.cli.run_options import RunOptions, run_study
 from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
@@ -22,14 +24,20 @@ def gating(
         ),
     ],
     run: RunOptions,
-    nominal: Nominal = None,
+    nominal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CASES.csv",
+            help="Print the cases of a CSV file, launch by launch, instead of running a study.",
+        ),
+    ] = None,
     json: Json = False,
     show_spec: ShowSpec = False,
 ) -> None:
     """Simulate GPUs whose SMs are gated: delay margin, lives and power under each policy.
 
     The same command again continues a study that was stopped. With --nominal, the cases of a CSV
-    file without variation instead, launch by launch.
+    file instead, launch by launch, on equal SMs.
     """
     spec: GatingSpec = arguments.spec(show_spec)
     if nominal is not None and not show_spec:

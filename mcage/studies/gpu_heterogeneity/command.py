@@ -1,12 +1,11 @@
 """``mcage gpu heterogeneity``: what the structures of a GPU are made of."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mcage.cli.commands import Json, ShowSpec
-from mcage.cli.gpu import Nominal, print_rows
+from mcage.cli.gpu import print_rows
 from mcage.cli.run_options import RunOptions, run_study
 from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.errors import UserError
@@ -24,7 +23,6 @@ def heterogeneity(
         ),
     ],
     run: RunOptions,
-    nominal: Nominal = None,
     benchmarks: Annotated[
         bool,
         typer.Option(
@@ -38,36 +36,26 @@ def heterogeneity(
     """Map how well a two-stage scheduler and an L2 that is read after its tags do.
 
     Inputs are numbers or distributions, such as "uniform(0.2, 0.6)"; by default they are ranges
-    that hold what the paper leaves open. With --nominal, the cases of a CSV file instead; with
-    --benchmarks, the benchmarks of the paper.
+    that hold what the paper leaves open. With --benchmarks, the benchmarks of the paper instead.
     """
     spec: HeterogeneitySpec = arguments.spec(show_spec)
-    if (nominal is not None or benchmarks) and not show_spec:
-        _print_points(nominal, benchmarks, spec, json)
+    if benchmarks and not show_spec:
+        _print_benchmarks(spec, json)
         return
     run_study(spec, run, json, show_spec)
 
 
-def _print_points(
-    nominal: Path | None, benchmarks: bool, spec: HeterogeneitySpec, json: bool
-) -> None:
-    """Print cases without variation; of the spec only fields and fills are for them."""
-    from mcage.single_runs.nominal_gpu import benchmark_rows, heterogeneous_cases
+def _print_benchmarks(spec: HeterogeneitySpec, json: bool) -> None:
+    """Print the benchmarks of the paper; of the spec only fields and fills are for them."""
+    from mcage.single_runs.nominal_gpu import benchmark_rows
 
-    option = "--benchmarks" if nominal is None else "--nominal"
-    if nominal is not None and benchmarks:
-        raise UserError("--nominal and --benchmarks print different tables: give one of them")
     if spec != HeterogeneitySpec(fields=spec.fields, fills=spec.fills):
         raise UserError(
-            f"{option}: nothing is drawn; of the options, only --fields and --count-fills go "
+            "--benchmarks: nothing is drawn; of the options, only --fields and --count-fills go "
             "with it"
         )
     for key in ("fields", "fills"):
         if key in spec.model_fields_set and getattr(spec, key) == "either":
-            raise UserError(f"{option}: nothing is drawn; {key} = 'either' does not go with it")
+            raise UserError(f"--benchmarks: nothing is drawn; {key} = 'either' does not go with it")
     kinds = parts("common" if spec.fields == "common" else "swapped")
-    count_fills = spec.fills == "counted"
-    if nominal is not None:
-        print_rows(heterogeneous_cases(nominal, kinds, count_fills), json)
-        return
-    print_rows(benchmark_rows(kinds, count_fills), json)
+    print_rows(benchmark_rows(kinds, spec.fills == "counted"), json)

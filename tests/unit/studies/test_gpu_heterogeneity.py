@@ -17,6 +17,7 @@ from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.structures import (
     DESIGNS,
     READINGS,
+    THETA_KELVIN,
     Conditions,
     SequentialL2,
     TwoStage,
@@ -92,6 +93,38 @@ def test_draws_stay_in_their_ranges_and_fill_them():
     assert arrays["common_field"].mean() == pytest.approx(0.5, abs=0.05)
     delays = arrays["delay"][PROPOSAL]
     assert 1 + 1 / 41.7 < delays.min() < delays.max() < (1 + 1 / 8.53) / 0.985
+
+
+@each("row", vectors("heterogeneity"))
+def test_inputs_without_spread(row):
+    """A study of numbers, of a single draw: the vectors of a program of its own."""
+    row = {name: float(text) for name, text in row.items()}
+    arrays = at_point(
+        readings=["activity", "thermal", "combined"],
+        scheduler={
+            "base_duty": row["base_duty"],
+            "filter_rate": row["filter_rate"],
+            "baseline_delay": row["baseline_delay_pct"] / 100,
+            "theta_kelvin": THETA_KELVIN,
+            "activation_ev": 0.972,
+        },
+        l2={
+            "base_duty": row["base_duty"],
+            "miss_rate": row["l2_miss_rate"],
+            "baseline_delay": "model",
+        },
+    )
+    computed = {
+        "activity_pct": arrays["second_stage_delay"][0],
+        "thermal_0972_pct": arrays["second_stage_delay"][1],
+        "combined_pct": arrays["second_stage_delay"][2],
+        "l2_sequential_delay_pct": arrays["data_array_delay"][0],
+        "finfet_delay_at_base_duty_pct": arrays["l2_delay"][0, BASELINE],
+        "planar_delay_at_base_duty_pct": arrays["tags_delay"][0],
+    }
+    assert {name: 100 * value for name, value in computed.items()} == pytest.approx(
+        {name: row[name] for name in computed}, rel=1e-5
+    )
 
 
 def test_a_given_baseline_delay_holds_after_seven_years():
