@@ -12,7 +12,15 @@ from matplotlib.figure import Figure
 
 from mcage.analysis import grid as grids
 from mcage.errors import UserError
-from mcage.report.cases import Named, Setting, by_setting, identities, names_for, with_names
+from mcage.report.cases import (
+    Named,
+    Setting,
+    by_setting,
+    identities,
+    names_for,
+    told_beside,
+    with_names,
+)
 from mcage.report.figures import energy, shifts
 from mcage.report.figures import lives as life_figures
 from mcage.report.figures.canvas import AbsentFigure, Look, ReportFigure, Series, Sheet, looks_of
@@ -142,7 +150,8 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
     left_out = [name for name in results.data_vars if name not in kind.VARIABLES]
     shown = with_names(results.drop_vars(left_out), names)
     cases = (case.results.load() for case in grids.cases_of(shown))
-    return [Named.of(case, kind.numbers_of(case)) for case in cases]
+    others = told_beside(results)
+    return [Named.of(case, kind.numbers_of(case), others) for case in cases]
 
 
 def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:

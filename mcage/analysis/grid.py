@@ -15,8 +15,9 @@ from xarray.core.dtypes import maybe_promote
 
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.report.cases import find_case
+from mcage.report.cases import axes_of, points_of
 from mcage.report.presentation import presentation_of
+from mcage.results.axes import CASE, LABEL, differing, find_point, said
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.reader import read_header
 from mcage.stats.estimates import Floats
@@ -48,7 +49,7 @@ class GridCase:
     @property
     def name(self) -> str:
         """How a user calls it: the label, or the values of its coordinates."""
-        return str(self.labels.get("case", " ".join(map(str, self.labels.values()))))
+        return said(self.labels)
 
 
 def study_of(results: xr.Dataset) -> str:
@@ -186,7 +187,7 @@ def cases_of(results: xr.Dataset) -> Iterator[GridCase]:
 
 
 def case_named(results: xr.Dataset, name: str) -> GridCase:
-    """The only case that a name means, as of `mcage.report.cases.find_case`.
+    """The only case that a name means, as of `mcage.results.axes.find_point`.
 
     Raises
     ------
@@ -194,7 +195,9 @@ def case_named(results: xr.Dataset, name: str) -> GridCase:
         As `with_lives`; or no case has that name, or several have.
     """
     cases = list(cases_of(results))
-    return cases[find_case([case.name for case in cases], name)]
+    names = [axis.name for axis in (LABEL, *axes_of(results))]
+    points = [{n: case.labels[n] for n in names if n in case.labels} for case in cases]
+    return cases[find_point(points, name)]
 
 
 def lives_in(results: xr.Dataset) -> Iterator[tuple[GridCase, CaseLives]]:
@@ -247,14 +250,10 @@ def causes_in(results: xr.Dataset) -> dict[int, str]:
     return {n: name for n, name in zip(numbers, names, strict=True) if n != EndCause.CENSORED}
 
 
-# The cases of a sweep as a cube: technique, environment, scenario and Vdd as dimensions.
+# The cases of a study as a cube: axes of technique, environment, Vdd ... as dimensions.
 #
 # The cube reads from the file what is asked of it, as the dataset does of which it is made.
 # Imports xarray, which takes long: to be imported where it is needed.
-
-CASE = "case"
-PARTS = ("technique", "environment", "scenario", "vdd_volts")
-"""Parts of cases that may be dimensions of a cube, in this order."""
 
 NOWHERE = -1
 """Stands in the table of a cube where there is no case."""
@@ -270,7 +269,8 @@ def cube_of(results: xr.Dataset, dims: Sequence[str] = ()) -> xr.Dataset:
     results : xarray.Dataset
         Several cases.
     dims : sequence of str
-        Among `PARTS`; empty: the first three, and the Vdd if it is needed to tell cases apart.
+        Names of axes; empty: those that every label names, and as many others as are needed to tell
+        cases apart.
 
     Raises
     ------
@@ -279,12 +279,16 @@ def cube_of(results: xr.Dataset, dims: Sequence[str] = ()) -> xr.Dataset:
     """
     if CASE not in results.dims:
         raise UserError("a cube is made of several cases of a sweep; these results have none")
-    if unknown := [name for name in dims if name not in PARTS]:
-        raise UserError(f"{unknown[0]!r} is no dimension of a cube; there are {', '.join(PARTS)}")
+    axes_there = [axis for axis in axes_of(results) if not axis.derived]
+    there = [axis.name for axis in axes_there]
+    if unknown := [name for name in dims if name not in there]:
+        raise UserError(f"{unknown[0]!r} is no dimension of a cube; there are {', '.join(there)}")
     columns = {str(n): c.values.tolist() for n, c in results.coords.items() if c.dims == (CASE,)}
-    names = list(dims or PARTS[:3])
-    if not dims and _first_in_one_place(columns, names):
-        names = list(PARTS)
+    chosen = {*dims} or {axis.name for axis in axes_there if axis.named == "always"}
+    for axis in () if dims else differing(axes_there, points_of(results)):
+        if _first_in_one_place(columns, sorted(chosen)):
+            chosen.add(axis.name)
+    names = list(dims) or [name for name in there if name in chosen]
     if both := _first_in_one_place(columns, names):
         first, second = (columns[CASE][place] for place in both)
         raise UserError(

@@ -20,16 +20,6 @@ from mcage.protection.codes import Code, secded
 DEFAULT = "ecp1"
 """Protection of the papers' slices: error-correcting pointers repair one bit of each entry."""
 
-PROTECTED = "@"
-"""Stands between a technique and another protection than `DEFAULT` in the names of cases."""
-
-
-def unprotected(name: str) -> tuple[str, str]:
-    """Technique and protection of the name that files give both: ``rrcd@secded32``, or ``rrcd``."""
-    technique, _, guard = name.partition(PROTECTED)
-    return technique, guard or DEFAULT
-
-
 SECDED = "secded"
 """Beginning of the name of a code, before the data bits of its words."""
 
@@ -178,11 +168,6 @@ ECP = Protection()
 def protection(name: str, spread_blocks: bool = False) -> Protection:
     """Protection by its name; see `Protection.of`."""
     return Protection.of(name).spread(spread_blocks)
-
-
-def protection_in(technique: str) -> Protection:
-    """Protection that the name of a technique in a file has behind `PROTECTED`, or the default."""
-    return protection(unprotected(technique)[1])
 
 
 @cache

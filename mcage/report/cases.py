@@ -3,9 +3,9 @@
 import json
 import operator
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,8 +15,8 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.plain_text import shown, visible
-from mcage.protection.policy import PROTECTED, unprotected
-from mcage.results.header import Header
+from mcage.results.axes import CASE, LABEL, Axis, Point, Value, differing
+from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.reader import open_results
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
@@ -105,14 +105,7 @@ class Setting:
     @classmethod
     def of(cls, case: xr.Dataset) -> "Setting":
         """Setting of a case of a results file."""
-        names = ("technique", "environment", "scenario", "case")
-        return cls.of_names(*(str(case[name].item()) for name in names))
-
-    @classmethod
-    def of_names(cls, technique: str, environment: str, scenario: str, label: str) -> "Setting":
-        """Setting of a case by its names and its label, which is made of them and the voltages."""
-        voltages = label.removeprefix(f"{technique} {environment} {scenario} ")
-        return cls(environment, scenario, voltages)
+        return cls(*(str(case[name].item()) for name in ("environment", "scenario", "voltages")))
 
     @property
     def title(self) -> str:
@@ -129,7 +122,7 @@ class Named(Generic[Numbers]):
     label : str
         Label of the case, as a figure may show it.
     technique : str
-        Its technique, as a figure may show it.
+        Its technique, as a figure may show it, with what else tells it from others of its setting.
     setting : Setting
         What it shares with cases of other techniques.
     numbers : any
@@ -145,11 +138,24 @@ class Named(Generic[Numbers]):
     identity: str = ""
 
     @classmethod
-    def of(cls, case: xr.Dataset, numbers: Numbers) -> "Named[Numbers]":
-        """Name a case of a results file."""
+    def of(
+        cls, case: xr.Dataset, numbers: Numbers, others: Sequence[Axis] = ()
+    ) -> "Named[Numbers]":
+        """Name a case of a results file; `others`: axes that tell it apart, as of `told_beside`."""
         identity = str(case["technique"].item())
-        label, name = str(case["case"].item()), names_in(case).get(identity, visible(identity))
-        return cls(visible(label), name, Setting.of(case), numbers, identity)
+        words = [axis.written(case[axis.name].item()) for axis in others]
+        name = " ".join([names_in(case).get(identity, visible(identity)), *map(visible, words)])
+        return cls(visible(str(case[CASE].item())), name, Setting.of(case), numbers, identity)
+
+
+def told_beside(results: xr.Dataset) -> tuple[Axis, ...]:
+    """Axes that tell cases apart beside technique and setting: in the names of their curves."""
+    known = ("technique", *(field.name for field in fields(Setting)))
+    return tuple(
+        axis
+        for axis in differing(axes_of(results), points_of(results))
+        if axis.named == "differing" and not axis.derived and axis.name not in known
+    )
 
 
 def identities(cases: Iterable[Named[Numbers]]) -> dict[str, str]:
@@ -189,9 +195,8 @@ def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str,
         if coordinate.variable.name in ("technique", "policy")
         for value in coordinate.values
     )
-    unguarded = {name: unprotected(name) for name in there}
     for technique, label in labels.items():
-        if technique not in there and technique not in dict(unguarded.values()):
+        if technique not in there:
             raise UserError(
                 f"label of {shown(technique)}: there is none; there are {', '.join(there)}"
             )
@@ -200,10 +205,6 @@ def names_for(headers: Sequence[Header], labels: Mapping[str, str]) -> dict[str,
         _check_mathematics(technique, label)
     declared = (json.loads(header.declaration().get(NAMES, "{}")) for header in headers)
     names = {name: label for of_file in declared for name, label in of_file.items()} | dict(labels)
-    # The name of a technique is that of its cases with any protection, unless these have another.
-    for given, (technique, guard) in unguarded.items():
-        if given not in names and technique in names:
-            names[given] = f"{names[technique]}{PROTECTED}{guard}"
     bearers: dict[str, str] = {}
     for technique in there:
         name = names.get(technique, technique)
@@ -262,48 +263,55 @@ def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numb
 
 def labels_of(results: xr.Dataset) -> list[str]:
     """Labels of all cases, in the order of the file; none where there are no cases."""
-    return [str(label) for label in results["case"].values] if "case" in results.dims else []
+    return [str(label) for label in results[CASE].values] if CASE in results.dims else []
 
 
-def find_case(labels: Sequence[str], name: str) -> int:
-    """Find the only case that a name means.
+# The cases of a dataset as points.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        Labels of the cases of the file.
-    name : str
-        A label or its beginning: of whole words (``rrcd dvfs`` does not mean
-        ``rrcd dvfsx``, nor ``rrcd`` the technique ``rrcd+pg``); if no label begins with such words,
-        of words without the protection (``rrcd dvfs`` for ``rrcd@secded32 dvfs``), or of letters.
 
-    Returns
-    -------
-    int
-        Place of the case in the order of the file.
+def axes_of(results: xr.Dataset) -> tuple[Axis, ...]:
+    """Axes of results: those that their study declares; of others, of the coordinates that name.
 
-    Raises
-    ------
-    UserError
-        No case has that name, or several have.
+    These are the coordinates along ``case``, or else the dimensions of texts.
     """
-    for begins in (str.__eq__, _begins_with_words, _begins_unprotected, str.startswith):
-        places = [place for place, label in enumerate(labels) if begins(label, name)]
-        if len(places) == 1:
-            return places[0]
-        if places:
-            meant = ", ".join(repr(labels[place]) for place in places)
-            raise UserError(f"case {name!r} may be {meant}: give more of its label")
-    raise UserError(f"no case {name!r}; there are {', '.join(map(repr, labels))}")
+    declared = header_class(str(results.attrs.get("study", OLDEST_STUDY))).axes
+    if declared:
+        return tuple(axis for axis in declared if axis.name in results.coords)
+    coordinates = [results[name] for name in results.coords]
+    if CASE in results.coords:
+        dims = results[CASE].dims
+        named = [each for each in coordinates if each.dims == dims and each.name != CASE]
+    else:
+        named = [
+            each
+            for each in coordinates
+            if each.dtype.kind in "OUT" and each.dims in ((), (each.name,))
+        ]
+    return tuple(map(_declared_by, named))
 
 
-def _begins_with_words(label: str, name: str) -> bool:
-    words = name.split()
-    return bool(words) and label.split()[: len(words)] == words
+def _declared_by(coordinate: xr.DataArray) -> Axis:
+    """Axis of a study that declares none, as its coordinate describes it."""
+    return Axis(
+        str(coordinate.name),
+        str(coordinate.attrs.get("long_name", coordinate.name)),
+        units=str(coordinate.attrs.get("units", "1")),
+        dtype="text" if coordinate.dtype.kind in "OUT" else coordinate.dtype.name,
+    )
 
 
-def _begins_unprotected(label: str, name: str) -> bool:
-    return _begins_with_words(" ".join(unprotected(word)[0] for word in label.split()), name)
+def points_of(results: xr.Dataset) -> list[dict[str, Value]]:
+    """Cases of results as points, in the order of the file.
+
+    Without the dimension ``case``, they are the places of the dimensions that are axes, the last
+    varying fastest.
+    """
+    axes = axes_of(results)
+    is_case = CASE in results.coords
+    names = [axis.name for axis in ((LABEL, *axes) if is_case else axes)]
+    columns = [np.atleast_1d(results[name].values).tolist() for name in names]
+    lines = zip(*columns, strict=True) if is_case else product(*columns)
+    return [dict(zip(names, line, strict=True)) for line in lines]
 
 
 # Which cases of a results file are wanted: conditions such as ``technique=rrcd``.
@@ -322,16 +330,6 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 SAME_NUMBER = 1e-9
 """Numbers that differ by less are equal but for rounding."""
-
-CASE_KEYS = {
-    "technique": "technique",
-    "protection": "protection",
-    "environment": "environment",
-    "scenario": "scenario",
-    "vdd": "vdd_volts",
-    "case": "case",
-}
-"""Coordinates of cases, by the keys that select them; files of studies have some of them."""
 
 
 @dataclass(frozen=True)
@@ -373,16 +371,10 @@ class Condition:
             raise UserError(f"--where {shown(text)}: {comparison} compares with one number")
         return cls(key, comparison, values)
 
-    def names(self, actual: str | float) -> tuple[str | float, ...]:
-        """What selects a value of the key: a technique also has its name without protection."""
-        if self.key == "technique" and isinstance(actual, str):
-            return unprotected(actual)[0], actual
-        return (actual,)
-
     def holds(self, actual: str | float) -> bool:
         """Whether a case with this value of the key fulfils it."""
         if self.comparison in ("=", "!="):
-            same = any(_same(name, value) for name in self.names(actual) for value in self.values)
+            same = any(_same(actual, value) for value in self.values)
             return same == (self.comparison == "=")
         bound = _number(self.values[0])
         if isinstance(actual, str) or bound is None:
@@ -410,36 +402,40 @@ def _same(actual: str | float, text: str) -> bool:
 
 
 def places_where(
-    conditions: Sequence[Condition], of: Sequence[Mapping[str, str | float]]
+    conditions: Sequence[Condition], points: Sequence[Point], axes: Sequence[Axis] = ()
 ) -> list[int]:
-    """Places of the lines that fulfil all conditions.
+    """Places of the points that fulfil all conditions.
 
     Parameters
     ----------
     conditions : sequence of Condition
         What they must fulfil.
-    of : sequence of mapping
-        For each line, its values by key; all lines have the same keys.
+    points : sequence of Point
+        Values by name; all points have the same names.
+    axes : sequence of Axis
+        Axes, by whose keys their values are known, too.
 
     Raises
     ------
     UserError
-        A key does not exist, or no line fulfils all of the conditions; the message says which keys
-        and values there are.
+        A key does not exist, or no point fulfils all of the conditions; the message says which
+        keys and values there are.
     """
-    kept = list(range(len(of)))
+    names = {axis.key: axis.name for axis in axes if axis.key}
+    keys = {name: key for key, name in names.items()}
+    kept = list(range(len(points)))
     for condition in conditions:
-        if condition.key not in of[0]:
+        name = names.get(condition.key, condition.key)
+        if name not in points[0]:
             raise UserError(
                 f"--where {condition}: there is no key {shown(condition.key)}; "
-                f"the keys are {', '.join(of[0])}"
+                f"the keys are {', '.join(keys.get(name, name) for name in points[0])}"
             )
-        there = dict.fromkeys(line[condition.key] for line in of)
-        kept = [place for place in kept if condition.holds(of[place][condition.key])]
+        there = dict.fromkeys(point[name] for point in points)
+        kept = [place for place in kept if condition.holds(points[place][name])]
         if not any(condition.holds(value) for value in there):
-            names = dict.fromkeys(condition.names(value)[0] for value in there)
             values = ", ".join(
-                shown(f"{name:g}" if isinstance(name, float) else name) for name in names
+                shown(f"{value:g}" if isinstance(value, float) else value) for value in there
             )
             raise UserError(
                 f"--where {condition}: nothing has it; values of {condition.key}: {values}"
@@ -452,27 +448,12 @@ def places_where(
     return kept
 
 
-def axes_of(results: xr.Dataset) -> list[dict[str, Any]]:
-    """Of each case what tells it from others, by those keys of `CASE_KEYS` that the results have.
-
-    Files of sweeps and of Vmin name the protection of a case with its technique.
-    """
-    values = {
-        key: results[name].values.tolist()
-        for key, name in CASE_KEYS.items()
-        if name in results.coords
-    }
-    if "protection" not in values and "technique" in values:
-        values["protection"] = [unprotected(name)[1] for name in values["technique"]]
-    keys = [key for key in CASE_KEYS if key in values]
-    return [
-        dict(zip(keys, line, strict=True))
-        for line in zip(*(values[key] for key in keys), strict=True)
-    ]
-
-
 def selected(
-    summaries: Sequence[Summary], conditions: Sequence[Condition], keys: Sequence[str], path: Path
+    summaries: Sequence[Summary],
+    conditions: Sequence[Condition],
+    names: Sequence[str],
+    axes: Sequence[Axis],
+    path: Path,
 ) -> list[Summary]:
     """Summaries that fulfil all conditions on their attributes of these names.
 
@@ -481,11 +462,9 @@ def selected(
     UserError
         As `places_where`; it names the file.
     """
-    lines = [
-        {key: getattr(summary, CASE_KEYS.get(key, key)) for key in keys} for summary in summaries
-    ]
+    points = [{name: getattr(summary, name) for name in names} for summary in summaries]
     try:
-        return [summaries[place] for place in places_where(conditions, lines)]
+        return [summaries[place] for place in places_where(conditions, points, axes)]
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 
@@ -498,8 +477,7 @@ def selected_cases(results: xr.Dataset, conditions: Sequence[Condition]) -> xr.D
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it.
     conditions : sequence of Condition
-        On the keys of `CASE_KEYS` that the results have; ``vdd`` is the lowest supply voltage in
-        volts. Of results without cases, on the names along the only other dimension of texts.
+        On their axes. Of results without cases, on the names along the only dimension of texts.
 
     Raises
     ------
@@ -508,20 +486,15 @@ def selected_cases(results: xr.Dataset, conditions: Sequence[Condition]) -> xr.D
     """
     if not conditions:
         return results
-    if "case" in results.dims:
-        return results.isel(case=places_where(conditions, axes_of(results)))
-    dims = [name for name in results.dims if _names_along(results, name)]
-    if len(dims) != 1:
+    axes, points = axes_of(results), points_of(results)
+    if CASE in results.dims:
+        return results.isel(case=places_where(conditions, points, axes))
+    if len(axes) != 1:
         raise UserError(
             f"--where {conditions[0]}: these results have no cases; mcage show selects lines of "
             "their table"
         )
-    lines = [{str(dims[0]): name} for name in results[dims[0]].values.tolist()]
-    return results.isel({dims[0]: places_where(conditions, lines)})
-
-
-def _names_along(results: xr.Dataset, dim: Hashable) -> bool:
-    return dim in results.coords and results[dim].dtype.kind in "OUT"
+    return results.isel({axes[0].name: places_where(conditions, points)})
 
 
 def summarized(

@@ -11,7 +11,8 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report import tables
-from mcage.report.cases import Condition, axes_of, find_case, labels_of, lives_of, places_where
+from mcage.report.cases import Condition, axes_of, lives_of, places_where, points_of
+from mcage.results.axes import CASE, Axis, Point, find_point, said, without_label
 from mcage.results.differences import (
     Difference,
     keys_of,
@@ -98,17 +99,19 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
     results : xarray.Dataset
         As `mcage.results.reader.open_results` returns it.
     first, second : str
-        Cases: labels, or beginnings of labels that mean a single case each.
+        Cases, as `mcage.results.axes.find_point` finds them.
 
     Raises
     ------
     UserError
         A name means no case or several, or both mean the same.
     """
-    labels = labels_of(results)
-    places = find_case(labels, first), find_case(labels, second)
+    points = points_of(results)
+    places = find_point(points, first), find_point(points, second)
     if places[0] == places[1]:
-        raise UserError(f"{first!r} and {second!r} are both {labels[places[0]]!r}: two are needed")
+        raise UserError(
+            f"{first!r} and {second!r} are both {said(points[places[0]])!r}: two are needed"
+        )
     case, other = (results.isel(case=place) for place in places)
     return compare_cases(case, other)
 
@@ -177,8 +180,8 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
     paths : sequence of Path
         Results files of sweeps.
     first, second : str
-        Cases: labels or their beginnings, also after the name of a file, or that name alone if the
-        file has a single case.
+        Cases, as `mcage.results.axes.find_point` finds them, also after the name of a file, or that
+        name alone if the file has a single case.
 
     Raises
     ------
@@ -198,7 +201,12 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
             label if labels.count(label) == 1 else f"{label} of {path}"
             for label, (path, _) in zip(labels, cases, strict=True)
         ]
-        places = [_find(paths, cases, titles, name) for name in (first, second)]
+        points = [
+            (path, point | {CASE: title})
+            for (path, case), title in zip(cases, titles, strict=True)
+            for point in points_of(case)
+        ]
+        places = [_find(points, name) for name in (first, second)]
         if places[0] == places[1]:
             raise UserError(
                 f"{first!r} and {second!r} are both {titles[places[0]]!r}: two are needed"
@@ -229,16 +237,16 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
     )
 
 
-def _find(
-    paths: Sequence[Path],
-    cases: Sequence[tuple[Path, xr.Dataset]],
-    titles: Sequence[str],
-    name: str,
-) -> int:
+def _find(points: Sequence[tuple[Path, Point]], name: str) -> int:
     """Place of the case that a name means, of which the file may be the first word."""
-    if any(f"{name} ".startswith(f"{path} ") for path in paths):
-        return find_case([f"{path} {case['case'].item()}" for path, case in cases], name)
-    return find_case(titles, name)
+    for file in dict.fromkeys(path for path, _ in points):
+        if f"{name} ".startswith(f"{file} "):
+            places = [place for place, (path, _) in enumerate(points) if path == file]
+            rest = name.removeprefix(str(file)).strip()
+            if not rest and len(places) == 1:
+                return places[0]
+            return places[find_point([points[place][1] for place in places], rest)]
+    return find_point([point for _, point in points], name)
 
 
 def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr.Dataset) -> None:
@@ -468,10 +476,15 @@ class FileComparison:
 
 @dataclass(frozen=True)
 class _Case:
-    """A case of a file: by which it is selected, and its part of the file."""
+    """A case of a file: by which it is selected and named, and its part of the file."""
 
-    named: Mapping[str, str | float]
+    point: Point
     part: xr.Dataset
+
+    @property
+    def label(self) -> str:
+        """The case for people."""
+        return said(self.point) or OF_INSTANCES
 
 
 def compare_files(
@@ -505,17 +518,16 @@ def compare_files(
         if paired:
             opened = _on_common_instances(opened, (first, second))
         cases = [_cases(results) for results in opened]
-        common = [label for label in cases[0] if label in cases[1]]
+        common = [key for key in cases[0] if key in cases[1]]
         if not common:
-            raise UserError(
-                f"{first} and {second} have no case in common: {', '.join(cases[0])}; "
-                f"{', '.join(cases[1])}"
-            )
+            theirs = [", ".join(case.label for case in of.values()) for of in cases]
+            raise UserError(f"{first} and {second} have no case in common: {'; '.join(theirs)}")
         if where:
-            common = _selected(common, cases[0], where)
+            common = _selected(common, cases[0], where, axes_of(opened[0]))
         compare = _slices_pair if _has_lives(opened[0]) else _study_pair
         pairs = [
-            compare(label, cases[0][label].part, cases[1][label].part, paired) for label in common
+            compare(cases[0][key].label, cases[0][key].part, cases[1][key].part, paired)
+            for key in common
         ]
         return FileComparison(
             first=str(first),
@@ -525,8 +537,8 @@ def compare_files(
             instances=(opened[0].sizes["instance"], opened[1].sizes["instance"]),
             paired=paired,
             differences=differences,
-            only_first=[label for label in cases[0] if label not in cases[1]],
-            only_second=[label for label in cases[1] if label not in cases[0]],
+            only_first=[case.label for key, case in cases[0].items() if key not in cases[1]],
+            only_second=[case.label for key, case in cases[1].items() if key not in cases[0]],
             pairs=[pair for pair in pairs if pair.lines],
         )
 
@@ -558,39 +570,52 @@ def _has_lives(results: xr.Dataset) -> bool:
     return "case" in results.dims and "life_years" in results
 
 
-def _cases(results: xr.Dataset) -> dict[str, _Case]:
-    """Cases of a file by their labels; those of other studies are places of its dimensions."""
+Key = tuple[tuple[str, str | float], ...]
+"""Values of a case on its axes, by which two files have it in common."""
+
+
+def _cases(results: xr.Dataset) -> dict[Key, _Case]:
+    """Cases of a file; those of other studies are places of the dimensions of its variables."""
+    points = points_of(results) if CASE in results.dims else []
     if _has_lives(results):
         return {
-            axes["case"]: _Case(axes, results.isel(case=place))
-            for place, axes in enumerate(axes_of(results))
+            _key(point): _Case(point, results.isel(case=place))
+            for place, point in enumerate(points)
         }
-    axes = axes_of(results) if "case" in results.dims else []
-    parts: dict[str, tuple[dict[str, str | float], dict[str, xr.DataArray]]] = {}
+    parts: dict[Key, tuple[Point, dict[str, xr.DataArray]]] = {}
     for name, array in results.data_vars.items():
         if "instance" not in array.dims or "flag_values" in array.attrs:
             continue
         dims = [str(dim) for dim in array.dims if dim not in ("instance", "age")]
         for place in np.ndindex(tuple(results.sizes[dim] for dim in dims)):
             values = array.isel(dict(zip(dims, place, strict=True)))
-            named = {dim: values[dim].item() for dim in dims}
-            label = " ".join(map(str, named.values())) or OF_INSTANCES
-            if "case" in dims:
-                named = axes[place[dims.index("case")]] | named
-            arrays = parts.setdefault(label, (named, {}))[1]
+            point: dict[str, str | float] = {dim: values[dim].item() for dim in dims}
+            if CASE in dims:
+                point = {CASE: said(point), **without_label(points[place[dims.index(CASE)]])} | {
+                    dim: value for dim, value in point.items() if dim != CASE
+                }
+            arrays = parts.setdefault(_key(point), (point, {}))[1]
             arrays[str(name)] = values.drop_vars(dims)
-    return {label: _Case(named, xr.Dataset(arrays)) for label, (named, arrays) in parts.items()}
+    return {key: _Case(point, xr.Dataset(arrays)) for key, (point, arrays) in parts.items()}
+
+
+def _key(point: Point) -> Key:
+    return tuple(sorted(without_label(point).items()))
 
 
 def _selected(
-    labels: Sequence[str], cases: Mapping[str, _Case], where: Sequence[Condition]
-) -> list[str]:
-    """Labels of the cases that fulfil all conditions; some cases have fewer keys than others."""
-    keys = {condition.key for condition in where}
-    with_keys = [label for label in labels if keys <= set(cases[label].named)]
-    named = with_keys or [max(labels, key=lambda label: len(cases[label].named))]
-    places = places_where(where, [cases[label].named for label in named])
-    return [named[place] for place in places]
+    keys: Sequence[Key],
+    cases: Mapping[Key, _Case],
+    where: Sequence[Condition],
+    axes: Sequence[Axis],
+) -> list[Key]:
+    """Cases that fulfil all conditions; some cases have fewer keys than others."""
+    known = {axis.key: axis.name for axis in axes}
+    names = {known.get(condition.key, condition.key) for condition in where}
+    with_names = [key for key in keys if names <= set(cases[key].point)]
+    chosen = with_names or [max(keys, key=lambda key: len(cases[key].point))]
+    places = places_where(where, [cases[key].point for key in chosen], axes)
+    return [chosen[place] for place in places]
 
 
 def _slices_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:

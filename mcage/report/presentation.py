@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import Condition, names_in, selected
+from mcage.report.cases import Condition, axes_of, names_in, selected
 from mcage.report.tables import ResultTable, estimates, file_column, names, numbers
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.reader import open_results
@@ -128,7 +128,7 @@ class Presentation:
             The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
         """
         with open_results(path) as results:
-            return selected(self.summarize(results), where, self.keys, path)
+            return selected(self.summarize(results), where, self.keys, axes_of(results), path)
 
     def table_of(self, summaries: Sequence[Any], files: Sequence[Path] = ()) -> ResultTable:
         """Table of the summaries, of several files where their paths are given.

@@ -20,12 +20,13 @@ from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, shown
+from mcage.results.axes import Axis
 from mcage.results.differences import Difference, digests_apart, programs_in, spec_differences
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.version import Code, running_code
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Version of what all files hold."""
 
 EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
@@ -137,6 +138,10 @@ class Header(ABC):
 
     command: ClassVar[str] = ""
     """Command line that computes the study, but for spec and output; empty where there is none."""
+
+    axes: ClassVar[tuple[Axis, ...]] = ()
+    """What its cases differ by. By default, the coordinates of its cases, or its dimensions of
+    texts, are its axes."""
 
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Numbers that the study says of each of its cases."""

@@ -19,7 +19,9 @@ from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 
 from mcage.files.plain_hdf5 import opened
-from mcage.results.header import Header
+from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.variable import Coordinate
+from mcage.results.writer import content_of, description, root_attributes
 
 OF_NETCDF = {
     *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"),
@@ -44,18 +46,28 @@ class LazyStore(AbstractDataStore):
         self._file = opened(path)
         arrays = [*(coordinate.variable for coordinate in header.coordinates), *header.variables]
         self._dims = {array.name: array.dims for array in arrays}
+        self._is_older = int(self._file.attrs["schema_version"]) < SCHEMA_VERSION
+        self._of_cases = {axis.name for axis in header.axes}
 
     def __reduce__(self) -> tuple[type["LazyStore"], tuple[Path, Header]]:
         """A pickle opens the file again."""
         return LazyStore, (Path(self._path), self._header)
 
     def get_variables(self) -> Mapping[str, Variable]:
-        """Every array, in the order of the file."""
-        return {name: self._variable(name) for name in self._file}
+        """Every array, in the order of the file; coordinates of cases as the header has them."""
+        arrays = {name: self._variable(name) for name in self._file}
+        return arrays | {
+            coordinate.variable.name: _in_memory(coordinate)
+            for coordinate in self._header.coordinates
+            if self._is_older and coordinate.variable.name in self._of_cases
+        }
 
     def get_attrs(self) -> Mapping[str, Any]:
-        """Attributes of the file."""
-        return _attributes(self._file)
+        """Attributes of the file, as one of this schema has them."""
+        attributes = _attributes(self._file)
+        if self._is_older:
+            attributes |= {n: _plain(v) for n, v in root_attributes(self._header).items()}
+        return attributes
 
     def get_encoding(self) -> dict[str, Any]:
         """How to write the file again: no dimension can grow."""
@@ -102,6 +114,15 @@ class LazyStore(AbstractDataStore):
             (level,) = options[h5py.h5z.FILTER_DEFLATE]
             encoding |= {"zlib": True, "complevel": level}
         return encoding
+
+
+def _in_memory(coordinate: Coordinate) -> Variable:
+    """A coordinate that the file does not have as this schema has it."""
+    values: Any = content_of(coordinate)
+    dtype = object if coordinate.variable.dtype == "text" else coordinate.variable.dtype
+    return Variable(
+        coordinate.variable.dims, np.array(values, dtype), description(coordinate.variable)
+    )
 
 
 class _StoredArray(BackendArray):

@@ -18,6 +18,7 @@ from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
 from mcage.results import writer
 from mcage.results.header import OLDEST_STUDY, SCHEMA_VERSION, Header, header_class
+from mcage.results.older import OLDEST_SCHEMA, upgraded
 from mcage.results.variable import Coordinate, Variable
 
 if TYPE_CHECKING:
@@ -251,7 +252,9 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     from mcage.results.lazy_store import LazyStore
 
     path = Path(path)
-    return xarray.open_dataset(LazyStore(path, read_header(path)))
+    header = read_header(path)
+    results = xarray.open_dataset(LazyStore(path, header))
+    return results.set_coords([coordinate.variable.name for coordinate in header.coordinates])
 
 
 def read_header(path: Path) -> Header:
@@ -270,16 +273,17 @@ def read_header(path: Path) -> Header:
     schema = verified.attribute("schema_version", int)
     if filetype != writer.FILETYPE:
         raise UserError(f"{path} holds {shown(filetype)}, not {writer.FILETYPE}")
-    if schema != SCHEMA_VERSION:
+    if not OLDEST_SCHEMA <= schema <= SCHEMA_VERSION:
         version = shown(verified.attribute("mcage_version", str))
         reader = f"commit {LAST_OF_SCHEMA[schema]}" if schema in LAST_OF_SCHEMA else "that mcage"
         raise UserError(
             f"{path} was written by mcage {version} with schema {schema}; this one takes "
-            f"{SCHEMA_VERSION}: use {reader}"
+            f"{OLDEST_SCHEMA} to {SCHEMA_VERSION}: use {reader}"
         )
     header = _header(verified)
     _require_campaign(verified, header)
-    for name in set(verified.attributes) - {*writer.root_attributes(header), writer.SUMS_CHECKSUM}:
+    known = {*writer.root_attributes(header), writer.SUMS_CHECKSUM}
+    for name in set(verified.attributes) - known:
         verified.refuse(f"attribute {name}", "does not belong into it")
     for variable in header.variables:
         verified.require_within(variable, header.coordinates)
@@ -290,9 +294,10 @@ def _require_campaign(verified: VerifiedFile, header: Header) -> None:
     """The whole header in one text says what the other attributes and the coordinates say."""
     _ = verified.attribute(writer.SUMS_CHECKSUM, str)
     try:
-        if type(header).from_json(verified.attribute("campaign", str)) == header:
+        fields = json.loads(verified.attribute("campaign", str))
+        if _from_json(type(header), fields, verified) == header:
             return
-    except ValueError:
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         pass
     verified.refuse("attribute campaign", "does not say what the others say")
 
@@ -363,9 +368,21 @@ def _from_fields(
         fields["absent"] = absent
         fields["instances"] = instances + sum(last - first + 1 for first, last in absent)
         fields["codes"] = json.loads(verified.attribute("codes", str))
-        return kind.from_json(json.dumps(fields))
-    except (ValueError, TypeError, RecursionError) as error:
+        return _from_json(kind, fields, verified)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         verified.refuse("header", str(error))
+
+
+def _from_json(kind: type[Header], fields: dict[str, Any], verified: VerifiedFile) -> Header:
+    """Header of its fields, in this schema."""
+    text = json.dumps(fields)
+    if _is_older(verified):
+        text = json.dumps(upgraded(json.loads(text), kind.axes))
+    return kind.from_json(text)
+
+
+def _is_older(verified: VerifiedFile) -> bool:
+    return bool(verified.attributes["schema_version"] < SCHEMA_VERSION)
 
 
 def _optional(verified: VerifiedFile, name: str) -> str:
@@ -391,7 +408,10 @@ def _require_coordinates(
     verified: VerifiedFile, contents: Mapping[str, Any], header: Header
 ) -> None:
     """Every coordinate says what follows from the header."""
+    of_cases = {axis.name for axis in header.axes} if _is_older(verified) else set()
     for coordinate in header.coordinates:
         name = coordinate.variable.name
+        if name in of_cases:  # as `upgraded` makes it of what the file has
+            continue
         if not np.array_equal(contents[name], writer.content_of(coordinate)):
             verified.refuse(name, "is not what belongs to the other coordinates")

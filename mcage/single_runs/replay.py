@@ -92,7 +92,7 @@ class SingleCase:
     @property
     def label(self) -> str:
         """Name of the case in files and tables."""
-        return self.plan.cases[0].name.label
+        return self.plan.cases[0].label
 
     def compute(self, spec: SweepSpec) -> Arrays:
         """Arrays of the results file of a changed spec, for all instances of the case.

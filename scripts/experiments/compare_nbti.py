@@ -37,7 +37,7 @@ def main() -> None:
     )
     for number, case in enumerate(sweep.header.cases):
         cells = (_cell(lives[model], number, spec.life.horizon_years) for model in MODELS)
-        print(f"| `{case.technique}`, `{case.environment}` | {' | '.join(cells)} |")
+        print(f"| `{case['technique']}`, `{case['environment']}` | {' | '.join(cells)} |")
     print("\n| model | ms of processor time an instance | of `facelift`'s |\n|---|---|---|")
     for model in MODELS:
         cost = 1e3 * seconds[model] / instances

@@ -32,7 +32,7 @@ def all_cells(instances, engine):
         batch.compute_batch(sweep.plan, np.array([instance]))["dvth_histogram"]
         for instance in range(instances)
     ]
-    return [case.name for case in sweep.plan.cases], np.stack(counts, axis=1)
+    return [case.label for case in sweep.plan.cases], np.stack(counts, axis=1)
 
 
 def error(counts, sweep, sample, draw):

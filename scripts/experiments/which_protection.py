@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from mcage import run_sweep
 from mcage.campaign.progress import progress_on_stderr
 from mcage.lifetime import EndCause
-from mcage.protection.policy import DEFAULT, PROTECTED, protection
+from mcage.protection.policy import protection
 from mcage.random import stream
 from mcage.report.figures.canvas import LOOKS, STYLE, line_of, save
 from mcage.results.reader import open_results
@@ -143,12 +143,9 @@ class Grid:
     def _of_file(cls, path: Path) -> "Grid":
         with open_results(path) as results:
             technology = costs_of(results.attrs["spec"]).of_technology
-            names = results["technique"].values.tolist()
             volts = results["vdd_volts"].values.round(3).tolist()
-            keys = [
-                (name.partition(PROTECTED)[0], name.partition(PROTECTED)[2] or DEFAULT, vdd)
-                for name, vdd in zip(names, volts, strict=True)
-            ]
+            names = (results[name].values.tolist() for name in ("technique", "protection"))
+            keys = list(zip(*names, volts, strict=True))
             wanted = ("energy_saving_of_all", "due_fit", "sdc_fit", "slowdown", "power_mw:min")
             values = {
                 name.partition(":")[0]: objective(name).values(results, technology)
@@ -601,7 +598,7 @@ def budget_table(rows: Rows) -> str:
         row = by_place.get((budget, corner))
         if row is None:
             return DASH
-        label = f"`{row['technique']}{PROTECTED}{row['protection']}`"
+        label = f"`{row['technique']}@{row['protection']}`"
         return f"{label} {row['vdd_volts']:g} V: {100 * row['saved']:.1f}"
 
     return markdown(

@@ -54,23 +54,21 @@ def main() -> int:
         sweep = Sweep(spec, *select_engine("numba"))
         results = sweep.compute(0, instances)
         print(f"\n{name} ({time.perf_counter() - start:.0f} s)")
-        for number, case in enumerate(sweep.header.cases):
+        for number, label in enumerate(sweep.header.labels):
             years = results["life_years"][number]
             died = results["end_cause"][number] != EndCause.CENSORED
             life = life_quantile(years, died).value
-            medians[case.label, name] = life
+            medians[label, name] = life
             rates = np.asarray(results["spill_rate"][number], dtype=float)
             lived = np.isfinite(rates)
             spills = 100 * float(rates[lived].mean()) if lived.any() else float("nan")
             mean_life = float(np.mean(years))
-            line = (
-                f"  {case.label:35} median {life:8.4f}  mean {mean_life:8.4f}  spill {spills:8.4f}"
-            )
-            if case.label in reference:
-                life_0, spills_0 = reference[case.label]
+            line = f"  {label:35} median {life:8.4f}  mean {mean_life:8.4f}  spill {spills:8.4f}"
+            if label in reference:
+                life_0, spills_0 = reference[label]
                 line += f"   {_change(life, life_0)}  {_change(spills, spills_0)}"
             else:
-                reference[case.label] = (life, spills)
+                reference[label] = (life, spills)
             print(line, flush=True)
     print()
     wrong = 0

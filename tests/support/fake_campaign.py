@@ -12,8 +12,10 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
+from mcage.results.axes import labelled
 from mcage.results.header import StoppingRule
-from mcage.studies.sweep.header import CaseName, SweepHeader
+from mcage.studies.sweep.axes import AXES
+from mcage.studies.sweep.header import SweepHeader
 
 OF_INSTANCES = (
     "workload",
@@ -26,15 +28,32 @@ OF_INSTANCES = (
 HORIZON_YEARS = 10.0
 EPOCHS = 5
 
+
+def case(
+    technique, environment="turbo", scenario="common", volts=(1.0,), protection="ecp1", **others
+):
+    """A case of a sweep whose environment has points of these voltages."""
+    point = {
+        "technique": technique,
+        "protection": protection,
+        "environment": environment,
+        "scenario": scenario,
+        "voltages": "/".join(f"{of:g}" for of in volts) + " V",
+        "vdd_volts": float(min(volts)),
+        "highest_vdd_volts": float(max(volts)),
+    }
+    return labelled(AXES, [point | others])[0]
+
+
 CAMPAIGN = SweepHeader(
     spec_toml='technique = ["baseline", "rrcd"]\n# µ, °C: any text\n',
     spec_digest="0123456789abcdef" * 4,
     seed=7,
     instances=100,
     cases=(
-        CaseName("baseline turbo common 1 V", "baseline", "turbo", "common", 1.0, 1.0),
-        CaseName("rrcd turbo common 1 V", "rrcd", "turbo", "common", 1.0, 1.0),
-        CaseName("rrcd dvfs common 0.8/0.419 V", "rrcd", "dvfs", "common", 0.419, 0.8),
+        case("baseline"),
+        case("rrcd"),
+        case("rrcd", "dvfs", volts=(0.8, 0.419)),
     ),
     kernels=("BlackScholes", "MatrixMultiplication", "Reduction"),
     workload_periods=4,

@@ -15,7 +15,7 @@ from mcage.report.comparison import FileComparison, title_of
 from mcage.results.writer import conforming, write_results
 
 CASES = fake_campaign.CAMPAIGN.cases
-LABELS = [case.label for case in CASES]
+LABELS = [case["case"] for case in CASES]
 SPEC = "seed = 7\n[aging]\nmodel = 'facelift'\n[life]\nhorizon_years = 10.0\n"
 
 
@@ -30,7 +30,7 @@ def write(path, *, cases=CASES, instances=40, shift=0.0, **fields):
     axes = {
         v.name: v.dims.index("case") for v in fake_campaign.CAMPAIGN.variables if "case" in v.dims
     }
-    places = [LABELS.index(case.label) for case in cases]
+    places = [LABELS.index(case["case"]) for case in cases]
     arrays = {
         name: np.take(of, places, axes[name]) if name in axes else of for name, of in arrays.items()
     }
@@ -179,7 +179,7 @@ def test_several_files_stand_in_one_table(folder):
         (("a.h5", "model.h5"), "aging.model .*if this is what you compare: --allow aging.model"),
         (("model.h5", "other.h5", "--allow", "aging"), "have no case in common"),
         (("a.h5",), "name them, too"),
-        (("a.h5", "longer.h5", "--where", "policy=x"), "the keys are technique"),
+        (("a.h5", "longer.h5", "--where", "policy=x"), "the keys are case, technique"),
         (("a.h5", "longer.h5", "--csv", "--json"), "give one of them"),
     ],
 )

@@ -21,9 +21,8 @@ import mcage
 from mcage.campaign.run import run_campaign
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.protection.policy import unprotected
 from mcage.report import folder as report_folder
-from mcage.report.cases import Condition, axes_of, selected_cases
+from mcage.report.cases import Condition, points_of, selected_cases
 from mcage.report.presentation import figures_of, presentation_of
 from mcage.results.reader import read_header
 from mcage.studies.gpu_both.spec import BothSpec
@@ -164,8 +163,6 @@ def test_every_report_is_of_the_cases_that_are_asked_for(
     path = files(name)
     with mcage.open_results(path) as results:
         values = {key: str(results[key].values[-1]) for key in KEYS if key in results.coords}
-        if "case" in results.dims:
-            values["protection"] = axes_of(results)[-1]["protection"]
     for key, value in values.items():
         if said(*command("report", path, "--out", key, "--where", f"{key}={value}")):
             page = (tmp_path / key / "index.html").read_text(encoding="utf-8")
@@ -185,9 +182,9 @@ def test_a_technique_selects_its_cases_under_every_protection(name, files, comma
     with mcage.open_results(path) as results:
         if "case" not in results.dims:
             return
-        axes = axes_of(results)
-    technique, guard = unprotected(axes[-1]["technique"])[0], axes[-1]["protection"]
-    of_it = [axis for axis in axes if unprotected(axis["technique"])[0] == technique]
+        axes = points_of(results)
+    technique, guard = axes[-1]["technique"], axes[-1]["protection"]
+    of_it = [axis for axis in axes if axis["technique"] == technique]
     for where, chosen in (
         ((), of_it),
         ((f"protection={guard}",), [axis for axis in of_it if axis["protection"] == guard]),
@@ -208,13 +205,13 @@ def test_a_technique_selects_its_cases_under_every_protection(name, files, comma
             left = selected_cases(results, [Condition.parse(text) for text in options[1::2]])
             assert left["case"].values.tolist() == [axis["case"] for axis in chosen]
     code, _, err = command("show", path, "--where", "technique=none")
-    names = dict.fromkeys(unprotected(axis["technique"])[0] for axis in axes)
+    names = dict.fromkeys(axis["technique"] for axis in axes)
     assert (code, err.rstrip().endswith(f"values of technique: {', '.join(names)}")) == (2, True)
     with mcage.open_results(path) as results:
-        if all(axis["protection"] == guard for axis in axes):
-            for axis in axes:
-                plain = " ".join(unprotected(word)[0] for word in axis["case"].split())
-                assert results.mcage.case(plain)["case"].item() == axis["case"]
+        for axis in axes:
+            name = f"{axis['technique']}@{axis['protection']}"
+            if sum(name == f"{of['technique']}@{of['protection']}" for of in axes) == 1:
+                assert results.mcage.case(name)["case"].item() == axis["case"]
 
 
 CALLS = {

@@ -17,7 +17,6 @@ from mcage.report import folder as report_folder
 from mcage.report.folder import ReportOptions, write_report
 from mcage.results.writer import conforming, write_results
 from mcage.spec import SweepSpec
-from mcage.studies.sweep.header import CaseName
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ OURS = "ours, to the letter"
 def swept(tmp_path_factory):
     """Results of a sweep with a technique of a user, which has a name of its own."""
     cases = tuple(
-        CaseName(f"{name} turbo common {volts:g} V", name, "turbo", "common", volts, 1)
+        fake_campaign.case(name, volts=(volts,), highest_vdd_volts=1.0)
         for name in ("baseline", "rrcd", "my:IDEA")
         for volts in (0.9, 1.0)
     )

@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import fake_campaign
@@ -45,7 +44,8 @@ def write_sweep(path):
     """Three cases: one that never works, one that dies, one that outlives the horizon."""
     techniques = ("baseline", EVIL, "rrcd")
     cases = tuple(
-        replace(case, technique=technique, label=case.label.replace(case.technique, technique, 1))
+        case
+        | {"technique": technique, "case": case["case"].replace(case["technique"], technique, 1)}
         for case, technique in zip(fake_campaign.CAMPAIGN.cases, techniques, strict=True)
     )
     header = fake_campaign.campaign(

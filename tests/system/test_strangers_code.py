@@ -197,10 +197,7 @@ def test_what_reads_results_runs_nothing(command, folder, monkeypatch):
     spec = SweepSpec(
         techniques=["baseline", "stranger:X"], aging={"model": "stranger:X", "pbti": "stranger:X"}
     )
-    cases = tuple(
-        fake_campaign.CaseName(f"{name} turbo common 1 V", name, "turbo", "common", 1.0, 1.0)
-        for name in ("baseline", "stranger:X", "rrcd")
-    )
+    cases = tuple(fake_campaign.case(name) for name in ("baseline", "stranger:X", "rrcd"))
     header = fake_campaign.campaign(instances=4, spec_toml=spec.to_toml(), cases=cases)
     run_campaign(Study(header, fake_campaign.compute), folder / "sweep.h5", 4)
     (folder / "stranger.py").write_text(POLICY)

@@ -550,7 +550,7 @@ def test_the_file_names_its_sweep(whole):
     assert campaign.spec_toml == with_programs(SPEC).to_toml()
     assert campaign.programs == {f"workload.kernels: {name}": digest_of(name) for name in KERNELS}
     assert campaign.kernels == KERNELS
-    assert [case.label for case in campaign.cases] == [
+    assert [case["case"] for case in campaign.cases] == [
         "baseline turbo common 1 V",
         "rrcd turbo common 1 V",
         "baseline dvfs common 0.8/0.419 V",

@@ -37,7 +37,7 @@ def mixed():
 
 
 def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
-    assert [(c.label, c.vdd_volts, c.highest_vdd_volts) for c in mixed.header.cases] == [
+    assert [(c["case"], c["vdd_volts"], c["highest_vdd_volts"]) for c in mixed.header.cases] == [
         ("rrcd turbo common 1 V", 1.0, 1.0),
         ("rrcd dvfs common 0.8/0.45 V", 0.45, 0.8),
         ("rrcd custom common 0.5/0.9/0.7 V", 0.5, 0.9),
@@ -49,9 +49,9 @@ def test_what_else_is_swept_changes_no_number(mixed):
     """Each case to the last bit as in a sweep without the others."""
     arrays = mixed.compute(0, 5)
     for place, case in enumerate(mixed.header.cases):
-        single = {"environments": [case.environment]}
-        if case.environment == "dvfs":
-            single["vdd_volts"] = [case.vdd_volts]
+        single = {"environments": [case["environment"]]}
+        if case["environment"] == "dvfs":
+            single["vdd_volts"] = [case["vdd_volts"]]
         else:
             single["vdd_volts"] = []
         alone = small_sweep(**(MIXED | single)).compute(0, 5)
@@ -63,7 +63,7 @@ def test_what_else_is_swept_changes_no_number(mixed):
 
 def test_voltages_that_differ_little_are_different_cases():
     sweep = small_sweep(techniques=["rrcd"], vdd_volts=[0.419, 0.4190000001])
-    assert [case.label for case in sweep.header.cases] == [
+    assert [case["case"] for case in sweep.header.cases] == [
         "rrcd turbo common 1 V",
         "rrcd dvfs common 0.8/0.419 V",
         "rrcd dvfs common 0.8/0.4190000001 V",
@@ -79,7 +79,7 @@ def test_points_in_another_order_of_voltages_are_different_cases():
         operating_points={"custom": custom},
         vdd_volts=[0.9, 0.5],
     )
-    assert [case.label for case in sweep.header.cases] == [
+    assert [case["case"] for case in sweep.header.cases] == [
         "rrcd custom common 0.9/0.9/0.5 V",
         "rrcd custom common 0.9/0.5/0.5 V",
     ]

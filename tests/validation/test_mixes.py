@@ -184,7 +184,7 @@ def test_models_with_a_memory_see_the_mean_duty(technique):
 
 
 def cases(spec):
-    return [case.label for case in Sweep(spec, NUMBA).header.cases]
+    return [case["case"] for case in Sweep(spec, NUMBA).header.cases]
 
 
 def test_cells_that_never_change_are_stressed_no_more_than_all_the_time():

@@ -95,7 +95,7 @@ def vmin_of_cells(tail):
 
 
 def test_the_arrays_follow_the_schema(sweep, arrays):
-    assert [(case.technique, case.environment) for case in sweep.header.cases] == CASES
+    assert [(case["technique"], case["environment"]) for case in sweep.header.cases] == CASES
     conforming(sweep.header, arrays, INSTANCES)
     shares = arrays["write_share"]
     lived = arrays["life_years"] > 0

@@ -28,7 +28,7 @@ from mcage.gpu.exchange.rule import (
     sm_years,
     soft_errors,
 )
-from mcage.protection.policy import protection_in
+from mcage.protection.policy import protection
 from mcage.report import tables
 from mcage.report.cases import Condition, lives_of, summarized
 from mcage.spec.sections import faults_of
@@ -174,8 +174,8 @@ def summarize_exchange(results: xr.Dataset, question: Question) -> list[Exchange
     years, entries = _words_of(results, question)
     coded = np.full(len(years), True)
     if question.years is None:
-        names = results["technique"].values.tolist()
-        coded = np.array([protection_in(name).code is not None for name in names])
+        names = results["protection"].values.tolist()
+        coded = np.array([protection(name).code is not None for name in names])
     if not coded.any():
         raise UserError(
             "no case of these results has a code, and nothing counts words that are uncorrectable "

@@ -165,7 +165,8 @@ def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
     names : iterable of str, or mapping of str to str
         Names in the order of the file; a mapping says which technique has the name. Techniques
         that `LOOKS` does not have get looks whose colours and markers none of the others has, as
-        long as there are such, and always another line style or marker.
+        long as there are such, and always another line style or marker; so do further names of
+        one technique.
 
     Returns
     -------
@@ -173,10 +174,11 @@ def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
         Looks that differ from each other in line style or marker.
     """
     techniques = dict(names) if isinstance(names, Mapping) else {name: name for name in names}
-    shipped = [LOOKS[technique] for technique in techniques.values() if technique in LOOKS]
+    firsts = {technique: name for name, technique in reversed(techniques.items())}
+    shipped = [LOOKS[technique] for technique in firsts if technique in LOOKS]
     others = _other_looks(shipped)
     return {
-        name: LOOKS[technique] if technique in LOOKS else next(others)
+        name: LOOKS[technique] if technique in LOOKS and firsts[technique] == name else next(others)
         for name, technique in techniques.items()
     }
 

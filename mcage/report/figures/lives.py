@@ -19,6 +19,7 @@ from mcage.report.cases import (
     identities,
     lives_of,
     selected_cases,
+    told_beside,
     with_names,
 )
 from mcage.report.figures import canvas
@@ -221,7 +222,8 @@ def draw_survival_of_file(
     with open_results(results_path) as results:
         chosen = selected_cases(with_names(results, names), where)
         of_file = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
-        cases = [Named.of(case, numbers_of(case)) for case in of_file]
+        others = told_beside(chosen)
+        cases = [Named.of(case, numbers_of(case), others) for case in of_file]
     settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
     looks = canvas.looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in settings.items()]

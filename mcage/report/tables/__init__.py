@@ -21,7 +21,7 @@ from rich.text import Text
 
 from mcage.errors import UserError
 from mcage.plain_text import csv_text, shown, visible, visible_lines
-from mcage.protection.policy import PROTECTED
+from mcage.results.axes import Axis, Value, differing
 from mcage.results.measures import Measure
 from mcage.stats.estimates import DASH, Estimate, known_name, life
 
@@ -175,7 +175,7 @@ class ResultTable:
 
 def renamed(label: str, names: Mapping[str, str]) -> str:
     """Label of a case, or name of a technique, with the name that people read."""
-    begins = [name for name in names if f"{label} ".startswith((f"{name} ", f"{name}{PROTECTED}"))]
+    begins = [name for name in names if f"{label} ".startswith(f"{name} ")]
     technique = max(begins, key=len, default="")
     return names.get(technique, "") + label.removeprefix(technique)
 
@@ -255,6 +255,39 @@ def names(key: str, heading: str, texts: Sequence[str], *, groups: bool = False)
     """Column of names, which says of what a line is."""
     cells = tuple(Cell(text, text) for text in texts)
     return Column(key, heading, cells, primary=True, justify="left", groups=groups)
+
+
+def columns_of_axes(
+    axes: Sequence[Axis], points: Sequence[Mapping[str, Any]]
+) -> tuple[Column, ...]:
+    """Columns of the axes of cases; for people, those with a single value stand in the title.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        Axes; those on which a line has no value get no column.
+    points : sequence of mapping
+        Of each line, its values by the names of axes, besides others.
+    """
+    axes = [axis for axis in axes if all(axis.name in point for point in points)]
+    several = differing(axes, points)
+    shown = [axis for axis in axes if axis.named != "never"]
+    plain = (shown[0], *(axis for axis in several if axis.named != "always"))
+    return tuple(
+        Column(
+            axis.name,
+            axis.title.replace(" [", "\n[") if axis in shown else "",
+            tuple(Cell(_value(point[axis.name]), point[axis.name]) for point in points),
+            primary=True,
+            justify="right" if axis.is_number else "left",
+            groups=axis in shown and axis not in plain,
+        )
+        for axis in axes
+    )
+
+
+def _value(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:.10g}"
 
 
 def hidden_names(summaries: Sequence[Any], keys: Sequence[str]) -> tuple[Column, ...]:

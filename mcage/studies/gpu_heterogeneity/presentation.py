@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mcage.report import tables
-from mcage.report.cases import Condition, selected
+from mcage.report.cases import Condition, axes_of, selected
 from mcage.report.presentation import (
     INTERVALS,
     LEFT_OUT,
@@ -274,9 +274,9 @@ class HeterogeneityPresentation(Presentation):
             The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
         """
         with open_results(path) as results:
-            readings = self.summarize(results)
+            readings, axes = self.summarize(results), axes_of(results)
         rows = [row for reading in readings for row in reading.designs]
-        wanted = selected(rows, where, self.keys, path)
+        wanted = selected(rows, where, self.keys, axes, path)
         of_readings = [
             replace(reading, designs=[row for row in reading.designs if row in wanted])
             for reading in readings

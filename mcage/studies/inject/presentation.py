@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcage.protection.policy import Protection
 from mcage.report import tables
-from mcage.report.cases import CASE_KEYS, axes_of
+from mcage.report.cases import points_of
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats import estimates
@@ -118,7 +118,7 @@ class InjectPresentation(Presentation):
 
     instances = "injections"
     grid = ("case",)
-    keys = ("technique", "protection", "environment", "scenario", "vdd", "case")
+    keys = ("technique", "protection", "environment", "scenario", "vdd_volts", "case")
 
     def summarize(self, results: xr.Dataset) -> list[InjectSummary]:
         """Summarize all cases and ages, in the order of the file.
@@ -128,7 +128,7 @@ class InjectPresentation(Presentation):
         results : xarray.Dataset
             As `mcage.results.reader.open_results` returns it.
         """
-        cases, ages = axes_of(results), results["age"].values.tolist()
+        cases, ages = points_of(results), results["age"].values.tolist()
         dims = ("case", "instance", "age")
         arrays = {
             name: results[name].transpose(*dims).values
@@ -359,7 +359,7 @@ def _summary(
         by_age, of_life = _of_slices(arrays, age_years)
     is_last = column == arrays["fate"].shape[1] - 1
     return InjectSummary(
-        **{CASE_KEYS[key]: value for key, value in named.items()},
+        **{name: named[name] for name in InjectPresentation.keys},
         age_years=age_years,
         injections=len(fate),
         masked=masked,

@@ -19,6 +19,7 @@ from mcage.geometry import COMPONENT_BITS
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.plain_text import shortened
+from mcage.results.axes import CASE, coordinates_of, points_of_cases
 from mcage.results.header import DeclaredHeader, Header, StoppingRule
 from mcage.results.variable import Coordinate, Quantity, Sample, Variable
 from mcage.results.writer import Arrays
@@ -53,6 +54,7 @@ from mcage.studies.inject.slices import (
 )
 from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
 from mcage.studies.inject.stored import Form
+from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.batch import slices_of_case
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
 from mcage.studies.sweep.soft_errors import NODE
@@ -74,12 +76,6 @@ _OF_END = {
     End.NOT_EMULATED: Fate.NOT_EMULATED,
 }
 
-CASE = Variable("case", ("case",), "text", "1", "technique, protection, environment, scenario")
-TECHNIQUE = Variable("technique", ("case",), "text", "1", "technique")
-ENVIRONMENT = Variable("environment", ("case",), "text", "1", "environment")
-SCENARIO = Variable("scenario", ("case",), "text", "1", "scenario")
-PROTECTION = Variable("protection", ("case",), "text", "1", "protection")
-VDD = Variable("vdd_volts", ("case",), "float64", "V", "lowest Vdd")
 AGE = Variable("age", ("age",), "float64", "year", "age of the slice")
 DRAWN = Variable(
     "drawn_fit",
@@ -126,6 +122,7 @@ class InjectHeader(DeclaredHeader):
     """Injections as their files know them."""
 
     command: ClassVar[str] = "mcage inject --engine {engine}"
+    axes: ClassVar = AXES
     decided_by: ClassVar = InjectSpec.decided_by
     spec: ClassVar[type] = InjectSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
@@ -134,7 +131,7 @@ class InjectHeader(DeclaredHeader):
     def quantities(self) -> dict[str, Quantity]:
         """What a stopping rule may be about."""
         fates = {"sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
-        cases = next(label.values for label in self.labels if label.variable == CASE)
+        cases = next(label.values for label in self.labels if label.variable.name == CASE)
         return {name: _share_of(of, cases) for name, of in fates.items()}
 
 
@@ -230,13 +227,8 @@ class InjectStudy:
             name="inject",
             computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
             labels=(
-                Coordinate(CASE, [case.name.label for case in cases]),
+                *coordinates_of(InjectHeader.axes, points_of_cases(InjectHeader.axes, cases)),
                 Coordinate(AGE, spec.ages),
-                Coordinate(TECHNIQUE, [case.case.technique for case in cases]),
-                Coordinate(ENVIRONMENT, [case.case.environment for case in cases]),
-                Coordinate(SCENARIO, [case.case.scenario for case in cases]),
-                Coordinate(PROTECTION, [case.case.protection for case in cases]),
-                Coordinate(VDD, [case.name.vdd_volts for case in cases]),
                 Coordinate(NEEDED, [each.needed_share for each in where]),
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
                 *self._rates(),

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -13,13 +13,15 @@ from typing_extensions import override
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, TRANSISTORS, WRITE_KINDS, EndCause
 from mcage.plain_text import shortened
-from mcage.results.header import INSTANCE, Header, StoppingRule
+from mcage.results.axes import CASE, LABEL, Axis, Value, coordinates_of
+from mcage.results.header import INSTANCE, SCHEMA_VERSION, Header, StoppingRule
 from mcage.results.measures import Measure, quantities_of
 from mcage.results.variable import Coordinate, Quantity, Variable, flags_of
 from mcage.spec import SweepSpec
 from mcage.spec.draws import check_key
 from mcage.spec.sections import faults_of
 from mcage.stats.estimates import known_name
+from mcage.studies.sweep.axes import AXES, OLDER_AXES
 from mcage.studies.sweep.measures import MEASURES
 from mcage.variation.scenarios import scenario
 
@@ -473,37 +475,14 @@ def independent_rule(spec: SweepSpec) -> StoppingRule:
     return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
 
 
-@dataclass(frozen=True)
-class CaseName:
-    """One point of the sweep grid by name.
-
-    Parameters
-    ----------
-    label : str
-        The whole case in one text, unique in the sweep: technique, environment, scenario and
-        voltages, with spaces between them.
-    technique, environment, scenario : str
-        Its parts.
-    vdd_volts, highest_vdd_volts : float
-        Lowest and highest supply voltage at which the slice works, V.
-    """
-
-    label: str
-    technique: str
-    environment: str
-    scenario: str
-    vdd_volts: float
-    highest_vdd_volts: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class SweepHeader(Header):
     """A sweep as its files know it.
 
     Parameters
     ----------
-    cases : tuple of CaseName
-        The grid.
+    cases : tuple of dict
+        Points on the `axes`, with their labels by the name ``case``, each of which is unique.
     kernels : tuple of str
         Names of the kernels that the workloads draw from.
     workload_periods : int
@@ -530,7 +509,7 @@ class SweepHeader(Header):
         A field contradicts another.
     """
 
-    cases: tuple[CaseName, ...]
+    cases: tuple[dict[str, Value], ...]
     kernels: tuple[str, ...]
     workload_periods: int
     epoch_edges_years: tuple[float, ...]
@@ -543,6 +522,7 @@ class SweepHeader(Header):
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     decided_by: ClassVar = SweepSpec.decided_by
+    axes: ClassVar[tuple[Axis, ...]] = AXES
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
     def __post_init__(self) -> None:
@@ -550,7 +530,10 @@ class SweepHeader(Header):
         edges = self.epoch_edges_years
         if self.workload_periods < 1 or not self.kernels or not self.cases:
             raise ValueError("a sweep needs a workload period, a kernel, a case")
-        if len({case.label for case in self.cases}) < len(self.cases):
+        for case in self.cases:
+            if case.keys() != {CASE, *(axis.name for axis in self.axes)}:
+                raise ValueError(f"a case lies on other axes: {', '.join(case)}")
+        if len(set(self.labels)) < len(self.cases):
             raise ValueError("two cases of a sweep have the same label")
         if (
             len(edges) < 2
@@ -561,10 +544,19 @@ class SweepHeader(Header):
         if not math.isfinite(edges[-1]):
             raise ValueError(f"the horizon must be finite, got {edges[-1]}")
 
+    def __hash__(self) -> int:
+        """Of what decides its results."""
+        return hash(self.spec_digest)
+
     @property
     def study(self) -> str:
         """The name of sweeps in files."""
         return "sweep"
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the cases, for people."""
+        return [str(case[CASE]) for case in self.cases]
 
     @property
     def dependent_instances(self) -> int:
@@ -577,15 +569,16 @@ class SweepHeader(Header):
         """
         faults = faults_of(self.spec_toml)
         sigma_volts = faults.sigma_die_volts
-        differ = any(
-            (scenario(case.scenario).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-            for case in self.cases
-        ) or bool(self.draws)
+        scenarios = {str(case["scenario"]) for case in self.cases}
+        differ = bool(self.draws) or any(
+            (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
+            for name in scenarios
+        )
         return faults.slices_per_chip if differ else 1
 
     @override
     def of_cases(self, labels: Collection[str]) -> "SweepHeader":
-        return replace(self, cases=tuple(case for case in self.cases if case.label in labels))
+        return replace(self, cases=tuple(case for case in self.cases if case[CASE] in labels))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -595,7 +588,7 @@ class SweepHeader(Header):
     @property
     def quantities(self) -> Mapping[str, Quantity]:
         """What a sweep may be stopped by."""
-        return quantities_of(self.measures, [case.label for case in self.cases], self.horizon_years)
+        return quantities_of(self.measures, self.labels, self.horizon_years)
 
     @property
     def horizon_years(self) -> float:
@@ -619,7 +612,6 @@ class SweepHeader(Header):
         """What labels the variables of a sweep."""
         edges_mv, edges_years = DVTH_BIN_EDGES_MV, self.epoch_edges_years
         contents: dict[str, Any] = {
-            "case": [case.label for case in self.cases],
             "instance": self.ids,
             "epoch": range(len(edges_years) - 1),
             "period": range(self.workload_periods),
@@ -629,7 +621,6 @@ class SweepHeader(Header):
             "uncorrectable_rank": range(RANKS),
             "transistor": TRANSISTORS,
             "dvth_bin": (edges_mv[:-1] + edges_mv[1:]) / 2,
-            **{name: [getattr(case, name) for case in self.cases] for name in _PARTS},
             "epoch_start_years": edges_years[:-1],
             "epoch_end_years": edges_years[1:],
             "dvth_bin_lower_mv": edges_mv[:-1],
@@ -639,8 +630,11 @@ class SweepHeader(Header):
         contents["row"] = range(len(self.draws[0][2]) if self.draws else 0)
         contents["margin"], contents["turn"] = self.margins, range(self.mix_size)
         units = {key: unit for key, unit, _ in self.draws}
-        labels = _labels(units, bool(self.margins), bool(self.mix_size))
-        return tuple(Coordinate(label, contents[label.name]) for label in labels)
+        others = _labels((), units, bool(self.margins), bool(self.mix_size))
+        return (
+            *coordinates_of(self.axes, self.cases),
+            *(Coordinate(label, contents[label.name]) for label in others),
+        )
 
     @classmethod
     def declared(
@@ -649,17 +643,19 @@ class SweepHeader(Header):
         """Variables and coordinates of sweeps, with those of joint draws where there are any."""
         drawn, margins = _drawn(attributes), "margins" in attributes
         mixes = "mix_size" in attributes
-        return variables(bool(drawn), margins, mixes), _labels(drawn, margins, mixes)
+        axes = cls.axes if attributes["schema_version"] == SCHEMA_VERSION else OLDER_AXES
+        of_cases = [axis.variable() for axis in (LABEL, *axes)]
+        return variables(bool(drawn), margins, mixes), _labels(of_cases, drawn, margins, mixes)
 
     @classmethod
     def grid_fields(
         cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
     ) -> dict[str, Any]:
         """Cases, kernels, periods, epochs and operating points."""
-        columns = (contents["case"], *(contents[name] for name in _PARTS))
-        names = ("label", *_PARTS)
+        names = [name for name in (CASE, *(axis.name for axis in cls.axes)) if name in contents]
+        columns = zip(*(contents[name] for name in names), strict=True)
         return {
-            "cases": [dict(zip(names, case, strict=True)) for case in zip(*columns, strict=True)],
+            "cases": [dict(zip(names, case, strict=True)) for case in columns],
             "kernels": contents["kernel"],
             "workload_periods": len(contents["period"]),
             "epoch_edges_years": [0.0, *contents["epoch_end_years"]],
@@ -670,10 +666,6 @@ class SweepHeader(Header):
             "technique_names": _named(attributes),
             "mix_size": len(contents.get("turn", ())),
         }
-
-
-_PARTS = tuple(field.name for field in fields(CaseName) if field.name != "label")
-"""Coordinates that say of what a case is made."""
 
 
 def _text(name: str, dim: str, long_name: str) -> Variable:
@@ -689,7 +681,6 @@ def _number(name: str, dim: str, units: str, long_name: str) -> Variable:
 
 
 LABELS = (
-    _text("case", "case", "case"),
     INSTANCE,
     _count("epoch", "epoch"),
     _count("period", "workload period"),
@@ -699,22 +690,20 @@ LABELS = (
     _count("uncorrectable_rank", "order of uncorrectable words"),
     _text("transistor", "transistor", "PMOS transistor of the cell"),
     _number("dvth_bin", "dvth_bin", "mV", "NBTI threshold shift, middle of the bin"),
-    _text("technique", "case", "technique"),
-    _text("environment", "case", "environment"),
-    _text("scenario", "case", "scenario"),
-    _number("vdd_volts", "case", "V", "lowest supply voltage at which the slice works"),
-    _number("highest_vdd_volts", "case", "V", "highest supply voltage at which the slice works"),
     _number("epoch_start_years", "epoch", "year", "start of the epoch"),
     _number("epoch_end_years", "epoch", "year", "end of the epoch"),
     _number("dvth_bin_lower_mv", "dvth_bin", "mV", "lower border of the bin"),
     _number("dvth_bin_upper_mv", "dvth_bin", "mV", "upper border of the bin"),
 )
-"""The coordinates of a sweep, in the order of its files."""
+"""The coordinates of a sweep but for those of its cases, in the order of its files."""
 
 
-def _labels(drawn: Mapping[str, str], margins: bool, mixes: bool) -> tuple[Variable, ...]:
+def _labels(
+    of_cases: Sequence[Variable], drawn: Mapping[str, str], margins: bool, mixes: bool
+) -> tuple[Variable, ...]:
     """The coordinates of a sweep; with joint draws, also their rows and columns, by unit."""
-    labels = (*LABELS, _text("margin", "margin", "margin of a cell")) if margins else LABELS
+    labels = (*of_cases, *LABELS)
+    labels = (*labels, _text("margin", "margin", "margin of a cell")) if margins else labels
     labels = (*labels, _count("turn", "kernel of a mix")) if mixes else labels
     if not drawn:
         return labels

@@ -12,10 +12,10 @@ from mcage.costs import Technology, area
 from mcage.costs.protection import protection_area
 from mcage.errors import UserError
 from mcage.plain_text import shown
-from mcage.protection.policy import protection_in, unprotected
+from mcage.protection.policy import protection
 from mcage.results.measures import Better, Form, Measure
 from mcage.stats.estimates import Floats, known_name
-from mcage.studies.sweep.header import LABELS, VARIABLES, SweepHeader
+from mcage.studies.sweep.header import VARIABLES, SweepHeader
 from mcage.techniques import TECHNIQUES
 
 DIRECTIONS: dict[str, Better] = {"min": "less", "max": "more"}
@@ -65,13 +65,13 @@ class Objective:
         return -1.0 if self.better == "more" else 1.0
 
 
-def added_area(label: str, technology: Technology) -> float:
+def added_area(technique: str, guard: str, technology: Technology) -> float:
     """Area of what a technique and its protection add, as a fraction of that of the slice.
 
     Parameters
     ----------
-    label : str
-        Technique as files have it, such as ``rrcd``.
+    technique, guard : str
+        Technique and protection as files have them, such as ``rrcd`` and ``ecp1``.
     technology : Technology
         Constants of the components.
 
@@ -81,20 +81,19 @@ def added_area(label: str, technology: Technology) -> float:
         NaN where nobody knows: of a technique that does not ship with mcage, whose module is not
         imported because a file names it.
     """
-    name = unprotected(label)[0]
-    if name not in TECHNIQUES:
+    if technique not in TECHNIQUES:
         return math.nan
-    added = sum(protection_area(protection_in(label), technology, technology.geometry).values())
-    return area(TECHNIQUES[name], technology).overhead + added / technology.slice.area_mm2
+    added = sum(protection_area(protection(guard), technology, technology.geometry).values())
+    return area(TECHNIQUES[technique], technology).overhead + added / technology.slice.area_mm2
 
 
 def _areas(cases: xr.Dataset, technology: Technology) -> Floats:
     """Area that the technique of each case adds; NaN where constants are of another slice."""
-    labels = cases["technique"].values.tolist()
-    of_labels = {label: added_area(label, technology) for label in set(labels)}
+    names = list(zip(cases["technique"].values, cases["protection"].values, strict=True))
+    of_names = {name: added_area(*name, technology) for name in set(names)}
     # Where constants are of another slice, no slice has a power either.
     known = bool(np.isfinite(cases["conventional_power_mw"].values).any())
-    return np.array([of_labels[label] if known else math.nan for label in labels])
+    return np.array([of_names[name] if known else math.nan for name in names])
 
 
 def _of_measure(measure: Measure, cases: xr.Dataset, _: Technology) -> Floats:
@@ -124,7 +123,7 @@ def _known() -> dict[str, Objective]:
     taken = {objective.key for objective in measures}
     numbers = [
         variable
-        for variable in (*VARIABLES, *LABELS)
+        for variable in (*VARIABLES, *(axis.variable() for axis in SweepHeader.axes))
         if variable.dims in (("case", "instance"), ("case",))
         and variable.dtype != "text"
         and not variable.flags

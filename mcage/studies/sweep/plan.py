@@ -37,8 +37,9 @@ from mcage.lifetime.feasibility import (
 from mcage.lifetime.outcomes import Meter
 from mcage.plain_text import shortened
 from mcage.protection.codes import Code
-from mcage.protection.policy import DEFAULT, PROTECTED, protection
+from mcage.protection.policy import protection
 from mcage.replays.prepare import PreparedReplay, prepare
+from mcage.results.axes import label_of, points_of_cases
 from mcage.results.differences import refuse_other_programs
 from mcage.results.header import SCHEMA_VERSION
 from mcage.soft_errors.ace import ace_under
@@ -46,7 +47,8 @@ from mcage.spec import Case, SweepSpec
 from mcage.spec.draws import OF_MODEL, Draws
 from mcage.spec.sections import Aging, Geometry, Workload
 from mcage.spec.workload_mix import draw_kernels, draw_mixes
-from mcage.studies.sweep.header import MIX, WORKLOAD, CaseName
+from mcage.studies.sweep.axes import AXES
+from mcage.studies.sweep.header import MIX, WORKLOAD
 from mcage.studies.sweep.soft_errors import SoftErrorMeter
 from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
@@ -274,9 +276,10 @@ class PlannedCase:
         return TailCells.interleaved(tails, together)
 
     @property
-    def name(self) -> CaseName:
-        """The case as files and tables name it."""
-        return name_of(self.case, self.conditions.environment)
+    def label(self) -> str:
+        """The case for people, whatever other cases stand beside it."""
+        axes = [axis for axis in AXES if axis.named != "never"]
+        return label_of(points_of_cases(axes, [self])[0], axes)
 
 
 def plan_cases(
@@ -527,31 +530,6 @@ def operating_points(
         ),
     )
     return user_defined, fractions if fractions.vary else None
-
-
-def name_of(case: Case, points: Environment) -> CaseName:
-    """A case as files and tables name it: by the voltages at which the slice works.
-
-    Parameters
-    ----------
-    case : Case
-        The case.
-    points : Environment
-        Its operating points. The label has the Vdd of each, in their order: ``0.8/0.419 V``.
-    """
-    # All digits are given, since voltages that differ little are different cases.
-    volts = "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points.points)
-    labelled = case.technique
-    if case.protection != DEFAULT:
-        labelled += f"{PROTECTED}{case.protection}"
-    return CaseName(
-        label=f"{labelled} {case.environment} {case.scenario} {volts} V",
-        technique=labelled,
-        environment=case.environment,
-        scenario=case.scenario,
-        vdd_volts=points.lowest_vdd_volts,
-        highest_vdd_volts=points.highest_vdd_volts,
-    )
 
 
 Given = TypeVar("Given")

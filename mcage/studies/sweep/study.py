@@ -16,6 +16,7 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
+from mcage.results.axes import points_of_cases
 from mcage.results.header import Header
 from mcage.results.writer import Arrays, joined
 from mcage.spec import SweepSpec
@@ -148,7 +149,7 @@ class Sweep:
             spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,
-            cases=tuple(case.name for case in plan.cases),
+            cases=points_of_cases(SweepHeader.axes, plan.cases),
             kernels=tuple(trace.name for trace in plan.traces),
             workload_periods=spec.workload.periods,
             operating_points=plan.operating_points,

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.report import tables
-from mcage.report.cases import axes_of
+from mcage.report.cases import points_of
 from mcage.report.presentation import (
     INTERVALS,
     LEFT_OUT,
@@ -157,12 +157,12 @@ class VminPresentation(Presentation):
         asked = _asked(results)
         vdds, saved = results["vdd"].values, results["energy_saving_nominal"].values
         vmin, ages = results["vmin_volts"].values, results["age"].values.tolist()
-        lowest, names = results["lowest_volts"].values, axes_of(results)
+        lowest, names = results["lowest_volts"].values, points_of(results)
         at_target = vmin[..., ages.index(asked.target_years)]
         needed = np.where(vmin > lowest[:, None, None], vmin, np.nan)
         return [
             VminSummary(
-                **named,
+                **{name: str(value) for name, value in named.items()},
                 instances=vmin.shape[1],
                 lowest_volts=float(lowest[row]),
                 target=asked.share,

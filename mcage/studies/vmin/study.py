@@ -23,12 +23,14 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.lowest_vdd import Asked, vmin_at_ages
 from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
+from mcage.results.axes import coordinates_of, points_of_cases
 from mcage.results.header import DeclaredHeader, Header, mean_rule
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
 from mcage.spec.keys import Option, plug_ins
 from mcage.spec.sections import Life, Name, Section, Stopping, costs_of
+from mcage.studies.sweep.axes import SHARED
 from mcage.studies.sweep.batch import batch_by_work, batches
 from mcage.studies.sweep.header import independent_rule
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, workloads_of
@@ -184,10 +186,6 @@ VARIABLES = (
 
 NAMES = tuple(variable.name for variable in VARIABLES)
 
-CASE = Variable("case", ("case",), "text", "1", "technique, environment and scenario")
-TECHNIQUE = Variable("technique", ("case",), "text", "1", "technique")
-SCENARIO = Variable("scenario", ("case",), "text", "1", "scenario")
-ENVIRONMENT = Variable("environment", ("case",), "text", "1", "environment")
 LOWEST = Variable("lowest_volts", ("case",), "float64", "V", "lowest Vdd that is tried")
 AGE = Variable("age", ("age",), "float64", "year", "age")
 VDD = Variable("vdd", ("vdd",), "float64", "V", "Vdd of which the energy is asked")
@@ -198,6 +196,7 @@ class VminHeader(DeclaredHeader):
     """A study of Vmin as its files know it."""
 
     command: ClassVar[str] = "mcage vmin --engine {engine}"
+    axes: ClassVar = SHARED
     decided_by: ClassVar = VminSpec.decided_by
     spec: ClassVar[type] = VminSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
@@ -290,18 +289,14 @@ class VminStudy:
     def header(self) -> VminHeader:
         """What files say about the study."""
         spec, plan = self.spec, self.plan
-        names = [case.name for case in plan.cases]
-        labels = [f"{name.technique} {name.environment} {name.scenario}" for name in names]
+        points = points_of_cases(VminHeader.axes, plan.cases)
         return VminHeader(
             name="vmin",
             computes=VARIABLES,
             labels=(
-                Coordinate(CASE, labels),
+                *coordinates_of(VminHeader.axes, points),
                 Coordinate(AGE, spec.vmin.ages),
                 Coordinate(VDD, self._vdd_volts),
-                Coordinate(TECHNIQUE, [name.technique for name in names]),
-                Coordinate(ENVIRONMENT, [name.environment for name in names]),
-                Coordinate(SCENARIO, [name.scenario for name in names]),
                 Coordinate(LOWEST, [self._lowest_volts(case) for case in plan.cases]),
             ),
             spec_toml=plan.recorded_spec.to_toml(),

@@ -1,7 +1,6 @@
 """The examples of the page on results in Python run, one after the other, as they stand."""
 
 import re
-from dataclasses import replace
 from itertools import product
 
 import matplotlib.pyplot as plt
@@ -21,11 +20,8 @@ def file_of_page(path):
     like = campaign().cases
     of = {"turbo": like[1], "dvfs": like[2]}
     cases = tuple(
-        replace(
-            of[environment],
-            technique=technique,
-            label=of[environment].label.replace("rrcd", technique),
-        )
+        of[environment]
+        | {"technique": technique, "case": of[environment]["case"].replace("rrcd", technique)}
         for technique, environment in CASES
     )
     header = campaign(instances=INSTANCES, cases=cases)

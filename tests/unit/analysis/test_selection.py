@@ -18,8 +18,9 @@ from mcage.report.comparison import compare
 from mcage.results import lazy_store
 from mcage.results.writer import conforming, write_results
 from mcage.stats.paired import compare_means
+from mcage.studies.sweep.axes import AXES
 
-PARTS = ["technique", "environment", "scenario", "vdd_volts", "highest_vdd_volts"]
+PARTS = [axis.name for axis in AXES]
 LABELS = ["baseline turbo common 1 V", "rrcd turbo common 1 V", "rrcd dvfs common 0.8/0.419 V"]
 
 
@@ -149,7 +150,7 @@ def test_the_cube_has_every_case_in_its_place(results):
         assert case["case"].item() == label
         for name in ("life_years", "end_cause", "epoch_max_dvth_mv", "dvth_histogram"):
             assert np.array_equal(case[name], results[name].isel(case=place), equal_nan=True), name
-    assert cube["workload"].identical(results["workload"])
+    assert cube["workload"].variable.identical(results["workload"].variable)
 
 
 def test_missing_combinations_are_nan_and_integers_stay_where_none_is_missing(results):
@@ -178,7 +179,7 @@ def test_a_voltage_is_a_dimension_only_where_it_tells_cases_apart(results):
     "dims, message",
     [
         (["technique"], f"'{LABELS[1]}' and '{LABELS[2]}' are alike in technique"),
-        (["epoch"], "'epoch' is no dimension of a cube; there are technique, environment"),
+        (["epoch"], "'epoch' is no dimension of a cube; there are technique, protection"),
     ],
 )
 def test_cubes_that_cannot_be(results, dims, message):
@@ -407,7 +408,7 @@ def test_a_table_that_is_too_large_is_refused_with_numbers_and_remedies(lives):
         lives.mcage.to_pandas(most_bytes=10_000)
     message = str(refused.value)
     assert "90 rows (3 cases of 30 instances) of 53 columns" in message
-    assert "take 32.1 KiB, and most_bytes allows 9.8 KiB" in message
+    assert "take 33.5 KiB, and most_bytes allows 9.8 KiB" in message
     for remedy in ("variables=['life_years']", "iter_pandas()", "most_bytes="):
         assert remedy in message
     allowed = int(message.rpartition("=")[2])

@@ -23,7 +23,7 @@ from mcage.stats.survival import cumulative_incidence, life_quantile
 from mcage.studies.sweep.presentation.summary import summarize_file, table_of
 
 INSTANCES = 120
-LABELS = [case.label for case in campaign().cases]
+LABELS = [case["case"] for case in campaign().cases]
 
 
 @pytest.fixture(scope="module")

@@ -289,7 +289,7 @@ def test_cases_that_cannot_become_tighter_keep_no_sweep_from_stopping(tmp_path):
         said = read_header(out).stopped
         assert read_header(out).instances == 500
         assert f"; {known} of 3 cannot become tighter; " in said
-        assert f"worst: {campaign.cases[2].label} " in said or of == "spill_rate"
+        assert f"worst: {campaign.cases[2]['case']} " in said or of == "spill_rate"
 
 
 def state(*relatives, value=5.0, instances=1000):

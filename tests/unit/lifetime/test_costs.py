@@ -266,7 +266,7 @@ def test_the_saving_of_a_paper_follows_from_the_file(kernels):
         life={"epochs": 2, "horizon_years": 1.0, "delay_guardband": 10.0},
     )
     arrays, (trace, *_) = sweep.compute(0, 4), kernels
-    labels = [(case.technique, case.vdd_volts) for case in sweep.header.cases]
+    labels = [(case["technique"], case["vdd_volts"]) for case in sweep.header.cases]
     low = labels.index(("rrcd", 0.419))
     nominal = labels.index(("mcage.costs:CONVENTIONAL", 0.8))
     assert (arrays["life_years"][[low, nominal]] == 1).all()

@@ -31,14 +31,13 @@ from mcage.studies.gpu_both.presentation import BothPresentation
 from mcage.studies.gpu_both.study import VARIABLES as BOTH
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
-from mcage.studies.sweep.header import CaseName
 from mcage.studies.sweep.presentation.figures import plan_of, replayed_figures
 from mcage.version import running_code
 
 CASES = (
-    CaseName("baseline turbo common 1 V", "baseline", "turbo", "common", 1.0, 1.0),
-    CaseName("a:T turbo common 1 V", "a:T", "turbo", "common", 1.0, 1.0),
-    CaseName("b:T turbo common 1 V", "b:T", "turbo", "common", 1.0, 1.0),
+    fake_campaign.case("baseline"),
+    fake_campaign.case("a:T"),
+    fake_campaign.case("b:T"),
 )
 """Three techniques in a setting, two of them of a user."""
 
@@ -127,7 +126,7 @@ def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
             artists = {artist.get_gid() for artist in panel.axes.get_children()}
             for series in panel.series:
                 assert series.gid in artists
-                assert series.case in [case.label for case in CASES]
+                assert series.case in [case["case"] for case in CASES]
                 assert re.fullmatch("[a-z0-9-]+", series.gid)
                 gids.append(series.gid)
     assert len(set(gids)) == len(gids)
@@ -285,10 +284,7 @@ def at_voltages(first, last):
 @pytest.fixture(scope="module")
 def of_voltages(tmp_path_factory):
     out = tmp_path_factory.mktemp("voltages") / "r.h5"
-    cases = (
-        CaseName(f"rrcd dvfs common 0.8/{volts:g} V", "rrcd", "dvfs", "common", volts, 0.8)
-        for volts in VOLTAGES
-    )
+    cases = (fake_campaign.case("rrcd", "dvfs", volts=(0.8, volts)) for volts in VOLTAGES)
     header = fake_campaign.campaign(cases=tuple(cases))
     run_campaign(Study(header, at_voltages), out, 50)
     with open_results(out) as opened:
@@ -348,7 +344,7 @@ def test_lives_and_savings_against_the_voltage(of_voltages, drawn):
 def test_no_energy_is_drawn_where_any_is_unknown(tmp_path):
     """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
     cases = tuple(
-        CaseName(f"rrcd dvfs {scenario} {volts:g} V", "rrcd", "dvfs", scenario, volts, volts)
+        fake_campaign.case("rrcd", "dvfs", scenario, (volts,))
         for scenario in ("clustered", "common")
         for volts in (0.40, 0.44)
     )

@@ -17,12 +17,12 @@ import mcage
 from mcage.aging.nbti import MODEL_NAMES
 from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
-from mcage.protection.policy import unprotected
-from mcage.report.cases import Condition, find_case, names_for, places_where
+from mcage.report.cases import Condition, names_for, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, references, references_of
 from mcage.report.tables import renamed
+from mcage.results.axes import find_point
 from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
@@ -60,41 +60,48 @@ def test_conditions_select(texts, expected):
 
 
 GUARDED = [
-    {"technique": technique, "protection": unprotected(technique)[1]}
-    for technique in ("rrcd", "base@secded32", "rrcd@secded32", "rrcd+pg@none", "rrcd@none")
+    {"technique": technique, "protection": guard, "environment": environment, "voltages": "1 V"}
+    for technique, guard, environment in (
+        ("rrcd", "secded32", "turbo"),
+        ("rrcd+pg", "secded32", "turbo"),
+        ("base", "ecp1", "turbo"),
+        ("base", "none", "dvfs"),
+        ("rrcd+pg", "secded32", "dvfs2"),
+    )
 ]
 
 
 @each(
-    ("texts", "expected"),
+    ("name", "place"),
     [
-        (("technique=rrcd",), [0, 2, 4]),
-        (("technique!=rrcd",), [1, 3]),
-        (("technique=rrcd", "protection=secded32"), [2]),
-        (("technique=rrcd", "protection=ecp1"), [0]),
-        (("technique=rrcd@secded32",), [2]),
-        (("technique!=rrcd@secded32",), [0, 1, 3, 4]),
-        (("technique=base,rrcd+pg",), [1, 3]),
+        ("rrcd turbo", 0),
+        ("rrcd", 0),
+        ("rrcd@secded32", 0),
+        ("secded32 rrcd", 0),
+        ("rrcd+pg turbo 1 V", 1),
+        ("rrcd+pg dvfs2", 4),
+        ("base@ecp1", 2),
+        ("base@none dvfs", 3),
+        ("rrcd+ dv", 4),
     ],
 )
-def test_a_technique_is_selected_under_every_protection(texts, expected):
-    assert places_where([Condition.parse(text) for text in texts], GUARDED) == expected
-
-
-def test_a_message_lists_techniques_without_protection():
-    with pytest.raises(UserError, match=r"values of technique: rrcd, base, rrcd\+pg$"):
-        places_where([Condition.parse("technique=rrc")], GUARDED)
+def test_a_case_is_found_by_its_values_on_axes(name, place):
+    assert find_point(GUARDED, name) == place
 
 
 @each(
-    ("name", "place"),
-    [("rrcd turbo", 0), ("rrcd", 0), ("rrcd@secded32", 0), ("rrcd+pg", 1), ("base turbo", 2)],
+    ("name", "words"),
+    [
+        ("base", "may be 'base ecp1 turbo 1 V', 'base none dvfs 1 V': say more"),
+        ("rrcd+pg", "may be"),
+        ("rrcd+", "may be"),
+        ("rrcd@none", "no case 'rrcd@none'; there are 'rrcd secded32 turbo 1 V', "),
+        ("", "no case ''"),
+    ],
 )
-def test_a_case_is_found_without_its_protection(name, place):
-    labels = ["rrcd@secded32 turbo x", "rrcd+pg@secded32 turbo x", "base turbo x", "base@none dvfs"]
-    assert find_case(labels, name) == place
-    with pytest.raises(UserError, match="may be"):
-        find_case([*labels, "rrcd@none turbo x"], "rrcd turbo")
+def test_a_name_that_means_no_single_case_is_refused(name, words):
+    with pytest.raises(UserError, match=re.escape(words)):
+        find_point(GUARDED, name)
 
 
 @each(
@@ -489,19 +496,14 @@ def test_names_that_no_folder_can_have(name, tmp_path):
 
 
 def test_a_label_of_a_technique_holds_with_any_protection():
-    cases = [
-        replace(case, technique=name, label=f"{name} turbo common 1 V")
-        for case, name in zip(
-            fake_campaign.CAMPAIGN.cases, ("rrcd", "rrcd@secded32", "rrcd+pg@none"), strict=True
-        )
-    ]
+    cases = [fake_campaign.case(name) for name in ("rrcd", "rrcd+pg")]
+    cases.append(fake_campaign.case("rrcd", protection="none") | {"case": "rrcd none turbo"})
     header = fake_campaign.campaign(cases=tuple(cases))
     names = names_for([header], {"rrcd": "R"})
-    assert [renamed(case.label, names) for case in cases] == [
+    assert [renamed(case["case"], names) for case in cases] == [
         "R turbo common 1 V",
-        "R@secded32 turbo common 1 V",
-        "rrcd+pg@none turbo common 1 V",
+        "rrcd+pg turbo common 1 V",
+        "R none turbo",
     ]
-    assert renamed("rrcd@secded32", names_for([header], {"rrcd@secded32": "S"})) == "S"
     with pytest.raises(UserError, match="label of wc: there is none"):
         names_for([header], {"wc": "W"})

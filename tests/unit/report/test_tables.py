@@ -252,7 +252,7 @@ def test_the_table_names_the_files(files, monkeypatch):
 def test_a_comparison(names, files):
     whole, *parts = files
     places = [0 if "base" in names[0] or "{0}" in names[0] else 1, 2]
-    labels = [CASES[place].label for place in places]
+    labels = [CASES[place]["case"] for place in places]
     expected = json.loads(show(whole, "--json", "--compare", *labels).stdout)
     given = [name.format(*parts) for name in names]
     assert json.loads(show(*parts, "--json", "--compare", *given).stdout) == expected
@@ -261,11 +261,11 @@ def test_a_comparison(names, files):
 def test_cases_of_the_same_label_are_named_by_their_files(files, tmp_path):
     here = files[2]
     there = write(tmp_path / "there.h5", [RRCD])
-    label = CASES[RRCD].label
+    label = CASES[RRCD]["case"]
     compared = json.loads(show(here, there, "--json", "--compare", here, there).stdout)
     assert (compared["first"], compared["second"]) == (f"{label} of {here}", f"{label} of {there}")
     assert compared["lines"]["rmst_years"]["difference"]["value"] == 0
-    with pytest.raises(UserError, match=r"case 'rrcd' may be .*2\.h5|1\.h5.*: give more of"):
+    with pytest.raises(UserError, match=r"case 'rrcd' may be .*2\.h5|1\.h5.*: say more of"):
         show(here, there, "--compare", "rrcd", there)
 
 
@@ -347,7 +347,7 @@ def file_of(tmp_path_factory):
 def test_summaries_follow_the_arrays(file_of) -> None:
     summaries = summarize_chips_of_file(file_of(), 8, 2)
     arrays = fake_campaign.compute(0, 50)
-    assert [s.label for s in summaries] == [case.label for case in fake_campaign.CAMPAIGN.cases]
+    assert [s.label for s in summaries] == [case["case"] for case in fake_campaign.CAMPAIGN.cases]
     for index, case in enumerate(summaries):
         assert (case.chips, case.slices_left_out, case.horizon_years) == (6, 2, 10.0)
         third = np.sort(arrays["life_years"][index][:48].reshape(6, 8), axis=1)[:, 2]

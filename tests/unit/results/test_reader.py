@@ -1,5 +1,7 @@
 """Is every file that is not a whole results file refused, with one clear line?"""
 
+import csv
+import io
 import lzma
 import re
 import subprocess
@@ -16,12 +18,14 @@ from command_line import invoke
 from damaged_files import append_checksum
 from result_files import write
 
+import mcage
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.files.atomic import JSON, whole_file
 from mcage.files.inputs import DamagedFileError, verify_checksum
-from mcage.results.header import SCHEMA_VERSION
+from mcage.results.header import SCHEMA_VERSION, header_class
+from mcage.results.older import OLDEST_SCHEMA
 from mcage.results.reader import LAST_OF_SCHEMA, open_results, read_header
 
 
@@ -171,14 +175,17 @@ def test_there_is_a_file_of_every_version():
     assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == {
         *map(str, range(1, SCHEMA_VERSION + 1)),
     }
-    assert [*LAST_OF_SCHEMA] == [*range(1, SCHEMA_VERSION)]
+    assert [*LAST_OF_SCHEMA] == [*range(1, OLDEST_SCHEMA)]
 
 
-def test_what_is_read(file_of):
-    path = file_of(SCHEMA_VERSION)
+@pytest.mark.parametrize("schema", [9, 10])
+def test_what_is_read(schema, file_of):
+    path = file_of(schema)
     header = read_header(path)
     assert (header.study, header.instances, header.absent) == ("sweep", 3, ())
-    assert [case.technique for case in header.cases] == ["baseline", "rrcd"]
+    guards = ["ecp1"] if schema == 9 else ["ecp1", "secded32"]
+    names = [(technique, guard) for guard in guards for technique in ("baseline", "rrcd")]
+    assert [(case["technique"], case["protection"]) for case in header.cases] == names
     with open_results(path) as results:
         assert results.attrs["schema_version"] == SCHEMA_VERSION
         assert np.allclose(results["life_years"], 3.0, atol=0.01)
@@ -188,11 +195,37 @@ def test_what_is_read(file_of):
     assert "delay 100 %" in run.stdout
 
 
+OLD = {
+    "9.sweep-codes": ("none", "ecp1", "secded64x4", "secded32+ecp1", "ecp1+spare8"),
+    "9.vmin-codes": ("none", "secded32x4", "ecp1+spare8"),
+    "9.flip": ("none", "secded32"),
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_protection_is_an_axis_of_older_files_too(name, file_of):
+    path = file_of(name)
+    with mcage.open_results(path) as results:
+        assert set(results["technique"].values) == {"baseline", "rrcd"}
+        assert {*results["protection"].values} == {*OLD[name]}
+        if "vmin" not in name:
+            *_, lowest = results["voltages"].values[0].removesuffix(" V").split("/")
+            assert float(lowest) == results["vdd_volts"].values[0]
+        for guard in OLD[name]:
+            of_it = results.sel(protection=guard, technique="rrcd")
+            assert all(label.startswith("rrcd") for label in of_it["case"].values)
+            assert len({*of_it["protection"].values} | {guard}) == 1
+        again = header_class(results.attrs["study"]).from_json(str(results.attrs["campaign"]))
+        assert again == read_header(path)
+    lines = invoke("show", path, "--csv", "--where", f"protection={OLD[name][-1]}").stdout
+    assert {line["protection"] for line in csv.DictReader(io.StringIO(lines))} == {OLD[name][-1]}
+
+
 @pytest.mark.parametrize("schema", LAST_OF_SCHEMA)
 def test_what_is_refused(schema, file_of):
     with pytest.raises(UserError) as refusal:
         read_header(file_of(schema))
-    said = rf"was written by mcage 0\.1\.0(\+g\w+)? with schema {schema}; this one takes 9"
+    said = rf"was written by mcage 0\.1\.0(\+g\w+)? with schema {schema}; this one takes 9 to 10"
     assert re.search(said, str(refusal.value))
     assert str(refusal.value).endswith(f": use commit {LAST_OF_SCHEMA[schema]}")
 
@@ -201,7 +234,7 @@ def test_files_of_an_older_schema_get_no_more_instances(file_of):
     path = file_of(6)
     before = path.read_bytes()
     computer = Computer()
-    with pytest.raises(UserError, match=r"with schema 6; this one takes 9: use commit"):
+    with pytest.raises(UserError, match=r"with schema 6; this one takes 9 to 10: use commit"):
         run_campaign(Study(fake_campaign.campaign(instances=20), computer), path, 5)
     assert computer.ranges == []
     assert path.read_bytes() == before

@@ -12,7 +12,15 @@ import xarray as xr
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.protection.policy import DEFAULT
-from mcage.report.cases import CAUSES, Condition, Setting, lives_of, names_in
+from mcage.report.cases import (
+    CAUSES,
+    Condition,
+    Named,
+    by_setting,
+    lives_of,
+    names_in,
+    told_beside,
+)
 from mcage.report.presentation import (
     INTERVALS,
     LEFT_OUT,
@@ -72,7 +80,7 @@ def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
         else f"transistors that are stressed alike differ (eta {aging.nbti_spread_mv:g} mV, delay "
         f"path {life.delay_path})"
     )
-    scenarios = list(dict.fromkeys(case.scenario for case in header.cases))
+    scenarios = list(dict.fromkeys(str(case["scenario"]) for case in header.cases))
     has_energy = energy_is_known(results)
     protected = f"entries are protected by {', '.join(spec.protections)}"
     if spec.protections == (DEFAULT,):
@@ -218,8 +226,9 @@ FATES = {
 def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
     """What the sweep computed."""
     parts = {
-        what: list(dict.fromkeys(getattr(case, what) for case in header.cases))
-        for what in ("technique", "environment", "scenario")
+        axis.name: list(dict.fromkeys(axis.written(case[axis.name]) for case in header.cases))
+        for axis in header.axes
+        if axis.named != "never" and not axis.derived
     }
     grid = "; ".join(
         f"{what}{'s' if len(values) > 1 else ''} {in_a_row([names.get(v, v) for v in values])}"
@@ -235,16 +244,14 @@ def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
 
 def outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
     """A point for each environment, scenario and voltage."""
-    by_setting: dict[Setting, dict[str, CaseLives]] = {}
-    for place in range(results.sizes["case"]):
-        case = results.isel(case=place)
-        technique = str(case["technique"].item())
-        technique = names_in(case).get(technique, technique)
-        by_setting.setdefault(Setting.of(case), {})[technique] = lives_of(case)
-    return [
-        (setting.title, f"{_longest(lives)} {_killers(lives)}")
-        for setting, lives in by_setting.items()
-    ]
+    others = told_beside(results)
+    cases = (results.isel(case=place) for place in range(results.sizes["case"]))
+    settings = by_setting(Named.of(case, lives_of(case), others) for case in cases)
+    together = (
+        (setting.title, {case.technique: case.numbers for case in named})
+        for setting, named in settings.items()
+    )
+    return [(title, f"{_longest(lives)} {_killers(lives)}") for title, lives in together]
 
 
 def _longest(lives: Mapping[str, CaseLives]) -> str:

@@ -11,7 +11,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from mcage.protection.policy import DEFAULT
 from mcage.report.figures import canvas
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
 from mcage.variation.fault_models import fault_map, faulty_bits
@@ -91,7 +90,11 @@ def _sampled(
 ) -> list[FaultMap]:
     """Maps of all scenarios and lowest supply voltages, in the order of the file."""
     ids, rows = np.array([instance]), None if row is None else np.array([row])
-    different = {(c.case.protection, c.case.scenario, c.name.vdd_volts): c for c in cases}
+    different = {
+        (c.case.protection, c.case.scenario, c.conditions.environment.lowest_vdd_volts): c
+        for c in cases
+    }
+    several = len({guard for guard, _, _ in different}) > 1
     maps = []
     for (guard, scenario, volts), case in different.items():
         tail = case.sample(plan.spec.seed, ids, rows, volts)
@@ -100,7 +103,7 @@ def _sampled(
         blocks = fault_map(tail, faulty, case.conditions.protection)[0]
         cells = tail.of_data()
         bits = faulty_bits(cells, faulty[: cells.cell.size])[0]
-        title = f"{scenario}, {volts:g} V" + (f", {guard}" if guard != DEFAULT else "")
+        title = f"{scenario}, {volts:g} V" + (f", {guard}" if several else "")
         maps.append(FaultMap(title, cells, bits, blocks))
     return maps
 

@@ -13,11 +13,12 @@ from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
-from mcage.report.cases import SLOWDOWN_VARIABLES, Named, labels_of, names_in
+from mcage.report.cases import SLOWDOWN_VARIABLES, Named, names_in, points_of, told_beside
 from mcage.report.figures import energy, lives, shifts, slowdown
 from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet, extremes, looks_of
 from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
 from mcage.report.notes import note_on_code
+from mcage.results.axes import points_of_cases, without_label
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats
 from mcage.studies.sweep.header import SweepHeader
@@ -76,10 +77,11 @@ def draw(
     needed = {name for kind in KINDS for name in kind.variables}
     shown = results.drop_vars([name for name in results.data_vars if name not in needed])
     numbers: list[list[Named[Any]]] = [[] for _ in KINDS]
+    others = told_beside(results)
     for place in range(results.sizes["case"]):
         case = shown.isel(case=place).load()
         for kind, of_cases in zip(KINDS, numbers, strict=True):
-            of_cases.append(Named.of(case, kind.numbers(case)))
+            of_cases.append(Named.of(case, kind.numbers(case), others))
     for kind, of_cases in zip(KINDS, numbers, strict=True):
         yield from kind.draw(of_cases, sheet)
     yield from replayed_figures(header, results, sheet)
@@ -95,8 +97,9 @@ def replayed_figures(
     try:
         plan = plan_of(header)
         row = int(results["draw"][0]) if header.draws else None
-        labels = set(labels_of(results))
-        cases = [case for case in plan.cases if case.name.label in labels]
+        shown = [without_label(point) for point in points_of(results)]
+        points = map(without_label, points_of_cases(header.axes, plan.cases))
+        cases = [case for case, point in zip(plan.cases, points, strict=True) if point in shown]
         yield from draw_duty(plan, cases, names_in(results), sheet)
         yield from fault_maps.draw(plan, cases, header.ids[0], row, sheet)
     except UserError as error:

@@ -13,8 +13,9 @@ from mcage.errors import UserError
 from mcage.plain_text import shown, visible
 from mcage.random import stream
 from mcage.report import tables
-from mcage.report.cases import Condition, selected_cases
+from mcage.report.cases import Condition, points_of, selected_cases
 from mcage.report.notes import caveats_of
+from mcage.results.axes import Axis, Point, Value, differing, label_of, said, without_label
 from mcage.results.differences import keys_of, refuse_unmeant
 from mcage.results.header import Header
 from mcage.results.measures import range_of
@@ -22,8 +23,9 @@ from mcage.results.reader import open_results, read_header
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, life, percent, plus_minus
 from mcage.stats.pareto import Integers, dominators, front, front_shares, group_means
+from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.objectives import Objective
-from mcage.studies.sweep.presentation.summary import columns_of_cases, names_of_cases
+from mcage.studies.sweep.presentation.summary import columns_of_cases
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import ReportFigure
@@ -46,10 +48,12 @@ class Design:
     ----------
     file : Path
         Its results file.
-    label, technique, protection, environment, scenario, voltages : str
-        Its names.
-    vdd_volts, highest_vdd_volts, horizon_years : float
-        As of `mcage.studies.sweep.presentation.summary.CaseSummary`.
+    label : str
+        Its label.
+    point : Point
+        Its values on the axes of a sweep.
+    horizon_years : float
+        End of the simulated time.
     instances, worked : int
         Instances, and those that worked at all.
     objectives : dict of str to Estimate
@@ -65,13 +69,7 @@ class Design:
 
     file: Path
     label: str
-    technique: str
-    protection: str
-    environment: str
-    scenario: str
-    voltages: str
-    vdd_volts: float
-    highest_vdd_volts: float
+    point: Point
     horizon_years: float
     instances: int
     worked: int
@@ -79,6 +77,13 @@ class Design:
     on_front: bool
     front_probability: float
     dominated_by: str
+
+    def as_line(self) -> dict[str, Any]:
+        """Its fields, with its values on the axes beside the others."""
+        line: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            line |= dict(self.point) if name == "point" else {name: value}
+        return line | {"file": str(self.file)}
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class Front:
 
         fields: dict[str, Any] = plain(
             {name: value for name, value in vars(self).items() if name != "objectives"}
-            | {"designs": [vars(design) | {"file": str(design.file)} for design in self.designs]}
+            | {"designs": [design.as_line() for design in self.designs]}
         )
         named = [{"key": o.key, "name": o.name, "better": o.better} for o in self.objectives]
         return {"objectives": named} | fields
@@ -173,10 +178,12 @@ def front_of_files(
         )
     group = max(header.dependent_instances for header in headers.values())
     groups = ids // group
-    names = [
-        {"file": path, **named} for path, part in parts.items() for named in names_of_cases(part)
+    of_cases = [
+        (path, point, float(part["epoch_end_years"][-1]))
+        for path, part in parts.items()
+        for point in points_of(part)
     ]
-    horizon = max(named["horizon_years"] for named in names)
+    horizon = max(horizon for _, _, horizon in of_cases)
     estimates = [
         _estimates(o, of, groups, horizon) for o, of in zip(objectives, samples, strict=True)
     ]
@@ -189,7 +196,10 @@ def front_of_files(
     on_front, dominator = front(points), dominators(points, shares)
     designs = tuple(
         Design(
-            **names[place],
+            file=path,
+            label=said(point),
+            point=without_label(point),
+            horizon_years=horizon_years,
             instances=len(ids),
             worked=int(worked[place]),
             objectives={
@@ -198,12 +208,12 @@ def front_of_files(
             },
             on_front=bool(on_front[place]),
             front_probability=float(shares[place]),
-            dominated_by=names[dominator[place]]["label"] if dominator[place] >= 0 else "",
+            dominated_by=said(of_cases[dominator[place]][1]) if dominator[place] >= 0 else "",
         )
-        for place in range(len(names))
+        for place, (path, point, horizon_years) in enumerate(of_cases)
     )
-    said = tuple(f"{path}: {of}" for path, differences in differs.items() for of in differences)
-    return Front(objectives, designs, len(ids), len(np.unique(groups)), resamples, said)
+    differ = tuple(f"{path}: {of}" for path, differences in differs.items() for of in differences)
+    return Front(objectives, designs, len(ids), len(np.unique(groups)), resamples, differ)
 
 
 def _checked(headers: Mapping[Path, Header], allowed: Sequence[str]) -> dict[Path, tuple[str, ...]]:
@@ -272,11 +282,12 @@ def _require_shared(
             f"cases of the scenarios {', '.join(scenarios)} share no dies; choose one of them: "
             f"--where scenario={next(iter(scenarios))}"
         )
-    holder: dict[tuple[str, tuple[str, ...]], Path] = {}
+    holder: dict[tuple[frozenset[tuple[str, Value]], tuple[str, ...]], Path] = {}
     for path, part in parts.items():
-        for label in part["case"].values.tolist():
-            if (other := holder.setdefault((label, differs[path]), path)) != path:
-                raise UserError(f"{other} and {path} both hold the case {visible(label)!r}")
+        for point in points_of(part):
+            key = frozenset(without_label(point).items()), differs[path]
+            if (other := holder.setdefault(key, path)) != path:
+                raise UserError(f"{other} and {path} both hold the case {visible(said(point))!r}")
 
 
 def _samples(parts: Mapping[Path, xr.Dataset], objective: Objective) -> Floats:
@@ -349,7 +360,7 @@ def table_of(result: Front, names: Mapping[str, str], everything: bool) -> table
             *(
                 # Lines are in the order of their probability, in which groups are torn apart.
                 replace(column, groups=column.groups and len(set(column.cells)) == 1)
-                for column in columns_of_cases(designs)
+                for column in columns_of_cases([design.as_line() for design in designs])
             ),
             *(_column(objective, designs) for objective in result.objectives),
             tables.numbers(
@@ -411,9 +422,12 @@ def figure_of(result: Front, names: Mapping[str, str]) -> "ReportFigure":
         As of `table_of`.
     """
     from mcage.report.figures.canvas import WIDTHS_MM, Sheet
-    from mcage.report.figures.pareto import Axis, draw
+    from mcage.report.figures.pareto import Axis as Scale
+    from mcage.report.figures.pareto import draw
 
     designs = result.designs
+    several = differing(SweepHeader.axes, [design.point for design in designs])
+    beside = [axis for axis in several if axis.named == "differing" and not axis.derived]
     axes = []
     for objective in result.objectives:
         scale = 100.0 if objective.form == "share" else objective.scale
@@ -421,15 +435,22 @@ def figure_of(result: Front, names: Mapping[str, str]) -> "ReportFigure":
             scale * np.array([getattr(d.objectives[objective.key], bound) for d in designs])
             for bound in ("value", "lower", "upper")
         ]
-        axes.append(Axis(f"{objective.name}, {objective.better} is better", *bounds))
+        axes.append(Scale(f"{objective.name}, {objective.better} is better", *bounds))
     headers = [read_header(path) for path in result.files]
     caveats = dict.fromkeys(
         visible(line) for header in headers for line in caveats_of(header, heeds_dies=True)
     )
     return draw(
         axes,
-        [visible(names.get(design.technique, design.technique)) for design in designs],
+        [_series(design, beside, names) for design in designs],
         np.array([design.front_probability for design in designs]),
         np.array([design.on_front for design in designs]),
         Sheet(max(WIDTHS_MM), result.population, tuple(caveats)),
     )
+
+
+def _series(design: Design, beside: Sequence[Axis], names: Mapping[str, str]) -> str:
+    """Technique of a case for people, and what else tells it from others."""
+    technique = str(design.point["technique"])
+    others = label_of(design.point, beside)
+    return visible(f"{names.get(technique, technique)} {others}".strip())

@@ -14,7 +14,8 @@ from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report import tables
-from mcage.report.cases import CAUSES, Condition, Setting, axes_of, lives_of, summarized
+from mcage.report.cases import CAUSES, Condition, lives_of, points_of, summarized
+from mcage.results.axes import CASE, without_label
 from mcage.spec.sections import costs_of, faults_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
@@ -34,9 +35,8 @@ class CaseSummary(dict[str, Any]):
     """What the table says of a case, by key, and as attributes.
 
     Its keys are those of `mcage.studies.sweep.measures.MEASURES`, each with an `Estimate`, and
-    ``label``, ``technique``, ``protection``, ``environment``, ``scenario``, ``vdd_volts``,
-    ``highest_vdd_volts`` (lowest and highest supply voltage at which its slices work),
-    ``voltages`` (that at each operating point, with the unit), ``instances``, ``worked`` (slices
+    ``label``, the names of the axes of a sweep (`mcage.studies.sweep.axes`), each with its value on
+    them, ``instances``, ``worked`` (slices
     that worked at all), ``horizon_years``, ``technology`` and ``nominal_vdd_volts`` (of the
     constants of the energy),
     ``end_cause_share`` (share of all lives by cause of death), ``too_slow`` (of slices that worked
@@ -95,19 +95,12 @@ def _blocks(results: xr.Dataset) -> Iterator[xr.Dataset]:
 
 
 def names_of_cases(results: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """What each case is called, its voltages, and the horizon, as a `CaseSummary` names them."""
+    """What each case is called, its place on the axes, and the horizon, as in a `CaseSummary`."""
     horizon_years = float(results["epoch_end_years"][-1])
-    highest = results["highest_vdd_volts"].values.tolist()
-    for axes, highest_vdd_volts in zip(axes_of(results), highest, strict=True):
-        named = {name: axes[name] for name in ("technique", "environment", "scenario")}
-        setting = Setting.of_names(**named, label=axes["case"])
+    for point in points_of(results):
         yield {
-            "label": axes["case"],
-            **named,
-            "protection": axes["protection"],
-            "vdd_volts": axes["vdd"],
-            "highest_vdd_volts": highest_vdd_volts,
-            "voltages": setting.voltages,
+            "label": point[CASE],
+            **without_label(point),
             "horizon_years": horizon_years,
         }
 
@@ -216,27 +209,20 @@ def _counts_the_dead(summaries: Sequence[CaseSummary]) -> bool:
     return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
 
 
-def columns_of_cases(summaries: Sequence[Any]) -> tuple[tables.Column, ...]:
+def columns_of_cases(summaries: Sequence[Mapping[str, Any]]) -> tuple[tables.Column, ...]:
     """Columns that say which case a line is.
 
     Parameters
     ----------
-    summaries : sequence
-        Of each line, an object with the attributes of a `CaseSummary` that name its case and count
-        its instances.
+    summaries : sequence of mapping
+        Of each line, the values of a `CaseSummary` that name its case and count its instances.
     """
-    environments = [f"{s.environment} {s.voltages}" for s in summaries]
     return (
-        tables.names("technique", "technique", [s.technique for s in summaries]),
-        tables.names("", "environment", environments, groups=True),
-        tables.names("environment", "", [s.environment for s in summaries]),
-        tables.names("scenario", "scenario", [s.scenario for s in summaries], groups=True),
-        tables.names("protection", "", [s.protection for s in summaries]),
-        tables.numbers("vdd_volts", "", [s.vdd_volts for s in summaries]),
-        tables.numbers("highest_vdd_volts", "", [s.highest_vdd_volts for s in summaries]),
-        tables.numbers("instances", "", [s.instances for s in summaries]),
-        tables.numbers("worked", "", [s.worked for s in summaries]),
-        tables.numbers("horizon_years", "", [s.horizon_years for s in summaries]),
+        *tables.columns_of_axes(SweepHeader.axes, summaries),
+        *(
+            tables.numbers(name, "", [summary[name] for summary in summaries])
+            for name in ("instances", "worked", "horizon_years")
+        ),
     )
 
 

@@ -1,0 +1,84 @@
+"""Headers of files of an older schema as this one has them: the only place that knows of it.
+
+Schema 9: the protection of a case was a suffix of its technique (``rrcd@secded32``, nothing for
+``ecp1``), and its voltages stood in its label alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcage.results.axes import JOINED, Axis
+
+OLDEST_SCHEMA = 9
+"""Oldest schema that is read."""
+
+UNNAMED_PROTECTION = "ecp1"
+"""Protection of which the names of techniques said nothing."""
+
+
+def upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
+    """Fields of a header, as JSON knows them, in this schema.
+
+    Parameters
+    ----------
+    fields : mapping
+        Those of schema 9.
+    axes : sequence of Axis
+        Axes of the study.
+
+    Raises
+    ------
+    ValueError, TypeError, LookupError, AttributeError
+        They are not.
+    """
+    if "cases" in fields:  # of sweeps
+        return {**fields, "cases": [_case(case) for case in fields["cases"]]}
+    if not {"protection", "technique"} - {axis.name for axis in axes}:
+        return {**fields, "labels": _labels(fields["labels"])}
+    return dict(fields)
+
+
+def _labels(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Coordinates of a study that declares them: those of cases as of a sweep."""
+    variables = {label["variable"]["name"]: label["variable"] for label in labels}
+    columns = {name: label["values"] for name, label in zip(variables, labels, strict=True)}
+    names = [name for name, variable in variables.items() if variable["dims"] == ["case"]]
+    lines = zip(*(columns[name] for name in names), strict=True)
+    cases = [_case(dict(zip(names, line, strict=True))) for line in lines]
+    described = {name: _TEXT | {"name": name, "long_name": words} for name, words in _NEW.items()}
+    columns |= {name: [case[name] for case in cases] for name in cases[0]}
+    return [
+        {"variable": variables.get(name, described.get(name)), "values": values}
+        for name, values in columns.items()
+        if name in variables or any(values)
+    ]
+
+
+_NEW = {
+    "protection": "protection of entries",
+    "voltages": "supply voltage at each operating point",
+}
+_TEXT = {
+    **{"dims": ["case"], "dtype": "text", "units": "1"},
+    **{"comment": "", "flags": [], "missing": "", "within": ""},
+}
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Technique and protection of the name that files gave both."""
+    technique, _, protection = name.partition(JOINED)
+    return technique, protection or UNNAMED_PROTECTION
+
+
+def _case(case: Mapping[str, Any]) -> dict[str, Any]:
+    """A case of a sweep."""
+    case = dict(case)
+    label = case.pop("label") if "label" in case else case.pop("case")
+    technique, protection = _parts(case["technique"])
+    protection = case.get("protection", protection)
+    setting = f" {case['environment']} {case['scenario']}"
+    voltages = label.rpartition(setting)[2].strip()
+    return {
+        **case,
+        **{"case": label, "technique": technique, "protection": protection, "voltages": voltages},
+    }

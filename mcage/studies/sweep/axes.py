@@ -1,0 +1,61 @@
+"""The axes of studies of slices: sweeps, and what plans cases as sweeps do."""
+
+from typing import Any
+
+from mcage.results.axes import Axis
+
+
+def _voltages(planned: Any) -> str:
+    # All digits are given, since voltages that differ little are different cases.
+    points = planned.conditions.environment.points
+    return "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points) + " V"
+
+
+TECHNIQUE = Axis("technique", "technique", lambda planned: planned.case.technique, named="always")
+PROTECTION = Axis(
+    "protection",
+    "protection of entries",
+    lambda planned: planned.case.protection,
+    heading="protection",
+)
+ENVIRONMENT = Axis(
+    "environment", "environment", lambda planned: planned.case.environment, named="always"
+)
+SCENARIO = Axis("scenario", "scenario", lambda planned: planned.case.scenario, named="always")
+VOLTAGES = Axis(
+    "voltages",
+    "supply voltage at each operating point",
+    _voltages,
+    heading="Vdd",
+    named="always",
+    derived=True,
+)
+VDD = Axis(
+    "vdd_volts",
+    "lowest supply voltage at which the slice works",
+    lambda planned: planned.conditions.environment.lowest_vdd_volts,
+    units="V",
+    dtype="float64",
+    key="vdd",
+    heading="lowest Vdd [V]",
+    named="never",
+)
+HIGHEST_VDD = Axis(
+    "highest_vdd_volts",
+    "highest supply voltage at which the slice works",
+    lambda planned: planned.conditions.environment.highest_vdd_volts,
+    units="V",
+    dtype="float64",
+    heading="highest Vdd [V]",
+    named="never",
+    derived=True,
+)
+
+SHARED = (TECHNIQUE, PROTECTION, ENVIRONMENT, SCENARIO)
+"""Axes of all studies of slices."""
+
+AXES = (*SHARED, VOLTAGES, VDD, HIGHEST_VDD)
+"""The axes of a sweep, in the order of labels and columns."""
+
+OLDER_AXES = tuple(axis for axis in AXES if axis not in (PROTECTION, VOLTAGES))
+"""Those that had coordinates in files before schema 10; see `mcage.results.older`."""
