@@ -23,7 +23,15 @@ from mcage.report.cases import (
 )
 from mcage.report.figures import energy, shifts
 from mcage.report.figures import lives as life_figures
-from mcage.report.figures.canvas import AbsentFigure, Look, ReportFigure, Series, Sheet, looks_of
+from mcage.report.figures.canvas import (
+    AbsentFigure,
+    Looks,
+    Panel,
+    Plot,
+    ReportFigure,
+    Sheet,
+    looks_of,
+)
 
 NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
@@ -86,8 +94,7 @@ def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if all(case.numbers.never_works for case in cases):
         raise UserError("no survival curve to draw: hardly any of these slices works at all")
-    series = figure.draw_on(options.axes, panels[0].on(sheet), looks, figure.name)
-    return _named(options.axes, series, looks)
+    return _on_axes(options.axes, figure, panels[0], sheet, looks)
 
 
 def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figure | Axes:
@@ -105,12 +112,10 @@ def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figur
         raise UserError("no shift to draw: no slice of these cases works when it is new")
     looks = looks_of(identities(cases))
     if what == "age":
-        panel = shifts.panel_by_age(cases[0].setting, cases).on(sheet)
-        series = shifts.figure_by_age(cases[0].numbers).draw_on(axes, panel, looks, NAMES[what])
-        return _named(axes, series, looks)
+        figure = shifts.figure_by_age(cases[0].numbers)
+        return _on_axes(axes, figure, shifts.panel_by_age(cases[0].setting, cases), sheet, looks)
     ridges = shifts.SLICES if what == "worst" else shifts.CELLS
-    axes.set_ylabel(ridges.y_label)
-    return _named(axes, ridges.draw_panel(axes, cases, looks, NAMES[what]), looks)
+    return _on_axes(axes, ridges, ridges.panel(cases[0].setting, cases), sheet, looks)
 
 
 def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
@@ -121,9 +126,9 @@ def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
     if not any(case.numbers.is_drawn for case in cases):
         raise UserError("no energy to draw: of no case is any known")
-    looks, fills = looks_of(identities(cases)), energy.fills_of(cases)
-    series = energy.draw_panel(options.axes, cases, looks, fills, energy.NAME)
-    return _named(options.axes, series, looks)
+    panel, sheet = energy.life_panel("", cases), _sheet(results, options)
+    figure, looks = energy.life_figure(cases), looks_of(identities(cases))
+    return _on_axes(options.axes, figure, panel, sheet, looks)
 
 
 def _name(case: grids.GridCase, names: Mapping[str, str]) -> str:
@@ -220,8 +225,10 @@ def _require_alike(
         )
 
 
-def _named(axes: Axes, series: Sequence[Series], looks: Mapping[str, Look]) -> Axes:
-    """Give the axes what `axes.legend()` shows: of a curve, its look without others upon it."""
+def _on_axes(axes: Axes, figure: Plot, panel: Panel, sheet: Sheet, looks: Looks) -> Axes:
+    """Draw a panel, and give the axes what `axes.legend()` shows: of a curve, its look alone."""
+    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
+    series = figure.draw(axes, replace(panel.on(sheet), rows=()), looks, figure.name)
     artists = {artist.get_gid(): artist for artist in axes.get_children()}
     for of_case in series:
         if of_case.kind in ("step", "line"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcage.campaign.study import Study
 from mcage.random import stream
-from mcage.report.figures.distributions import RowFigure, RowPanel, quantile_row
+from mcage.report.figures.distributions import RowFigure, quantile_row, row_panel
 from mcage.report.presentation import INTERVALS, Presentation, Words
 from mcage.report.tables import ResultTable, estimates, file_column, names
 from mcage.results.header import PRESENTATIONS, DeclaredHeader, register
@@ -57,7 +57,7 @@ class RailsPresentation(Presentation):
 
     def figures(self, header, results, sheet):
         lives = zip(results["cooling"].values.tolist(), results["rail_years"].values, strict=True)
-        panel = RowPanel("", "life (years)", tuple(quantile_row(*of_case) for of_case in lives))
+        panel = row_panel("", "life (years)", tuple(quantile_row(*of_case) for of_case in lives))
         return RowFigure("rails", "Lives of rails", "Medians and quantiles.").pages([panel], sheet)
 
     def words(self, header, results):

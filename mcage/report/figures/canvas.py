@@ -260,33 +260,41 @@ class Series:
 
     Parameters
     ----------
-    gid : str
-        Name of the drawn artist, unique among all figures of a file: letters, digits, hyphens. The
-        artist of a band has it with ``-band``, those of markers with ``-marks``.
     label : str
-        Name as in the legend.
-    case : str
-        Label of the case; empty where the numbers are of no single case.
+        Whose they are, such as a technique, as in the legend.
     x, y : ndarray of float [point]
         Numbers in the units of the axes. Of steps, ``y`` holds from its ``x`` to the next.
-    kind : {'step', 'line', 'points', 'bars'}
-        How they are drawn.
     lower, upper : ndarray of float [point], optional
         Bounds of the interval of ``y``; NaN where there is none.
+    case : str
+        Label of the case; empty where the numbers are of no single case.
+    marks : ndarray of bool [point], optional
+        Which points of a line have a marker; by default all.
+    kind : {'step', 'line', 'points', 'bars'}
+        How they are drawn.
     x_lower, x_upper : ndarray of float [point], optional
         Bounds of the interval of ``x``, as of horizontal bars.
+    gid : str
+        Name of the drawn artist, unique among all figures of a file: letters, digits, hyphens. The
+        artist of a band has it with ``-band``, those of markers with ``-marks``. Empty until it is
+        drawn.
     """
 
-    gid: str
     label: str
-    case: str
     x: Floats
     y: Floats
-    kind: Literal["step", "line", "points", "bars"]
     lower: Floats | None = None
     upper: Floats | None = None
+    case: str = ""
+    marks: Bools | None = None
+    kind: Literal["step", "line", "points", "bars"] = "line"
     x_lower: Floats | None = None
     x_upper: Floats | None = None
+    gid: str = ""
+
+    def coincides_with(self, other: "Series") -> bool:
+        """Whether both are the same over the whole range."""
+        return np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y, equal_nan=True)
 
     def thinned(self) -> "Series":
         """Return the series without points of a step curve that nobody would see.
@@ -307,25 +315,44 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes of a figure and the numbers that they show.
+    """A part of a figure with axes of its own.
 
     Parameters
     ----------
-    axes : matplotlib.axes.Axes
-        Axes.
     title : str
         What the panel is about, such as a setting; empty if the figure has a single panel.
-    x_label, y_label : str
-        Labels of the axes, with their units.
     series : tuple of Series
-        What is drawn.
+        What it shows; empty until it is drawn where only the drawing knows it.
+    notes : tuple of str
+        What cannot be seen in it.
+    alt : str
+        What can be seen in it, as a sentence.
+    rows : tuple of (str, tuple of float, tuple of int)
+        Names, places on the axis and numbers that stand there below it.
+    x_label, y_label : str
+        Labels of the axes, with their units; empty for those of the figure.
+    cases : sequence
+        What it is drawn from, where series alone do not say it.
+    axes : matplotlib.axes.Axes, optional
+        Its axes, once it is drawn.
     """
 
-    axes: Axes
     title: str
-    x_label: str
-    y_label: str
-    series: tuple[Series, ...]
+    series: tuple[Series, ...] = ()
+    notes: tuple[str, ...] = ()
+    alt: str = ""
+    rows: tuple[tuple[str, tuple[float, ...], tuple[int, ...]], ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    cases: Sequence[Any] = ()
+    axes: Any = None
+
+    def on(self, sheet: "Sheet") -> "Panel":
+        """Return the panel without rows and bands that the sheet leaves out."""
+        series = self.series
+        if not sheet.bands:
+            series = tuple(replace(one, lower=None, upper=None) for one in series)
+        return replace(self, series=series, rows=self.rows if sheet.rows else ())
 
 
 @dataclass(frozen=True)
@@ -346,7 +373,7 @@ class ReportFigure:
     figure : matplotlib.figure.Figure
         The drawing, laid out.
     panels : tuple of Panel
-        Its parts, with the numbers that they show.
+        Its parts as they are drawn, with the numbers that they show.
     """
 
     name: str
@@ -635,6 +662,119 @@ class Sheet:
         figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.06))
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+
+
+Looks = Mapping[str, Look]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What all panels of a figure have in common; a class for each kind says how one is drawn.
+
+    Parameters
+    ----------
+    name, title, caption : str
+        As of `ReportFigure`; the sheet's caveats follow the caption.
+    x_label, y_label : str
+        Labels of the axes, with their units, of panels that have none of their own.
+    """
+
+    name: str
+    title: str
+    caption: str
+    x_label: str = ""
+    y_label: str = ""
+
+    shares_axes = False
+    """Whether all panels have the same axes."""
+
+    least_mm = 55.0
+    """Smallest width of a panel."""
+
+    row_mm = 0.0
+    """Height of a row of a panel of rows; 0 of panels whose height follows from their width."""
+
+    label_share = 0.75
+    """Part of the width of a panel that its axes take."""
+
+    def draw(self, axes: Axes, panel: Panel, looks: Looks, gid: str) -> tuple[Series, ...]:
+        """Draw a panel, and return what its axes show; ``gid`` begins the names of artists."""
+        raise NotImplementedError
+
+    def handles(self, panels: Sequence[Panel], looks: Looks) -> Mapping[str, Artist]:
+        """Entries of the legend of drawn panels; none by default."""
+        return {}
+
+    def narrowest_mm(self, panels: Sequence[Panel]) -> float:
+        """Smallest width of these panels."""
+        return self.least_mm
+
+    def height_mm(self, panels: Sequence[Panel], sheet: "Sheet") -> float:
+        """Height of a panel with its title, its notes and its labels."""
+        if self.row_mm:
+            rows = max(len(panel.cases or panel.series) for panel in panels)
+            return LABELS_MM + self.row_mm * rows
+        axis_mm = sheet.axis_mm(len(panels), self.narrowest_mm(panels))
+        notes = max(map(lines_of, self.wrapped_notes(panels, sheet)))
+        return axis_mm + LABELS_MM + LINE_MM * notes
+
+    def wrapped_notes(self, panels: Sequence[Panel], sheet: "Sheet") -> list[str]:
+        """Notes of each panel, in lines as long as its axes."""
+        narrowest_mm = self.narrowest_mm(panels)
+        return [sheet.wrapped(panel.notes, len(panels), narrowest_mm) for panel in panels]
+
+    def headline(self, sheet: "Sheet") -> str:
+        """Title on a sheet."""
+        return self.title
+
+    def pages(
+        self, panels: Sequence[Panel], sheet: "Sheet", looks: Looks | None = None
+    ) -> Iterator[ReportFigure]:
+        """Draw panels on as many pages as they need.
+
+        Parameters
+        ----------
+        panels : sequence of Panel
+            At least one.
+        sheet : Sheet
+            What they are drawn on.
+        looks : mapping of str to Look, optional
+            Look of each name; by default those of `looks_of`.
+        """
+        if looks is None:
+            looks = looks_of(series.label for panel in panels for series in panel.series)
+        panels = [panel.on(sheet) for panel in panels]
+        height_mm, narrowest_mm = self.height_mm(panels, sheet), self.narrowest_mm(panels)
+        for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
+            yield self.page(name, part, of_page, sheet, looks)
+
+    @in_style
+    def page(
+        self, name: str, part: str, panels: Sequence[Panel], sheet: "Sheet", looks: Looks
+    ) -> ReportFigure:
+        """Draw panels on a page; ``part`` says which part of the figure it is."""
+        count, narrowest_mm = len(panels), self.narrowest_mm(panels)
+        height_mm = self.height_mm(panels, sheet)
+        figure, grid = sheet.grid(count, height_mm, narrowest_mm, self.shares_axes)
+        drawn = []
+        for number, (axes, panel) in enumerate(zip(grid, panels, strict=True), 1):
+            labels = panel.x_label or self.x_label, panel.y_label or self.y_label
+            series = self.draw(axes, panel, looks, f"{name}-{number}")
+            axes.set_xlabel(sheet.label(labels[0], count, narrowest_mm, self.label_share))
+            place = axes.get_subplotspec()
+            if place is None or place.is_first_col() or not (self.shares_axes or self.row_mm):
+                axes.set_ylabel(sheet.upright(labels[1], count, narrowest_mm))
+            x_label, y_label = labels
+            drawn.append(replace(panel, axes=axes, series=series, x_label=x_label, y_label=y_label))
+        heads(grid, [panel.title for panel in panels], self.wrapped_notes(panels, sheet))
+        title = f"{self.headline(sheet)}{part}"
+        sheet.finish(figure, f"{title}: {sheet.population}", self.handles(drawn, looks))
+        self.settle(grid)
+        alt = " ".join(filter(None, (panel.alt for panel in panels)))
+        return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, (*drawn,))
+
+    def settle(self, grid: Sequence[Axes]) -> None:
+        """Do what needs axes that have been laid out."""
 
 
 def heads(grid: Sequence[Axes], titles: Sequence[str], notes: Sequence[str]) -> None:

@@ -1,15 +1,16 @@
 """Panels of curves: each told apart from the others, also where curves coincide."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from mcage.plain_text import shown
 from mcage.report.figures import canvas
-from mcage.stats.estimates import Bools, Floats
+from mcage.stats.estimates import Floats
 
 Kind = Literal["step", "line", "distribution"]
 """How curves are drawn; a distribution is steps from 0 to 100 %."""
@@ -37,84 +38,11 @@ DASH_LENGTH = 4.0
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A curve of a panel.
+class CurveFigure(canvas.Plot):
+    """Panels of curves.
 
     Parameters
     ----------
-    name : str
-        Whose it is, such as a technique.
-    x, y : ndarray of float [point]
-        Its points; of a step curve, ``y`` holds from its ``x`` to the next.
-    lower, upper : ndarray of float [point], optional
-        Bounds of its band; NaN where there is none.
-    case : str
-        Label of the case; empty where it is of no single case.
-    marks : ndarray of bool [point], optional
-        Which points of a line have a marker; by default all.
-    """
-
-    name: str
-    x: Floats
-    y: Floats
-    lower: Floats | None = None
-    upper: Floats | None = None
-    case: str = ""
-    marks: Bools | None = None
-
-    def coincides_with(self, other: "Curve") -> bool:
-        """Whether both curves are the same over the whole range."""
-        return np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y, equal_nan=True)
-
-
-@dataclass(frozen=True)
-class CurvePanel:
-    """What a panel shows.
-
-    Parameters
-    ----------
-    title : str
-        Title.
-    curves : tuple of Curve
-        Its curves.
-    notes : tuple of str
-        What cannot be seen in it.
-    alt : str
-        What can be seen in it, as a sentence.
-    rows : tuple of (str, tuple of float, tuple of int)
-        Names, places on the axis and numbers that stand there below it.
-    """
-
-    title: str
-    curves: tuple[Curve, ...]
-    notes: tuple[str, ...] = ()
-    alt: str = ""
-    rows: tuple[tuple[str, tuple[float, ...], tuple[int, ...]], ...] = ()
-
-    def on(self, sheet: canvas.Sheet) -> "CurvePanel":
-        """Return the panel without rows and bands that the sheet leaves out."""
-        curves = self.curves
-        if not sheet.bands:
-            curves = tuple(replace(curve, lower=None, upper=None) for curve in curves)
-        return replace(self, curves=curves, rows=self.rows if sheet.rows else ())
-
-    @property
-    def all_notes(self) -> tuple[str, ...]:
-        """Notes, and which curves coincide."""
-        alike = (f"same curve: {' = '.join(names)}" for names in coinciding(self.curves))
-        return (*alike, *self.notes)
-
-
-@dataclass(frozen=True)
-class CurveFigure:
-    """What all panels of a figure have in common.
-
-    Parameters
-    ----------
-    name, title, caption : str
-        As of `ReportFigure`; the sheet's caveats follow the caption.
-    x_label, y_label : str
-        Labels of the axes with their units.
     kind : {'step', 'line', 'distribution'}
         How curves are drawn.
     x_limits, y_limits : tuple of float, optional
@@ -131,11 +59,6 @@ class CurveFigure:
         End of the title that says what the bands are.
     """
 
-    name: str
-    title: str
-    caption: str
-    x_label: str
-    y_label: str
     kind: Kind = "step"
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
@@ -145,73 +68,14 @@ class CurveFigure:
     x_mark: float | None = None
     bands: str = f", {canvas.PERCENT} bands"
 
-    def pages(
-        self,
-        panels: Sequence[CurvePanel],
-        sheet: canvas.Sheet,
-        looks: Mapping[str, canvas.Look] | None = None,
-    ) -> Iterator[canvas.ReportFigure]:
-        """Draw panels on as many pages as they need.
+    def headline(self, sheet: canvas.Sheet) -> str:
+        """Title, which names bands only where there are some."""
+        return self.title if sheet.bands else self.title.removesuffix(self.bands)
 
-        Parameters
-        ----------
-        panels : sequence of CurvePanel
-            At least one.
-        sheet : Sheet
-            What they are drawn on.
-        looks : mapping of str to Look, optional
-            Look of each name; by default those of `looks_of`.
-        """
-        if looks is None:
-            looks = canvas.looks_of(curve.name for panel in panels for curve in panel.curves)
-        panels = [panel.on(sheet) for panel in panels]
-        height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
-        for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
-            yield self.page(name, part, of_page, sheet, looks)
-
-    @canvas.in_style
-    def page(
-        self,
-        name: str,
-        part: str,
-        panels: Sequence[CurvePanel],
-        sheet: canvas.Sheet,
-        looks: Mapping[str, canvas.Look],
-    ) -> canvas.ReportFigure:
-        """Draw panels on a page; ``part`` says which part of the figure it is."""
-        height_mm, narrowest_mm = _height_mm(panels, sheet), _narrowest_mm(panels)
-        figure, grid = sheet.grid(len(panels), height_mm, narrowest_mm, self.shares_axes)
-        drawn = []
-        for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
-            self._prepare(axes)
-            axes.set_xlabel(sheet.label(self.x_label, len(panels), narrowest_mm))
-            place = axes.get_subplotspec()
-            if place is None or place.is_first_col() or not self.shares_axes:
-                axes.set_ylabel(sheet.upright(self.y_label, len(panels), narrowest_mm))
-            gid = f"{name}-{number + 1}"
-            series = draw_curves(axes, panel.curves, looks, gid, self.kind)
-            _write_rows(axes, panel.rows, self.rows_title)
-            drawn.append(canvas.Panel(axes, panel.title, self.x_label, self.y_label, series))
-        notes = _wrapped_notes(panels, sheet)
-        canvas.heads(grid, [panel.title for panel in panels], notes)
-        names = {series.label for panel in drawn for series in panel.series}
-        handles = {name: canvas.line_of(look) for name, look in looks.items() if name in names}
-        title = f"{self.title if sheet.bands else self.title.removesuffix(self.bands)}{part}"
-        sheet.finish(figure, f"{title}: {sheet.population}", handles)
-        alt = " ".join(filter(None, (panel.alt for panel in panels)))
-        return canvas.ReportFigure(
-            name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn)
-        )
-
-    def draw_on(
-        self, axes: Axes, panel: CurvePanel, looks: Mapping[str, canvas.Look], gid: str
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
     ) -> tuple[canvas.Series, ...]:
-        """Draw the curves of a panel into axes of a figure of one's own, with their labels."""
-        self._prepare(axes)
-        axes.set(xlabel=self.x_label, ylabel=self.y_label)
-        return draw_curves(axes, panel.curves, looks, gid, self.kind)
-
-    def _prepare(self, axes: Axes) -> None:
+        """Draw curves, and the numbers below them."""
         axes.set_xscale(self.x_scale)
         if self.x_limits:
             axes.set_xlim(self.x_limits)
@@ -222,12 +86,45 @@ class CurveFigure:
         if self.x_scale == "log":  # words instead of mathematics
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("")
+        series = draw_curves(axes, panel.series, looks, gid, self.kind)
+        _write_rows(axes, panel.rows, self.rows_title)
+        return series
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """Lines of all names that have a curve."""
+        names = {series.label for panel in panels for series in panel.series}
+        return {name: canvas.line_of(look) for name, look in looks.items() if name in names}
+
+    def narrowest_mm(self, panels: Sequence[canvas.Panel]) -> float:
+        """Smallest width of a panel, which long names beside numbers would make too narrow."""
+        return NARROW_MM if _longest_name(panels) <= SHORT_NAME else WIDE_MM
+
+    def height_mm(self, panels: Sequence[canvas.Panel], sheet: canvas.Sheet) -> float:
+        """Height of a panel with the numbers below it."""
+        rows = max(len(panel.rows) for panel in panels)
+        return super().height_mm(panels, sheet) + canvas.LINE_MM * (rows + 1)
+
+    def wrapped_notes(self, panels: Sequence[canvas.Panel], sheet: canvas.Sheet) -> list[str]:
+        """Which curves coincide, and notes of each panel, in lines as long as its axes."""
+        beside = max(10, min(LONGEST_NAME, _longest_name(panels)) + 4)
+        return [
+            sheet.wrapped(
+                [
+                    *(f"same curve: {' = '.join(names)}" for names in coinciding(panel.series)),
+                    *panel.notes,
+                ],
+                len(panels),
+                self.narrowest_mm(panels),
+                beside,
+            )
+            for panel in panels
+        ]
 
 
 def draw_curves(
     axes: Axes,
-    curves: Sequence[Curve],
-    looks: Mapping[str, canvas.Look],
+    curves: Sequence[canvas.Series],
+    looks: canvas.Looks,
     gid: str,
     kind: Kind = "step",
 ) -> tuple[canvas.Series, ...]:
@@ -237,7 +134,7 @@ def draw_curves(
     ----------
     axes : Axes
         Axes to draw on.
-    curves : sequence of Curve
+    curves : sequence of Series
         The curves.
     looks : mapping of str to Look
         Looks by name.
@@ -248,17 +145,12 @@ def draw_curves(
     """
     drawn = []
     for place, curve in enumerate(curves):
-        look, is_line = looks[curve.name], kind == "line"
+        look, is_line = looks[curve.label], kind == "line"
         are_points = is_line and curve.marks is None and curve.x.size < FEWEST_POINTS
-        series = canvas.Series(
-            f"{gid}-{place + 1}",
-            curve.name,
-            curve.case,
-            curve.x,
-            curve.y,
-            "points" if are_points else "line" if is_line else "step",
-            curve.lower,
-            curve.upper,
+        series = replace(
+            curve,
+            gid=f"{gid}-{place + 1}",
+            kind="points" if are_points else "line" if is_line else "step",
         )
         drawn.append(series)
         if are_points:
@@ -279,9 +171,9 @@ def draw_curves(
     return tuple(drawn)
 
 
-def coinciding(curves: Sequence[Curve]) -> list[list[str]]:
+def coinciding(curves: Sequence[canvas.Series]) -> list[list[str]]:
     """Names of curves that are the same over the whole range, in groups of two or more."""
-    groups: list[list[Curve]] = []
+    groups: list[list[canvas.Series]] = []
     for curve in curves:
         for group in groups:
             if group[0].coincides_with(curve):
@@ -289,7 +181,7 @@ def coinciding(curves: Sequence[Curve]) -> list[list[str]]:
                 break
         else:
             groups.append([curve])
-    return [[curve.name for curve in group] for group in groups if len(group) > 1]
+    return [[curve.label for curve in group] for group in groups if len(group) > 1]
 
 
 def _draw_line(axes: Axes, series: canvas.Series, style: Mapping[str, Any], alpha: float) -> None:
@@ -371,26 +263,5 @@ def _write_rows(
             axes.annotate(f"{number}", (place, 0), (0, height), xycoords=at, ha="center", **below)
 
 
-def _height_mm(panels: Sequence[CurvePanel], sheet: canvas.Sheet) -> float:
-    """Height of a panel with its title, notes and rows."""
-    notes = max(map(canvas.lines_of, _wrapped_notes(panels, sheet)))
-    rows = max(len(panel.rows) for panel in panels)
-    axis_mm = sheet.axis_mm(len(panels), _narrowest_mm(panels))
-    return axis_mm + canvas.LABELS_MM + canvas.LINE_MM * (notes + rows + 1)
-
-
-def _wrapped_notes(panels: Sequence[CurvePanel], sheet: canvas.Sheet) -> list[str]:
-    beside = max(10, min(LONGEST_NAME, _longest_name(panels)) + 4)
-    return [
-        sheet.wrapped(panel.all_notes, len(panels), _narrowest_mm(panels), beside)
-        for panel in panels
-    ]
-
-
-def _narrowest_mm(panels: Sequence[CurvePanel]) -> float:
-    """Smallest width of a panel, which long names beside rows of numbers would make too narrow."""
-    return NARROW_MM if _longest_name(panels) <= SHORT_NAME else WIDE_MM
-
-
-def _longest_name(panels: Sequence[CurvePanel]) -> int:
+def _longest_name(panels: Sequence[canvas.Panel]) -> int:
     return max((len(name) for panel in panels for name, _, _ in panel.rows), default=0)

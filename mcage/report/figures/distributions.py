@@ -1,17 +1,18 @@
 """Distributions over instances, and the figures of a study that brings none of its own."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 from mcage.plain_text import shown, visible
 from mcage.report.figures import canvas
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.results.header import Header
 from mcage.results.variable import Variable
 from mcage.stats.estimates import Bools, Estimate, Floats, proportion, wilson
@@ -30,146 +31,88 @@ NARROW_MM, WIDE_MM = 58.0, 80.0
 SHORT_NAME = 14
 
 
-@dataclass(frozen=True)
-class Row:
-    """A point with a line through it.
+class RowFigure(canvas.Plot):
+    """Panels of rows: a point with a line through it for each name."""
 
-    Parameters
-    ----------
-    name : str
-        Whose it is.
-    value, lower, upper : float
-        The point and the ends of the line; NaN where there is none.
-    case : str
-        Label of the case; empty where it is of no single case.
-    """
+    label_share = 0.6
+    row_mm = ROW_MM
 
-    name: str
-    value: float
-    lower: float
-    upper: float
-    case: str = ""
-
-
-@dataclass(frozen=True)
-class RowPanel:
-    """Rows with a common axis.
-
-    Parameters
-    ----------
-    title, x_label : str
-        Title, and label of the axis with its unit.
-    rows : tuple of Row
-        The rows, from above.
-    """
-
-    title: str
-    x_label: str
-    rows: tuple[Row, ...]
-
-    @property
-    def alt(self) -> str:
-        """Which row has the smallest and which the largest value."""
-        return canvas.extremes(self.title, "the value", {row.name: row.value for row in self.rows})
-
-
-@dataclass(frozen=True)
-class RowFigure:
-    """A figure of panels of rows.
-
-    Parameters
-    ----------
-    name, title, caption : str
-        As of `ReportFigure`; the sheet's caveats follow the caption.
-    """
-
-    name: str
-    title: str
-    caption: str
-
-    def pages(
-        self,
-        panels: Sequence[RowPanel],
-        sheet: canvas.Sheet,
-        looks: Mapping[str, canvas.Look] | None = None,
-    ) -> Iterator[canvas.ReportFigure]:
-        """Draw panels on as many pages as they need, in the looks of `looks_of` by default."""
-        if looks is None:
-            looks = canvas.looks_of(row.name for panel in panels for row in panel.rows)
-        height_mm, narrowest_mm = _height_mm(panels), _narrowest_mm(panels)
-        for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
-            yield self._page(name, part, of_page, sheet, looks)
-
-    @canvas.in_style
-    def _page(
-        self,
-        name: str,
-        part: str,
-        panels: Sequence[RowPanel],
-        sheet: canvas.Sheet,
-        looks: Mapping[str, canvas.Look],
-    ) -> canvas.ReportFigure:
-        narrowest_mm = _narrowest_mm(panels)
-        figure, grid = sheet.grid(len(panels), _height_mm(panels), narrowest_mm, share=False)
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw the rows of a panel, from above."""
         drawn = []
-        for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
-            series = []
-            for place, row in enumerate(panel.rows):
-                look = looks[row.name]
-                axes.plot((row.lower, row.upper), (place, place), color=look.colour, linewidth=1.4)
-                (point,) = axes.plot(row.value, place, marker=look.marker, color=look.colour)
-                gid = f"{name}-{number + 1}-{place + 1}"
-                point.set_gid(gid)
-                values = (np.array([v]) for v in (row.value, row.lower, row.upper))
-                x, lower, upper = values
-                y = np.array([float(place)])
-                of_row = canvas.Series(
-                    gid, row.name, row.case, x, y, "points", x_lower=lower, x_upper=upper
-                )
-                series.append(of_row)
-            axes.set_xlabel(sheet.label(panel.x_label, len(panels), narrowest_mm, 0.6))
-            canvas.name_rows(axes, [row.name for row in panel.rows])
-            _widen(axes.get_xlim, axes.set_xlim)
-            drawn.append(canvas.Panel(axes, panel.title, panel.x_label, "", tuple(series)))
-        canvas.heads(grid, [panel.title for panel in panels], [""] * len(grid))
-        title = f"{self.title}{part}"
-        sheet.finish(figure, f"{title}: {sheet.population}")
-        alt = " ".join(panel.alt for panel in panels)
-        return canvas.ReportFigure(
-            name, title, sheet.captioned(self.caption), alt, figure, tuple(drawn)
-        )
+        for place, row in enumerate(panel.series):
+            look, name = looks[row.label], f"{gid}-{place + 1}"
+            bounds = [row.x if bound is None else bound for bound in (row.x_lower, row.x_upper)]
+            axes.plot(np.concatenate(bounds), (place, place), color=look.colour, linewidth=1.4)
+            axes.plot(row.x, place, marker=look.marker, color=look.colour, gid=name)
+            drawn.append(replace(row, y=np.array([float(place)]), gid=name))
+        canvas.name_rows(axes, [row.label for row in panel.series])
+        _widen(axes.get_xlim, axes.set_xlim)
+        return tuple(drawn)
+
+    def narrowest_mm(self, panels: Sequence[canvas.Panel]) -> float:
+        """Smallest width of a panel, by the names of its rows."""
+        longest = max(len(row.label) for panel in panels for row in panel.series)
+        return NARROW_MM if longest <= SHORT_NAME else WIDE_MM
 
 
-def quantile_row(name: str, values: Floats, scale: float = 1.0, case: str = "") -> Row:
+def row_of(
+    name: str, value: float, lower: float = np.nan, upper: float = np.nan, case: str = ""
+) -> canvas.Series:
+    """Row of a panel: a point and the ends of the line through it, NaN where there is none."""
+    x, x_lower, x_upper = (np.array([number]) for number in (value, lower, upper))
+    return canvas.Series(
+        name, x, np.zeros(1), case=case, kind="points", x_lower=x_lower, x_upper=x_upper
+    )
+
+
+def row_panel(title: str, x_label: str, rows: Sequence[canvas.Series]) -> canvas.Panel:
+    """Panel of rows with a common axis, which says whose value is smallest and whose largest."""
+    alt = canvas.extremes(title, "the value", {row.label: float(row.x[0]) for row in rows})
+    return canvas.Panel(title, tuple(rows), alt=alt, x_label=x_label)
+
+
+def quantile_row(name: str, values: Floats, scale: float = 1.0, case: str = "") -> canvas.Series:
     """Row of the quantiles of instances; missing values (NaN) do not count."""
+    lower, middle, upper = _quantiles(values, scale)
+    return row_of(name, middle, lower, upper, case)
+
+
+def _quantiles(values: Floats, scale: float) -> Floats:
+    """`QUANTILES` of the values that are not missing; NaN where all are."""
     known = values[~np.isnan(values)]
     if not known.size:
-        return Row(name, np.nan, np.nan, np.nan, case)
-    lower, middle, upper = (scale * float(v) for v in np.quantile(known, QUANTILES))
-    return Row(name, middle, lower, upper, case)
+        return np.full(len(QUANTILES), np.nan)
+    return np.asarray(scale * np.quantile(known, QUANTILES))
 
 
-def estimate_row(name: str, estimate: Estimate, scale: float = 1.0, case: str = "") -> Row:
+def estimate_row(
+    name: str, estimate: Estimate, scale: float = 1.0, case: str = ""
+) -> canvas.Series:
     """Row of an estimate with its interval."""
-    return Row(name, scale * estimate.value, scale * estimate.lower, scale * estimate.upper, case)
+    return row_of(
+        name, scale * estimate.value, scale * estimate.lower, scale * estimate.upper, case
+    )
 
 
-def share_row(name: str, which: Bools, case: str = "") -> Row:
+def share_row(name: str, which: Bools, case: str = "") -> canvas.Series:
     """Row of the share of instances for which something holds, in percent, with its interval."""
     if not which.size:
-        return Row(name, np.nan, np.nan, np.nan, case)
+        return row_of(name, np.nan, case=case)
     return estimate_row(name, proportion(int(which.sum()), which.size), 100.0, case)
 
 
 def quantile_curve(
     name: str, ages: Floats, values: Floats, scale: float = 1.0, case: str = ""
-) -> Curve:
+) -> canvas.Series:
     """Median over instances at each age, with the band of `QUANTILES`.
 
     Parameters
     ----------
     name, case : str
-        As of `Curve`.
+        As of `Series`.
     ages : ndarray of float [age]
         Ages.
     values : ndarray of float [instance, age]
@@ -177,12 +120,11 @@ def quantile_curve(
     scale : float
         Factor on the values.
     """
-    rows = [quantile_row(name, of_age, scale) for of_age in values.T]
-    lower, middle, upper = np.array([(row.lower, row.value, row.upper) for row in rows]).T
-    return Curve(name, ages, middle, lower, upper, case)
+    lower, middle, upper = np.array([_quantiles(of_age, scale) for of_age in values.T]).T
+    return canvas.Series(name, ages, middle, lower, upper, case)
 
 
-def share_curve(name: str, values: Floats, scale: float = 1.0, case: str = "") -> Curve:
+def share_curve(name: str, values: Floats, scale: float = 1.0, case: str = "") -> canvas.Series:
     """Share of the instances whose value is not larger, in percent, with Wilson's interval.
 
     Its steps are the values themselves, or if they are many, places from the smallest to the
@@ -195,7 +137,7 @@ def share_curve(name: str, values: Floats, scale: float = 1.0, case: str = "") -
     share = np.searchsorted(ordered, places, side="right") / max(1, ordered.size)
     places, share = np.append(places[:1], places), np.append(0.0, share)
     lower, upper = wilson(share, np.full(share.size, float(ordered.size)))
-    return Curve(name, places, 100 * share, 100 * lower, 100 * upper, case)
+    return canvas.Series(name, places, 100 * share, 100 * lower, 100 * upper, case)
 
 
 def _widen(limits: Callable[[], tuple[float, float]], set_limits: Callable[..., object]) -> None:
@@ -204,15 +146,6 @@ def _widen(limits: Callable[[], tuple[float, float]], set_limits: Callable[..., 
     middle = (low + high) / 2
     if high - low < 0.02 * abs(middle):
         set_limits(middle - 0.01 * abs(middle), middle + 0.01 * abs(middle))
-
-
-def _narrowest_mm(panels: Sequence[RowPanel]) -> float:
-    longest = max(len(row.name) for panel in panels for row in panel.rows)
-    return NARROW_MM if longest <= SHORT_NAME else WIDE_MM
-
-
-def _height_mm(panels: Sequence[RowPanel]) -> float:
-    return canvas.LABELS_MM + ROW_MM * max(len(panel.rows) for panel in panels)
 
 
 # Figures of a study that has none of its own: the distribution of each variable.
@@ -276,7 +209,7 @@ def _shares_of_flags(
 ) -> Iterator[canvas.ReportFigure]:
     """Share of the instances with each flag, a panel for each place in the other dimensions."""
     panels = [
-        RowPanel(
+        row_panel(
             label,
             "instances (%)",
             tuple(share_row(visible(flag), values == value) for flag, value in variable.flags),
@@ -302,12 +235,11 @@ def _sums(
     if not np.issubdtype(coordinate.dtype, np.number):
         names = [shown(str(text), 40) for text in coordinate.values.tolist()]
         panels = [
-            RowPanel(
+            row_panel(
                 "" if len(sums) == 1 else place,
                 label,
                 tuple(
-                    Row(text, float(value), np.nan, np.nan)
-                    for text, value in zip(names, values, strict=True)
+                    row_of(text, float(value)) for text, value in zip(names, values, strict=True)
                 ),
             )
             for place, values in sums
@@ -315,7 +247,7 @@ def _sums(
         yield from RowFigure(name, title, caption).pages(panels, sheet)
         return
     x = coordinate.values.astype(np.float64)
-    curves = [Curve(place, x, values.astype(np.float64)) for place, values in sums]
+    curves = [canvas.Series(place, x, values.astype(np.float64)) for place, values in sums]
     figure = CurveFigure(
         name=name,
         title=title,
@@ -338,18 +270,18 @@ def _places(
         yield shown(" ".join(words), 40) or "all instances", results[variable.name].isel(at).values
 
 
-def _panels(curves: Sequence[Curve]) -> list[CurvePanel]:
+def _panels(curves: Sequence[canvas.Series]) -> list[canvas.Panel]:
     """Panels of so many curves as can be told apart."""
     parts = [curves[first : first + CURVES] for first in range(0, len(curves), CURVES)]
-    return [CurvePanel("", tuple(part), alt=_alt(part)) for part in parts]
+    return [canvas.Panel("", tuple(part), alt=_alt(part)) for part in parts]
 
 
-def _alt(curves: Sequence[Curve]) -> str:
+def _alt(curves: Sequence[canvas.Series]) -> str:
     """Ranges of the curves; of shares, the values that half of the instances do not exceed."""
-    return " ".join(f"{curve.name}: {_range(curve)}." for curve in curves)
+    return " ".join(f"{curve.label}: {_range(curve)}." for curve in curves)
 
 
-def _range(curve: Curve) -> str:
+def _range(curve: canvas.Series) -> str:
     if curve.lower is None:
         return f"from {np.nanmin(curve.y):.4g} to {np.nanmax(curve.y):.4g}"
     median = curve.x[np.searchsorted(curve.y, 50.0)]

@@ -1,7 +1,7 @@
 """Energy against life and against the low Vdd, and where register writes go."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,14 +15,8 @@ from matplotlib.transforms import Bbox
 from mcage.costs.energy import savings_of_all
 from mcage.lifetime import WRITE_KINDS
 from mcage.report.cases import Named, Setting, by_setting, identities, lives_of
-from mcage.report.figures import canvas
-from mcage.report.figures.curves import (
-    FEWEST_POINTS,
-    Curve,
-    CurveFigure,
-    CurvePanel,
-    draw_curves,
-)
+from mcage.report.figures import canvas, distributions
+from mcage.report.figures.curves import FEWEST_POINTS, CurveFigure, draw_curves
 from mcage.report.figures.lives import NEVER_WORK
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion, wilson
@@ -121,49 +115,36 @@ def draw(
         yield canvas.AbsentFigure(NAME, TITLE, reason)
         return
     looks = canvas.looks_of(identities(cases))
-    fills = fills_of(cases)
-    for name, part, of_page in sheet.pages(NAME, items, _height_mm(items, sheet), NARROWEST_MM):
-        yield _page(name, part, of_page, looks, fills, sheet)
+    figure = life_figure(cases)
+    panels = [life_panel(f"scenario {scenario}", of_it) for scenario, of_it in items]
+    yield from figure.pages(panels, sheet, looks)
 
 
-@canvas.in_style
-def _page(
-    name: str,
-    part: str,
-    scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]],
-    looks: Mapping[str, canvas.Look],
-    fills: Mapping[str, Fill],
-    sheet: canvas.Sheet,
-) -> canvas.ReportFigure:
-    height_mm = _height_mm(scenarios, sheet)
-    figure, grid = sheet.grid(len(scenarios), height_mm, NARROWEST_MM, share=False)
-    nominal = scenarios[0][1][0].numbers.nominal_vdd_volts
-    panels, alts = [], []
-    for number, (axes, (scenario, cases)) in enumerate(zip(grid, scenarios, strict=True)):
-        series = draw_panel(axes, cases, looks, fills, f"{name}-{number + 1}")
-        panels.append(canvas.Panel(axes, scenario, axes.get_xlabel(), Y_LABEL, series))
-        axes.set_xlabel(sheet.label(axes.get_xlabel(), len(grid), NARROWEST_MM))
-        front = pareto([case for case in cases if case.numbers.is_drawn])
-        best = canvas.listed([f"{case.technique} ({case.setting.voltages})" for case in front])
-        alts.append(f"{scenario}: no other case saves more and lives longer than {best}.")
-    titles = [f"scenario {scenario}" for scenario, _ in scenarios]
-    notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
-    canvas.heads(grid, titles, notes)
-    drawn = [case for _, cases in scenarios for case in cases]
-    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", legend_of(drawn, looks, fills))
-    for axes in grid:
-        part_labels(axes)
-    caption = sheet.captioned(
+def life_figure(cases: Sequence[Named[Worth]]) -> "LifeFigure":
+    """What all panels of energy against life have in common."""
+    nominal = cases[0].numbers.nominal_vdd_volts
+    return LifeFigure(
+        NAME,
+        TITLE,
         f"Mean life up to the horizon against the mean energy saved over a conventional slice that "
         f"does the same work at {nominal:g} V, both over all slices and with {canvas.PERCENT} "
-        "intervals "
-        f"(Student). {DEAD_SAVE_NOTHING} Points of a technique in an environment are joined by "
-        "voltage. The grey line is the Pareto front: no other case of the panel both saves more "
-        f"and lives longer. Cases with more than {100 * NEVER_WORK:g} % dead on arrival are named "
-        "instead of drawn. Slices that die early have done other work than those that live long, "
-        "and their savings are those of their lives."
+        f"intervals (Student). {DEAD_SAVE_NOTHING} Points of a technique in an environment are "
+        "joined by voltage. The grey line is the Pareto front: no other case of the panel both "
+        f"saves more and lives longer. Cases with more than {100 * NEVER_WORK:g} % dead on arrival "
+        "are named instead of drawn. Slices that die early have done other work than those that "
+        "live long, and their savings are those of their lives.",
+        f"energy saved over a conventional slice at {nominal:g} V (% of its energy)",
+        Y_LABEL,
+        fills_of(cases),
     )
-    return canvas.ReportFigure(name, TITLE + part, caption, " ".join(alts), figure, tuple(panels))
+
+
+def life_panel(title: str, cases: Sequence[Named[Worth]]) -> canvas.Panel:
+    """A panel of the cases of a scenario."""
+    front = pareto([case for case in cases if case.numbers.is_drawn])
+    best = canvas.listed([f"{case.technique} ({case.setting.voltages})" for case in front])
+    alt = f"{title}: no other case saves more and lives longer than {best}."
+    return canvas.Panel(title, notes=_notes(cases), alt=alt, cases=cases)
 
 
 def fills_of(cases: Sequence[Named[Worth]]) -> dict[str, Fill]:
@@ -172,40 +153,40 @@ def fills_of(cases: Sequence[Named[Worth]]) -> dict[str, Fill]:
     return {name: FILLS[place % len(FILLS)] for place, name in enumerate(environments)}
 
 
-def draw_panel(
-    axes: Axes,
-    cases: Sequence[Named[Worth]],
-    looks: Mapping[str, canvas.Look],
-    fills: Mapping[str, Fill],
-    gid: str,
-) -> tuple[canvas.Series, ...]:
-    """Draw the cases of a scenario of which enough slices work, and their Pareto front.
+@dataclass(frozen=True)
+class LifeFigure(canvas.Plot):
+    """Points of cases with their intervals, and their Pareto front.
 
     Parameters
     ----------
-    axes : Axes
-        Axes to draw on.
-    cases : sequence of Named
-        Energies and lives.
-    looks : mapping of str to Look
-        Looks by technique.
     fills : mapping of str to str
         How markers are filled, by environment.
-    gid : str
-        Beginning of the names of artists.
     """
-    drawn = [case for case in cases if case.numbers.is_drawn]
-    series = _draw_points(axes, drawn, looks, fills, gid)
-    _draw_front(axes, pareto(drawn))
-    nominal = drawn[0].numbers.nominal_vdd_volts
-    horizon = max(case.numbers.years.value for case in drawn)
-    axes.set(
-        xlabel=f"energy saved over a conventional slice at {nominal:g} V (% of its energy)",
-        ylabel=Y_LABEL,
-        ylim=(-0.04 * horizon, 1.12 * horizon),
-    )
-    axes.margins(x=0.12)
-    return series
+
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+
+    least_mm = NARROWEST_MM
+
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw the cases of which enough slices work."""
+        drawn = [case for case in panel.cases if case.numbers.is_drawn]
+        series = _draw_points(axes, drawn, looks, self.fills, gid)
+        _draw_front(axes, pareto(drawn))
+        horizon = max(case.numbers.years.value for case in drawn)
+        axes.set_ylim(-0.04 * horizon, 1.12 * horizon)
+        axes.margins(x=0.12)
+        return series
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """Techniques, and environments if there are several."""
+        return legend_of([case for panel in panels for case in panel.cases], looks, self.fills)
+
+    def settle(self, grid: Sequence[Axes]) -> None:
+        """Move labels of the front apart."""
+        for axes in grid:
+            part_labels(axes)
 
 
 def _draw_points(
@@ -243,12 +224,21 @@ def _draw_points(
         )
         name = f"{gid}-{place + 1}"
         point.set_gid(name)
-        bounds = [
-            np.array([bound]) for bound in (years.lower, years.upper, saving.lower, saving.upper)
-        ]
-        at = np.array([saving.value]), np.array([years.value])
         label = f"{case.technique}, {case.setting.environment} {case.setting.voltages}"
-        series.append(canvas.Series(name, label, case.label, *at, "points", *bounds))
+        series.append(
+            canvas.Series(
+                label,
+                np.array([saving.value]),
+                np.array([years.value]),
+                np.array([years.lower]),
+                np.array([years.upper]),
+                case.label,
+                kind="points",
+                x_lower=np.array([saving.lower]),
+                x_upper=np.array([saving.upper]),
+                gid=name,
+            )
+        )
     return tuple(series)
 
 
@@ -335,17 +325,6 @@ def _notes(cases: Sequence[Named[Worth]]) -> tuple[str, ...]:
     )
 
 
-def _height_mm(
-    scenarios: Sequence[tuple[str, Sequence[Named[Worth]]]], sheet: canvas.Sheet
-) -> float:
-    notes = [sheet.wrapped(_notes(of), len(scenarios), NARROWEST_MM) for _, of in scenarios]
-    return (
-        sheet.axis_mm(len(scenarios), NARROWEST_MM)
-        + canvas.LABELS_MM
-        + canvas.LINE_MM * max(map(canvas.lines_of, notes))
-    )
-
-
 # Where register writes go: their kinds, and how many of them spill.
 
 WRITES_VARIABLES = ("write_share", "spill_rate")
@@ -414,9 +393,21 @@ def draw_writes(
             "writes", "Kinds of register writes", "No slice works when it is new."
         )
         return
-    height_mm = _height_mm_writes(settings)
-    for name, part, of_page in sheet.pages("writes", settings, height_mm, 75.0):
-        yield _page_writes(name, part, of_page, sheet)
+    occurring = tuple(
+        kind
+        for kind in KINDS
+        if any(case.numbers.shares[kind].value > 0 for _, cases in settings for case in cases)
+    )
+    panels = [
+        canvas.Panel(setting.title, alt=_alt_of_writes(setting, of_it), cases=of_it)
+        for setting, of_it in settings
+    ]
+    caption = (
+        "Mean share of the register writes of a life by kind, over the slices that worked at all."
+    )
+    x_label = "share of the register writes of a life (%)"
+    figure = WritesFigure("writes", "Kinds of register writes", caption, x_label, kinds=occurring)
+    yield from figure.pages(panels, sheet, {})
 
 
 def _spills(
@@ -464,7 +455,9 @@ def _spills(
     yield from figure.pages(panels, sheet, looks)
 
 
-def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]], shown: Bools) -> CurvePanel:
+def _panel_of_spills(
+    setting: Setting, cases: Sequence[Named[Writes]], shown: Bools
+) -> canvas.Panel:
     """Curves at the rates that the axis shows."""
     spilling = [case for case in cases if case.numbers.spill_more[0] > 0]
     curves = []
@@ -472,7 +465,7 @@ def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]], shown: Bo
         share = case.numbers.spill_more[shown]
         lower, upper = wilson(share, np.full(share.size, float(case.numbers.worked)))
         curves.append(
-            Curve(
+            canvas.Series(
                 case.technique,
                 100 * RATES[shown],
                 100 * share,
@@ -487,74 +480,67 @@ def _panel_of_spills(setting: Setting, cases: Sequence[Named[Writes]], shown: Bo
     notes = [f"no slice spills: {canvas.listed(others)}"] if others else []
     notes += [f"no slice works: {canvas.listed(never)}"] if never else []
     alt = canvas.extremes(setting.title, "the mean share of writes that spill", means, " %")
-    return CurvePanel(setting.title, tuple(curves), tuple(notes), alt)
+    return canvas.Panel(setting.title, tuple(curves), tuple(notes), alt)
 
 
-@canvas.in_style
-def _page_writes(
-    name: str, part: str, settings: Settings, sheet: canvas.Sheet
-) -> canvas.ReportFigure:
-    figure, grid = sheet.grid(len(settings), _height_mm_writes(settings), 75.0, share=False)
-    panels, alts = [], []
-    x_label, y_label = "share of the register writes of a life (%)", ""
-    occurring = [
-        kind
-        for kind in KINDS
-        if any(case.numbers.shares[kind].value > 0 for _, cases in settings for case in cases)
-    ]
-    for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
-        rows = np.flatnonzero([case.numbers.worked for case in cases]).astype(float)
-        worked = [case for case in cases if case.numbers.worked]
-        left = np.zeros(len(worked))
-        series = []
-        for kind in occurring:
-            colour, words = KINDS[kind]
-            estimates = [case.numbers.shares[kind] for case in worked]
+@dataclass(frozen=True)
+class WritesFigure(canvas.Plot):
+    """Stacked bars, a row for each technique.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        Kinds of writes that occur.
+    """
+
+    kinds: tuple[str, ...] = ()
+
+    least_mm = 75.0
+    row_mm = ROW_MM
+
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw the bars of the cases of which a slice worked."""
+        worked = [(row, case) for row, case in enumerate(panel.cases) if case.numbers.worked]
+        left, series = np.zeros(len(worked)), []
+        for kind in self.kinds:
+            estimates = [case.numbers.shares[kind] for _, case in worked]
             width = np.array([100 * estimate.value for estimate in estimates])
-            style = canvas.part_style(colour, list(KINDS).index(kind))
-            bars = axes.barh(rows, width, 0.7, left, **style)
-            for row, (case, estimate, bar) in enumerate(zip(worked, estimates, bars, strict=True)):
-                gid = f"{name}-{number + 1}-{row + 1}-{kind.replace('_', '-')}"
-                bar.set_gid(gid)
-                value, lower, upper = (
-                    np.array([100 * bound])
-                    for bound in (estimate.value, estimate.lower, estimate.upper)
+            rows = [row for row, _ in worked]
+            bars = axes.barh(rows, width, 0.7, left, **_style_of(kind))
+            for (row, case), estimate, bar in zip(worked, estimates, bars, strict=True):
+                name = f"{gid}-{row + 1}-{kind.replace('_', '-')}"
+                bar.set_gid(name)
+                share = distributions.estimate_row(
+                    f"{case.technique}: {KINDS[kind][1]}", estimate, 100, case.label
                 )
-                label = f"{case.technique}: {words}"
-                place = rows[row : row + 1]
-                series.append(
-                    canvas.Series(
-                        gid, label, case.label, value, place, "bars", x_lower=lower, x_upper=upper
-                    )
-                )
+                series.append(replace(share, y=np.array([float(row)]), kind="bars", gid=name))
             left += width
-        axes.set(xlim=(0, 100), xlabel=sheet.label(x_label, len(grid), 75.0))
-        canvas.name_rows(axes, [case.technique for case in cases])
-        canvas.say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
-        panels.append(canvas.Panel(axes, setting.title, x_label, y_label, tuple(series)))
-        alts.append(_alt_of_writes(setting, worked))
-    canvas.heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
-    handles = {
-        KINDS[kind][1]: Patch(**canvas.part_style(KINDS[kind][0], list(KINDS).index(kind)))
-        for kind in occurring
-    }
-    title = f"Kinds of register writes{part}"
-    sheet.finish(figure, f"{title}: {sheet.population}", handles)
-    caption = sheet.captioned(
-        "Mean share of the register writes of a life by kind, over the slices that worked at all."
-    )
-    return canvas.ReportFigure(name, title, caption, " ".join(alts), figure, tuple(panels))
+        axes.set_xlim(0, 100)
+        canvas.name_rows(axes, [case.technique for case in panel.cases])
+        canvas.say_in_rows(axes, [row for row, c in enumerate(panel.cases) if not c.numbers.worked])
+        return tuple(series)
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """The kinds of writes."""
+        return {KINDS[kind][1]: Patch(**_style_of(kind)) for kind in self.kinds}
+
+
+def _style_of(kind: str) -> dict[str, Any]:
+    """How the bar of a kind of writes looks."""
+    return canvas.part_style(KINDS[kind][0], list(KINDS).index(kind))
 
 
 def _alt_of_writes(setting: Setting, cases: Sequence[Named[Writes]]) -> str:
-    regular = {case.technique: 100 * case.numbers.shares["regular"].value for case in cases}
+    regular = {
+        case.technique: 100 * case.numbers.shares["regular"].value
+        for case in cases
+        if case.numbers.worked
+    }
     return canvas.extremes(
         setting.title, "the share of writes that stay in their home", regular, " %"
     )
-
-
-def _height_mm_writes(settings: Settings) -> float:
-    return canvas.LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
 
 
 # Against the low Vdd: slices that work when new and at the horizon, and the energy saved.
@@ -562,8 +548,6 @@ def _height_mm_writes(settings: Settings) -> float:
 VOLTAGE_NAME = "vdd"
 VOLTAGE_TITLE = f"Lives and energy saving against the low Vdd, {canvas.PERCENT} intervals"
 X_LABEL = "lowest Vdd (V)"
-
-Group = tuple[str, list[Named[Worth]]]
 
 
 def draw_voltage(
@@ -577,82 +561,75 @@ def draw_voltage(
     several = [item for item in groups.items() if len(_voltages(item[1])) > 1]
     if not several:
         return
-    looks = canvas.looks_of(identities(cases))
     knows_energy = not any(np.isnan(case.numbers.saving.value) for case in cases)
-    each = 2 if knows_energy else 1
-    height_mm = each * _height_mm_voltage(each, sheet) / sheet.columns(each, NARROWEST_MM)
-    for name, part, of_page in sheet.pages(VOLTAGE_NAME, several, height_mm, sheet.width_mm):
-        yield _page_voltage(name, part, of_page, each, looks, sheet)
-
-
-@canvas.in_style
-def _page_voltage(
-    name: str,
-    part: str,
-    groups: Sequence[Group],
-    each: int,
-    looks: Mapping[str, canvas.Look],
-    sheet: canvas.Sheet,
-) -> canvas.ReportFigure:
-    count = each * len(groups)
-    figure, grid = sheet.grid(count, _height_mm_voltage(count, sheet), NARROWEST_MM, share=False)
-    nominal = groups[0][1][0].numbers.nominal_vdd_volts
+    nominal = cases[0].numbers.nominal_vdd_volts
     saved = f"energy saved over a conventional slice at {nominal:g} V"
-    panels, notes = [], []
-    for number, axes in enumerate(grid):
-        title, cases = groups[number // each]
-        of_lives, gid = number % each == 0, f"{name}-{number + 1}"
-        label = "slices that work (% of all)" if of_lives else f"{saved} (% of its energy)"
-        if of_lives:
-            alive = _curves(cases, lambda c: c.works_at_horizon)
-            series = draw_curves(axes, alive, looks, gid, "line")
-            series += _draw_new(axes, _curves(cases, lambda c: c.works_when_new), looks, gid)
-            axes.set_ylim(0, 103)
-        else:
-            series = draw_curves(axes, _curves(cases, lambda c: c.saving), looks, gid, "line")
-        notes.append("hollow: when new; filled: at the horizon" if of_lives else "")
-        axes.set_xlabel(X_LABEL)
-        axes.set_ylabel(sheet.upright(label, count, NARROWEST_MM))
-        panels.append(canvas.Panel(axes, title, X_LABEL, label, series))
-    canvas.heads(grid, [panel.title for panel in panels], notes)
-    handles = {technique: canvas.line_of(look) for technique, look in looks.items()}
-    sheet.finish(figure, f"{VOLTAGE_TITLE}{part}: {sheet.population}", handles)
-    caption = sheet.captioned(
+    caption = (
         "Of each environment and scenario, the slices that still work at the horizon and, hollow, "
         f"those that work when they are new (with {canvas.PERCENT} intervals of Wilson), and the "
-        "mean "
-        f"{saved} that does the same work, over all slices (with those of Student). "
+        f"mean {saved} that does the same work, over all slices (with those of Student). "
         f"{DEAD_SAVE_NOTHING} Savings are those of the time for which a slice lives. The dies are "
         "the same at each voltage."
-        + " Energy is left out, since it is not known of every case."
-        * (each == 1)
     )
-    alt = " ".join(_alt(title, cases, each == 2) for title, cases in groups)
-    return canvas.ReportFigure(name, VOLTAGE_TITLE + part, caption, alt, figure, tuple(panels))
+    if not knows_energy:
+        caption += " Energy is left out, since it is not known of every case."
+    panels = []
+    for title, of_it in several:
+        alive = _curves(of_it, lambda c: c.works_at_horizon)
+        note, alt = "hollow: when new; filled: at the horizon", _alt(title, of_it, knows_energy)
+        label = "slices that work (% of all)"
+        panels.append(canvas.Panel(title, alive, (note,), alt, y_label=label, cases=of_it))
+        if knows_energy:
+            savings = _curves(of_it, lambda c: c.saving)
+            panels.append(canvas.Panel(title, savings, y_label=f"{saved} (% of its energy)"))
+    figure = VoltageFigure(VOLTAGE_NAME, VOLTAGE_TITLE, caption, X_LABEL)
+    yield from figure.pages(panels, sheet, canvas.looks_of(identities(cases)))
 
 
-def _curves(cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]) -> tuple[Curve, ...]:
+class VoltageFigure(canvas.Plot):
+    """Lines against voltage; of panels of lives, also those of new slices."""
+
+    least_mm = NARROWEST_MM
+
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw lines, and with hollow markers those of new slices."""
+        series = draw_curves(axes, panel.series, looks, gid, "line")
+        if panel.cases:
+            new = _curves(panel.cases, lambda c: c.works_when_new)
+            series += _draw_new(axes, new, looks, gid)
+            axes.set_ylim(0, 103)
+        return series
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """Lines of all techniques."""
+        return {technique: canvas.line_of(look) for technique, look in looks.items()}
+
+
+def _curves(
+    cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]
+) -> tuple[canvas.Series, ...]:
     """A curve for each technique, from the lowest voltage to the highest."""
     points: dict[str, list[tuple[float, ...]]] = {}
     for case in cases:
         estimate = vars(shown(case.numbers)).values()
         points.setdefault(case.technique, []).append((case.numbers.vdd_volts, *estimate))
-    return tuple(Curve(name, *np.array(sorted(of_it)).T) for name, of_it in points.items())
+    return tuple(canvas.Series(name, *np.array(sorted(of_it)).T) for name, of_it in points.items())
 
 
 def _draw_new(
-    axes: Axes, curves: Sequence[Curve], looks: Mapping[str, canvas.Look], gid: str
+    axes: Axes, curves: Sequence[canvas.Series], looks: Mapping[str, canvas.Look], gid: str
 ) -> tuple[canvas.Series, ...]:
     """Draw the shares of slices that work when they are new, with hollow markers."""
     drawn = []
     for place, curve in enumerate(curves):
-        look, name = looks[curve.name], f"{gid}-new-{place + 1}"
+        look, name = looks[curve.label], f"{gid}-new-{place + 1}"
         style: dict[str, Any] = {"color": look.colour, "linewidth": 0.6, "markersize": 2.5}
         line = ":" if curve.x.size >= FEWEST_POINTS else "none"
         style |= {"linestyle": line, "marker": look.marker, "fillstyle": "none"}
         axes.plot(curve.x, curve.y, gid=name, **style)
-        label, bounds = f"{curve.name}, when new", (curve.lower, curve.upper)
-        drawn.append(canvas.Series(name, label, "", curve.x, curve.y, "line", *bounds))
+        drawn.append(replace(curve, label=f"{curve.label}, when new", kind="line", gid=name))
     return tuple(drawn)
 
 
@@ -664,13 +641,9 @@ def _alt(title: str, cases: Sequence[Named[Worth]], of_energy: bool) -> str:
     """At which voltage each technique saves most, or else has most slices that work."""
     curves = _curves(cases, lambda c: c.saving if of_energy else c.works_at_horizon)
     words = [
-        f"{curve.name} at {curve.x[best]:g} V ({curve.y[best]:.3g} %)"
+        f"{curve.label} at {curve.x[best]:g} V ({curve.y[best]:.3g} %)"
         for curve in curves
         for best in [int(np.argmax(curve.y))]
     ]
     what = "most energy is saved by" if of_energy else "most slices reach the horizon under"
     return f"{title}: {what} {canvas.listed(words)}."
-
-
-def _height_mm_voltage(panels: int, sheet: canvas.Sheet) -> float:
-    return sheet.axis_mm(panels, NARROWEST_MM) + canvas.LABELS_MM + canvas.LINE_MM

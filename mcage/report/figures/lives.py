@@ -23,7 +23,7 @@ from mcage.report.cases import (
     with_names,
 )
 from mcage.report.figures import canvas
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives, Incidence, cumulative_incidence, kaplan_meier
@@ -72,10 +72,10 @@ class SurvivalCurve:
         """Whether hardly a slice works when it is new."""
         return self.dead_on_arrival > NEVER_WORK
 
-    def drawn(self, name: str, case: str) -> Curve:
+    def drawn(self, name: str, case: str) -> canvas.Series:
         """Return the curve in percent, with the name of its technique and the label of its case."""
         alive, lower, upper = (100 * part for part in (self.alive, self.lower, self.upper))
-        return Curve(name, self.years, alive, lower, upper, case)
+        return canvas.Series(name, self.years, alive, lower, upper, case)
 
 
 def numbers_of(case: xr.Dataset) -> SurvivalCurve:
@@ -118,12 +118,12 @@ def draw(
     """Draw survival curves, a panel for each setting that works, on as many pages as they need."""
     looks = canvas.looks_of(identities(cases))
     panels = [panel_of(setting.title, of_it) for setting, of_it in by_setting(cases).items()]
-    figure, works = figure_of(cases), [panel for panel in panels if panel.curves]
+    figure, works = figure_of(cases), [panel for panel in panels if panel.series]
     if not works:
         reason = f"Of all cases more than {100 * NEVER_WORK:g} % are dead on arrival."
         yield canvas.AbsentFigure(figure.name, figure.title, reason)
         return
-    if never := [panel.title for panel in panels if not panel.curves]:
+    if never := [panel.title for panel in panels if not panel.series]:
         words = f"{figure.caption} None of the cases works in: {'; '.join(never)}."
         figure = replace(figure, caption=words)
     yield from figure.pages(works, sheet, looks)
@@ -156,12 +156,12 @@ def figure_of(cases: Sequence[Named[SurvivalCurve]], what: str = "slices") -> Cu
     )
 
 
-def panel_of(title: str, cases: Sequence[Named[SurvivalCurve]]) -> CurvePanel:
+def panel_of(title: str, cases: Sequence[Named[SurvivalCurve]]) -> canvas.Panel:
     """A panel with the survival curves of cases, and their numbers at risk."""
     drawn = [case for case in cases if not case.numbers.never_works]
-    return CurvePanel(
+    return canvas.Panel(
         title=title,
-        curves=tuple(case.numbers.drawn(case.technique, case.label) for case in drawn),
+        series=tuple(case.numbers.drawn(case.technique, case.label) for case in drawn),
         notes=_notes(cases),
         alt=_alt(title, cases),
         rows=tuple(
@@ -298,14 +298,14 @@ def draw_causes(
     yield from pages(panels, cases, sheet, "slices")
 
 
-def panels_of(title: str, cases: Sequence[Named[Causes]]) -> list[CurvePanel]:
+def panels_of(title: str, cases: Sequence[Named[Causes]]) -> list[canvas.Panel]:
     """A panel for each cause that ends a life of the cases; its title begins with the given one."""
     names = dict.fromkeys(cause for case in cases for cause in case.numbers.dead_by)
     return [_panel(f"{title}{cause}", cause, cases) for cause in names]
 
 
 def pages(
-    panels: Sequence[CurvePanel], cases: Sequence[Named[Causes]], sheet: canvas.Sheet, what: str
+    panels: Sequence[canvas.Panel], cases: Sequence[Named[Causes]], sheet: canvas.Sheet, what: str
 ) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw the panels of all cases; ``what`` is what lives."""
     horizon = max(case.numbers.horizon_years for case in cases)
@@ -329,20 +329,20 @@ def pages(
     yield from figure.pages(panels, sheet, canvas.looks_of(identities(cases)))
 
 
-def _panel(title: str, cause: str, cases: Sequence[Named[Causes]]) -> CurvePanel:
+def _panel(title: str, cause: str, cases: Sequence[Named[Causes]]) -> canvas.Panel:
     shown = [case for case in cases if cause in case.numbers.dead_by]
     curves = tuple(_curve(case, case.numbers.dead_by[cause]) for case in shown)
-    at_last = {curve.name: float(curve.y[-1]) for curve in curves}
+    at_last = {curve.label: float(curve.y[-1]) for curve in curves}
     most = max(at_last.values())
     names = canvas.listed([name for name, percent in at_last.items() if percent == most])
     horizon = shown[0].numbers.horizon_years
     alt = f"{title}: by {horizon:g} years it has ended most lives of {names}, {most:.3g} %."
     others = [case.technique for case in cases if case not in shown]
-    return CurvePanel(
+    return canvas.Panel(
         title, curves, (f"ends none of: {canvas.listed(others)}",) if others else (), alt
     )
 
 
-def _curve(case: Named[Causes], dead: Incidence) -> Curve:
+def _curve(case: Named[Causes], dead: Incidence) -> canvas.Series:
     share, lower, upper = (100 * part for part in (dead.share, dead.lower, dead.upper))
-    return Curve(case.technique, dead.years, share, lower, upper, case.label)
+    return canvas.Series(case.technique, dead.years, share, lower, upper, case.label)

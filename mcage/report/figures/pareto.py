@@ -1,7 +1,7 @@
 """Designs by their objectives: how probable each is on the front, in its size and its colour."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,48 @@ class Axis:
     upper: Floats
 
 
-@canvas.in_style
+@dataclass(frozen=True)
+class Cloud(canvas.Plot):
+    """Designs by two objectives; a panel shows an `Axis` against another.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Technique of each design, by which it is marked.
+    probability : ndarray of float [design]
+        With which it is on the front, 0 ... 1.
+    on_front : ndarray of bool [design]
+        Whether it is, by its values.
+    """
+
+    names: Sequence[str] = ()
+    probability: Floats = field(default_factory=lambda: np.empty(0))
+    on_front: Bools = field(default_factory=lambda: np.empty(0, bool))
+
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw the designs of a panel, and intervals of those on the front."""
+        along, upright = panel.cases
+        series = _draw_designs(axes, (along, upright), self.names, self.probability, self._markers)
+        _draw_bars(axes, (along, upright), self.on_front)
+        drawn = []
+        for place, one in enumerate(series):
+            drawn.append(replace(one, gid=f"{gid}-{place + 1}"))
+            axes.collections[place].set_gid(drawn[-1].gid)
+        return tuple(drawn)
+
+    @property
+    def _markers(self) -> dict[str, Any]:
+        likely = self.probability >= LIKELY
+        return _markers([name for name, is_it in zip(self.names, likely, strict=True) if is_it])
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """Markers of names; and the scale of colours beside the panels."""
+        _draw_scale([panel.axes for panel in panels])
+        return _handles(self._markers)
+
+
 def draw(
     axes: Sequence[Axis],
     names: Sequence[str],
@@ -61,43 +102,30 @@ def draw(
     ----------
     axes : sequence of Axis
         Objectives, two or more.
-    names : sequence of str
-        Technique of each design, by which it is marked.
-    probability : ndarray of float [design]
-        With which it is on the front, 0 ... 1.
-    on_front : ndarray of bool [design]
-        Whether it is, by its values.
+    names, probability, on_front
+        As of `Cloud`.
     sheet : Sheet
         What is drawn on.
     """
     upright, *others = axes
-    count = len(others)
-    height_mm = sheet.axis_mm(count) + canvas.LABELS_MM
-    figure, grid = sheet.grid(count, height_mm, share=False)
-    likely = probability >= LIKELY
-    looks = _markers([name for name, is_likely in zip(names, likely, strict=True) if is_likely])
-    panels = []
-    for number, (panel, along) in enumerate(zip(grid, others, strict=True)):
-        panel.set_xlabel(sheet.label(along.label, count))
-        panel.set_ylabel(sheet.upright(upright.label, count))
-        series = _draw_designs(panel, (along, upright), names, probability, looks)
-        _draw_bars(panel, (along, upright), on_front)
-        panels.append(canvas.Panel(panel, "", along.label, upright.label, tuple(series)))
-        for place in range(len(series)):
-            panel.collections[place].set_gid(f"pareto-{number + 1}-{place + 1}")
-    _draw_scale(figure, grid)
-    title = f"{on_front.sum():,} of {len(names):,} cases on the front: {sheet.population}"
-    sheet.finish(figure, title, _handles(looks))
     best = canvas.listed(sorted({n for n, here in zip(names, on_front, strict=True) if here}))
+    panels = [
+        canvas.Panel(
+            "",
+            alt="" if number else f"On the front are cases of {best}.",
+            x_label=along.label,
+            cases=(along, upright),
+        )
+        for number, along in enumerate(others)
+    ]
     caption = (
         "Each point is a case, the darker and the larger the more resamples of the dies have it on "
         f"the front; those in less than {LIKELY:.0%} of them are grey. Bars: {canvas.PERCENT} "
         f"intervals of the cases on the front, where these are {MOST_BARS} at most."
     )
-    alt = f"On the front are cases of {best}."
-    return canvas.ReportFigure(
-        "pareto", title, sheet.captioned(caption), alt, figure, tuple(panels)
-    )
+    title = f"{on_front.sum():,} of {len(names):,} cases on the front"
+    cloud = Cloud("pareto", title, caption, "", upright.label, names, probability, on_front)
+    return cloud.page("pareto", "", panels, sheet, {})
 
 
 def _markers(names: Sequence[str]) -> dict[str, Any]:
@@ -143,16 +171,14 @@ def _draw_designs(
 def _series(name: str, pair: tuple[Axis, Axis], here: Bools) -> canvas.Series:
     along, upright = pair
     return canvas.Series(
-        "pareto",
         name,
-        "",
         along.values[here],
         upright.values[here],
-        "points",
         upright.lower[here],
         upright.upper[here],
-        along.lower[here],
-        along.upper[here],
+        kind="points",
+        x_lower=along.lower[here],
+        x_upper=along.upper[here],
     )
 
 
@@ -167,11 +193,12 @@ def _draw_bars(axes: Axes, pair: tuple[Axis, Axis], on_front: Bools) -> None:
     axes.hlines(y, along.lower[on_front], along.upper[on_front], **style)
 
 
-def _draw_scale(figure: Any, grid: Sequence[Axes]) -> None:
+def _draw_scale(grid: Sequence[Axes]) -> None:
     """Draw the scale of colours to the right of the panels."""
     from matplotlib.cm import ScalarMappable
 
     mappable = ScalarMappable(Normalize(0.0, 100.0), COLOURS)
+    figure: Any = grid[0].figure
     bar = figure.colorbar(mappable, ax=list(grid), fraction=0.04, pad=0.01, aspect=30)
     bar.set_label("on the front in so many resamples (%)")
     bar.outline.set_linewidth(0.4)

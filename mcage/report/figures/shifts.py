@@ -1,9 +1,8 @@
 """Threshold shifts of cells and slices."""
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from mcage.plain_text import visible
 from mcage.plugins import is_plugin
 from mcage.report.cases import Named, Setting, by_setting, identities
 from mcage.report.figures import canvas
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.spec.sections import aging_of
 from mcage.stats.estimates import Bools, Floats
 
@@ -33,8 +32,6 @@ AGE_BANDS = ", and 5 to 95 % of the slices"
 AGE_TITLE = f"Threshold shift of the worst cell against age, medians{AGE_BANDS}"
 AGE_LABEL = "age (years)"
 WORST_LABEL = "shift of the worst cell (mV)"
-
-Settings = Sequence[tuple[Setting, Sequence[Named["Shifts"]]]]
 
 
 @dataclass(frozen=True)
@@ -149,71 +146,36 @@ def draw(
             yield canvas.AbsentFigure(name, title, "No slice of any case works when it is new.")
         return
     for figure in (CELLS, SLICES):
-        yield from figure.pages(settings, sheet, looks)
+        yield from figure.pages([figure.panel(*item) for item in settings], sheet, looks)
     panels = [panel_by_age(setting, of_setting) for setting, of_setting in settings]
     yield from figure_by_age(cases[0].numbers).pages(panels, sheet, looks)
 
 
 @dataclass(frozen=True)
-class Ridges:
-    """A figure of histograms one below the other, a row for each technique.
+class Ridges(canvas.Plot):
+    """Histograms one below the other, a row for each technique.
 
     Parameters
     ----------
-    name, title, caption : str
-        As of `ReportFigure`.
-    x_label, y_label : str
-        Labels of the axes.
     column : str
         What stands to the right of each row.
     """
 
-    name: Literal["dvth-cells", "dvth-worst"]
-    title: str
-    caption: str
-    x_label: str
-    y_label: str
-    column: str
+    column: str = ""
 
-    def pages(
-        self, settings: Settings, sheet: canvas.Sheet, looks: Mapping[str, canvas.Look]
-    ) -> Iterator[canvas.ReportFigure]:
-        """Draw a panel for each setting, on as many pages as they need."""
-        height_mm = canvas.LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
-        for name, part, of_page in sheet.pages(self.name, settings, height_mm, 75.0):
-            yield self._page(name, part, of_page, sheet, looks)
+    least_mm = 75.0
+    row_mm = ROW_MM
 
-    @canvas.in_style
-    def _page(
-        self,
-        name: str,
-        part: str,
-        settings: Settings,
-        sheet: canvas.Sheet,
-        looks: Mapping[str, canvas.Look],
-    ) -> canvas.ReportFigure:
-        height_mm = canvas.LABELS_MM + ROW_MM * max(len(cases) for _, cases in settings)
-        figure, grid = sheet.grid(len(settings), height_mm, 75.0, share=False)
-        panels, alts = [], []
-        for number, (axes, (setting, cases)) in enumerate(zip(grid, settings, strict=True)):
-            series = self.draw_panel(axes, cases, looks, f"{name}-{number + 1}")
-            axes.set_xlabel(sheet.label(self.x_label, len(grid), 75.0))
-            if number % sheet.columns(len(settings), 75.0) == 0:
-                axes.set_ylabel(textwrap.fill(self.y_label, 30))
-            panels.append(canvas.Panel(axes, setting.title, self.x_label, self.y_label, series))
-            alts.append(self._alt(setting, [case for case in cases if case.numbers.worked]))
-        canvas.heads(grid, [setting.title for setting, _ in settings], [""] * len(grid))
-        sheet.finish(figure, f"{self.title}{part}: {sheet.population}")
-        caption = sheet.captioned(self.caption)
-        return canvas.ReportFigure(
-            name, self.title + part, caption, " ".join(alts), figure, (*panels,)
-        )
+    def panel(self, setting: Setting, cases: Sequence[Named[Shifts]]) -> canvas.Panel:
+        """A panel of a setting."""
+        worked = [case for case in cases if case.numbers.worked]
+        return canvas.Panel(setting.title, alt=self._alt(setting, worked), cases=cases)
 
-    def draw_panel(
-        self, axes: Axes, cases: Sequence[Named[Shifts]], looks: Mapping[str, canvas.Look], gid: str
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
     ) -> tuple[canvas.Series, ...]:
-        """Draw the rows of a setting of which a slice worked; ``gid`` begins names of artists."""
-        drawn: list[canvas.Series] = []
+        """Draw the rows of a setting of which a slice worked."""
+        cases, drawn = panel.cases, list[canvas.Series]()
         edges = DVTH_BIN_EDGES_MV
         beside: dict[str, Any] = {
             "xycoords": ("axes fraction", "data"),
@@ -243,13 +205,15 @@ class Ridges:
                 patch.set_gid(name)
                 middle = (edges[:-1] + edges[1:]) / 2
                 label = f"{case.technique}{suffix}"
-                drawn.append(canvas.Series(name, label, case.label, middle, percent, "bars"))
+                drawn.append(
+                    canvas.Series(label, middle, percent, case=case.label, kind="bars", gid=name)
+                )
             axes.axhline(row + self._line, color=canvas.GREY, linewidth=0.4)
             words = self._words(case.numbers)
             axes.annotate(words, (1.0, row), (4, 0), textcoords="offset points", **beside)
         # Beyond the last transistor of all rows there is nothing to see.
         bins = 1 + max(int(np.flatnonzero(series.y > 0).max()) for series in drawn)
-        axes.set(xlim=(0, edges[bins] + 1), xlabel=self.x_label)
+        axes.set(xlim=(0, edges[bins] + 1))
         canvas.name_rows(axes, [case.technique for case in cases])
         canvas.say_in_rows(axes, [row for row, case in enumerate(cases) if not case.numbers.worked])
         axes.annotate(
@@ -311,7 +275,7 @@ CELLS = Ridges(
     "and filled, T1 downwards and hatched. Each row is scaled to its largest bin from 1 mV on; "
     "the numbers beside it are the shares of T0 and of T1 below 1 mV, whose bars are cut.",
     x_label="threshold shift of a sampled cell (mV)",
-    y_label="% of the cells (scaled to the row's largest)",
+    y_label="cells (%)",
     column="< 1 mV",
 )
 
@@ -323,7 +287,7 @@ SLICES = Ridges(
     "all. Each row is scaled to its largest bin; the number beside it is its median in mV. Ages "
     "differ where lives end early.",
     x_label="threshold shift of the slice's worst cell (mV)",
-    y_label="% of the slices (scaled to the row's largest)",
+    y_label="slices (%)",
     column="median",
 )
 
@@ -348,22 +312,22 @@ def figure_by_age(of_case: Shifts) -> CurveFigure:
     )
 
 
-def panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> CurvePanel:
+def panel_by_age(setting: Setting, cases: Sequence[Named[Shifts]]) -> canvas.Panel:
     """A panel with the shifts of a setting against age."""
     worked = [case for case in cases if case.numbers.worked]
     curves = tuple(_curve_by_age(case) for case in worked)
-    at_last = {curve.name: float(curve.y[-1]) for curve in curves}
+    at_last = {curve.label: float(curve.y[-1]) for curve in curves}
     alt = canvas.extremes(setting.title, "the median shift at the end", at_last, " mV")
     places = tuple(worked[0].numbers.ends.tolist())
     rows = tuple((c.technique, places, tuple(c.numbers.living.tolist())) for c in worked)
-    return CurvePanel(setting.title, curves, _notes(cases), alt, rows)
+    return canvas.Panel(setting.title, curves, _notes(cases), alt, rows)
 
 
-def _curve_by_age(case: Named[Shifts]) -> Curve:
+def _curve_by_age(case: Named[Shifts]) -> canvas.Series:
     numbers = case.numbers
     low, middle, high = numbers.by_age
     name = case.technique
-    return Curve(name, numbers.ages, middle, low, high, case.label, numbers.known)
+    return canvas.Series(name, numbers.ages, middle, low, high, case.label, numbers.known)
 
 
 def _notes(cases: Sequence[Named[Shifts]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import xarray as xr
 
 from mcage.report.cases import Named, Setting, by_setting, identities, slowdown_by_age
 from mcage.report.figures import canvas
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.stats.estimates import Floats
 
 QUANTILES = (0.05, 0.95)
@@ -73,11 +73,11 @@ def draw(
     ).pages(panels, sheet, looks)
 
 
-def _panel(setting: Setting, cases: Sequence[Named[Slowing]]) -> CurvePanel:
+def _panel(setting: Setting, cases: Sequence[Named[Slowing]]) -> canvas.Panel:
     """The slowdown of the cases of a setting against age."""
     worked = [case for case in cases if case.numbers.ages.size]
     curves = tuple(
-        Curve(
+        canvas.Series(
             case.technique,
             case.numbers.ages,
             case.numbers.mean,
@@ -88,14 +88,14 @@ def _panel(setting: Setting, cases: Sequence[Named[Slowing]]) -> CurvePanel:
         for case in worked
     )
     never = [case.technique for case in cases if not case.numbers.ages.size]
-    return CurvePanel(
+    return canvas.Panel(
         setting.title,
         curves,
         (f"no slice works: {canvas.listed(never)}",) if never else (),
         canvas.extremes(
             setting.title,
             "the mean slowdown at the last age",
-            {curve.name: float(curve.y[-1]) for curve in curves},
+            {curve.label: float(curve.y[-1]) for curve in curves},
             " %",
         ),
     )

@@ -11,7 +11,7 @@ from mcage.plain_text import visible
 from mcage.report.cases import Named, Setting, names_in
 from mcage.report.figures import canvas, distributions
 from mcage.report.figures import lives as life_figures
-from mcage.report.figures.curves import CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.stats.estimates import mean
 from mcage.stats.survival import CaseLives
 
@@ -57,16 +57,16 @@ def _by_age(
     ages = results["age"].values
     looks = canvas.looks_of(pair.name for pair in pairs)
 
-    def panel(title: str, variable: str, scale: float) -> CurvePanel:
+    def panel(title: str, variable: str, scale: float) -> canvas.Panel:
         curves = tuple(
             distributions.quantile_curve(
                 pair.name, ages, _of(results[variable], pair).T, scale, pair.label
             )
             for pair in pairs
         )
-        at_last = {curve.name: float(curve.y[-1]) for curve in curves}
+        at_last = {curve.label: float(curve.y[-1]) for curve in curves}
         alt = canvas.extremes(title, "the last median", at_last)
-        return CurvePanel(title, curves, alt=alt)
+        return canvas.Panel(title, curves, alt=alt)
 
     words = (
         "Medians over GPUs, and as bands their 5 % and 95 % quantiles (no confidence interval). A "
@@ -159,7 +159,7 @@ def _rows(
         if pair is not first
     )
     if saved:
-        panel = distributions.RowPanel("", f"saved (% of the shift with {first.name})", saved)
+        panel = distributions.row_panel("", f"saved (% of the shift with {first.name})", saved)
         caption = (
             f"Largest threshold shift of a cell at the horizon: how much less it is than with "
             f"{first.name}, mean over pairs of the same GPU, with {canvas.PERCENT} intervals "
@@ -170,7 +170,7 @@ def _rows(
         looks = canvas.looks_of(pair.name for pair in pairs)
         yield from distributions.RowFigure("saved", title, caption).pages([panel], sheet, looks)
     of_time = [
-        distributions.RowPanel(
+        distributions.row_panel(
             title,
             label,
             tuple(

@@ -9,7 +9,7 @@ from mcage.plain_text import visible
 from mcage.report.cases import Named, Setting, names_in
 from mcage.report.figures import canvas, distributions
 from mcage.report.figures import lives as life_figures
-from mcage.report.figures.curves import CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.stats.survival import CaseLives
 
 # Figures of studies of SM gating: margins, lives, shifts, retired SMs and what they cost.
@@ -70,7 +70,7 @@ def draw(
             reason = known if (highest == 0).any() else "No GPU has a value."
             yield canvas.AbsentFigure(name, title, reason)
             continue
-        at_last = {curve.name: float(curve.y[-1]) for curve in curves}
+        at_last = {curve.label: float(curve.y[-1]) for curve in curves}
         figure = CurveFigure(
             name=name,
             title=f"{title}, {distributions.BAND} the GPUs",
@@ -82,12 +82,16 @@ def draw(
             x_limits=(0.0, float(ages[-1])),
         )
         yield from figure.pages(
-            [CurvePanel("", tuple(curves), alt=canvas.extremes(title, "the last median", at_last))],
+            [
+                canvas.Panel(
+                    "", tuple(curves), alt=canvas.extremes(title, "the last median", at_last)
+                )
+            ],
             sheet,
         )
     yield from _lives(results, policies, sheet)
     panels = [
-        distributions.RowPanel(
+        distributions.row_panel(
             title,
             label,
             tuple(

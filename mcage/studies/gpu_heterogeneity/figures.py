@@ -8,7 +8,7 @@ import xarray as xr
 
 from mcage.plain_text import visible
 from mcage.report.figures import canvas, distributions
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 
 # Figures of studies of heterogeneous structures: efficiency, delays, and where the order holds.
 
@@ -46,9 +46,9 @@ def _efficiency(
             better[design] = 100 * float(np.mean(values < 1.0))
         words = ", ".join(f"{design} in {share:.3g} %" for design, share in better.items())
         title = f"reading {reading}"
-        panels.append(CurvePanel(title, tuple(curves), alt=f"{title}: better: {words} of draws."))
-    highest = max(float(curve.x[-1]) for panel in panels for curve in panel.curves)
-    lowest = min(float(curve.x[0]) for panel in panels for curve in panel.curves)
+        panels.append(canvas.Panel(title, tuple(curves), alt=f"{title}: better: {words} of draws."))
+    highest = max(float(curve.x[-1]) for panel in panels for curve in panel.series)
+    lowest = min(float(curve.x[0]) for panel in panels for curve in panel.series)
     figure = CurveFigure(
         name="efficiency",
         title=f"NBTI efficiency of designs, {canvas.PERCENT} bands",
@@ -108,8 +108,8 @@ def _delays(
 
 def _of_designs(
     of_reading: xr.Dataset, reading: str, designs: list[str], variable: str, scale: float
-) -> tuple[Curve, ...]:
-    """Curve of a variable for each design."""
+) -> tuple[canvas.Series, ...]:
+    """canvas.Series of a variable for each design."""
     return tuple(
         distributions.share_curve(
             design, of_reading[variable].isel(design=row).values, scale, f"{reading} {design}"
@@ -118,9 +118,9 @@ def _of_designs(
     )
 
 
-def _panel(title: str, curves: tuple[Curve, ...]) -> CurvePanel:
-    medians = {curve.name: float(curve.x[np.searchsorted(curve.y, 50.0)]) for curve in curves}
-    return CurvePanel(title, curves, alt=canvas.extremes(title, "the median", medians))
+def _panel(title: str, curves: tuple[canvas.Series, ...]) -> canvas.Panel:
+    medians = {curve.label: float(curve.x[np.searchsorted(curve.y, 50.0)]) for curve in curves}
+    return canvas.Panel(title, curves, alt=canvas.extremes(title, "the median", medians))
 
 
 def _order(
@@ -138,7 +138,7 @@ def _order(
     if len(kinds) > 1:
         kinds["all draws"] = np.ones(common.size, dtype=np.bool_)
     panels = [
-        distributions.RowPanel(
+        distributions.row_panel(
             f"reading {reading}",
             "draws in which the order holds (%)",
             tuple(

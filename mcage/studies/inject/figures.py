@@ -1,18 +1,19 @@
 """Figures of injections: outcomes by bit and by register, and wrong answers against age."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from mcage.report.figures import canvas
 from mcage.report.figures.canvas import PERCENT, ReportFigure, Sheet
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.curves import CurveFigure
 from mcage.stats.estimates import wilson
 from mcage.studies.inject.outcomes import DETECTED, NOT_RUN, SILENT, Fate, are_known
 
@@ -26,8 +27,6 @@ OUTCOMES: Mapping[str, tuple[str, tuple[Fate, ...]]] = {
     "detected": ("#0072B2", DETECTED),
 }
 """Colour of the parts of a bar, from the axis upwards, and which fates each counts."""
-
-NARROWEST_MM = 55.0
 
 
 @dataclass(frozen=True)
@@ -55,43 +54,41 @@ def of_flips(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure]:
     cases, ran = results["case"].values.tolist(), ~np.isin(fate, NOT_RUN)
     for variable, what in (("flip_bit", "bit"), ("flip_register", "register")):
         hit = results[variable].transpose("case", "instance").values
-        panels = [
+        hits = [
             Hits(str(case), hit[row, ran[row]], fate[row, ran[row]])
             for row, case in enumerate(cases)
         ]
-        height_mm = sheet.axis_mm(len(panels), NARROWEST_MM) + canvas.LABELS_MM
-        name = f"outcome-by-{what}"
-        for of_page in sheet.pages(name, panels, height_mm, NARROWEST_MM):
-            yield _page(*of_page, sheet, what, height_mm)
+        panels = [canvas.Panel(of.case, alt=_alt(of, what), cases=(of,)) for of in hits]
+        yield from Outcomes(
+            f"outcome-by-{what}",
+            f"Outcome of flips by {what}",
+            f"Shares of the flips by the {what} that was hit; slices that are not in use are left "
+            "out. Of compressed values, of which many lanes hang on one cell, and of check bits, "
+            "no bit is shown; of several cells, it is that of the one that was drawn.",
+            what,
+            "flips (%)",
+        ).pages(panels, sheet, {})
 
 
-@canvas.in_style
-def _page(
-    name: str, part: str, panels: Sequence[Hits], sheet: Sheet, what: str, height_mm: float
-) -> ReportFigure:
-    figure, grid = sheet.grid(len(panels), height_mm, NARROWEST_MM)
-    drawn = []
-    for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
-        series = _draw_bars(axes, panel, f"{name}-{number + 1}")
-        axes.set(xlabel=what, ylim=(0, 100))
-        place = axes.get_subplotspec()
-        if place is None or place.is_first_col():
-            axes.set_ylabel("flips (%)")
-        drawn.append(canvas.Panel(axes, panel.case, what, "flips (%)", series))
-    canvas.heads(grid, [panel.case for panel in panels], [""] * len(panels))
-    handles = {
-        outcome: Patch(**canvas.part_style(colour, place))
-        for place, (outcome, (colour, _)) in enumerate(OUTCOMES.items())
-    }
-    title = f"Outcome of flips by {what}{part}"
-    sheet.finish(figure, f"{title}: {sheet.population}", handles)
-    caption = sheet.captioned(
-        f"Shares of the flips by the {what} that was hit; slices that are not in use are left out. "
-        "Of compressed values, of which many lanes hang on one cell, and of check bits, no bit is "
-        "shown; of several cells, it is that of the one that was drawn."
-    )
-    alt = " ".join(_alt(panel, what) for panel in panels)
-    return ReportFigure(name, title, caption, alt, figure, tuple(drawn))
+class Outcomes(canvas.Plot):
+    """Stacked bars for each place that was hit."""
+
+    shares_axes = True
+
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw the bars of a case."""
+        (hits,) = panel.cases
+        axes.set_ylim(0, 100)
+        return _draw_bars(axes, hits, gid)
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """The outcomes."""
+        return {
+            outcome: Patch(**canvas.part_style(colour, place))
+            for place, (outcome, (colour, _)) in enumerate(OUTCOMES.items())
+        }
 
 
 def _draw_bars(axes: Axes, panel: Hits, gid: str) -> tuple[canvas.Series, ...]:
@@ -109,8 +106,7 @@ def _draw_bars(axes: Axes, panel: Hits, gid: str) -> tuple[canvas.Series, ...]:
         bars = axes.stairs(above, edges, baseline=below, fill=True, **style)
         below, name = above, f"{gid}-{number + 1}"
         bars.set_gid(name)
-        bounds = part.lower, part.upper
-        drawn.append(canvas.Series(name, outcome, panel.case, part.x, part.y, "bars", *bounds))
+        drawn.append(replace(part, kind="bars", gid=name))
     return tuple(drawn)
 
 
@@ -128,11 +124,13 @@ def _alt(panel: Hits, what: str) -> str:
     )
 
 
-def _curve(name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.bool_]]) -> Curve:
+def _curve(
+    name: str, case: str, x: NDArray[Any], happens: Sequence[NDArray[np.bool_]]
+) -> canvas.Series:
     """Share in which something happens, at each place, in percent."""
     share = np.array([each.mean() for each in happens])
     lower, upper = wilson(share, np.array([float(len(each)) for each in happens]))
-    return Curve(name, x.astype(np.float64), 100 * share, 100 * lower, 100 * upper, case)
+    return canvas.Series(name, x.astype(np.float64), 100 * share, 100 * lower, 100 * upper, case)
 
 
 def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | canvas.AbsentFigure]:
@@ -155,7 +153,7 @@ def of_slices(results: xr.Dataset, sheet: Sheet) -> Iterator[ReportFigure | canv
             for row, case in enumerate(cases)
             if known[row].any()
         )
-        panels.append(CurvePanel(title, curves))
+        panels.append(canvas.Panel(title, curves))
     yield from CurveFigure(
         name,
         heading,

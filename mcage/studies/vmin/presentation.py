@@ -247,7 +247,8 @@ class VminPresentation(Presentation):
         self, header: Header, results: xr.Dataset, sheet: "Sheet"
     ) -> "Iterator[ReportFigure | AbsentFigure]":
         """Vmin against age, its distribution, and energy saved against Vdd."""
-        from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+        from mcage.report.figures.canvas import Panel, Series
+        from mcage.report.figures.curves import CurveFigure
 
         vmin, ages = results["vmin_volts"].values, results["age"].values.astype(float)
         names = results["technique"].values.tolist()
@@ -257,7 +258,7 @@ class VminPresentation(Presentation):
         asked = _asked(results)
         target = ages.tolist().index(asked.target_years)
 
-        def against_age(share: float) -> CurvePanel:
+        def against_age(share: float) -> Panel:
             quantiles = [
                 [quantile(of_case[:, column], share) for column in range(len(ages))]
                 for of_case in vmin
@@ -268,10 +269,10 @@ class VminPresentation(Presentation):
             ]
             finite = [np.where(np.isfinite(of_case), of_case, np.nan) for of_case in bounds]
             curves = tuple(
-                Curve(name, ages, of_case[0], of_case[1], of_case[2], case)
+                Series(name, ages, of_case[0], of_case[1], of_case[2], case)
                 for name, of_case, case in zip(names, finite, cases, strict=True)
             )
-            return CurvePanel(f"{100 * share:g} % work", curves)
+            return Panel(f"{100 * share:g} % work", curves)
 
         yield from CurveFigure(
             "vmin-by-age",
@@ -282,14 +283,14 @@ class VminPresentation(Presentation):
             kind="line",
         ).pages([against_age(share) for share in SHARES], sheet)
 
-        def distribution(column: int) -> CurvePanel:
+        def distribution(column: int) -> Panel:
             curves = []
             for name, of_case, case in zip(names, vmin[..., column], cases, strict=True):
                 volts = np.sort(np.where(np.isnan(of_case), np.inf, of_case))
                 above = 100 * (1 - np.arange(1, len(volts) + 1) / len(volts))
                 seen = np.isfinite(volts)
-                curves.append(Curve(name, volts[seen], above[seen], case=case))
-            return CurvePanel(_age(ages[column]), tuple(curves))
+                curves.append(Series(name, volts[seen], above[seen], case=case))
+            return Panel(_age(ages[column]), tuple(curves))
 
         yield from CurveFigure(
             "vmin-distribution",
@@ -304,16 +305,16 @@ class VminPresentation(Presentation):
         works = vmin[..., target, None] <= vdds
         saved = np.where(works, results["energy_saving_nominal"].values, 0.0)
 
-        def against_vdd(title: str, of: estimates.Floats) -> CurvePanel:
+        def against_vdd(title: str, of: estimates.Floats) -> Panel:
             means = [[_percent(estimates.mean_of_all(at)) for at in of_case.T] for of_case in of]
             bounds = [np.array([[*vars(at).values()] for at in of_case]).T for of_case in means]
             curves = tuple(
-                Curve(name, vdds, of_case[0], of_case[1], of_case[2], case)
+                Series(name, vdds, of_case[0], of_case[1], of_case[2], case)
                 for name, of_case, case in zip(names, bounds, cases, strict=True)
             )
-            unknown = [curve.name for curve in curves if np.isnan(curve.y).any()]
+            unknown = [curve.label for curve in curves if np.isnan(curve.y).any()]
             notes = (f"unknown at some Vdd: {in_a_row(unknown)}",) if unknown else ()
-            return CurvePanel(title, curves, notes)
+            return Panel(title, curves, notes)
 
         works_until = against_vdd(f"work {until}", works * 1.0)
         # Without constants of the costs of this slice, nothing is known of those that work.

@@ -17,7 +17,7 @@ from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import Named, Setting
 from mcage.report.figures.canvas import FINENESS, LOOKS, Series, Sheet, looks_of
-from mcage.report.figures.curves import Curve, draw_curves
+from mcage.report.figures.curves import draw_curves
 from mcage.report.figures.lives import curve_of, draw, draw_survival_of_file, panel_of
 from mcage.report.figures.lives import figure_of as what_panels_share
 from mcage.stats.survival import CaseLives
@@ -42,7 +42,7 @@ def case(technique, *years, horizon=10.0, setting=NOMINAL):
 def drawn(*cases):
     axes = Figure().subplots()
     looks = looks_of(case.technique for case in cases)
-    series = what_panels_share(cases).draw_on(axes, panel_of("", cases), looks, "lives")
+    series = what_panels_share(cases).draw(axes, panel_of("", cases), looks, "lives")
     return axes, series
 
 
@@ -222,7 +222,7 @@ def test_thinning_leaves_out_what_nobody_sees():
     x = np.linspace(0, 10, 20_001)
     y = 100 * np.exp(-x)
     lower = np.where(x < 9, 0.9 * y, np.nan)
-    whole = Series("a", "a", "", x, y, "step", lower, 1.1 * y)
+    whole = Series("a", x, y, lower, 1.1 * y, kind="step")
     seen = whole.thinned()
     assert 200 < seen.x.size < 800
     assert {0.0, 10.0} <= set(seen.x)
@@ -236,7 +236,7 @@ def test_thinning_leaves_out_what_nobody_sees():
 def test_few_points_are_not_joined(count):
     """Between two voltages, a line would say how many slices work where nobody has looked."""
     x = np.arange(float(count))
-    curve = Curve("rrcd", x, x, x - 1, x + 1)
+    curve = Series("rrcd", x, x, x - 1, x + 1)
     axes = Figure().subplots()
     (series,) = draw_curves(axes, [curve], LOOKS, "points", "line")
     joined = [line for line in axes.lines if line.get_linestyle() != "None"]

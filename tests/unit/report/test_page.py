@@ -157,8 +157,8 @@ def figure_of(x, y, scale="linear"):
     axes.step(x, y, where="post", color="#0072B2", gid="curve-1", label=LABEL)
     axes.set(xscale=scale, xlim=(x[0], x[-1]), ylim=(0, 100), title=LABEL)
     axes.legend()
-    series = Series("curve-1", LABEL, "case", x, y, "step", y - 1, None)
-    panel = Panel(axes, LABEL, "age (years)", "alive (%)", (series,))
+    series = Series(LABEL, x, y, y - 1, case="case", kind="step", gid="curve-1")
+    panel = Panel(LABEL, (series,), x_label="age (years)", y_label="alive (%)", axes=axes)
     return ReportFigure("name", "title", "caption", f"what {LABEL} shows", figure, (panel,))
 
 

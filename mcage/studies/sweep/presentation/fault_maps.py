@@ -1,10 +1,11 @@
 """Fault maps of a sampled slice, at the low voltages of each scenario."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
@@ -79,10 +80,48 @@ def draw(
             NAME, TITLE, f"Instance {instance} has no faulty bit at any supply voltage of the file."
         )
         return
-    without = [drawn.title for drawn in maps if not drawn.cells.cell.size]
+    caption = (
+        "Cells of one sampled slice whose Vmin lies above the lowest supply voltage, before any "
+        "aging, and the blocks that are unusable for them; a single faulty bit of an entry is "
+        "repaired. Other instances have other maps."
+    )
+    if without := [drawn.title for drawn in maps if not drawn.cells.cell.size]:
+        caption += f" No bit is faulty at: {'; '.join(without)}."
+    panels = [
+        canvas.Panel(drawn.title, notes=(words,), alt=f"{drawn.title}: {words}.", cases=(drawn,))
+        for drawn in faulty
+        for words in [
+            f"{drawn.cells.cell.size:,} faulty bits, {np.count_nonzero(drawn.bits > 1)} of "
+            f"{drawn.bits.size} entries faulty"
+        ]
+    ]
     sample = replace(sheet, population=f"instance {instance}")
-    for name, part, of_page in sample.pages(NAME, faulty, PANEL_MM):
-        yield _page(name, part, of_page, without, sample)
+    yield from FaultMaps(NAME, TITLE, caption, X_LABEL, Y_LABEL).pages(panels, sample, {})
+
+
+class FaultMaps(canvas.Plot):
+    """Maps of faulty bits and unusable blocks."""
+
+    shares_axes = True
+
+    def draw(
+        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
+    ) -> tuple[canvas.Series, ...]:
+        """Draw a map."""
+        (drawn,) = panel.cases
+        return _draw_map(axes, drawn, gid)
+
+    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
+        """What points and areas mean."""
+        return {
+            "faulty bit that is repaired": Line2D([], [], linestyle="none", **_mark("repaired")),
+            "faulty bit": Line2D([], [], linestyle="none", **_mark("faulty")),
+            "unusable block": Patch(color=COLOURS["unusable"]),
+        }
+
+    def height_mm(self, panels: Sequence[canvas.Panel], sheet: canvas.Sheet) -> float:
+        """Height of a panel."""
+        return PANEL_MM
 
 
 def _sampled(
@@ -106,43 +145,6 @@ def _sampled(
         title = f"{scenario}, {volts:g} V" + (f", {guard}" if several else "")
         maps.append(FaultMap(title, cells, bits, blocks))
     return maps
-
-
-@canvas.in_style
-def _page(
-    name: str, part: str, maps: Sequence[FaultMap], without: Sequence[str], sheet: canvas.Sheet
-) -> canvas.ReportFigure:
-    figure, grid = sheet.grid(len(maps), PANEL_MM)
-    panels = []
-    for number, (axes, drawn) in enumerate(zip(grid, maps, strict=True)):
-        series = _draw_map(axes, drawn, f"{name}-{number + 1}")
-        if number % sheet.columns(len(maps)) == 0:
-            axes.set_ylabel(Y_LABEL)
-        panels.append(canvas.Panel(axes, drawn.title, X_LABEL, Y_LABEL, series))
-    counts = [
-        f"{drawn.cells.cell.size:,} faulty bits, {np.count_nonzero(drawn.bits > 1)} of "
-        f"{drawn.bits.size} entries faulty"
-        for drawn in maps
-    ]
-    notes = [sheet.wrapped([count], len(maps)) for count in counts]
-    canvas.heads(grid, [drawn.title for drawn in maps], notes)
-    handles = {
-        "faulty bit that is repaired": _dot("repaired"),
-        "faulty bit": _dot("faulty"),
-        "unusable block": Patch(color=COLOURS["unusable"]),
-    }
-    sheet.finish(figure, f"{TITLE}{part}: {sheet.population}", handles)
-    caption = (
-        "Cells of one sampled slice whose Vmin lies above the lowest supply voltage, before any "
-        "aging, and the blocks that are unusable for them; a single faulty bit of an entry is "
-        "repaired. Other instances have other maps."
-    )
-    if without:
-        caption += f" No bit is faulty at: {'; '.join(without)}."
-    alt = " ".join(f"{drawn.title}: {count}." for drawn, count in zip(maps, counts, strict=True))
-    return canvas.ReportFigure(
-        name, TITLE + part, sheet.captioned(caption), alt, figure, tuple(panels)
-    )
 
 
 def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[canvas.Series, ...]:
@@ -170,8 +172,8 @@ def _draw_map(axes: Axes, drawn: FaultMap, gid: str) -> tuple[canvas.Series, ...
             **_mark(kind),
         )
         points.set_gid(f"{gid}-{kind}")
-        series.append(canvas.Series(f"{gid}-{kind}", f"{kind} bit", "", x, y, "points"))
-    axes.set(xlabel=X_LABEL, xticks=np.arange(geometry.blocks + 1) * geometry.block_bits)
+        series.append(canvas.Series(f"{kind} bit", x, y, kind="points", gid=f"{gid}-{kind}"))
+    axes.set(xticks=np.arange(geometry.blocks + 1) * geometry.block_bits)
     axes.set_yticks(np.linspace(0, geometry.entries, 5))
     return tuple(series)
 
@@ -186,7 +188,3 @@ def _mark(kind: str) -> dict[str, Any]:
             "markeredgewidth": 0.5,
         }
     return {"marker": ".", "markersize": 2, "color": COLOURS[kind]}
-
-
-def _dot(kind: str) -> Line2D:
-    return Line2D([], [], linestyle="none", **_mark(kind))

@@ -15,8 +15,16 @@ from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
 from mcage.report.cases import SLOWDOWN_VARIABLES, Named, names_in, points_of, told_beside
 from mcage.report.figures import energy, lives, shifts, slowdown
-from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet, extremes, looks_of
-from mcage.report.figures.curves import Curve, CurveFigure, CurvePanel
+from mcage.report.figures.canvas import (
+    AbsentFigure,
+    Panel,
+    ReportFigure,
+    Series,
+    Sheet,
+    extremes,
+    looks_of,
+)
+from mcage.report.figures.curves import CurveFigure
 from mcage.report.notes import note_on_code
 from mcage.results.axes import points_of_cases, without_label
 from mcage.spec import SweepSpec
@@ -153,8 +161,8 @@ def draw_duty(
     sheet : Sheet
         What figures are drawn on.
     """
-    of_bits: tuple[list[Curve], list[Curve]] = [], []
-    of_entries: tuple[list[Curve], list[Curve]] = [], []
+    of_bits: tuple[list[Series], list[Series]] = [], []
+    of_entries: tuple[list[Series], list[Series]] = [], []
     techniques = dict.fromkeys(case.case.technique for case in cases)
     names = {told.get(technique, visible(technique)): technique for technique in techniques}
     for name, technique in names.items():
@@ -169,7 +177,7 @@ def draw_duty(
     looks = looks_of(names)
     for figure, curves in ((_bits(), of_bits), (_entries(plan.geometry.entries), of_entries)):
         panels = [
-            CurvePanel(title, tuple(part), alt=_alt(title, part))
+            Panel(title, tuple(part), alt=_alt(title, part))
             for title, part in zip(("'0' (stresses T0)", "'1' (stresses T1)"), curves, strict=True)
         ]
         yield from figure.pages(panels, replayed, looks)
@@ -205,9 +213,9 @@ def _entries(count: int) -> CurveFigure:
     )
 
 
-def _steps(name: str, shares: Floats) -> Curve:
-    """Curve in percent whose last step is as long as the others."""
-    return Curve(name, np.arange(shares.size + 1.0), 100 * np.append(shares, shares[-1:]))
+def _steps(name: str, shares: Floats) -> Series:
+    """Series in percent whose last step is as long as the others."""
+    return Series(name, np.arange(shares.size + 1.0), 100 * np.append(shares, shares[-1:]))
 
 
 def _by_bit(of_state: DutyCycles, other: DutyCycles) -> Floats:
@@ -231,7 +239,7 @@ def _by_entry(of_state: DutyCycles, other: DutyCycles, entries: int) -> Floats:
     return np.where(used, (longest / of_state.period[:, None]).mean(axis=0), np.nan)
 
 
-def _alt(title: str, curves: list[Curve]) -> str:
+def _alt(title: str, curves: list[Series]) -> str:
     """Which technique has the longest and the shortest duty cycle."""
-    longest = {curve.name: float(np.nanmax(curve.y)) for curve in curves}
+    longest = {curve.label: float(np.nanmax(curve.y)) for curve in curves}
     return extremes(title, "the largest value of a curve", longest, " %")
