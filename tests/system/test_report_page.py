@@ -7,6 +7,7 @@ from pathlib import Path
 import fake_campaign
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from sweep_cases import small_spec
 
 from mcage.lifetime import EndCause
@@ -305,15 +306,26 @@ def lightness(page, selector, style):
     return np.mean([float(part) for part in colour.split("(")[1].split(")")[0].split(",")[:3]])
 
 
-def test_dark_pages_are_dark_and_figures_too(opened):
+def shades(page, tmp_path):
+    """Lightness, 0 to 255, of the background of a figure and of its ink, as they are seen."""
+    picture = tmp_path / "figure.png"
+    page.locator("#figure-1-survival svg").first.screenshot(path=picture)
+    grey = 255 * imread(picture)[..., :3].mean(axis=-1)
+    background = np.median(grey)
+    return background, grey.ravel()[np.abs(grey - background).argmax()]
+
+
+def test_dark_pages_are_dark_and_figures_too(opened, tmp_path):
     page = opened(color_scheme="dark")
     assert lightness(page, "body", "backgroundColor") < 60
     assert lightness(page, "body", "color") > 180
-    assert lightness(page, "figure svg text", "fill") > 180
+    background, ink = shades(page, tmp_path)
+    assert (background < 60, ink > 180) == (True, True)
     theme = page.locator("#theme")
     theme.click()
     assert lightness(page, "body", "backgroundColor") > 240
-    assert lightness(page, "figure svg text", "fill") < 60
+    background, ink = shades(page, tmp_path)
+    assert (background > 240, ink < 60) == (True, True)
 
 
 def test_print_has_all_content_and_no_controls(opened):

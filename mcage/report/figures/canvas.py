@@ -74,8 +74,8 @@ SMALL = 6.0
 GREY = "#666666"
 """Colour of what is no data: limits, notes."""
 
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo", "--")
-"""Hatches of stacked parts, which tell them apart in grey."""
+HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\", "++++", "||||", "//")
+"""Hatches of stacked parts, which tell them apart in grey; lines, since dots make files large."""
 
 
 def part_style(colour: str, place: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mcage.plain_text import visible, visible_lines
-from mcage.report.page.svg import PageFigure, dark_colours
+from mcage.report.page.svg import PageFigure
 from mcage.report.presentation import Assumptions, Words
 from mcage.report.references import mcage_bibtex, references_of
 from mcage.report.tables import Column, ResultTable
@@ -194,8 +194,6 @@ def page_of(studies: Sequence[Study]) -> str:
         At least one.
     """
     script = _static("report.js")
-    figures = [shown for study in studies for row in study.figures for shown in row]
-    drawings = [shown.drawing for shown in figures if shown.drawing]
     sources = [source for study in studies for source in study.sources]
     papers = dict.fromkeys(
         paper.bibtex() for source in sources for paper in references_of(source.header)
@@ -207,8 +205,6 @@ def page_of(studies: Sequence[Study]) -> str:
         title=", ".join(source.name for source in sources),
         bibtex="\n\n".join([mcage_bibtex(), *papers]),
         style=Markup(_static("report.css")),
-        classes={name: rule for drawing in drawings for name, rule in drawing.styles.items()},
-        dark=dark_colours(frozenset[str]().union(*(drawing.colours for drawing in drawings))),
         script=Markup(script),
         script_hash=_hash(script),
         version=running_code(),

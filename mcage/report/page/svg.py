@@ -1,13 +1,10 @@
-"""A figure as SVG inside a page: small, coloured by the page, and with the numbers behind it.
+"""A figure as SVG inside a page, with the numbers behind it.
 
-Matplotlib draws; what it writes is made smaller, every colour becomes a variable that the page
-may set, and every name becomes unique in the page.
+Matplotlib draws; what it writes gets names that are unique in the page.
 """
 
-import colorsys
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -23,60 +20,6 @@ from matplotlib.text import Text
 from mcage.plain_text import visible
 from mcage.report.figures.canvas import POINTS_PER_INCH, Panel, ReportFigure, Series, in_style
 from mcage.stats.estimates import Floats
-
-# Colours of figures on a dark page: as light as needed to be told from the background.
-
-BACKGROUND = "1b1d21"
-"""What `report.css` calls ``--paper`` on a dark page."""
-
-LEAST_CONTRAST = 4.5
-"""As WCAG 2.2 asks of text (AA)."""
-
-_STEPS = 40
-
-
-def dark_colours(colours: Iterable[str]) -> dict[str, str]:
-    """Colours as they stand on a dark page, both as rrggbb.
-
-    Black and white change places with the ink and the paper of the page; any other colour keeps
-    its hue, and becomes lighter where it is too dark.
-    """
-    return {
-        colour: _light_enough(colour)
-        for colour in sorted(colours)
-        if colour not in ("000000", "ffffff") and contrast(colour, BACKGROUND) < LEAST_CONTRAST
-    }
-
-
-def contrast(colour: str, other: str) -> float:
-    """Ratio of the luminances of two colours, 1 to 21, as WCAG 2.2 defines it."""
-    high, low = sorted((_luminance(colour), _luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in _parts(colour)
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _parts(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4))
-    return red, green, blue
-
-
-def _light_enough(colour: str) -> str:
-    hue, lightness, saturation = colorsys.rgb_to_hls(*_parts(colour))
-    for step in range(_STEPS + 1):
-        lighter = lightness + (1 - lightness) * step / _STEPS
-        parts = colorsys.hls_to_rgb(hue, lighter, saturation)
-        candidate = "".join(f"{round(255 * part):02x}" for part in parts)
-        if contrast(candidate, BACKGROUND) >= LEAST_CONTRAST:
-            return candidate
-    return "ffffff"
-
 
 # The numbers behind a figure, as a page knows them: few enough, and with few enough digits.
 
@@ -209,20 +152,9 @@ def _number(value: float) -> float | int | None:
 NARROW_INCHES = 5.0
 """Width of a figure up to which a phone shows all of it, in inches."""
 
-STEPS_PER_POINT = 10
-"""Positions that a long path may have along a point (1/72 inch)."""
-
-LONG_PATH = 12
-"""Points of a path above which it is written shorter."""
-
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
-_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_POINT = re.compile(r"([ML]) (\S+) (\S+)")
-_FONT = re.compile(r"(.*?)([\d.]+px).*")
-_CIRCLE = re.compile(r"M[^MCz]*(?:C[^MCz]*){8}z")
+_DECIMALS = re.compile(r"(\.\d)\d+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """What XML cannot hold."""
 
@@ -237,10 +169,6 @@ class PageFigure:
     ----------
     svg : str
         Markup.
-    styles : mapping of str to str
-        Declarations of its classes. A class of the same name is the same in all figures.
-    colours : frozenset of str
-        Colours in it, as rrggbb; the markup takes each from the variable ``--c-rrggbb``.
     panels : list of dict
         Of each panel where its axes lie, their limits and labels, and the numbers of its series,
         as JSON; empty if the figure shows no series.
@@ -249,8 +177,6 @@ class PageFigure:
     """
 
     svg: str
-    styles: Mapping[str, str]
-    colours: frozenset[str]
     panels: list[dict[str, Any]]
     narrow: bool
 
@@ -268,22 +194,16 @@ def page_figure(figure: ReportFigure, prefix: str) -> PageFigure:
     """
     labels = _mark_legends(figure.figure)
     stream = BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
-        figure.figure.savefig(stream, format="svg", metadata={"Date": None})
+    # Names that Matplotlib makes of what they name differ from those of other figures.
+    own = {"svg.fonttype": "none", "svg.hashsalt": f"{prefix}-{figure.name}"}
+    with matplotlib.rc_context(own):
+        figure.figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
     root = ElementTree.fromstring(_CONTROL.sub(b"?", stream.getvalue()))
-    kept = {gid for panel in figure.panels for series in panel.series for gid in _names(series)}
-    markup = _Markup(root, prefix, kept, labels)
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
+    _make_inline(root, prefix, labels)
     root.attrib |= {"role": "img", "aria-label": visible(figure.alt)}
     panels = [numbers_of(panel, figure.figure, prefix) for panel in figure.panels if panel.series]
-    svg = ElementTree.tostring(root, "unicode")
     narrow = figure.figure.get_figwidth() < NARROW_INCHES
-    return PageFigure(svg, markup.styles, frozenset(markup.colours), panels, narrow)
-
-
-def _names(series: Series) -> tuple[str, ...]:
-    return (series.gid, f"{series.gid}-band", f"{series.gid}-marks")
+    return PageFigure(ElementTree.tostring(root, "unicode"), panels, narrow)
 
 
 def _mark_legends(figure: Figure) -> dict[str, str]:
@@ -300,173 +220,29 @@ def _mark_legends(figure: Figure) -> dict[str, str]:
     return labels
 
 
-# ---- markup ---------------------------------------------------------------------------------
+def _make_inline(root: ElementTree.Element, prefix: str, labels: Mapping[str, str]) -> None:
+    """Give markup that Matplotlib has written names that are unique in the page.
 
-
-class _Markup:
-    """Markup of a figure, which becomes shorter.
-
-    Parameters
-    ----------
-    root : Element
-        What Matplotlib has written.
-    prefix : str
-        What all names begin with.
-    kept : set of str
-        Names that stay, besides those that the markup refers to.
-    labels : mapping of str to str
-        Names of entries of legends, and what they stand for.
+    Entries of legends, by their names, get the label that they stand for. Names that nothing
+    refers to, metadata and styles of the whole document go, and decimals that nobody sees.
     """
-
-    def __init__(
-        self,
-        root: ElementTree.Element,
-        prefix: str,
-        kept: set[str],
-        labels: Mapping[str, str],
-    ) -> None:
-        self.root = root
-        self.styles: dict[str, str] = {}
-        self.colours: set[str] = set()
-        self._prefix = prefix
-        self._labels = labels
-        self._kept = kept | _references(root)
-        for element in root.iter():
-            for child in list(element):
-                if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
-                    element.remove(child)
-        for element in root.iter():
-            self._shorten(element)
-        for pattern in root.iter("pattern"):
-            for path in pattern.iter("path"):
-                path.set("d", _CIRCLE.sub(_circle, path.get("d", "")))
-        _lift(root)
-
-    def _shorten(self, element: ElementTree.Element) -> None:
-        element.tag = element.tag.removeprefix(_SVG)
-        element.text, element.tail = (element.text or "").strip() or None, None
-        given = dict(element.attrib)
-        element.attrib.clear()
-        name = given.pop("id", "")
-        if name in self._labels:
-            element.set("data-legend", self._labels[name])
-        elif name in self._kept:
-            element.set("id", f"{self._prefix}-{name}")
-        if link := given.pop(_LINK, ""):
-            element.set("href", f"#{self._prefix}-{link[1:]}" if link.startswith("#") else link)
-        if fill := given.pop("fill", ""):
-            given["style"] = f"fill: {fill}; {given.get('style', '')}"
-        for key, value in given.items():
-            value = _REFERENCE.sub(rf"url(#{self._prefix}-\1)", value)
-            if key == "style":
-                self._set_style(element, value)
-            elif key == "d":
-                element.set(key, _path(value))
-            elif key in ("x", "y", "width", "height", "transform", "points"):
-                if not value.startswith("rotate(-0 "):
-                    element.set(key, _NUMBER.sub(_short, value))
-            else:
-                element.set(key, value)
-
-    def _set_style(self, element: ElementTree.Element, style: str) -> None:
-        """Give a style the class of all that look alike; one that names other parts stays."""
-        style = ";".join(_declarations(style))
-        self.colours |= {colour[1:] for colour in _COLOUR.findall(style)}
-        style = _COLOUR.sub(lambda match: f"var(--c-{match[0][1:]},{match[0]})", style)
-        if "url(" in style:
-            element.set("style", style)
-            return
-        name = f"s{hashlib.blake2b(style.encode(), digest_size=4).hexdigest()}"
-        self.styles[name] = style
-        element.set("class", name)
-
-
-def _references(root: ElementTree.Element) -> set[str]:
-    """Names that the markup refers to."""
-    names = set()
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
     for element in root.iter():
-        for value in element.attrib.values():
-            names |= set(_REFERENCE.findall(value))
-        names.add(element.get(_LINK, "").removeprefix("#"))
-    return names - {""}
-
-
-def _lift(element: ElementTree.Element) -> None:
-    """Put what lies in groups without a name in the place of these groups."""
-    children = []
-    for child in element:
-        _lift(child)
-        children += list(child) if child.tag == "g" and not child.attrib else [child]
-    element[:] = children
-
-
-def _declarations(style: str) -> Iterator[str]:
-    """Declarations of a style without the family of a font, which the page chooses."""
-    for declaration in filter(None, map(str.strip, style.split(";"))):
-        name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name == "font" and (match := _FONT.fullmatch(value)):
-            if re.search("bold|[6-9]00", match[1]):
-                yield "font-weight:bold"
-            yield f"font-size:{match[2]}"
-        elif name != "font-family":
-            yield f"{name}:{value}"
-
-
-def _circle(match: re.Match[str]) -> str:
-    """A closed ring of curves as the circle that it is."""
-    numbers = np.array([float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", match[0])])
-    x, y = numbers[::2], numbers[1::2]
-    radius = (y.max() - y.min()) / 2
-    at = f"M{x.mean():.4g} {y.max():.4g}"
-    return f"{at}a{radius:.2g} {radius:.2g} 0 1 0 .01 0z"
-
-
-def _short(match: re.Match[str]) -> str:
-    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def _path(description: str) -> str:
-    """Path with two decimals; if it is a long polygon, by steps from point to point."""
-    commands = description.split()
-    letters = {command for command in commands if command.isalpha()}
-    if letters <= {"M", "L", "z"} and len(commands) > 3 * LONG_PATH:
-        parts = (part for part in re.split(r"(?=M)", description) if part.strip())
-        return "".join(map(_polygon, parts))
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", _NUMBER.sub(_short, " ".join(commands)))
-
-
-def _polygon(description: str) -> str:
-    """One line of a path, in whole steps, without points on a straight way."""
-    points = np.array([(float(x), float(y)) for _, x, y in _POINT.findall(description)])
-    whole = np.rint(points * STEPS_PER_POINT).astype(int)
-    moves = np.diff(whole, axis=0)
-    moves = moves[np.any(moves != 0, axis=1)]
-    written = ["M{} {}".format(*map(_tenths, whole[0].tolist()))]
-    for across, down in _joined(moves.tolist()):
-        if not down:
-            written.append(f"h{_tenths(across)}")
-        elif not across:
-            written.append(f"v{_tenths(down)}")
-        else:
-            written.append(f"l{_tenths(across)} {_tenths(down)}")
-    return "".join(written) + ("z" if "z" in description else "")
-
-
-def _joined(moves: list[list[int]]) -> Iterator[tuple[int, int]]:
-    """Moves with neighbours joined that go the same way along an axis."""
-    before = (0, 0)
-    for across, down in moves:
-        level = not down and not before[1] and across * before[0] > 0
-        upright = not across and not before[0] and down * before[1] > 0
-        if level or upright:
-            before = (before[0] + across, before[1] + down)
-            continue
-        if before != (0, 0):
-            yield before
-        before = (across, down)
-    if before != (0, 0):
-        yield before
-
-
-def _tenths(steps: int) -> str:
-    return f"{steps / STEPS_PER_POINT:g}"
+        element.tag = element.tag.removeprefix(_SVG)
+        for child in list(element):
+            if child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+                element.remove(child)
+        name = element.attrib.pop("id", "")
+        if name in labels:
+            element.set("data-legend", labels[name])
+        elif name and "_" not in name:  # Matplotlib's own numbers have one
+            element.set("id", f"{prefix}-{name}")
+        if link := element.attrib.pop(_LINK, ""):
+            element.set("href", f"#{prefix}-{link[1:]}" if link.startswith("#") else link)
+        for key in ("style", "clip-path", "fill"):
+            if "url(#" in (value := element.get(key, "")):
+                element.set(key, value.replace("url(#", f"url(#{prefix}-"))
+        if path := element.get("d"):  # a tenth of a point (1/72 inch) is seen by nobody
+            element.set("d", _DECIMALS.sub(r"\1", " ".join(path.split())))
+        element.text, element.tail = (element.text or "").strip() or None, None
