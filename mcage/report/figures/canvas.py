@@ -351,7 +351,7 @@ class Panel:
         """Return the panel without rows and bands that the sheet leaves out."""
         series = self.series
         if not sheet.bands:
-            series = tuple(replace(one, lower=None, upper=None) for one in series)
+            series = tuple(replace(curve, lower=None, upper=None) for curve in series)
         return replace(self, series=series, rows=self.rows if sheet.rows else ())
 
 

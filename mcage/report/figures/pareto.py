@@ -73,8 +73,8 @@ class Cloud(canvas.Plot):
         series = _draw_designs(axes, (along, upright), self.names, self.probability, self._markers)
         _draw_bars(axes, (along, upright), self.on_front)
         drawn = []
-        for place, one in enumerate(series):
-            drawn.append(replace(one, gid=f"{gid}-{place + 1}"))
+        for place, points in enumerate(series):
+            drawn.append(replace(points, gid=f"{gid}-{place + 1}"))
             axes.collections[place].set_gid(drawn[-1].gid)
         return tuple(drawn)
 

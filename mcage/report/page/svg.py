@@ -195,8 +195,8 @@ def page_figure(figure: ReportFigure, prefix: str) -> PageFigure:
     labels = _mark_legends(figure.figure)
     stream = BytesIO()
     # Names that Matplotlib makes of what they name differ from those of other figures.
-    own: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": f"{prefix}-{figure.name}"}
-    with matplotlib.rc_context(own):
+    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": f"{prefix}-{figure.name}"}
+    with matplotlib.rc_context(style):
         figure.figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
     root = ElementTree.fromstring(_CONTROL.sub(b"?", stream.getvalue()))
     _make_inline(root, prefix, labels)
