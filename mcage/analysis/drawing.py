@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,25 +14,19 @@ from matplotlib.figure import Figure
 from mcage.analysis import grid as grids
 from mcage.errors import UserError
 from mcage.report.cases import (
+    Condition,
     Named,
     Setting,
     by_setting,
     identities,
     names_for,
+    selected_cases,
     told_beside,
     with_names,
 )
-from mcage.report.figures import energy, shifts
+from mcage.report.figures import canvas, energy, shifts
 from mcage.report.figures import lives as life_figures
-from mcage.report.figures.canvas import (
-    AbsentFigure,
-    Looks,
-    Panel,
-    Plot,
-    ReportFigure,
-    Sheet,
-    looks_of,
-)
+from mcage.results.reader import open_results
 
 NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
 """Names of the figures of threshold shifts in a report."""
@@ -82,7 +77,7 @@ def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
                 for case, lives in grids.lives_in(results)
             ],
         )
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     figure, sheet = life_figures.figure_of(cases, what), _sheet(results, options)
     settings = by_setting(cases).items()
     panels = [
@@ -95,6 +90,35 @@ def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     if all(case.numbers.never_works for case in cases):
         raise UserError("no survival curve to draw: hardly any of these slices works at all")
     return _on_axes(options.axes, figure, panels[0], sheet, looks)
+
+
+def draw_survival_of_file(
+    results_path: Path, path: Path, where: Sequence[Condition], labels: Mapping[str, str]
+) -> None:
+    """Draw survival curves of cases of a results file into a file: .png, .pdf or .svg.
+
+    Parameters
+    ----------
+    results_path, path : Path
+        Results file, and figure: of the width of a column for a single setting, else of a page.
+    where : sequence of Condition
+        What the cases must fulfil.
+    labels : mapping of str to str
+        Names of techniques for people.
+
+    Raises
+    ------
+    UserError
+        The results file is missing, foreign or damaged; the figure cannot be drawn or written.
+    """
+    canvas.check_figure_path(path)
+    with open_results(results_path) as results:
+        chosen = selected_cases(results, where)
+        cases = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
+        width_mm = canvas.WIDTHS_MM[len(set(map(Setting.of, cases))) > 1]
+        figure = draw_survival(chosen, FigureOptions(width_mm=width_mm, labels=labels))
+    assert isinstance(figure, Figure)
+    canvas.save(figure, path)
 
 
 def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figure | Axes:
@@ -110,7 +134,7 @@ def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figur
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if not any(case.numbers.worked for case in cases):
         raise UserError("no shift to draw: no slice of these cases works when it is new")
-    looks = looks_of(identities(cases))
+    looks = canvas.looks_of(identities(cases))
     if what == "age":
         figure = shifts.figure_by_age(cases[0].numbers)
         return _on_axes(axes, figure, shifts.panel_by_age(cases[0].setting, cases), sheet, looks)
@@ -127,7 +151,7 @@ def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     if not any(case.numbers.is_drawn for case in cases):
         raise UserError("no energy to draw: of no case is any known")
     panel, sheet = energy.life_panel("", cases), _sheet(results, options)
-    figure, looks = energy.life_figure(cases), looks_of(identities(cases))
+    figure, looks = energy.life_figure(cases), canvas.looks_of(identities(cases))
     return _on_axes(options.axes, figure, panel, sheet, looks)
 
 
@@ -159,8 +183,8 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
     return [Named.of(case, kind.numbers_of(case), others) for case in cases]
 
 
-def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:
-    """Sheet that says how many instances are left in the results."""
+def _sheet(results: xr.Dataset, options: FigureOptions) -> canvas.Sheet:
+    """canvas.Sheet that says how many instances are left in the results."""
     for name in ("width_mm", "height_mm"):
         size = getattr(options, name)
         if size is not None and not LEAST_MM <= size <= MOST_MM:
@@ -168,7 +192,7 @@ def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:
     header, count = grids.header_of(results), results.sizes.get("instance", 1)
     each = " per case" if "case" in results.coords else ""
     return replace(
-        Sheet.of(header, options.width_mm),
+        canvas.Sheet.of(header, options.width_mm),
         population=f"{count:,} instances{each}",
         title=options.title,
         rows=options.at_risk,
@@ -178,7 +202,7 @@ def _sheet(results: xr.Dataset, options: FigureOptions) -> Sheet:
     )
 
 
-def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:
+def _figure(drawn: Iterator[canvas.ReportFigure | canvas.AbsentFigure], name: str) -> Figure:
     """The only page of the figure of a name.
 
     Raises
@@ -186,7 +210,7 @@ def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:
     UserError
         It takes several pages, or cannot be drawn.
     """
-    pages: list[ReportFigure | AbsentFigure] = []
+    pages: list[canvas.ReportFigure | canvas.AbsentFigure] = []
     for page in drawn:  # what follows the figure need not be drawn
         if page.name.startswith(name):
             pages.append(page)
@@ -198,7 +222,7 @@ def _figure(drawn: Iterator[ReportFigure | AbsentFigure], name: str) -> Figure:
             "those of one environment, or let mcage report draw all pages"
         )
     (page,) = pages
-    if isinstance(page, AbsentFigure):
+    if isinstance(page, canvas.AbsentFigure):
         raise UserError(f"{page.title}: cannot be drawn. {page.reason}")
     _show_by_pyplot(page.figure)
     return page.figure
@@ -225,7 +249,9 @@ def _require_alike(
         )
 
 
-def _on_axes(axes: Axes, figure: Plot, panel: Panel, sheet: Sheet, looks: Looks) -> Axes:
+def _on_axes(
+    axes: Axes, figure: canvas.Plot, panel: canvas.Panel, sheet: canvas.Sheet, looks: canvas.Looks
+) -> Axes:
     """Draw a panel, and give the axes what `axes.legend()` shows: of a curve, its look alone."""
     axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
     series = figure.draw(axes, replace(panel.on(sheet), rows=()), looks, figure.name)

@@ -169,15 +169,16 @@ def show(
     where = [Condition.parse(text) for text in form.where or ()]
     headers = {path: _header(path) for path in files}
     _check_studies(headers, [*which.given, *(["--figure"] if figure is not None else [])])
-    names = names_for([*headers.values()], parsed_labels(label or ()))
+    labels = parsed_labels(label or ())
+    names = names_for([*headers.values()], labels)
     if figure is not None:
         if which.slices_per_chip is not None:
             raise UserError("--figure draws lives of slices, not of chips: leave out one of them")
         if len(files) > 1:
             raise UserError(f"--figure is for one file: leave out {files[1]}")
-        from mcage.report.figures.lives import draw_survival_of_file
+        from mcage.analysis.drawing import draw_survival_of_file
 
-        draw_survival_of_file(files[0], figure, where, names)
+        draw_survival_of_file(files[0], figure, where, labels)
     if which.compare:
         _show_comparison(files, which.compare, names, form)
     elif which.given:

@@ -14,12 +14,12 @@ from sweep_cases import assert_same_arrays, small_spec
 from trace_strategies import random_trace
 
 from mcage import run_sweep
+from mcage.analysis.drawing import draw_survival_of_file
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
 from mcage.report.figures.energy import numbers_of
-from mcage.report.figures.lives import draw_survival_of_file
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
@@ -92,7 +92,7 @@ def test_what_nobody_knows_is_said(result, tmp_path, command):
     assert code == 0
     assert f"CAVEAT: {slices}; {approximate}" in out
     assert "energy saving" not in out
-    draw_survival_of_file(result, tmp_path / "f.svg")
+    draw_survival_of_file(result, tmp_path / "f.svg", (), {})
     assert "approximate in lanes" in (tmp_path / "f.svg").read_text()
 
 
@@ -133,7 +133,7 @@ def test_energies_of_constants_of_ones_own(traces, costs_file, command, tmp_path
     assert "technology's nominal 0.85 V" in " ".join(table.split())
     with open_results(out) as results:
         assert numbers_of(results.isel(case=0)).nominal_vdd_volts == 0.85
-    draw_survival_of_file(out, tmp_path / "f.svg")
+    draw_survival_of_file(out, tmp_path / "f.svg", (), {})
     assert "user-defined constants of 28nm" in (tmp_path / "f.svg").read_text()
     lines = json.loads(command("show", out, "--json")[1])
     savings = {line["label"]: line["energy_saving"]["value"] for line in lines if line["worked"]}

@@ -2,29 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 from matplotlib.ticker import MaxNLocator
 
-from mcage.report.cases import (
-    CAUSES,
-    Condition,
-    Named,
-    Setting,
-    by_setting,
-    identities,
-    lives_of,
-    selected_cases,
-    told_beside,
-    with_names,
-)
+from mcage.report.cases import CAUSES, Named, by_setting, identities, lives_of
 from mcage.report.figures import canvas
 from mcage.report.figures.curves import CurveFigure
-from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives, Incidence, cumulative_incidence, kaplan_meier
 
@@ -191,44 +177,6 @@ def _alt(title: str, cases: Sequence[Named[SurvivalCurve]]) -> str:
     years = {case.technique: case.numbers.mean_years for case in cases}
     horizon = cases[0].numbers.years[-1]
     return canvas.extremes(title, f"the mean life up to {horizon:g} years", years, " years")
-
-
-def draw_survival_of_file(
-    results_path: Path,
-    path: Path,
-    where: Sequence[Condition] = (),
-    names: Mapping[str, str] = MappingProxyType({}),
-) -> None:
-    """Draw survival curves of the cases of a results file, with a panel for each setting.
-
-    Parameters
-    ----------
-    results_path : Path
-        Results file.
-    path : Path
-        Figure: .png, .pdf or .svg.
-    where : sequence of Condition
-        What the cases must fulfil.
-    names : mapping of str to str
-        Names of techniques for people, as `mcage.report.cases.names_for` returns them.
-
-    Raises
-    ------
-    UserError
-        The results file is missing, foreign or damaged; the figure cannot be written.
-    """
-    canvas.check_figure_path(path)
-    header = read_header(results_path)
-    with open_results(results_path) as results:
-        chosen = selected_cases(with_names(results, names), where)
-        of_file = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
-        others = told_beside(chosen)
-        cases = [Named.of(case, numbers_of(case), others) for case in of_file]
-    settings: dict[Setting, list[Named[SurvivalCurve]]] = by_setting(cases)
-    looks = canvas.looks_of(identities(cases))
-    panels = [panel_of(setting.title, of_it) for setting, of_it in settings.items()]
-    sheet = canvas.Sheet.of(header, 85.0 if len(panels) == 1 else 180.0, "instances per case")
-    canvas.save(figure_of(cases).page("survival", "", panels, sheet, looks).figure, path)
 
 
 # Causes of death in time: the share of the slices that each cause has ended by each age.

@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from tables import each
 
+from mcage.analysis.drawing import draw_survival_of_file
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
@@ -18,7 +19,7 @@ from mcage.lifetime import EndCause
 from mcage.report.cases import Named, Setting
 from mcage.report.figures.canvas import FINENESS, LOOKS, Series, Sheet, looks_of
 from mcage.report.figures.curves import draw_curves
-from mcage.report.figures.lives import curve_of, draw, draw_survival_of_file, panel_of
+from mcage.report.figures.lives import curve_of, draw, panel_of
 from mcage.report.figures.lives import figure_of as what_panels_share
 from mcage.stats.survival import CaseLives
 from mcage.techniques.catalogue import TECHNIQUES
@@ -131,10 +132,10 @@ def test_many_settings_take_several_pages():
 def test_the_suffix_chooses_the_format(results, tmp_path):
     for suffix, begins in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
         path = tmp_path / f"lives.{suffix}"
-        draw_survival_of_file(results, path)
+        draw_survival_of_file(results, path, (), {})
         assert path.read_bytes().startswith(begins)
     once = path.read_bytes()
-    draw_survival_of_file(results, path)
+    draw_survival_of_file(results, path, (), {})
     assert path.read_bytes() == once, "the same file from the same results"
 
 
@@ -148,7 +149,7 @@ def test_the_suffix_chooses_the_format(results, tmp_path):
 )
 def test_a_figure_that_cannot_be_written_is_refused(results, tmp_path, name, message):
     with pytest.raises(UserError, match=message):
-        draw_survival_of_file(results, tmp_path / name)
+        draw_survival_of_file(results, tmp_path / name, (), {})
     assert not list(tmp_path.iterdir())
 
 

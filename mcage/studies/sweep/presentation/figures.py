@@ -14,16 +14,7 @@ from mcage.plain_text import visible
 from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
 from mcage.report.cases import SLOWDOWN_VARIABLES, Named, names_in, points_of, told_beside
-from mcage.report.figures import energy, lives, shifts, slowdown
-from mcage.report.figures.canvas import (
-    AbsentFigure,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    extremes,
-    looks_of,
-)
+from mcage.report.figures import canvas, energy, lives, shifts, slowdown
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.notes import note_on_code
 from mcage.results.axes import points_of_cases, without_label
@@ -52,7 +43,9 @@ class Kind:
 
     variables: tuple[str, ...]
     numbers: Callable[[xr.Dataset], Any]
-    draw: Callable[[Sequence[Named[Any]], Sheet], Iterator[ReportFigure | AbsentFigure]]
+    draw: Callable[
+        [Sequence[Named[Any]], canvas.Sheet], Iterator[canvas.ReportFigure | canvas.AbsentFigure]
+    ]
 
 
 KINDS = (
@@ -75,8 +68,8 @@ REPLAYED = {
 
 
 def draw(
-    header: SweepHeader, results: xr.Dataset, sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    header: SweepHeader, results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Draw all figures of a sweep, one by one.
 
     Every variable is read once, case by case. What is kept of a case does not grow with the number
@@ -96,8 +89,8 @@ def draw(
 
 
 def replayed_figures(
-    header: SweepHeader, results: xr.Dataset, sheet: Sheet
-) -> Iterator[ReportFigure | AbsentFigure]:
+    header: SweepHeader, results: xr.Dataset, sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
     """Figures that need the traces and the dies of the sweep, or why they cannot be drawn."""
     if not all(running_code().computes_as(code) for code in header.codes):
         warning = f"WARNING: replayed by other code; the file was {note_on_code(header)}"
@@ -112,7 +105,9 @@ def replayed_figures(
         yield from fault_maps.draw(plan, cases, header.ids[0], row, sheet)
     except UserError as error:
         for name, title in REPLAYED.items():
-            yield AbsentFigure(name, title, f"It cannot be drawn again: {visible(str(error))}.")
+            yield canvas.AbsentFigure(
+                name, title, f"It cannot be drawn again: {visible(str(error))}."
+            )
 
 
 def plan_of(header: SweepHeader) -> SweepPlan:
@@ -146,8 +141,8 @@ BITS = 32
 
 
 def draw_duty(
-    plan: SweepPlan, cases: Sequence[PlannedCase], told: Mapping[str, str], sheet: Sheet
-) -> Iterator[ReportFigure]:
+    plan: SweepPlan, cases: Sequence[PlannedCase], told: Mapping[str, str], sheet: canvas.Sheet
+) -> Iterator[canvas.ReportFigure]:
     """Draw duty cycles of the techniques of a sweep.
 
     Parameters
@@ -158,11 +153,11 @@ def draw_duty(
         Cases of the plan whose techniques are drawn, each once whatever protects its entries.
     told : mapping of str to str
         Names for people of techniques, as of `mcage.report.cases.names_in`.
-    sheet : Sheet
+    sheet : canvas.Sheet
         What figures are drawn on.
     """
-    of_bits: tuple[list[Series], list[Series]] = [], []
-    of_entries: tuple[list[Series], list[Series]] = [], []
+    of_bits: tuple[list[canvas.Series], list[canvas.Series]] = [], []
+    of_entries: tuple[list[canvas.Series], list[canvas.Series]] = [], []
     techniques = dict.fromkeys(case.case.technique for case in cases)
     names = {told.get(technique, visible(technique)): technique for technique in techniques}
     for name, technique in names.items():
@@ -174,10 +169,10 @@ def draw_duty(
             of_entries[which].append(_steps(name, entries))
     kernels = f"{len(plan.traces)} kernel{'s' if len(plan.traces) > 1 else ''}"
     replayed = replace(sheet, population=f"{kernels}, replayed without faults")
-    looks = looks_of(names)
+    looks = canvas.looks_of(names)
     for figure, curves in ((_bits(), of_bits), (_entries(plan.geometry.entries), of_entries)):
         panels = [
-            Panel(title, tuple(part), alt=_alt(title, part))
+            canvas.Panel(title, tuple(part), alt=_alt(title, part))
             for title, part in zip(("'0' (stresses T0)", "'1' (stresses T1)"), curves, strict=True)
         ]
         yield from figure.pages(panels, replayed, looks)
@@ -213,9 +208,9 @@ def _entries(count: int) -> CurveFigure:
     )
 
 
-def _steps(name: str, shares: Floats) -> Series:
-    """Series in percent whose last step is as long as the others."""
-    return Series(name, np.arange(shares.size + 1.0), 100 * np.append(shares, shares[-1:]))
+def _steps(name: str, shares: Floats) -> canvas.Series:
+    """canvas.Series in percent whose last step is as long as the others."""
+    return canvas.Series(name, np.arange(shares.size + 1.0), 100 * np.append(shares, shares[-1:]))
 
 
 def _by_bit(of_state: DutyCycles, other: DutyCycles) -> Floats:
@@ -239,7 +234,7 @@ def _by_entry(of_state: DutyCycles, other: DutyCycles, entries: int) -> Floats:
     return np.where(used, (longest / of_state.period[:, None]).mean(axis=0), np.nan)
 
 
-def _alt(title: str, curves: list[Series]) -> str:
+def _alt(title: str, curves: list[canvas.Series]) -> str:
     """Which technique has the longest and the shortest duty cycle."""
     longest = {curve.label: float(np.nanmax(curve.y)) for curve in curves}
-    return extremes(title, "the largest value of a curve", longest, " %")
+    return canvas.extremes(title, "the largest value of a curve", longest, " %")
