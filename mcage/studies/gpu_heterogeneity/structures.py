@@ -440,23 +440,6 @@ class DesignDelays:
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """Scheduler or L2 of the baseline: what it is known by.
-
-    Parameters
-    ----------
-    base_duty : array
-        Share of the time under stress.
-    baseline_delay : array
-        Relative delay increase after `YEARS` at the temperature of the baseline; NaN: that of the
-        model at the base duty.
-    """
-
-    base_duty: ArrayLike
-    baseline_delay: ArrayLike
-
-
-@dataclass(frozen=True, eq=False)
 class HeterogeneousGpu:
     """A GPU of which scheduler and L2 age, under one reading; all numbers may be arrays.
 
@@ -471,7 +454,8 @@ class HeterogeneousGpu:
     sequential : SequentialL2
         The L2, likewise.
     scheduler_delay, l2_delay : array
-        As `Structure.baseline_delay`.
+        Relative delay increases of the baseline after `YEARS` at its temperature; NaN: those of the
+        model at the base duties.
     """
 
     kinds: Parts
@@ -500,56 +484,31 @@ class HeterogeneousGpu:
         as often as the baseline's structure, and are as hot.
         """
         finfet, conditions = self.kinds.finfet, self.conditions
-        scheduler, l2 = self._scheduler, self._l2
-        before = self._baseline(scheduler), self._baseline(l2)
-        none = np.zeros_like(before[0])
-        if design == "baseline":
-            return DesignDelays(*before, none, none)
-        if design == "duplication":
-            ratio = self._duty_ratio(np.asarray(l2.base_duty, np.float64) * (1 - COPY_SHARE))
-            return DesignDelays(
-                self.two_stage.delay(finfet, conditions, before[0], COPY_SHARE),
-                conditions.delay_left(finfet, before[1], ratio),
-                none,
-                none,
-            )
-        ratio = self._duty_ratio(self.sequential.duty(miss_rate))
+        two_stage, l2 = self.two_stage, self.sequential
+        known = ((two_stage.base_duty, self.scheduler_delay), (l2.base_duty, self.l2_delay))
+        scheduler_before, l2_before = (self._aged(finfet, *structure) for structure in known)
+        planar = [np.zeros_like(scheduler_before)] * 2
+        if design == BASELINE:
+            return DesignDelays(scheduler_before, l2_before, *planar)
+        if design == PROPOSAL:
+            spared, duty = filter_rate, l2.duty(miss_rate)
+            planar = [self._aged(self.kinds.planar, *structure) for structure in known]
+        else:
+            spared, duty = COPY_SHARE, np.asarray(l2.base_duty, np.float64) * (1 - COPY_SHARE)
+        shift, base = (conditions.dvth_volts(finfet, of) for of in (duty, l2.base_duty))
         return DesignDelays(
-            self.two_stage.delay(finfet, conditions, before[0], filter_rate),
-            conditions.delay_left(finfet, before[1], ratio),
-            self._planar(scheduler),
-            self._planar(l2),
+            two_stage.delay(finfet, conditions, scheduler_before, spared),
+            conditions.delay_left(finfet, l2_before, shift / base),
+            *planar,
         )
 
-    @property
-    def _scheduler(self) -> Structure:
-        return Structure(self.two_stage.base_duty, self.scheduler_delay)
-
-    @property
-    def _l2(self) -> Structure:
-        return Structure(self.sequential.base_duty, self.l2_delay)
-
-    def _duty_ratio(self, duty: ArrayLike) -> NDArray[np.float64]:
-        """Shift of the L2's FinFETs at another duty over that at the base duty."""
-        finfet = self.kinds.finfet
-        base = self.conditions.dvth_volts(finfet, self.sequential.base_duty)
-        return self.conditions.dvth_volts(finfet, duty) / base
-
-    def _factor(self, structure: Structure) -> NDArray[np.float64]:
-        """Factor on the model's shifts with which the baseline's delay is as given."""
-        finfet = self.kinds.finfet
-        given = np.asarray(structure.baseline_delay, np.float64)
-        new = Conditions(YEARS, self.conditions.vdd_volts, self.conditions.temperature_kelvin)
-        at_base = new.dvth_volts(finfet, structure.base_duty)
-        return np.where(np.isnan(given), 1.0, new.shift_at(finfet, given) / at_base)
-
-    def _baseline(self, structure: Structure) -> NDArray[np.float64]:
-        return self._aged(self.kinds.finfet, structure)
-
-    def _planar(self, structure: Structure) -> NDArray[np.float64]:
-        return self._aged(self.kinds.planar, structure)
-
-    def _aged(self, kind: FinFetPlanar, structure: Structure) -> NDArray[np.float64]:
-        """Delay of a kind of transistor at the base duty of a structure."""
-        shift = self.conditions.dvth_volts(kind, structure.base_duty)
-        return self.conditions.delay_of(kind, self._factor(structure) * shift)
+    def _aged(
+        self, kind: FinFetPlanar, base_duty: ArrayLike, baseline_delay: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Delay of a kind of transistor at the base duty of a structure, as `delays` says."""
+        finfet, conditions = self.kinds.finfet, self.conditions
+        given = np.asarray(baseline_delay, np.float64)
+        new = Conditions(YEARS, conditions.vdd_volts, conditions.temperature_kelvin)
+        at_base = new.dvth_volts(finfet, base_duty)
+        factor = np.where(np.isnan(given), 1.0, new.shift_at(finfet, given) / at_base)
+        return conditions.delay_of(kind, factor * conditions.dvth_volts(kind, base_duty))

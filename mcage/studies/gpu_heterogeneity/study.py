@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -21,54 +22,34 @@ from mcage.version import running_code
 
 # Uncertain inputs, drawn for each instance.
 
-PLACES = (
-    *("years", "temperature_kelvin", "benchmark", "filter_rate", "baseline_delay", "base_duty"),
-    *("theta_kelvin", "activation_ev", "miss_rate", "l2_baseline_delay", "l2_base_duty"),
-    *("latency_cycles", "l2_ipc_loss", "proposal_delay", "proposal_power"),
-    *("duplication_delay", "duplication_power", "fields", "fills"),
-)
-"""Which number of a stream each input is drawn by; new inputs come last, so that the draws of the
-others stay as they are."""
+PLACES = {
+    "years": "service.years",
+    "temperature_kelvin": "service.temperature_kelvin",
+    "benchmark": "",
+    "filter_rate": "scheduler.filter_rate",
+    "baseline_delay": "scheduler.baseline_delay",
+    "base_duty": "scheduler.base_duty",
+    "theta_kelvin": "scheduler.theta_kelvin",
+    "activation_ev": "scheduler.activation_ev",
+    "miss_rate": "l2.miss_rate",
+    "l2_baseline_delay": "l2.baseline_delay",
+    "l2_base_duty": "l2.base_duty",
+    "latency_cycles": "proposal.latency_cycles",
+    "l2_ipc_loss": "proposal.l2_ipc_loss",
+    "proposal_delay": "proposal.delay",
+    "proposal_power": "proposal.power",
+    "duplication_delay": "duplication.delay",
+    "duplication_power": "duplication.power",
+    "common_field": "",
+    "fills": "",
+}
+"""By which number of a stream each input is drawn, and the key of the spec that is a number or a
+distribution; new inputs come last, so that the draws of the others stay as they are."""
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Inputs of I instances, each float64[I].
-
-    Parameters
-    ----------
-    years, temperature_kelvin
-        Age, and temperature of the baseline.
-    filter_rate, base_duty, theta_kelvin, activation_ev
-        Of the scheduler.
-    scheduler_delay, l2_delay
-        Delay increase of the baseline after 7 years; NaN: that of the model.
-    miss_rate, l2_base_duty
-        Of the L2.
-    proposal_delay, proposal_power, duplication_delay, duplication_power
-        Relative to the baseline.
-    common_field, fills : bool[I]
-        Whether both kinds have the same field constant; whether fills count.
-    """
-
-    years: Floats
-    temperature_kelvin: Floats
-    filter_rate: Floats
-    base_duty: Floats
-    theta_kelvin: Floats
-    activation_ev: Floats
-    scheduler_delay: Floats
-    l2_delay: Floats
-    miss_rate: Floats
-    l2_base_duty: Floats
-    proposal_delay: Floats
-    proposal_power: Floats
-    duplication_delay: Floats
-    duplication_power: Floats
-    common_field: NDArray[np.bool_]
-    fills: NDArray[np.bool_]
+Draws = dict[str, Floats]
+"""Inputs of I instances by the names of `PLACES`, each float64[I]: delay increases of the baseline
+are NaN where they are those of the model; ``common_field`` and ``fills`` are 0 or 1."""
 
 
 def draw(
@@ -91,62 +72,36 @@ def draw(
     for row, instance in zip(uniform, instances.tolist(), strict=True):
         stream(spec.seed, "gpu.heterogeneity", instance).random(out=row)
     numbers = dict(zip(PLACES, uniform.T, strict=True))
-    scheduler, l2, service = spec.scheduler, spec.l2, spec.service
     chosen = (numbers["benchmark"] * len(benchmarks)).astype(np.int64)
 
-    def of(place: str, given: float | str) -> Floats:
+    def of(place: str, given: float | str | None) -> Floats:
+        if given in (None, MODEL, PRINTED, BENCHMARK):
+            return np.full(len(instances), np.nan)
         distribution = Distribution.of(given)
         if distribution.is_constant:
             return np.full(len(instances), distribution.numbers[0])
         return np.array([distribution.at(number) for number in numbers[place].tolist()])
 
-    def of_model_or(place: str, given: float | str) -> Floats:
-        return np.full(len(instances), np.nan) if given == MODEL else of(place, given)
-
-    def of_benchmark(values: Sequence[float]) -> Floats:
-        return np.array(values)[chosen]
-
-    if scheduler.filter_rate == BENCHMARK:
-        filter_rate = of_benchmark([benchmark.filter_rate for benchmark in benchmarks])
-    else:
-        filter_rate = of("filter_rate", scheduler.filter_rate)
-    if scheduler.baseline_delay != PRINTED:
-        scheduler_delay = of_model_or("baseline_delay", scheduler.baseline_delay)
-    elif scheduler.filter_rate == BENCHMARK:
-        scheduler_delay = of_benchmark([benchmark.scheduler_delay for benchmark in benchmarks])
-    else:
-        scheduler_delay = np.full(len(instances), structures.MEAN_BASELINE_DELAY)
-    costs = spec.proposal
-    if costs.delay is None:
-        overhead = structures.ipc_overhead(of("latency_cycles", costs.latency_cycles))
-        proposal_delay = (1 + overhead) / (1 - of("l2_ipc_loss", costs.l2_ipc_loss))
-    else:
-        proposal_delay = of("proposal_delay", costs.delay)
-    return Draws(
-        years=of("years", service.years),
-        temperature_kelvin=of("temperature_kelvin", service.temperature_kelvin),
-        filter_rate=filter_rate,
-        base_duty=of("base_duty", scheduler.base_duty),
-        theta_kelvin=of("theta_kelvin", scheduler.theta_kelvin),
-        activation_ev=of("activation_ev", scheduler.activation_ev),
-        scheduler_delay=scheduler_delay,
-        l2_delay=of_model_or("l2_baseline_delay", l2.baseline_delay),
-        miss_rate=of("miss_rate", l2.miss_rate),
-        l2_base_duty=of("l2_base_duty", l2.base_duty),
-        proposal_delay=proposal_delay,
-        proposal_power=of("proposal_power", costs.power),
-        duplication_delay=of("duplication_delay", spec.duplication.delay),
-        duplication_power=of("duplication_power", spec.duplication.power),
-        common_field=_either(spec.fields, "common", numbers["fields"]),
-        fills=_either(spec.fills, "counted", numbers["fills"]),
-    )
+    drawn = {place: of(place, attrgetter(key)(spec)) for place, key in PLACES.items() if key}
+    is_benchmark = spec.scheduler.filter_rate == BENCHMARK
+    if is_benchmark:
+        drawn["filter_rate"] = np.array([benchmark.filter_rate for benchmark in benchmarks])[chosen]
+    if spec.scheduler.baseline_delay == PRINTED:
+        printed = np.array([benchmark.scheduler_delay for benchmark in benchmarks])[chosen]
+        mean = np.full(len(instances), structures.MEAN_BASELINE_DELAY)
+        drawn["baseline_delay"] = printed if is_benchmark else mean
+    if spec.proposal.delay is None:
+        overhead = structures.ipc_overhead(drawn["latency_cycles"])
+        drawn["proposal_delay"] = (1 + overhead) / (1 - drawn["l2_ipc_loss"])
+    drawn["common_field"] = _either(spec.fields, "common", numbers["common_field"])
+    drawn["fills"] = _either(spec.fills, "counted", numbers["fills"])
+    return drawn
 
 
-def _either(given: str, word: str, uniform: Floats) -> NDArray[np.bool_]:
-    """Whether each instance has the state that a word names."""
-    if given == "either":
-        return uniform < 0.5
-    return np.full(len(uniform), given == word)
+def _either(given: str, word: str, uniform: Floats) -> Floats:
+    """1 for each instance that has the state that a word names, otherwise 0."""
+    has = uniform < 0.5 if given == "either" else np.full(len(uniform), given == word)
+    return has.astype(np.float64)
 
 
 # What a study of heterogeneous structures writes: each variable of its results files.
@@ -318,70 +273,68 @@ class Heterogeneity:
         They are finite: within the ranges of the spec no transistor ages until it cannot switch.
         """
         draws = draw(self.spec, self.benchmarks, np.arange(first, last))
-        of_readings = [self._outputs(reading, draws) for reading in self.spec.readings]
+        costs = {name: _of_designs(draws, name) for name in ("delay", "power")}
+        of_readings = [self._outputs(reading, draws, **costs) for reading in self.spec.readings]
         arrays: dict[str, Array] = {
-            variable.name: getattr(draws, variable.name).astype(variable.dtype)
-            for variable in INPUTS
+            variable.name: draws[variable.name].astype(variable.dtype) for variable in INPUTS
         }
-        arrays["delay"] = _of_designs(draws.proposal_delay, draws.duplication_delay)
-        arrays["power"] = _of_designs(draws.proposal_power, draws.duplication_power)
+        arrays |= costs
         for name in of_readings[0]:
             arrays[name] = np.stack([outputs[name] for outputs in of_readings])
         return {variable.name: arrays[variable.name] for variable in VARIABLES}
 
-    def _outputs(self, reading: structures.Reading, draws: Draws) -> dict[str, Array]:
+    def _outputs(
+        self, reading: structures.Reading, draws: Draws, delay: Floats, power: Floats
+    ) -> dict[str, Array]:
         """What is computed under a reading."""
         aged = {design: self._aged(reading, draws, design) for design in structures.DESIGNS}
-        delay = _of_designs(draws.proposal_delay, draws.duplication_delay)
-        power = _of_designs(draws.proposal_power, draws.duplication_power)
-        largest = np.stack([aged[design].largest for design in structures.DESIGNS])
+        scheduler, l2, largest = (
+            np.stack([getattr(delays, of) for delays in aged.values()])
+            for of in ("scheduler", "l2", "largest")
+        )
         efficiency = structures.nbti_efficiency(delay, largest, power)
         aging = structures.nbti_efficiency(1.0, largest, 1.0)
         relative = efficiency / efficiency[0]
+        baseline, proposal, duplication = relative
+        parts = aged[structures.PROPOSAL]
         return {
-            "scheduler_delay": np.stack([aged[design].scheduler for design in structures.DESIGNS]),
-            "l2_delay": np.stack([aged[design].l2 for design in structures.DESIGNS]),
-            "second_stage_delay": aged[structures.PROPOSAL].finfet_scheduler,
-            "first_stage_delay": aged[structures.PROPOSAL].planar_scheduler,
-            "data_array_delay": aged[structures.PROPOSAL].finfet_l2,
-            "tags_delay": aged[structures.PROPOSAL].planar_l2,
+            "scheduler_delay": scheduler,
+            "l2_delay": l2,
+            "second_stage_delay": parts.finfet_scheduler,
+            "first_stage_delay": parts.planar_scheduler,
+            "data_array_delay": parts.finfet_l2,
+            "tags_delay": parts.planar_l2,
             "efficiency": relative,
             "break_even": aging[0] / aging,
-            "order_holds": (
-                (
-                    relative[structures.DESIGNS.index(structures.PROPOSAL)]
-                    < relative[structures.DESIGNS.index(structures.BASELINE)]
-                )
-                & (
-                    relative[structures.DESIGNS.index(structures.BASELINE)]
-                    < relative[structures.DESIGNS.index(structures.DUPLICATION)]
-                )
-            ).astype(np.int8),
+            "order_holds": ((proposal < baseline) & (baseline < duplication)).astype(np.int8),
         }
 
     def _aged(
         self, reading: structures.Reading, draws: Draws, design: structures.Design
     ) -> structures.DesignDelays:
         """Delay increases of a design, each instance with its own field constants."""
+        conditions = structures.Conditions(
+            years=draws["years"], temperature_kelvin=draws["temperature_kelvin"]
+        )
+        two_stage = structures.TwoStage(
+            reading, draws["base_duty"], draws["theta_kelvin"], draws["activation_ev"]
+        )
+        sequential = structures.SequentialL2(
+            base_duty=draws["l2_base_duty"], count_fills=draws["fills"]
+        )
         swapped, common = (
             structures.HeterogeneousGpu(
                 kinds=self._kinds[name],
-                conditions=structures.Conditions(
-                    years=draws.years, temperature_kelvin=draws.temperature_kelvin
-                ),
-                two_stage=structures.TwoStage(
-                    reading, draws.base_duty, draws.theta_kelvin, draws.activation_ev
-                ),
-                sequential=structures.SequentialL2(
-                    base_duty=draws.l2_base_duty, count_fills=draws.fills
-                ),
-                scheduler_delay=draws.scheduler_delay,
-                l2_delay=draws.l2_delay,
-            ).delays(design, draws.filter_rate, draws.miss_rate)
+                conditions=conditions,
+                two_stage=two_stage,
+                sequential=sequential,
+                scheduler_delay=draws["baseline_delay"],
+                l2_delay=draws["l2_baseline_delay"],
+            ).delays(design, draws["filter_rate"], draws["miss_rate"])
             for name in structures.FIELDS
         )
         selected = [
-            np.where(draws.common_field, getattr(common, part.name), getattr(swapped, part.name))
+            np.where(draws["common_field"], getattr(common, part.name), getattr(swapped, part.name))
             for part in fields(structures.DesignDelays)
         ]
         return structures.DesignDelays(*selected)
@@ -397,8 +350,7 @@ def study_of_header(header: Header) -> Study:
     return study_of_spec(HeterogeneitySpec.from_mapping(tomllib.loads(header.spec_toml)))
 
 
-def _of_designs(
-    proposal: NDArray[np.float64], duplication: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Rows in the order of `DESIGNS`; 1 for the baseline."""
-    return np.stack([np.ones_like(proposal), proposal, duplication])
+def _of_designs(draws: Draws, cost: str) -> Floats:
+    """A cost of each design, in the order of `DESIGNS`; 1 for the baseline."""
+    proposal = draws[f"proposal_{cost}"]
+    return np.stack([np.ones_like(proposal), proposal, draws[f"duplication_{cost}"]])
