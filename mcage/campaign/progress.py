@@ -176,9 +176,15 @@ class Progress:
     def say(self, message: str) -> None:
         """Show a message in one line."""
 
+    def died(self, workers: int) -> None:
+        """Count workers that have died over a shard that is finished."""
+
     def finish(self) -> None:
         """End the display, whether the campaign has succeeded or not."""
         self._show("finish")
+
+    def enter(self, state: str, words: str = "") -> None:
+        """Note that the run does something else now, or has ended, and in words why."""
 
     def _show(self, event: str) -> None:
         self._shown_at = self._clock()

@@ -63,8 +63,6 @@ class ShardRun:
         Whether what is finished may have been computed by other code.
     part : range, optional
         Instances that this process computes, while others may compute others; by default all.
-    status : StatusWriter, optional
-        What writes the status file, while the run is at work.
     """
 
     study: Study
@@ -74,7 +72,6 @@ class ShardRun:
     executor: Executor
     accept_other_code: bool
     part: range | None = None
-    status: StatusWriter | None = None
 
     @property
     def folder(self) -> Path:
@@ -100,36 +97,30 @@ class ShardRun:
             As `mcage.campaign.shards.locked`.
         """
         with locked(self.folder, self.part):
-            status = StatusWriter(self.folder, self._record(), self.progress)
+            instances = self.part or range(self._header.instances)
+            record = RunRecord(
+                study=self._header.study,
+                of_campaign=self._header.instances,
+                first=instances.start,
+                last=instances.stop,
+                processes=self.executor.workers,
+            )
+            status = StatusWriter(self.folder, record, self.progress)
             try:
-                yield replace(self, progress=status, status=status)
+                yield replace(self, progress=status)
             except KeyboardInterrupt:
-                self._interrupted(status)
+                if holds_shards(self.folder):
+                    words = f"finished instances are in {self.folder}; the same command continues"
+                    status.enter(INTERRUPTED)
+                else:
+                    words = "no instance was finished"
+                    if self.part is None:
+                        remove_shards(self.folder, ())
+                self.progress.say(f"interrupted: {words}")
                 raise
             except BaseException as error:
                 status.enter(FAILED, said_by(error))
                 raise
-
-    def _record(self) -> RunRecord:
-        instances, header = self.part or range(self._header.instances), self._header
-        return RunRecord(
-            header.study,
-            header.spec_digest,
-            header.instances,
-            instances.start,
-            instances.stop,
-            self.executor.workers,
-        )
-
-    def _interrupted(self, status: StatusWriter) -> None:
-        if holds_shards(self.folder):
-            words = f"finished instances are in {self.folder}; the same command continues"
-            status.enter(INTERRUPTED)
-        else:
-            words = "no instance was finished"
-            if self.part is None:
-                remove_shards(self.folder, ())
-        self.progress.say(f"interrupted: {words}")
 
     def finished(self, results: ResultsFile | None, folder: Path | None) -> Finished:
         """What is there of the campaign: in a results file, and in the folder if there is one."""
@@ -216,8 +207,7 @@ class ShardRun:
                 cutting.learn(shard)
                 path, instances = take(self.folder, shard.task.path), shard.task.instances
                 sources[instances] = ShardFile(path, self._header, instances)
-                if self.status:
-                    self.status.died(shard.deaths)
+                self.progress.died(shard.deaths)
                 self.progress.advance(len(instances))
 
 
@@ -289,8 +279,7 @@ def _complete(run: ShardRun) -> None:
     if not run.is_complete(finished):
         make_ready(run.place, over(finished))
         run.compute(finished)
-        if run.status:
-            run.status.enter(MERGING)
+        run.progress.enter(MERGING)
         finished = run.finished(results, run.folder)
         write_merged(run.place, finished)
     remove_shards(run.folder, finished.shards)
@@ -398,8 +387,7 @@ def run_part(
         return out_path
     with run.at_work() as working:
         working.compute(working.finished(results_at(place), run.folder))
-        if working.status:
-            working.status.enter(COMPUTED)
+        working.progress.enter(COMPUTED)
     progress.say(
         f"part {part} is finished: instances {in_words(instances)} are in {run.folder}; once all "
         f"parts are, mcage merge {out_path} makes the file"

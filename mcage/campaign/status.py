@@ -4,18 +4,17 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from json import dumps
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from mcage.campaign.progress import Clock, Progress, duration
 from mcage.campaign.shards import NAME, STATUS, SUFFIX, read_owner, shard_folder, shard_range
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, DamagedFileError, UnreadableFileError, read_regular
+from mcage.plain_text import visible
 from mcage.results.reader import read_header
 
 # The status file of a run: what it says, and under which name it lies in the shard folder.
@@ -40,14 +39,13 @@ MESSAGES = 5
 """Last messages that are kept."""
 
 
-@dataclass
-class RunRecord:
+class RunRecord(BaseModel):
     """What the status file of a run says.
 
     Parameters
     ----------
-    study, spec_digest : str
-        The campaign.
+    study : str
+        Name of the study.
     of_campaign : int
         Number of instances of the campaign.
     first, last : int
@@ -66,12 +64,11 @@ class RunRecord:
         What it said last.
     host, process, process_began : str, int, int
         The process that runs the campaign, and when it began, as its system counts.
-    began, updated : float
-        When the run began and when it last wrote this, in seconds since 1970.
+    updated : float
+        When the run last wrote this, in seconds since 1970.
     """
 
     study: str
-    spec_digest: str
     of_campaign: int
     first: int
     last: int
@@ -81,11 +78,10 @@ class RunRecord:
     seconds_left: float | None = None
     state: str = COMPUTING
     deaths: int = 0
-    messages: list[str] = field(default_factory=list)
-    host: str = field(default_factory=socket.gethostname)
-    process: int = field(default_factory=os.getpid)
-    process_began: int = field(default_factory=lambda: began_at(os.getpid()) or 0)
-    began: float = 0.0
+    messages: list[str] = []
+    host: str = Field(default_factory=socket.gethostname)
+    process: int = Field(default_factory=os.getpid)
+    process_began: int = Field(default_factory=lambda: began_at(os.getpid()) or 0)
     updated: float = 0.0
 
     @property
@@ -102,10 +98,6 @@ class RunRecord:
     def name(self) -> str:
         """Name of the status file."""
         return "status.json" if self.is_whole else f"status-{self.first}-{self.last - 1}.json"
-
-    def to_json(self) -> str:
-        """Text of the file."""
-        return dumps(asdict(self), indent=1)
 
     @property
     def state_now(self) -> str:
@@ -136,7 +128,7 @@ class RunRecord:
             It cannot be read, or is no status file.
         """
         try:
-            return _type().validate_json(read_regular(path, MIB), strict=True)
+            return RunRecord.model_validate_json(read_regular(path, MIB), strict=True)
         except UnreadableFileError as error:
             raise UserError(f"{path}: cannot read the status ({error.reason})") from error
         except ValidationError as error:
@@ -154,11 +146,6 @@ def began_at(process: int) -> int | None:
         return None
     state, *numbers = fields.rpartition(")")[2].split()
     return None if state == "Z" else int(numbers[18])
-
-
-@cache
-def _type() -> TypeAdapter[RunRecord]:
-    return TypeAdapter(RunRecord)
 
 
 # Progress that is also written into the status file of a run.
@@ -199,7 +186,6 @@ class StatusWriter(Progress):
         self._progress = progress
         self._wall_clock = wall_clock
         self._writable = True
-        record.began = wall_clock()
 
     def start(self, total: int, done: int) -> None:
         """Begin to compute."""
@@ -241,7 +227,7 @@ class StatusWriter(Progress):
             self.show(state)
 
     def _keep(self, message: str) -> None:
-        self._record.messages[:] = [*self._record.messages, message][-MESSAGES:]
+        self._record.messages = [*self._record.messages, visible(message)][-MESSAGES:]
 
     def show(self, event: str) -> None:
         """Write the file."""
@@ -251,7 +237,7 @@ class StatusWriter(Progress):
         record.updated = self._wall_clock()
         new = self._path.with_name(f"{self._path.name}.new")
         try:
-            new.write_text(record.to_json(), encoding="utf-8")
+            new.write_text(record.model_dump_json(indent=1), encoding="utf-8")
             os.replace(new, self._path)
         except OSError as error:
             if self._writable:
@@ -317,7 +303,7 @@ class CampaignStatus:
             "instances": self.instances,
             "instances_per_second": self.instances_per_second,
             "seconds_left": self.seconds_left,
-            "runs": [{**asdict(run), "state": run.state_now} for run in self.runs],
+            "runs": [run.model_dump() | {"state": run.state_now} for run in self.runs],
         }
 
 

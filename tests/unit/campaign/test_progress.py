@@ -226,7 +226,7 @@ class StatusClock:
 
 
 def record(first=0, last=20, **more):
-    return RunRecord("sweep", CAMPAIGN.spec_digest, 20, first, last, **more)
+    return RunRecord(study="sweep", of_campaign=20, first=first, last=last, **more)
 
 
 @pytest.fixture
@@ -258,7 +258,16 @@ def test_the_file_says_what_progress_shows(folder):
     assert (read.done, read.deaths, read.messages) == (12, 2, ["worker 3 has died"])
     assert read.instances_per_second == pytest.approx(0.2)
     assert read.seconds_left == pytest.approx(40.0)
-    assert (read.began, read.updated) == (50.0, 90.0)
+    assert read.updated == 90.0
+
+
+def test_a_message_may_name_a_file_that_is_no_utf_8(folder):
+    status, listener, _ = writer(folder)
+    status.start(20, 0)
+    status.say("warning: r\udcff.h5")
+    status.enter("computed")
+    assert listener.said == ["warning: r\udcff.h5"]
+    assert RunRecord.read(folder / "status.json").messages == [r"warning: r\udcff.h5"]
 
 
 def test_it_is_written_at_most_every_second(folder):
@@ -290,7 +299,7 @@ def place(folder, run, state="computing", **more):
     run.state = state
     for name, content in more.items():
         setattr(run, name, content)
-    (folder / run.name).write_text(run.to_json())
+    (folder / run.name).write_text(run.model_dump_json())
 
 
 def test_a_run_of_this_machine_is_killed_when_its_process_is_gone(folder):
