@@ -334,11 +334,6 @@ def progress_on_stderr(kind: str | None = None) -> Progress:
     return Lines(sys.stderr)
 
 
-def say_on_stderr(kind: str | None, message: str) -> None:
-    """Show a message as progress of a kind does; a function that travels to other processes."""
-    progress_on_stderr(kind).say(message)
-
-
 def progress_in_notebooks() -> Progress:
     """Progress of a function that a notebook calls: lines below its cell; elsewhere nothing."""
     if "IPython" not in sys.modules:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ GPUS = ("gtx580",)
 
 _SM = re.compile(r"SM(0|[1-9]\d*)")
 
-Positive = Annotated[float, Field(gt=0, le=1e12)]
-Watts = Annotated[float, Field(ge=0, le=1e4)]
 Rectangle = Annotated[tuple[float, float, float, float], Field(strict=False)]
 
 
@@ -51,44 +49,13 @@ class Machine:
     clock_hz: float
 
 
-class _PackageTable(Section):
-    """Table ``package`` of a GPU file; meanings as of `Package`."""
-
-    die_thickness_m: Positive
-    die_conductivity_w_per_mk: Positive
-    die_heat_j_per_m3k: Positive
-    interface_thickness_m: Positive
-    interface_conductivity_w_per_mk: Positive
-    interface_heat_j_per_m3k: Positive
-    spreader_thickness_m: Positive
-    spreader_conductivity_w_per_mk: Positive
-    spreader_heat_j_per_m3k: Positive
-    spreader_side_m: Positive
-    sink_thickness_m: Positive
-    sink_conductivity_w_per_mk: Positive
-    sink_heat_j_per_m3k: Positive
-    sink_side_m: Positive
-    convection_k_per_w: Positive
-    convection_j_per_k: Positive
-    ambient_kelvin: Annotated[float, Field(ge=thermal.LOWEST_KELVIN, le=thermal.HIGHEST_KELVIN)]
-    capacity_factor: Positive = 1.0
-
-    def package(self) -> thermal.Package:
-        """Return the package."""
-        values: dict[str, Any] = self.model_dump()
-        for name in ("die", "interface", "spreader", "sink"):
-            keys = ("thickness_m", "conductivity_w_per_mk", "heat_j_per_m3k")
-            values[name] = thermal.Layer(*(values.pop(f"{name}_{key}") for key in keys))
-        return thermal.Package(**values)
-
-
 class _GpuFile(Section):
     """Keys of a GPU file."""
 
     name: Annotated[str, Field(min_length=1)]
-    clock_mhz: Positive
-    bandwidth_gb_per_s: Positive
-    package: _PackageTable
+    clock_mhz: thermal.Positive
+    bandwidth_gb_per_s: thermal.Positive
+    package: thermal.Package
     blocks_mm: Annotated[dict[str, Rectangle], Field(min_length=1)]
     power_w: dict[str, Annotated[float, Field(ge=0, le=1e4)]]
 
@@ -214,7 +181,7 @@ def _made(given: _GpuFile, source: str) -> Gpu:
     return Gpu(
         given.name,
         Machine(len(sms), given.bandwidth_gb_per_s * 1e9, given.clock_mhz * 1e6),
-        thermal.ThermalNetwork(thermal.Floorplan(rectangles, source), given.package.package()),
+        thermal.ThermalNetwork(thermal.Floorplan(rectangles, source), given.package),
         SmPower(*(powers[key] for key in wanted)),
         {name: powers[name] for name in sorted(others)},
         hashlib.blake2b(given.model_dump_json().encode(), digest_size=16).hexdigest(),

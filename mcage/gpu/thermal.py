@@ -1,16 +1,24 @@
 """Temperatures of the blocks of a chip from the powers of these blocks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened
+from mcage.spec.sections import Section
+
+LOWEST_KELVIN, HIGHEST_KELVIN = 200.0, 450.0
+"""Temperatures for which mcage's aging models are meant."""
+
+Positive = Annotated[float, Field(gt=0, le=1e12)]
 
 # What lies between a die and the air: interface material, heat spreader, heat sink.
 
@@ -43,41 +51,51 @@ class Layer:
         return self.conductivity_w_per_mk * area_m2 / self.thickness_m
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(Section):
     """Die, interface material, spreader and sink, and the air that cools the sink.
 
-    Parameters
-    ----------
-    die, interface, spreader, sink : Layer
-        The plates, from the transistors outwards. Spreader and sink are squares.
-    spreader_side_m, sink_side_m : float
-        Sides of the squares, m.
-    convection_k_per_w : float
-        Resistance from the whole sink to the air, K/W.
-    convection_j_per_k : float
-        Heat capacity of the convection of the whole sink, J/K.
-    ambient_kelvin : float
-        Temperature of the air, K.
-    capacity_factor : float
-        Factor on every heat capacity: a lumped node warms up more slowly than the plate does.
+    Spreader and sink are squares with sides ``..._side_m``. ``convection_k_per_w`` is the
+    resistance from the whole sink to the air, K/W, ``convection_j_per_k`` the heat capacity of that
+    convection, J/K, and ``ambient_kelvin`` the temperature of the air, K. ``capacity_factor`` is a
+    factor on every heat capacity: a lumped node warms up more slowly than the plate does.
     """
 
-    die: Layer
-    interface: Layer
-    spreader: Layer
-    sink: Layer
-    spreader_side_m: float
-    sink_side_m: float
-    convection_k_per_w: float
-    convection_j_per_k: float
-    ambient_kelvin: float
-    capacity_factor: float
+    die_thickness_m: Positive
+    die_conductivity_w_per_mk: Positive
+    die_heat_j_per_m3k: Positive
+    interface_thickness_m: Positive
+    interface_conductivity_w_per_mk: Positive
+    interface_heat_j_per_m3k: Positive
+    spreader_thickness_m: Positive
+    spreader_conductivity_w_per_mk: Positive
+    spreader_heat_j_per_m3k: Positive
+    spreader_side_m: Positive
+    sink_thickness_m: Positive
+    sink_conductivity_w_per_mk: Positive
+    sink_heat_j_per_m3k: Positive
+    sink_side_m: Positive
+    convection_k_per_w: Positive
+    convection_j_per_k: Positive
+    ambient_kelvin: Annotated[float, Field(ge=LOWEST_KELVIN, le=HIGHEST_KELVIN)]
+    capacity_factor: Positive = 1.0
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Plates from the transistors outwards: die, interface material, spreader, sink."""
+        return tuple(
+            Layer(*(getattr(self, f"{plate}_{field.name}") for field in fields(Layer)))
+            for plate in ("die", "interface", "spreader", "sink")
+        )
 
     @property
-    def layers(self) -> tuple[Layer, Layer, Layer, Layer]:
-        """Plates from the transistors outwards."""
-        return self.die, self.interface, self.spreader, self.sink
+    def spreader(self) -> Layer:
+        """The heat spreader."""
+        return self.layers[2]
+
+    @property
+    def sink(self) -> Layer:
+        """The heat sink."""
+        return self.layers[3]
 
     def to_air(self, area_m2: float) -> float:
         """Conductance from an area of the sink to the air, W/K."""
@@ -235,9 +253,6 @@ class Floorplan:
 
 SPREADER_RIM, SINK_RIM, OUTER_SINK = range(3)
 """Rings of four nodes: the spreader beside the die, the sink below it, the sink beyond it."""
-
-LOWEST_KELVIN, HIGHEST_KELVIN = 200.0, 450.0
-"""Temperatures for which mcage's aging models are meant."""
 
 
 @dataclass(frozen=True, eq=False)

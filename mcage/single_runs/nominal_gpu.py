@@ -206,7 +206,7 @@ OPTIMUM_NEEDED = (
     "total_warps",
     "total_workload_warps",
 )
-"""Columns that a file must have; for the others there are defaults."""
+"""Columns that a file must have, those of `KernelTiming`; for the others there are defaults."""
 
 _MOST = 1e15
 
@@ -248,14 +248,9 @@ def _of_row_optimum(row: Row, default: Machine) -> dict[str, Any]:
         delta=row.number("delta", 0, 10, 0.08),
         min_sms=row.integer("min_SMs", 1, machine.sms, min(4, machine.sms)),
     )
+    bounds = {"miss_rate": (0.0, 1.0), "load_bytes_per_thread": (0.0, _MOST)}
     kernel = KernelTiming(
-        row.number("global_latency_cycles", 1e-9, _MOST),
-        row.number("cache_latency_cycles", 1e-9, _MOST),
-        row.number("miss_rate", 0, 1),
-        row.number("load_bytes_per_thread", 0, _MOST),
-        row.number("comp_cycles", 1e-9, _MOST),
-        row.number("total_warps", 1e-9, _MOST),
-        row.number("total_workload_warps", 1e-9, _MOST),
+        *(row.number(name, *bounds.get(name, (1e-9, _MOST))) for name in OPTIMUM_NEEDED)
     )
     try:
         cycles, best = model.cycles(kernel, machine), model.optimum(kernel, machine)
