@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from mcage.campaign import shards
 from mcage.campaign.executors import Cutting, Executor, Threads
 from mcage.campaign.finished import (
     Finished,
@@ -19,18 +20,6 @@ from mcage.campaign.finished import (
 )
 from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress
-from mcage.campaign.shards import (
-    BESIDE,
-    bench,
-    clear_abandoned,
-    holds_shards,
-    in_words,
-    locked,
-    remove_shards,
-    shard_folder,
-    take,
-    unfinished,
-)
 from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter
 from mcage.campaign.stopping import Watch
 from mcage.campaign.study import ShardTask, Study
@@ -76,7 +65,7 @@ class ShardRun:
     @property
     def folder(self) -> Path:
         """The shard folder."""
-        return shard_folder(self.place)
+        return shards.shard_folder(self.place)
 
     @property
     def _header(self) -> Header:
@@ -96,7 +85,7 @@ class ShardRun:
         UserError
             As `mcage.campaign.shards.locked`.
         """
-        with locked(self.folder, self.part):
+        with shards.locked(self.folder, self.part):
             instances = self.part or range(self._header.instances)
             record = RunRecord(
                 study=self._header.study,
@@ -109,13 +98,13 @@ class ShardRun:
             try:
                 yield replace(self, progress=status)
             except KeyboardInterrupt:
-                if holds_shards(self.folder):
+                if shards.holds_shards(self.folder):
                     words = f"finished instances are in {self.folder}; the same command continues"
                     status.enter(INTERRUPTED)
                 else:
                     words = "no instance was finished"
                     if self.part is None:
-                        remove_shards(self.folder, ())
+                        shards.remove_shards(self.folder, ())
                 self.progress.say(f"interrupted: {words}")
                 raise
             except BaseException as error:
@@ -130,9 +119,9 @@ class ShardRun:
             path.unlink()
 
         if folder:
-            clear_abandoned(folder, self.part)
-        shards = shards_in(folder, discard, part=self.part) if folder else []
-        finished = finished_instances(results, shards, self._header, self.accept_other_code)
+            shards.clear_abandoned(folder, self.part)
+        in_folder = shards_in(folder, discard, part=self.part) if folder else []
+        finished = finished_instances(results, in_folder, self._header, self.accept_other_code)
         assert finished is not None  # since the campaign is known
         return finished
 
@@ -160,7 +149,7 @@ class ShardRun:
         cutting = Cutting(self.study, self.executor.workers, self.shard_size)
         sources = dict(finished.sources)
         try:
-            with bench(self.folder, instances) as place:
+            with shards.bench(self.folder, instances) as place:
                 if self.part:
                     gaps = finished.missing(self.part.stop)
                     missing = [_common(self.part, gap) for gap in gaps]
@@ -188,7 +177,7 @@ class ShardRun:
         watch = Watch(self._header)
         whole = None
         while not whole:
-            self._shards(unfinished(watch.checkpoint, sources), sources, cutting, place)
+            self._shards(shards.unfinished(watch.checkpoint, sources), sources, cutting, place)
             sources = dict(sorted(sources.items(), key=lambda item: item[0].start))
             whole, words = watch.look(sources)
             if words:
@@ -205,7 +194,7 @@ class ShardRun:
         with closing(self.executor.run(self.study, tasks)) as made:
             for shard in made:
                 cutting.learn(shard)
-                path, instances = take(self.folder, shard.task.path), shard.task.instances
+                path, instances = shards.take(self.folder, shard.task.path), shard.task.instances
                 sources[instances] = ShardFile(path, self._header, instances)
                 self.progress.died(shard.deaths)
                 self.progress.advance(len(instances))
@@ -261,7 +250,7 @@ def run_campaign(
         holds something else, or is in use; other code computed what is there. All of this is found
         before anything is computed, but for more instances than a stopping rule needs.
     """
-    place = place_of(out_path, BESIDE)
+    place = place_of(out_path, shards.BESIDE)
     run = ShardRun(
         study, place, shard_size, progress or Progress(), executor or Threads(), accept_other_code
     )
@@ -282,7 +271,7 @@ def _complete(run: ShardRun) -> None:
         run.progress.enter(MERGING)
         finished = run.finished(results, run.folder)
         write_merged(run.place, finished)
-    remove_shards(run.folder, finished.shards)
+    shards.remove_shards(run.folder, finished.shards)
 
 
 # A part of a campaign: some of its instances, beside processes that compute the others.
@@ -379,7 +368,7 @@ def run_part(
         )
     instances = part.of(study.header.instances)
     progress = progress or Progress()
-    place = place_of(out_path, BESIDE)
+    place = place_of(out_path, shards.BESIDE)
     run = ShardRun(
         study, place, shard_size, progress, executor or Threads(), accept_other_code, instances
     )
@@ -389,7 +378,7 @@ def run_part(
         working.compute(working.finished(results_at(place), run.folder))
         working.progress.enter(COMPUTED)
     progress.say(
-        f"part {part} is finished: instances {in_words(instances)} are in {run.folder}; once all "
-        f"parts are, mcage merge {out_path} makes the file"
+        f"part {part} is finished: instances {shards.in_words(instances)} are in {run.folder}; "
+        f"once all parts are, mcage merge {out_path} makes the file"
     )
     return run.folder

@@ -251,7 +251,7 @@ def test_a_stopped_one_leaves_the_old_file_and_continues(few, whole):
 
 
 def test_killed_between_the_new_file_and_the_removal_of_its_shards(few, whole, monkeypatch):
-    monkeypatch.setattr(run, "remove_shards", lambda *_: None)
+    monkeypatch.setattr(run.shards, "remove_shards", lambda *_: None)
     run_campaign(Study(MANY, fake_campaign.compute), few, 7)
     monkeypatch.undo()
     assert len(list(shard_folder(few).glob("*.h5"))) == 2
