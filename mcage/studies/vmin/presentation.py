@@ -247,7 +247,7 @@ class VminPresentation(Presentation):
         self, header: Header, results: xr.Dataset, sheet: "Sheet"
     ) -> "Iterator[ReportFigure | AbsentFigure]":
         """Vmin against age, its distribution, and energy saved against Vdd."""
-        from mcage.report.figures.canvas import Panel, Series
+        from mcage.report.figures.canvas import AbsentFigure, Panel, Series
         from mcage.report.figures.curves import CurveFigure
 
         vmin, ages = results["vmin_volts"].values, results["age"].values.astype(float)
@@ -284,22 +284,31 @@ class VminPresentation(Presentation):
         ).pages([against_age(share) for share in SHARES], sheet)
 
         def distribution(column: int) -> Panel:
-            curves = []
+            curves, nowhere = [], []
             for name, of_case, case in zip(names, vmin[..., column], cases, strict=True):
                 volts = np.sort(np.where(np.isnan(of_case), np.inf, of_case))
                 above = 100 * (1 - np.arange(1, len(volts) + 1) / len(volts))
                 seen = np.isfinite(volts)
-                curves.append(Series(name, volts[seen], above[seen], case=case))
-            return Panel(_age(ages[column]), tuple(curves))
+                if seen.any():
+                    curves.append(Series(name, volts[seen], above[seen], case=case))
+                else:
+                    nowhere.append(name)
+            notes = (f"no slice works at any Vdd: {in_a_row(nowhere)}",) if nowhere else ()
+            return Panel(_age(ages[column]), tuple(curves), notes)
 
-        yield from CurveFigure(
-            "vmin-distribution",
-            "Slices that need more than a Vdd",
-            "Share of the slices whose Vmin lies above the Vdd.",
-            "Vdd [V]",
-            "slices with a higher Vmin [%]",
-            y_limits=(0, 100),
-        ).pages([distribution(column) for column in dict.fromkeys((0, target))], sheet)
+        name, title = "vmin-distribution", "Slices that need more than a Vdd"
+        panels = [distribution(column) for column in dict.fromkeys((0, target))]
+        if any(panel.series for panel in panels):
+            yield from CurveFigure(
+                name,
+                title,
+                "Share of the slices whose Vmin lies above the Vdd.",
+                "Vdd [V]",
+                "slices with a higher Vmin [%]",
+                y_limits=(0, 100),
+            ).pages(panels, sheet)
+        else:
+            yield AbsentFigure(name, title, "No slice works at any Vdd.")
 
         vdds, until = results["vdd"].values, f"until {asked.target_years:g} years"
         works = vmin[..., target, None] <= vdds
