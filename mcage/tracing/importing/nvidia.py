@@ -2,22 +2,24 @@
 
 import json
 import json.scanner
+import re
 import struct
 import sys
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from operator import lt
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from mcage.geometry import NVIDIA
 from mcage.traces.model import MOST_REGISTERS
-from mcage.tracing.importing.recording import Recording
+from mcage.tracing.importing.recording import Reader, Recording
 from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
-from mcage.tracing.importing.sources import Enough, Source
+from mcage.tracing.importing.sources import Enough, Options, Source
 from mcage.tracing.importing.windows import Origin, Place, Window
 
 # Which SM a CTA was on, where a tool names the warps' slots (``%warpid``) and no SM.
@@ -119,13 +121,14 @@ def allocated(registers: int) -> int:
     return min(-(-max(registers, 1) // GRANULARITY) * GRANULARITY, MOST_REGISTERS)
 
 
-def leave_out(recording: Recording, name: str, source: Source, line: int) -> None:
+def leave_out(reader: Reader, name: str) -> None:
     """Count an instruction of which it is not known which registers it writes."""
     why = f"writes of {name[:20]}, whose registers are not known"
-    many = why not in recording.skipped and len(recording.skipped) > MOST_REASONS
+    skipped = reader.recording.skipped
+    many = why not in skipped and len(skipped) > MOST_REASONS
     if many or not name.isidentifier():
         why = "writes of other instructions, whose registers are not known"
-    recording.skip(why, source, line)
+    reader.skip(why)
 
 
 @dataclass
@@ -216,26 +219,34 @@ class Warp:
     known: dict[int, bytes] = field(default_factory=dict)
 
 
-class Warps:
-    """Takes records and gives them to a recording, with the contents that later records show.
+class Warps(Reader):
+    """Reads records of warps, with the contents that later records show.
 
-    Parameters
-    ----------
-    recording : Recording
-        Takes what is known.
-    after : bool
-        Whether records show registers as they are after the instruction, instead of before.
+    A record may be a line, or text: a line with CTA, warp and SASS, and a line for each row of what
+    it shows, up to an empty line or the next record.
 
     Attributes
     ----------
+    after : bool
+        Whether records show registers as they are after the instruction, instead of before.
+    record_begins, row_begins : pattern, bytes
+        First line of a record that is text, and how its rows begin where nothing damages them.
     time : int
         Number of the next record; one record takes one cycle.
+    running : dict of tuple of int to Warp
+        Warps that run, by what tells them apart.
     """
 
-    def __init__(self, recording: Recording, after: bool) -> None:
-        self.recording = recording
+    after = False
+    record_begins: ClassVar[re.Pattern[bytes]]
+    row_begins: ClassVar[bytes]
+
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        super().__init__(recording, sources, options)
         self.time = 0
-        self._after = after
+        self.running: dict[tuple[int, ...], Warp] = {}
+        self._head: tuple[int, re.Match[bytes]] | None = None
+        self._rows: list[bytes | None] = []
         self._accesses_waiting = 0
         self._zeros: dict[bytes, int] = {}
         self._zero_lanes = self._lanes = 0
@@ -243,15 +254,63 @@ class Warps:
         recording.has_lanes(LANES)
         recording.granularity = GRANULARITY
 
+    def read(self) -> None:
+        """Read the file at hand, at whose end all warps have ended."""
+        try:
+            super().read()
+            self.complete()
+            for key in list(self.running):
+                self.end(key)
+        except Enough:
+            self._stop()
+            raise
+
+    def take_text(self, line: bytes) -> None:
+        """Take a line of text: the begin of a record, a row of one, or other output."""
+        if line.startswith(self.row_begins):
+            self._row(line)
+        elif not line:
+            self.complete()
+        elif record := self.record_begins.search(line):
+            self.complete()
+            self._head = self.line, record
+        elif self._head is not None and b"* Reg" in line:
+            self._row(line)
+
+    def _row(self, line: bytes) -> None:
+        if self._head is None:
+            self.skip("rows without the line that begins a record")
+            return
+        contents = contents_of_row(line, len(self._rows))
+        if contents is None:
+            self.skip("rows that other output has damaged")
+        self._rows.append(contents)
+
+    def complete(self) -> None:
+        """Hand the record of a text on whose last row has been read."""
+        if self._head is None:
+            return
+        (begin, match), rows, line = self._head, self._rows, self.line
+        self._head, self._rows = None, []
+        self.line = begin
+        self.take_record(match, rows)
+        self.line = line
+
+    def take_record(self, match: re.Match[bytes], rows: Sequence[bytes | None]) -> None:
+        """Take a record: its first line, and its rows; one is None if it cannot be read."""
+        raise NotImplementedError
+
     def begin(
         self,
+        key: tuple[int, ...],
         launch: Launch,
         place: Place,
         warp_in_cta: int | None,
         facts: Mapping[str, Any],
         work_group: int,
-    ) -> Warp:
-        """Open the window of a warp whose first record comes next."""
+    ) -> Window:
+        """Open the window of a warp whose first record is at hand."""
+        self._end_quiet_warps()
         size = launch.allocated
         lanes = launch.lanes_of(warp_in_cta)
         origin = Origin(launch.kernel, launch.number, work_group)
@@ -259,23 +318,25 @@ class Warps:
         if launch.registers is not None:
             kept |= {"registers": launch.registers, "allocated": size}
         window = self.recording.open_window(self.time, size, origin, place, lanes=lanes, facts=kept)
-        return Warp(launch, window, (1 << lanes) - 1)
+        self.running[key] = Warp(launch, window, (1 << lanes) - 1)
+        return window
 
-    def record(
-        self, warp: Warp, instruction: Instruction, shown: Shown, source: Source, line: int
-    ) -> None:
+    def record(self, key: tuple[int, ...], instruction: Instruction, shown: Shown) -> None:
         """Take a record of a warp that runs."""
-        time = self.time
-        self.time += 1
+        warp = self.running[key]
         warp.records += 1
-        warp.seen = time
-        if warp.window.number < 0:
-            return
-        before = len(warp.waiting)
-        written = instruction.written
-        if not self._after:
+        warp.seen = self.time
+        self.time += 1
+        if warp.window.number >= 0:
+            self._record(warp, instruction, shown)
+        if instruction.ends:
+            self.end(key)
+
+    def _record(self, warp: Warp, instruction: Instruction, shown: Shown) -> None:
+        time, before, written = warp.seen, len(warp.waiting), instruction.written
+        if not self.after:
             self._compare(warp, instruction, shown)
-        changed = (instruction.unknown or written) if self._after else ()
+        changed = (instruction.unknown or written) if self.after else ()
         for register, contents in shown.items():
             if register in changed:
                 continue
@@ -283,98 +344,86 @@ class Warps:
             if access is not None:
                 access.contents = contents
         if instruction.unknown:
-            leave_out(self.recording, instruction.name, source, line)
+            leave_out(self, instruction.name)
             for register in warp.unknown.keys() & set(instruction.unknown):
                 warp.unknown.pop(register).lost = True
         for register in instruction.read:
             seen = None if register in changed else shown.get(register)
-            warp.waiting.append(_Access(time, register, False, seen, line))
+            warp.waiting.append(_Access(time, register, False, seen, self.line))
         for register in written:
-            left = shown.get(register) if self._after else None
-            access = _Access(time, register, True, left, line)
+            left = shown.get(register) if self.after else None
+            access = _Access(time, register, True, left, self.line)
             if overwritten := warp.unknown.pop(register, None):
                 overwritten.lost = True
             if left is None:
                 warp.unknown[register] = access
             warp.waiting.append(access)
         self._accesses_waiting += len(warp.waiting) - before
-        self._give(warp, source)
+        self._give(warp)
         while self._accesses_waiting > MOST_WAITING and warp.waiting:
             self._forget_first(warp)
-            self._give(warp, source)
+            self._give(warp)
 
     def contradict(self) -> bool:
         """Whether contents are not those before the instruction, as they were taken for."""
         return self._others > max(self._alike // 4, MOST_ODD)
 
-    def quiet(self, running: Mapping[tuple[int, ...], Warp]) -> list[tuple[int, ...]]:
-        """Which of too many warps have shown nothing for the longest time: they have ended.
+    def _end_quiet_warps(self) -> None:
+        """End those of too many warps that have shown nothing for the longest time.
 
         A warp whose lanes all leave by exits with a guard is never seen to end.
         """
-        if len(running) < MOST_RUNNING:
-            return []
-        by_time = sorted(running, key=lambda key: running[key].seen)
-        return by_time[: MOST_RUNNING // 2]
+        if len(self.running) >= MOST_RUNNING:
+            by_time = sorted(self.running, key=lambda key: self.running[key].seen)
+            for key in by_time[: MOST_RUNNING // 2]:
+                self.end(key)
 
-    def end(self, warp: Warp, source: Source) -> None:
+    def end(self, key: tuple[int, ...]) -> None:
         """Close the window of a warp after its last record."""
-        self._drain(warp, source)
+        warp = self.running.pop(key)
+        self._drain(warp)
         window = warp.window
         window.facts["records"] = warp.records
-        if window.size is None:
-            size = allocated(window.counted.most_register + 1)
-            self.recording.close_window(window, max(self.time - 1, window.last), size)
-        else:
-            self.recording.close_window(window, max(self.time - 1, window.last))
+        size = None if window.size else allocated(window.counted.most_register + 1)
+        self.recording.close_window(window, max(self.time - 1, window.last), size)
 
-    def stop(self, warps: Sequence[Warp], source: Source) -> None:
+    def _stop(self) -> None:
         """Hand on what is known of warps that run when reading ends early."""
-        for warp in warps:
+        for warp in self.running.values():
             warp.window.facts["records"] = warp.records
-            try:
-                self._drain(warp, source)
-            except Enough:
-                continue
+            with suppress(Enough):
+                self._drain(warp)
 
-    def say_what_was_concluded(self) -> None:
+    def finish(self) -> None:
         """Tell the recording what was in the file, and what was concluded how."""
         share = f"{self._zero_lanes / self._lanes:.1%}" if self._lanes else "none"
         recording = self.recording
-        recording.in_file["values"] = f"{'after' if self._after else 'before'} the instruction"
+        recording.in_file["values"] = f"{'after' if self.after else 'before'} the instruction"
         recording.in_file["registers"] = "numbers in the window"
         recording.approximate["lanes"] = (
             f"all that exist are taken as written; {share} of them read 0, which may be lanes that "
             "were not active"
         )
         recording.approximate["time"] = "one record, one cycle"
-        which = "of loads of less than 32 bits: " if self._after else ""
+        which = "of loads of less than 32 bits: " if self.after else ""
         recording.inferred["contents"] = f"{which}what the next record of the warp shows"
         recording.inferred["reads"] = "source registers, by SASS"
 
-    def _give(self, warp: Warp, source: Source) -> None:
+    def _give(self, warp: Warp) -> None:
         """Hand on accesses up to the first whose contents are not known yet."""
         waiting, window, recording = warp.waiting, warp.window, self.recording
         while waiting:
-            access = waiting[0]
-            contents = access.contents
-            if not access.is_write:
-                if contents is None:
-                    recording.read(window, access.time, access.register)
-                else:
-                    recording.read(
-                        window,
-                        access.time,
-                        access.register,
-                        warp.mask,
-                        contents[: 4 * window.lanes],
-                    )
-            elif contents is not None:
+            time, register, contents = waiting[0].time, waiting[0].register, waiting[0].contents
+            if contents is not None:
                 contents = contents[: 4 * window.lanes]
+            if not waiting[0].is_write:
+                lanes = 0 if contents is None else warp.mask
+                recording.read(window, time, register, lanes, contents or b"")
+            elif contents is not None:
                 self._count(contents)
-                recording.write(window, access.time, access.register, warp.mask, contents)
-            elif access.lost:
-                recording.skip(NEVER_SHOWN, source, access.line)
+                recording.write(window, time, register, warp.mask, contents)
+            elif waiting[0].lost:
+                recording.skip(NEVER_SHOWN, self.source, waiting[0].line)
             else:
                 return
             waiting.popleft()
@@ -413,11 +462,11 @@ class Warps:
         if warp.unknown.get(access.register) is access:
             del warp.unknown[access.register]
 
-    def _drain(self, warp: Warp, source: Source) -> None:
+    def _drain(self, warp: Warp) -> None:
         for access in warp.unknown.values():
             access.lost = True
         warp.unknown.clear()
-        self._give(warp, source)
+        self._give(warp)
 
     def _count(self, contents: bytes) -> None:
         """Count the lanes that read 0."""

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     Values = Buffer | npt.NDArray[Any]
-    from mcage.tracing.importing.sources import Source
 
 _packed_event = struct.Struct("<qIBHQi").pack
 _EVENT = np.dtype(
@@ -379,9 +378,14 @@ class Recording:
 
 
 def _holds(content: bytes, lanes: int, packed: bytes) -> bool:
-    if len(packed) == len(content):
-        return content == packed
-    return np.frombuffer(content, "<u4")[_numbers(lanes)].tobytes() == packed
+    return lanes_of(content, lanes) == packed
+
+
+def lanes_of(content: bytes, lanes: int) -> bytes:
+    """Numbers of the lanes in a mask, of a content with a number for each lane."""
+    if lanes.bit_count() * 4 == len(content):
+        return content
+    return np.frombuffer(content, "<u4")[_numbers(lanes)].tobytes()
 
 
 def _overwritten(content: bytes, lanes: int, packed: bytes) -> bytes:
@@ -409,6 +413,61 @@ def _numbers(lanes: int) -> npt.NDArray[np.int64]:
 # What a format is made of.
 
 
+class Reader:
+    """Reads the files of a run into a recording; each format has one of its own.
+
+    Parameters
+    ----------
+    recording : Recording
+        What is read goes there.
+    sources : sequence of Source
+        The files.
+    options : Options
+        What they do not say.
+
+    Attributes
+    ----------
+    source, line : Source, int
+        The file at hand, and the number of its line.
+    """
+
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        self.recording, self.sources, self.options = recording, sources, options
+        self.source, self.line = sources[0], 0
+
+    def read_all(self) -> None:
+        """Read all files; what is known is said also where no more of them is wanted."""
+        try:
+            for source in self.sources:
+                self.source = source
+                self.read()
+        except Enough:
+            self.finish()
+            raise
+        self.finish()
+
+    def read(self) -> None:
+        """Read the file at hand."""
+        for number, line in self.source.lines():
+            self.line = number
+            self.take(line)
+
+    def take(self, line: bytes) -> None:
+        """Take a line of the file."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Say what was in the files, and what was concluded."""
+
+    def skip(self, reason: str) -> None:
+        """Count a record that is left out; see `Recording.skip`."""
+        self.recording.skip(reason, self.source, self.line)
+
+    def fail(self, why: str) -> NoReturn:
+        """Refuse the file because of the line at hand."""
+        self.source.fail(self.line, why)
+
+
 @dataclass(frozen=True)
 class Format:
     """A format of another tool.
@@ -421,11 +480,15 @@ class Format:
         The tool and what of it is read.
     recognises : callable
         ``recognises(source)``: whether a file is of this format, by `Source.head` and its name.
-    read : callable
-        ``read(sources, recording, options)``: read the files of one run into the recording.
+    reader : type of Reader
+        Reads it.
     """
 
     name: str
     title: str
     recognises: Callable[[Source], bool]
-    read: Callable[[Sequence[Source], Recording, Options], None]
+    reader: type[Reader]
+
+    def read(self, sources: Sequence[Source], recording: Recording, options: Options) -> None:
+        """Read the files of one run into the recording."""
+        self.reader(recording, sources, options).read_all()

@@ -11,8 +11,8 @@ Whether contents are those before or after the instruction is not in the file.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from math import prod
 from typing import Any
@@ -52,40 +52,32 @@ def _recognises(source: Source) -> bool:
     return any(_TEXT.match(line) for line in head.split(b"\n", 200)[:200])
 
 
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    warps = nvidia.Warps(recording, after=options.values == "after")
-    why = "as --values says" if options.values else "CUTracer's default"
-    recording.inferred["point"] = f"{options.values or 'before'} the instruction, {why}"
-    launches = map(nvidia.Launch, count())
-    for source in sources:
-        reader = _File(warps, source, launches, options.values)
-        try:
-            reader.read()
-        finally:
-            warps.say_what_was_concluded()
-    recording.inferred["place"] = "partition = warp in CTA mod 4; CTAs fill one SM after the other"
+class _Records(nvidia.Warps):
+    """Reads CUTracer's files: one launch each, or several in versions before 2026-02-05."""
 
+    record_begins = _TEXT
+    row_begins = b"  * Reg"
 
-@dataclass
-class _File:
-    """One file, while it is read: one launch, or several in versions before 2026-02-05."""
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        super().__init__(recording, sources, options)
+        self.after = options.values == "after"
+        self.launches = map(nvidia.Launch, count())
+        why = "as --values says" if options.values else "CUTracer's default"
+        recording.inferred["point"] = f"{options.values or 'before'} the instruction, {why}"
 
-    warps: nvidia.Warps
-    source: Source
-    launches: Iterator[nvidia.Launch]
-    values: str | None
-    launch_id: int | None = None
-    running: dict[tuple[int, ...], nvidia.Warp] = field(default_factory=dict)
-    instructions: dict[int, Instruction] = field(default_factory=dict)
-    numbers: dict[tuple[bytes, bytes], list[int]] = field(default_factory=dict)
-    first_warp: dict[tuple[int, ...], int] = field(default_factory=dict)
-    ended: set[tuple[int, ...]] = field(default_factory=set)
-    head: tuple[int, re.Match[bytes]] | None = None
-    rows: list[bytes | None] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.recording = self.warps.recording
+    def read(self) -> None:
         self.launch = next(self.launches)
+        self.launch_id: int | None = None
+        self.instructions: dict[int, Instruction] = {}
+        self.numbers: dict[tuple[bytes, bytes], list[int]] = {}
+        self.first_warp: dict[tuple[int, ...], int] = {}
+        self.ended: set[tuple[int, ...]] = set()
+        try:
+            super().read()
+        except Enough:
+            self.require_point()
+            raise
+        self.require_point()
 
     def is_of_launch(self, number: int) -> None:
         """Begin another launch if the record at hand has another number."""
@@ -102,78 +94,51 @@ class _File:
         self.first_warp.clear()
         self.ended.clear()
 
-    def read(self) -> None:
-        try:
-            for number, line in self.source.lines():
-                if line[:1] in b"{\0" and line:
-                    self.complete()
-                    self.record(number, line)
-                elif line.startswith(b"  * Reg"):
-                    self.row(number, line)
-                elif line.startswith(b"CTX ") and (match := _TEXT.match(line)):
-                    self.complete()
-                    self.head = (number, match)
-                elif not line:
-                    self.complete()
-                elif not line.startswith(b"  * UR"):
-                    self.other(number, line)
+    def take(self, line: bytes) -> None:
+        if line[:1] in b"{\0" and line:
             self.complete()
-            for key in list(self.running):
-                self.end(key)
-        except Enough:
-            self.warps.stop(list(self.running.values()), self.source)
-            self.require_point()
-            raise
-        self.require_point()
+            self.take_object(line)
+        elif not line.startswith(b"  * UR"):
+            self.take_text(line)
 
     def require_point(self) -> None:
         """Refuse contents after the instruction that are read as those before it."""
-        if not self.warps.contradict():
+        if not self.contradict():
             return
         why = "registers hold something else before they are written than they held last"
-        if self.values is None:
+        if self.options.values is None:
             self.source.refuse(
                 f"{why}; these seem to be contents after the instruction: --values after (or "
                 "--values before, if you know that they are not)"
             )
         self.recording.approximate["contents"] = f"{why}; still taken as --values says"
 
-    def other(self, number: int, line: bytes) -> None:
-        """Other output, or a record with other output before it."""
-        if match := _TEXT.search(line):
-            self.complete()
-            self.head = (number, match)
-        elif self.head is not None and b"* Reg" in line:
-            self.row(number, line)
-
-    def record(self, number: int, line: bytes) -> None:
+    def take_object(self, line: bytes) -> None:
         """Take an object; a null byte may stand in place of its brace."""
         if line.startswith(b"\0"):
             line = b"{" + line[1:]
         match = _FAST.match(line)
         if match and (known := self.instructions.get(int(match[5]))):
-            self.fast(number, match, known)
+            self.fast(match, known)
             return
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
-            self.recording.skip(_NO_JSON, self.source, number)
+            self.skip(_NO_JSON)
             return
         if not isinstance(content, dict):
-            self.recording.skip(_NO_JSON, self.source, number)
+            self.skip(_NO_JSON)
             return
         kind = content.get("type", "reg_trace" if "regs" in content else None)
         if kind == "kernel_metadata":
-            self.metadata(number, content)
+            self.metadata(content)
         elif kind == "reg_trace":
-            self.slow(number, content)
+            self.slow(content)
         else:
             what = kind if isinstance(kind, str) and kind.isidentifier() else "unknown"
-            self.recording.skip(
-                f"{what[:40]} records, which hold no registers", self.source, number
-            )
+            self.skip(f"{what[:40]} records, which hold no registers")
 
-    def metadata(self, number: int, content: Mapping[str, Any]) -> None:
+    def metadata(self, content: Mapping[str, Any]) -> None:
         """Take what the first line says of the kernel."""
         if self.running or self.ended:
             self.begin_launch()
@@ -200,7 +165,7 @@ class _File:
             if isinstance(sass, str) and name.isdecimal() and len(name) < 10:
                 self.instructions[int(name)] = instruction_of(sass)
 
-    def fast(self, number: int, match: re.Match[bytes], known: Instruction) -> None:
+    def fast(self, match: re.Match[bytes], known: Instruction) -> None:
         self.is_of_launch(int(match[4]))
         rows = match[6].split(b"],[") if match[6] else []
         key = match[5], match[7]
@@ -210,22 +175,22 @@ class _File:
             registers = self.numbers[key] = _registers(known, indices)
         shown: dict[int, bytes] = {}
         if not len(rows) == len(registers) <= MOST_ROWS:
-            self.unfit(number)
+            self.unfit()
         else:
             for register, row in zip(registers, rows, strict=True):
                 if register < ZERO:
                     contents = nvidia.contents_of_list(row)
                     if contents is None:
-                        self.unfit(number)
+                        self.unfit()
                     else:
                         shown[register] = contents
-        self.take(number, self.cta_of(match), int(match[8]), known, shown)
+        self.take_of(self.cta_of(match), int(match[8]), known, shown)
 
-    def slow(self, number: int, content: Mapping[str, Any]) -> None:
+    def slow(self, content: Mapping[str, Any]) -> None:
         """Take a record of another form: of older versions, or with other keys."""
         cta, warp = _three(content.get("cta"), 0), content.get("warp")
         if cta is None or type(warp) is not int or not 0 <= warp < 1 << 32:
-            self.recording.skip("records without CTA or warp", self.source, number)
+            self.skip("records without CTA or warp")
             return
         if isinstance(content.get("sass"), str):
             instruction = instruction_of(content["sass"])
@@ -233,7 +198,7 @@ class _File:
             number_of = content.get("opcode_id")
             known = self.instructions.get(number_of) if type(number_of) is int else None
             if known is None:
-                self.recording.skip(_UNKNOWN, self.source, number)
+                self.skip(_UNKNOWN)
                 return
             instruction = known
         if type(launch_id := content.get("grid_launch_id")) is int:
@@ -242,70 +207,52 @@ class _File:
         indices = _list(content.get("regs_indices"))
         shown = _numbered(instruction, indices, rows) if indices else _unnumbered(instruction, rows)
         if shown is None:
-            self.unfit(number)
-        self.take(number, cta, warp, instruction, shown or {})
+            self.unfit()
+        self.take_of(cta, warp, instruction, shown or {})
 
-    def row(self, number: int, line: bytes) -> None:
-        if self.head is None:
-            self.recording.skip("rows without the line that begins a record", self.source, number)
-            return
-        contents = nvidia.contents_of_row(line, len(self.rows))
-        if contents is None:
-            self.recording.skip("rows that other output has damaged", self.source, number)
-        self.rows.append(contents)
-
-    def complete(self) -> None:
-        """Hand the record of a text on whose last row has been read."""
-        if self.head is None:
-            return
-        (number, match), rows = self.head, self.rows
-        self.head, self.rows = None, []
+    def take_record(self, match: re.Match[bytes], rows: Sequence[bytes | None]) -> None:
         instruction = instruction_of(match[5].decode("utf-8", "replace"))
         shown = _unnumbered(instruction, rows)
         if shown is None:
-            self.unfit(number)
-        self.take(number, self.cta_of(match), int(match[4]), instruction, shown or {})
+            self.unfit()
+        self.take_of(self.cta_of(match), int(match[4]), instruction, shown or {})
 
-    def take(
+    def take_of(
         self,
-        number: int,
         cta: tuple[int, int, int],
         warp_number: int,
         instruction: Instruction,
         shown: nvidia.Shown,
     ) -> None:
-        key = (*cta, warp_number)
-        warp = self.running.get(key)
-        if warp is None:
-            if key in self.ended:
-                self.recording.skip("records of warps that have ended", self.source, number)
-                return
-            for quiet in self.warps.quiet(self.running):
-                self.end(quiet)
-            warp = self.running[key] = self.begin(cta, warp_number)
-        self.warps.record(warp, instruction, shown, self.source, number)
-        if instruction.ends:
-            self.end(key)
-
-    def begin(self, cta: tuple[int, int, int], warp_number: int) -> nvidia.Warp:
-        launch = self.launch
-        if launch.warps_of_cta:
-            warp_in_cta = warp_number % launch.warps_of_cta
-        else:
-            warp_in_cta = max(warp_number - self.first_warp.setdefault(cta, warp_number), 0)
-        facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "warp": warp_number}
-        place = Place(None, warp_in_cta % nvidia.PARTITIONS)
-        group = launch.cta_number(cta)
-        known = warp_in_cta if launch.block else None
-        return self.warps.begin(launch, place, known, facts, group)
+        """Take a record of a warp, whose first one opens its window."""
+        key, launch = (*cta, warp_number), self.launch
+        if key in self.ended:
+            self.skip("records of warps that have ended")
+            return
+        if key not in self.running:
+            if launch.warps_of_cta:
+                warp_in_cta = warp_number % launch.warps_of_cta
+            else:
+                warp_in_cta = max(warp_number - self.first_warp.setdefault(cta, warp_number), 0)
+            facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "warp": warp_number}
+            place = Place(None, warp_in_cta % nvidia.PARTITIONS)
+            known = warp_in_cta if launch.block else None
+            self.begin(key, launch, place, known, facts, launch.cta_number(cta))
+        self.record(key, instruction, shown)
 
     def end(self, key: tuple[int, ...]) -> None:
-        self.warps.end(self.running.pop(key), self.source)
+        super().end(key)
         self.ended.add(key)
 
-    def unfit(self, number: int) -> None:
-        why = "records whose rows do not fit the instruction"
-        self.recording.skip(why, self.source, number)
+    def finish(self) -> None:
+        """Say what was concluded."""
+        super().finish()
+        self.recording.inferred["place"] = (
+            "partition = warp in CTA mod 4; CTAs fill one SM after the other"
+        )
+
+    def unfit(self) -> None:
+        self.skip("records whose rows do not fit the instruction")
 
     @staticmethod
     def cta_of(match: re.Match[bytes]) -> tuple[int, int, int]:
@@ -373,4 +320,4 @@ def _contents(row: Any) -> bytes | None:
     return nvidia.contents_of_list(b",".join(b"%d" % number for number in row))
 
 
-FORMAT = Format("cutracer", "CUTracer's reg_trace", _recognises, _read)
+FORMAT = Format("cutracer", "CUTracer's reg_trace", _recognises, _Records)

@@ -7,6 +7,7 @@ Read in gem5 v24.0.0.1: vector_register_file.hh, operand.hh, dyn_pool_manager.cc
 
 import re
 from array import array
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from math import gcd
 
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Recording
+from mcage.tracing.importing.recording import Format, Reader, Recording
 from mcage.tracing.importing.sources import Options, Source
 from mcage.tracing.importing.windows import Origin, Place, Window
 
@@ -55,20 +56,6 @@ def _recognises(source: Source) -> bool:
     )
 
 
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    if options.period is None and (options.limits.earliest, options.limits.latest) != (None, None):
-        raise UserError("--cycles needs --ticks-per-cycle with gem5 (1000 at a clock of 1 GHz)")
-    recording.has_lanes(_LANES)
-    recording.granularity = _ALLOCATED
-    recording.period = options.period or 1
-    log = _Log(recording, sources)
-    try:
-        for source in sources:
-            log.read(source)
-    finally:
-        log.finish(options)
-
-
 @dataclass
 class _Group:
     """An access and the lines of its lanes."""
@@ -76,7 +63,6 @@ class _Group:
     write: bool
     time: int
     registers: range
-    line: int
     prefix: bytes = _NOTHING
     shown: bool = False
     match: re.Match[bytes] | None = None
@@ -92,28 +78,32 @@ class _Simd:
     has_pool: bool = False
 
 
-class _Log:
-    """The log of a simulation, while it is read."""
+class _Log(Reader):
+    """Reads the log of a simulation."""
 
-    def __init__(self, recording: Recording, sources: Sequence[Source]) -> None:
-        self.recording, self.sources = recording, sources
-        self.source: Source
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        super().__init__(recording, sources, options)
+        limits = options.limits
+        if options.period is None and (limits.earliest, limits.latest) != (None, None):
+            raise UserError("--cycles needs --ticks-per-cycle with gem5 (1000 at a clock of 1 GHz)")
+        recording.has_lanes(_LANES)
+        recording.granularity = _ALLOCATED
+        recording.period = options.period or 1
         self.units: dict[bytes, int] = {}
-        self.simds: dict[tuple[int, int], _Simd] = {}
+        self.simds: dict[tuple[int, int], _Simd] = defaultdict(_Simd)
         self.work_groups = 0
-        self.waiting: dict[int, list[tuple[int, int]]] = {}
+        self.waiting: dict[int, deque[tuple[int, int]]] = defaultdict(lambda: deque(maxlen=8))
         self.ticks: bool | None = None
         self.order = 0
         self.latest = 0
         self.divisor = 0
 
-    def read(self, source: Source) -> None:
-        self.source = source
+    def read(self) -> None:
         group: _Group | None = None
         prefix = _NOTHING
         lanes: list[bytes] = []
         keep = lanes.append
-        for number, line in source.lines():
+        for number, line in self.source.lines():
             if line.startswith(prefix):
                 keep(line)
                 continue
@@ -125,30 +115,30 @@ class _Log:
                 continue
             if group is not None:
                 self.lanes_of(group)
-                group, prefix = None, _NOTHING
-            group = self.line(number, line)
+                prefix = _NOTHING
+            self.line = number
+            group = self.group(line)
         if group is not None:
             self.lanes_of(group)
 
-    def line(self, number: int, line: bytes) -> _Group | None:
+    def group(self, line: bytes) -> _Group | None:
         """Take a line that is not of a lane; an access begins a group of those."""
         if match := _ACCESS.match(line):
             first = int(match[3])
             last = int(match[4] or first)
             if not first <= last < first + 16:
-                self.recording.skip("accesses to no range of registers", self.source, number)
+                self.skip("accesses to no range of registers")
                 return None
             self.order += 1
-            time = self.time(match[1])
-            return _Group(match[2] == b"Write", time, range(first, last + 1), number)
+            return _Group(match[2] == b"Write", self.time(match[1]), range(first, last + 1))
         if b"vrf_pool_manager" in line and (match := _POOL.match(line)):
-            self.pool(match, number)
+            self.pool(match)
         elif b"increase ref ctr" in line and (match := _GROUP.match(line)):
             self.work_group(match)
         elif b"Scheduling wf" in line and (match := _START.match(line)):
             self.start(match)
         elif b"]: WV[" in line:
-            self.recording.skip("lines of lanes without their access", self.source, number)
+            self.skip("lines of lanes without their access")
         return None
 
     def time(self, tick: bytes | None) -> int:
@@ -173,35 +163,29 @@ class _Log:
             self.units[path] = number
         return number
 
-    def simd(self, unit: int, part: int) -> _Simd:
-        return self.simds.setdefault((unit, part), _Simd())
-
-    def pool(self, match: re.Match[bytes], number: int) -> None:
+    def pool(self, match: re.Match[bytes]) -> None:
         """Open or close the window of a region."""
         time = self.time(match[1])
         unit, part = self.unit(match[2], match[3]), int(match[4] or 0)
-        simd = self.simd(unit, part)
+        simd = self.simds[unit, part]
         simd.has_pool = True
         if match[5] is None:
             window = simd.regions.pop(int(match[7]), None)
             if window is None:
-                self.recording.skip("regions freed that were not taken", self.source, number)
+                self.skip("regions freed that were not taken")
             else:
                 self.close(window, time)
             return
         first, size = int(match[5]), int(match[6])
         if not 1 <= size <= GCN.entries or len(simd.regions) >= _MOST_REGIONS:
-            self.source.fail(
-                number, f"a region of {size} registers; a window has 1 ... {GCN.entries}"
-            )
+            self.fail(f"a region of {size} registers; a window has 1 ... {GCN.entries}")
         for other, window in list(simd.regions.items()):
             if other < first + size and first < other + (window.size or 0):
-                self.recording.skip("regions taken again without being freed", self.source, number)
+                self.skip("regions taken again without being freed")
                 self.close(simd.regions.pop(other), time)
         window = self.open(time, size, unit, part, first)
         simd.regions[first] = window
-        self.waiting.setdefault(unit, []).append((part, first))
-        del self.waiting[unit][:-8]
+        self.waiting[unit].append((part, first))
 
     def open(self, time: int, size: int | None, unit: int, part: int, first: int | None) -> Window:
         facts = {"cu": unit, "simd": part, "wave_dyn_id": None, "slot": None}
@@ -230,9 +214,9 @@ class _Log:
             self.name(window, int(match[4]), int(match[6]))
 
     def last_region(self, unit: int, part: int | None = None) -> Window | None:
-        for simd, first in reversed(self.waiting.get(unit, ())):
+        for simd, first in reversed(self.waiting[unit]):
             if part in (None, simd):
-                return self.simd(unit, simd).regions.get(first)
+                return self.simds[unit, simd].regions.get(first)
         return None
 
     def name(self, window: Window, wave: int, slot: int) -> None:
@@ -245,21 +229,18 @@ class _Log:
         group.match, group.lanes = None, []
         if match is None:
             if not group.shown:
-                kind = "writes" if group.write else "reads"
-                self.recording.skip(f"{kind} without active lanes", self.source, group.line)
+                self.skip(f"{'writes' if group.write else 'reads'} without active lanes")
             return
         group.shown = True
         physical = int(match[7])
-        numbers = self.numbers(lines, len(group.prefix), group.line)
+        numbers = _numbers(lines, len(group.prefix))
         if physical not in group.registers or numbers is None:
-            why = "accesses whose lanes are of another register, or damaged"
-            self.recording.skip(why, self.source, group.line)
+            self.skip("accesses whose lanes are of another register, or damaged")
             return
         lanes, values = numbers
         window, first = self.window(group.time, match, physical)
         if window is None:
-            why = "accesses outside of any region"
-            self.recording.skip(why, self.source, group.line)
+            self.skip("accesses outside of any region")
             return
         register = physical - first
         if group.write:
@@ -273,26 +254,10 @@ class _Log:
                 "registers that are read before any write: from the allocation on, as read"
             )
 
-    def numbers(
-        self, lines: list[bytes], length: int, number: int
-    ) -> tuple[int, "array[int]"] | None:
-        """Mask and values of the lanes, or None if they are not as the tool prints them."""
-        try:
-            pairs = [line[length:].split(b"] = ") for line in lines]
-            lanes = [int(lane) for lane, _ in pairs]
-            values = array("I", [int(value, 16) for _, value in pairs])
-        except (ValueError, OverflowError):
-            return None
-        if len(lanes) == _LANES and lanes == _ALL:
-            return (1 << _LANES) - 1, values
-        if min(lanes) < 0 or max(lanes) >= _LANES or lanes != sorted(set(lanes)):
-            return None
-        return sum(1 << lane for lane in lanes), values
-
     def window(self, time: int, match: re.Match[bytes], physical: int) -> tuple[Window | None, int]:
         """Window that holds a physical register, and its first one."""
         unit, part, wave = self.unit(match[2], match[3]), int(match[4]), int(match[6])
-        simd = self.simd(unit, part)
+        simd = self.simds[unit, part]
         for first, region in simd.regions.items():
             if first <= physical < first + (region.size or 0):
                 if region.facts["wave_dyn_id"] is None:
@@ -328,7 +293,7 @@ class _Log:
                     bases[wave] = min(first, bases.get(wave, first))
         return bases
 
-    def finish(self, options: Options) -> None:
+    def finish(self) -> None:
         """Close what only accesses have opened, and say what a cycle is."""
         recording = self.recording
         for simd in self.simds.values():
@@ -348,7 +313,7 @@ class _Log:
             recording.approximate["time"] = "only the order is known"
             return
         recording.in_file["time"] = "ticks"
-        if options.period is None:
+        if self.options.period is None:
             recording.period = max(self.divisor, 1)
             recording.inferred["cycle"] = (
                 f"{recording.period} ticks, the greatest common divisor of all differences"
@@ -357,4 +322,20 @@ class _Log:
 
 _ALL = list(range(_LANES))
 
-FORMAT = Format("gem5", "gem5, debug flag GPUVRF", _recognises, _read)
+
+def _numbers(lines: list[bytes], length: int) -> tuple[int, "array[int]"] | None:
+    """Mask and values of the lanes, or None if they are not as the tool prints them."""
+    try:
+        pairs = [line[length:].split(b"] = ") for line in lines]
+        lanes = [int(lane) for lane, _ in pairs]
+        values = array("I", [int(value, 16) for _, value in pairs])
+    except (ValueError, OverflowError):
+        return None
+    if len(lanes) == _LANES and lanes == _ALL:
+        return (1 << _LANES) - 1, values
+    if min(lanes) < 0 or max(lanes) >= _LANES or lanes != sorted(set(lanes)):
+        return None
+    return sum(1 << lane for lane in lanes), values
+
+
+FORMAT = Format("gem5", "gem5, debug flag GPUVRF", _recognises, _Log)

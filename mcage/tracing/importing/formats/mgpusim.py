@@ -18,13 +18,15 @@ import json
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Recording
+from mcage.tracing.importing.recording import Format, Reader, Recording, lanes_of
 from mcage.tracing.importing.sources import Options, Source
 from mcage.tracing.importing.windows import Origin, Place, Window
 
@@ -50,22 +52,6 @@ def _recognises(source: Source) -> bool:
     return begins and source.path.name.startswith("isa_GPU[")
 
 
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    recording.has_lanes(LANES)
-    for source in sources:
-        _Unit(recording, source).read()
-    recording.in_file |= {
-        **{"values": "after the instruction", "lanes": "EXEC", "sizes": "registers that are shown"},
-        **{"registers": "numbers in the window"},
-    }
-    recording.inferred |= {
-        "windows": "from the first record to s_endpgm",
-        "reads": "source registers, by the text of the instruction",
-        "place": "compute unit by the name of the file; SIMD = wavefront mod 4",
-    }
-    recording.approximate["time"] = "one record, one cycle; the simulator emulates"
-
-
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """What the text of an instruction says of vector registers."""
@@ -83,37 +69,24 @@ class _Wave:
     rows: list[bytes]
 
 
-@dataclass
-class _Unit:
-    """One file, while it is read."""
+class _Units(Reader):
+    """Reads the files of compute units."""
 
-    recording: Recording
-    source: Source
-    launch: int = 0
-    time: int = 0
-    waves: int = 0
-    running: dict[tuple[int, ...], _Wave] = field(default_factory=dict)
-    ended: set[tuple[int, ...]] = field(default_factory=set)
-    groups: dict[tuple[int, ...], int] = field(default_factory=dict)
-    changes: int = 0
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        super().__init__(recording, sources, options)
+        recording.has_lanes(LANES)
 
     def read(self) -> None:
+        self.launch = self.waves = 0
+        self.running: dict[tuple[int, ...], _Wave] = {}
+        self.ended: set[tuple[int, ...]] = set()
+        self.groups: dict[tuple[int, ...], int] = {}
         named = _CU.search(self.source.path.name)
         self.unit = int(named[1]) if named else None
         self.time = max(self.recording.last + 1, 0) if self.unit is None else 0
-        nothing = True
-        for number, line in self.source.lines():
-            if line in (b"[", b"]", b"") or line.strip() in (b"[", b"]", b""):
-                continue
-            nothing = False
-            if match := _FAST.match(line):
-                key = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
-                rows = match[8].split(b"],[") if match[8] else []
-                exec_mask = (int(match[7]) & 0xFFFF_FFFF) << 32 | int(match[6]) & 0xFFFF_FFFF
-                self.record(number, key, match[5].decode("utf-8", "replace"), exec_mask, rows)
-            else:
-                self.slow(number, line)
-        if nothing:
+        self.changes, self.nothing = 0, True
+        super().read()
+        if self.nothing:
             self.source.refuse(
                 "holds no instruction; the released simulator logs only the work-group (75, 1), "
                 "which most runs do not have (amd/emu/isadebugger.go)"
@@ -125,15 +98,40 @@ class _Unit:
                 f"{self.changes:,} of them from contents that had changed"
             )
 
-    def slow(self, number: int, line: bytes) -> None:
-        """Take an object that is written in another way."""
-        try:
-            content = json.loads(line.strip().strip(b","))
-        except (ValueError, RecursionError):
-            self.recording.skip("lines that are no JSON object", self.source, number)
+    def finish(self) -> None:
+        """Say what was in the files, and what was concluded."""
+        self.recording.in_file |= {
+            "values": "after the instruction",
+            "lanes": "EXEC",
+            "sizes": "registers that are shown",
+            "registers": "numbers in the window",
+        }
+        self.recording.inferred |= {
+            "windows": "from the first record to s_endpgm",
+            "reads": "source registers, by the text of the instruction",
+            "place": "compute unit by the name of the file; SIMD = wavefront mod 4",
+        }
+        self.recording.approximate["time"] = "one record, one cycle; the simulator emulates"
+
+    def take(self, line: bytes) -> None:
+        if line in (b"[", b"]", b"") or line.strip() in (b"[", b"]", b""):
             return
+        self.nothing = False
+        if match := _FAST.match(line):
+            key = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
+            rows = match[8].split(b"],[") if match[8] else []
+            exec_mask = (int(match[7]) & 0xFFFF_FFFF) << 32 | int(match[6]) & 0xFFFF_FFFF
+            self.record(key, match[5].decode("utf-8", "replace"), exec_mask, rows)
+        else:
+            self.slow(line)
+
+    def slow(self, line: bytes) -> None:
+        """Take an object that is written in another way."""
+        content: Any = None
+        with suppress(ValueError, RecursionError):
+            content = json.loads(line.strip().strip(b","))
         if not isinstance(content, dict):
-            self.recording.skip("lines that are no JSON object", self.source, number)
+            self.skip("lines that are no JSON object")
             return
         group, text, rows = (content.get(key) for key in ("wg", "Inst", "VGPRs"))
         numbers = [*(group if isinstance(group, list) else ())]
@@ -145,8 +143,7 @@ class _Unit:
             or not isinstance(text, str)
             or not isinstance(rows, list)
         ):
-            why = "records without work-group, wavefront, EXEC or registers"
-            self.recording.skip(why, self.source, number)
+            self.skip("records without work-group, wavefront, EXEC or registers")
             return
         texts = [
             b",".join(b"%d" % value if type(value) is int else b"-" for value in row)
@@ -154,20 +151,17 @@ class _Unit:
             else b""
             for row in rows
         ]
-        self.record(number, tuple(numbers[:4]), text, numbers[5] << 32 | numbers[4], texts)
+        self.record(tuple(numbers[:4]), text, numbers[5] << 32 | numbers[4], texts)
 
-    def record(
-        self, number: int, key: tuple[int, ...], text: str, exec_mask: int, rows: list[bytes]
-    ) -> None:
+    def record(self, key: tuple[int, ...], text: str, exec_mask: int, rows: list[bytes]) -> None:
         instruction = instruction_of(text)
         wave = self.running.get(key)
         if wave is None:
-            wave = self.begin(number, key, instruction, exec_mask, rows)
+            wave = self.begin(key, instruction, exec_mask, rows)
             if wave is None:
                 return
         elif len(rows) != len(wave.rows):
-            why = "records with another number of registers than before"
-            self.recording.skip(why, self.source, number)
+            self.skip("records with another number of registers than before")
             return
         window, time = wave.window, self.time
         self.time += 1
@@ -176,9 +170,9 @@ class _Unit:
                 self.recording.read(window, time, register)
         for register in instruction.written:
             if register < len(rows):
-                self.write(number, wave, time, register, exec_mask, rows[register])
+                self.write(wave, time, register, exec_mask, rows[register])
         if rows != wave.rows:
-            self.find_others(number, wave, time, instruction, rows)
+            self.find_others(wave, time, rows)
         if instruction.ends:
             self.recording.close_window(window, time)
             del self.running[key]
@@ -186,7 +180,6 @@ class _Unit:
 
     def begin(
         self,
-        number: int,
         key: tuple[int, ...],
         instruction: Instruction,
         exec_mask: int,
@@ -194,10 +187,10 @@ class _Unit:
     ) -> _Wave | None:
         """Open a window; what its first record shows has been preloaded, but for what it wrote."""
         if not rows or any(_contents(row) is None for row in rows):
-            self.recording.skip("records whose registers cannot be read", self.source, number)
+            self.skip("records whose registers cannot be read")
             return None
         if len(self.running) >= _MOST_WAVES:
-            self.source.fail(number, f"more than {_MOST_WAVES:,} wavefronts run at once")
+            self.fail(f"more than {_MOST_WAVES:,} wavefronts run at once")
         if key in self.ended:
             self.launch += 1
             self.ended.clear()
@@ -221,40 +214,31 @@ class _Unit:
             assert contents is not None
             if register not in instruction.written and any(contents):
                 window.facts["preloaded"].append(register)
-                self.recording.preload(window, register, exists, _lanes_of(contents, exists))
+                self.recording.preload(window, register, exists, lanes_of(contents, exists))
         wave = self.running[key] = _Wave(window, list(rows))
         return wave
 
-    def write(
-        self, number: int, wave: _Wave, time: int, register: int, lanes: int, row: bytes
-    ) -> None:
+    def write(self, wave: _Wave, time: int, register: int, lanes: int, row: bytes) -> None:
         contents = _contents(row)
         if contents is None:
-            self.recording.skip("registers that cannot be read", self.source, number)
+            self.skip("registers that cannot be read")
         else:
-            self.recording.write(wave.window, time, register, lanes, _lanes_of(contents, lanes))
+            self.recording.write(wave.window, time, register, lanes, lanes_of(contents, lanes))
             wave.rows[register] = row
 
-    def find_others(
-        self,
-        number: int,
-        wave: _Wave,
-        time: int,
-        instruction: Instruction,
-        rows: list[bytes],
-    ) -> None:
+    def find_others(self, wave: _Wave, time: int, rows: list[bytes]) -> None:
         """Record what has changed although the instruction does not name it, in its lanes."""
         for register, row in enumerate(rows):
             if row == wave.rows[register]:
                 continue
             before, after = _contents(wave.rows[register]), _contents(row)
             if before is None or after is None:
-                self.recording.skip("registers that cannot be read", self.source, number)
+                self.skip("registers that cannot be read")
                 continue
             differs = np.frombuffer(before, "<u4") != np.frombuffer(after, "<u4")
             lanes = int(np.packbits(differs, bitorder="little").view("<u8")[0])
             self.changes += 1
-            self.write(number, wave, time, register, lanes, row)
+            self.write(wave, time, register, lanes, row)
 
 
 @lru_cache(1 << 14)
@@ -297,12 +281,4 @@ def _contents(text: bytes) -> bytes | None:
     return numbers.tobytes() if len(numbers) == LANES else None
 
 
-def _lanes_of(contents: bytes, lanes: int) -> bytes:
-    """Numbers of the lanes in a mask."""
-    if lanes == (1 << LANES) - 1:
-        return contents
-    kept = np.unpackbits(np.array([lanes], "<u8").view(np.uint8), bitorder="little")
-    return bytes(np.frombuffer(contents, "<u4")[kept.astype(bool)])
-
-
-FORMAT = Format("mgpusim", "MGPUSim's -debug-isa", _recognises, _read)
+FORMAT = Format("mgpusim", "MGPUSim's -debug-isa", _recognises, _Units)

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Recording
-from mcage.tracing.importing.sources import Enough, Options, Source
+from mcage.tracing.importing.recording import Format, Reader, Recording
+from mcage.tracing.importing.sources import Options, Source
 from mcage.tracing.importing.windows import Origin, Place, Window
 
 # The file that Multi2Sim's ``--trace`` writes: cycles and places of instructions.
@@ -291,29 +291,22 @@ def _block(line: bytes) -> _Block | None:
     return _Block(mnemonic, vector, load, mnemonic.startswith(_PRINT_LANES), writes, read)
 
 
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    timings = [source for source in sources if is_timing(source.head)]
-    texts = [source for source in sources if source not in timings]
-    if len(texts) != 1 or len(timings) > 1:
-        wrong = (timings or texts)[-1]
-        wrong.refuse("an import takes one ISA text, and the file of --trace beside it if there is")
-    recording.has_lanes(LANES)
-    text = _Text(texts[0], recording, Timing(timings[0]) if timings else None)
-    try:
-        text.read()
-    except Enough:
-        text.finish()
-        raise
-    text.finish()
+class _Text(Reader):
+    """Reads the ISA text, beside the timing trace if there is one."""
 
-
-class _Text:
-    """The ISA text, while it is read, beside the timing trace if there is one."""
-
-    def __init__(self, source: Source, recording: Recording, timing: Timing | None) -> None:
-        self.source, self.recording, self.timing = source, recording, timing
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        timings = [source for source in sources if is_timing(source.head)]
+        texts = [source for source in sources if source not in timings]
+        if len(texts) != 1 or len(timings) > 1:
+            wrong = (timings or texts)[-1]
+            wrong.refuse(
+                "an import takes one ISA text, and the file of --trace beside it if there is"
+            )
+        super().__init__(recording, texts, options)
+        recording.has_lanes(LANES)
+        self.timing = Timing(timings[0]) if timings else None
         self.launch = 0
-        self.begun = timing is None
+        self.begun = self.timing is None
         self.blocks = self.lost = self.lost_in_a_row = 0
         self.inexact = 0
         self.opened = self.ended = self.merged = 0
@@ -322,30 +315,30 @@ class _Text:
 
     def read(self) -> None:
         header: _Block | None = None
-        number = 1
+        self.line = 1
         for number, line in self.source.lines():
+            self.line = number
             if header is not None and (not line or line[0] == _ITEM_BEGINS):
-                self.block(header, line, number)
+                self.block(header, line)
                 header = None
             elif not line:
                 continue
             elif line[0] == _BLOCK_BEGINS and (block := _block(line[:_LONGEST_INSTRUCTION])):
                 if header is not None:
-                    self.block(header, b"", number)
+                    self.block(header, b"")
                 header = block
             elif _LAUNCH in line:
                 self.next_launch()
             elif line.startswith(b"Group ") and (match := _BARRIER.match(line)):
                 self.barrier(int(match[1]), int(match[2]))
         if header is not None:
-            self.block(header, b"", number)
+            self.block(header, b"")
         if self.timing:
             self.advance(self.timing)
             while self.timing.next():
                 self.timing.take()
                 self.lost += 1
-                why = "instructions of the timing trace that the text lacks at its end"
-                self.recording.skip(why, self.source, number)
+                self.skip("instructions of the timing trace that the text lacks at its end")
                 self.advance(self.timing)
 
     def next_launch(self) -> None:
@@ -368,47 +361,43 @@ class _Text:
         if wavefront in self.open and self.timing is None:
             self.open[wavefront][0].origin = Origin("kernel", self.launch, group, wavefront)
 
-    def block(self, header: _Block, effects: bytes, number: int) -> None:
+    def block(self, header: _Block, effects: bytes) -> None:
         """Take an instruction and the line of its effects, which is empty if there are none."""
         self.blocks += 1
         first = _FIRST.match(effects) if effects else None
         item = int(first[1]) if first and not header.prints_lanes else None
-        timed = self.timed(self.timing, header.mnemonic, item, number) if self.timing else None
+        timed = self.timed(self.timing, header.mnemonic, item) if self.timing else None
         if first is None:
             self.ended += header.mnemonic == b"s_endpgm"
             if header.mnemonic == _PRINTS_NO_EFFECTS:
-                self.recording.skip("instructions that print no effects", self.source, number)
+                self.skip("instructions that print no effects")
             return
         if not header.is_vector:
             return
         if timed:
             opened = self.open.get(timed.wavefront)
         elif item is None:
-            why = "instructions that print lanes: the text does not name their wavefront"
-            self.recording.skip(why, self.source, number)
+            self.skip("instructions that print lanes: the text does not name their wavefront")
             return
         else:
             opened = self.window(item)
         if opened is None:
-            why = "instructions of wavefronts that are on no compute unit"
-            self.recording.skip(why, self.source, number)
+            self.skip("instructions of wavefronts that are on no compute unit")
             return
         window, first_item = opened
         if header.prints_lanes:
             first_item, effects = 0, effects.replace(b"S[", b"V[")
         writes = self.writes(header.is_load, effects, first_item) if header.writes else []
         if writes is None:
-            self.recording.skip("effects that are damaged", self.source, number)
+            self.skip("effects that are damaged")
             return
         read, written = (timed.read, timed.written) if timed else (window.last, window.last)
         if self.timing is None:
             read = written = self.blocks
         if header.writes and not writes:
-            why = "register writes whose text does not name the register"
-            self.recording.skip(why, self.source, number)
+            self.skip("register writes whose text does not name the register")
         if header.mnemonic in _PRINT_NO_OPERANDS:
-            why = "reads by instructions that print no operands"
-            self.recording.skip(why, self.source, number)
+            self.skip("reads by instructions that print no operands")
         for register in header.read:
             if register < GCN.entries:
                 self.recording.read(window, read, register)
@@ -416,12 +405,10 @@ class _Text:
             self.recording.write(window, written, register, lanes, values, exact)
             self.inexact += not exact
 
-    def timed(
-        self, timing: Timing, mnemonic: bytes, item: int | None, number: int
-    ) -> Instruction | None:
+    def timed(self, timing: Timing, mnemonic: bytes, item: int | None) -> Instruction | None:
         """The instruction of the timing trace that a block is; None if the next is another."""
         if not self.begun:
-            self.source.fail(number, "the text begins within a launch; --trace needs the whole")
+            self.fail("the text begins within a launch; --trace needs the whole")
         self.advance(timing)
         head = timing.next()
         if head and head.mnemonic == plain_name(mnemonic):
@@ -430,12 +417,11 @@ class _Text:
                 timing.take()
                 self.lost_in_a_row = 0
                 return head
-        why = "instructions that the timing trace lacks: at the time of the one before"
-        self.recording.skip(why, self.source, number)
+        self.skip("instructions that the timing trace lacks: at the time of the one before")
         self.lost += 1
         self.lost_in_a_row += head is not None
         if self.lost_in_a_row >= _MOST_LOST_IN_A_ROW:
-            self.source.fail(number, self.not_of_one_run(timing, "in a row", self.lost_in_a_row))
+            self.fail(self.not_of_one_run(timing, "in a row", self.lost_in_a_row))
         return None
 
     def not_of_one_run(self, timing: Timing, of: str, lost: int) -> str:
@@ -646,4 +632,4 @@ def _operands(mnemonic: bytes, text: bytes) -> tuple[bool, tuple[int, ...]]:
     return writes, tuple(register for operand in operands for register in operand)
 
 
-FORMAT = Format("multi2sim", "Multi2Sim, ISA text of Southern Islands", _recognises, _read)
+FORMAT = Format("multi2sim", "Multi2Sim, ISA text of Southern Islands", _recognises, _Text)

@@ -3,12 +3,11 @@
 import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import Format, Recording
+from mcage.tracing.importing.recording import Format, Reader, Recording
 from mcage.tracing.importing.sass import instruction_of
-from mcage.tracing.importing.sources import Enough, Options, Source
+from mcage.tracing.importing.sources import Options, Source
 from mcage.tracing.importing.windows import Place, Window
 
 EARLY_RECORDS = 2000
@@ -31,67 +30,30 @@ def _recognises(source: Source) -> bool:
     )
 
 
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    log = _Log(recording)
-    for source in sources:
-        log.read(source)
-    log.finish()
+class _Log(nvidia.Warps):
+    """Reads NVBit's ``record_reg_vals``."""
 
+    record_begins = _RECORD
+    row_begins = b"* Reg"
 
-@dataclass
-class _Log:
-    """All files, while they are read."""
+    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
+        super().__init__(recording, sources, options)
+        self.launches = 0
+        self.waiting: deque[nvidia.Launch] = deque(maxlen=_MOST_WAITING)
+        self.fresh: deque[tuple[int, int]] = deque(maxlen=_MOST_WAITING)
+        self.groups: dict[tuple[int, int], list[Window]] = defaultdict(list)
 
-    recording: Recording
-    launches: int = 0
-    waiting: deque[nvidia.Launch] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
-    running: dict[tuple[int, ...], nvidia.Warp] = field(default_factory=dict)
-    fresh: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
-    rows: list[bytes | None] = field(default_factory=list)
-    head: tuple[int, re.Match[bytes]] | None = None
-    groups: dict[tuple[int, int], list[Window]] = field(default_factory=lambda: defaultdict(list))
-
-    def __post_init__(self) -> None:
-        self.warps = nvidia.Warps(self.recording, after=False)
-
-    def read(self, source: Source) -> None:
-        self.source = source
-        if version := _VERSION.search(source.head):
+    def read(self) -> None:
+        if version := _VERSION.search(self.source.head):
             self.recording.tools["NVBit"] = version[1].decode()
-        try:
-            for number, line in source.lines():
-                if line.startswith(b"* Reg"):
-                    self.row(number, line)
-                elif not line:
-                    self.complete()
-                else:
-                    self.other(number, line)
-            self.complete()
-            for key in list(self.running):
-                self.end(key)
-        except Enough:
-            self.warps.stop(list(self.running.values()), source)
-            self.finish()
-            raise
+        super().read()
 
-    def row(self, number: int, line: bytes) -> None:
-        if self.head is None:
-            self.recording.skip("rows without the line that begins a record", self.source, number)
-            return
-        contents = nvidia.contents_of_row(line, len(self.rows))
-        if contents is None:
-            self.recording.skip("rows that other output has damaged", self.source, number)
-        self.rows.append(contents)
-
-    def other(self, number: int, line: bytes) -> None:
+    def take(self, line: bytes) -> None:
         if line.startswith(b"Kernel ") and (kernel := _KERNEL.match(line)):
             self.complete()
             self.kernel(kernel)
-        elif record := _RECORD.search(line):
-            self.complete()
-            self.head = (number, record)
-        elif self.head is not None and b"* Reg" in line:
-            self.row(number, line)
+        else:
+            self.take_text(line)
 
     def kernel(self, match: re.Match[bytes]) -> None:
         name = match[1].decode("utf-8", "replace")
@@ -101,55 +63,42 @@ class _Log:
             launch = nvidia.Launch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
             self.launches += 1
             self.waiting.append(launch)
-            self.fresh.append((self.warps.time + EARLY_RECORDS, launch.number))
+            self.fresh.append((self.time + EARLY_RECORDS, launch.number))
 
-    def complete(self) -> None:
-        """Hand the record on whose last row has been read."""
-        if self.head is None:
-            return
-        (number, match), rows = self.head, self.rows
-        self.head, self.rows = None, []
-        while self.fresh and self.warps.time >= self.fresh[0][0]:
+    def take_record(self, match: re.Match[bytes], rows: Sequence[bytes | None]) -> None:
+        while self.fresh and self.time >= self.fresh[0][0]:
             self.end_before(self.fresh.popleft()[1])
         key = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
-        warp = self.running.get(key) or self.begin(number, key)
-        if warp is None:
+        if key not in self.running and not self.has_begun(key):
             return
         instruction = instruction_of(match[5].decode("utf-8", "replace"))
         shown = nvidia.rows_of(instruction, rows, of_memory=False)
         if shown is None:
-            self.recording.skip("records whose rows do not fit the SASS", self.source, number)
-            shown = {}
-        self.warps.record(warp, instruction, shown, self.source, number)
-        if instruction.ends:
-            self.end(key)
+            self.skip("records whose rows do not fit the SASS")
+        self.record(key, instruction, shown or {})
 
-    def begin(self, number: int, key: tuple[int, ...]) -> nvidia.Warp | None:
+    def has_begun(self, key: tuple[int, int, int, int]) -> bool:
         """Open the window of a new warp, which belongs to the oldest launch that waits for it."""
         if not self.launches:
-            self.recording.skip("records before the line of any kernel", self.source, number)
-            return None
-        cta, hardware_warp = (key[0], key[1], key[2]), key[3]
+            self.skip("records before the line of any kernel")
+            return False
+        cta, hardware_warp = key[:3], key[3]
         fitting = (launch for launch in self.waiting if launch.has(cta))
         launch = next((launch for launch in fitting if key not in launch.started), None)
         if launch is None:
-            why = "records of warps that have ended, or of more warps than the grid has"
-            self.recording.skip(why, self.source, number)
-            return None
+            self.skip("records of warps that have ended, or of more warps than the grid has")
+            return False
         group = launch.cta_number(cta)
         warp_in_cta = self.warp_in_cta(launch, group, hardware_warp)
-        for quiet in self.warps.quiet(self.running):
-            self.end(quiet)
         launch.started.add(key)
         if launch.complete:
             self.waiting.remove(launch)
         facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "hardware_warp": hardware_warp}
         place = Place(None, hardware_warp % nvidia.PARTITIONS)
-        warp = self.warps.begin(launch, place, warp_in_cta, facts, group)
-        self.running[key] = warp
-        if warp.window.number >= 0:
-            self.groups[launch.number, group].append(warp.window)
-        return warp
+        window = self.begin(key, launch, place, warp_in_cta, facts, group)
+        if window.number >= 0:
+            self.groups[launch.number, group].append(window)
+        return True
 
     def warp_in_cta(self, launch: nvidia.Launch, group: int, hardware_warp: int) -> int:
         """Its slot counted within the CTA, as slots of a CTA follow one another."""
@@ -158,9 +107,6 @@ class _Log:
         count = launch.warps_of_cta or 1
         wanted = hardware_warp % count
         return wanted if wanted not in taken else min(set(range(len(taken) + 1)) - taken)
-
-    def end(self, key: tuple[int, ...]) -> None:
-        self.warps.end(self.running.pop(key), self.source)
 
     def end_before(self, number: int) -> None:
         """End warps of launches before this one: the tool lets one launch run at a time."""
@@ -173,15 +119,14 @@ class _Log:
     def finish(self) -> None:
         """Say which SM each CTA was on, and what was concluded."""
         nvidia.place_on_sms(self.recording, self.groups.values())
-        self.warps.say_what_was_concluded()
-        recording = self.recording
-        recording.inferred["place"] = (
+        super().finish()
+        self.recording.inferred["place"] = (
             "CTAs with the same %warpid at the same time are on different SMs; partition = "
             "%warpid mod 4"
         )
 
 
-FORMAT = Format("nvbit", "NVBit's record_reg_vals", _recognises, _read)
+FORMAT = Format("nvbit", "NVBit's record_reg_vals", _recognises, _Log)
 
 
 # Accel-Sim's instruction traces: recognised, and refused, since they hold no register values.
@@ -200,13 +145,16 @@ def _recognises_accelsim(source: Source) -> bool:
     return name.endswith(_ENDINGS[1:]) or (name.endswith(_ENDINGS[0]) and b"#BEGIN_TB" in head)
 
 
-def _read_accelsim(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    sources[0].refuse(
-        "a trace of Accel-Sim holds instructions and addresses, but no register values; record the "
-        "program with CUTracer or scripts/nvbit (`mcage docs recording`)"
-    )
+class _Accelsim(Reader):
+    """Refuses what holds no registers."""
+
+    def read_all(self) -> None:
+        self.source.refuse(
+            "a trace of Accel-Sim holds instructions and addresses, but no register values; record "
+            "the program with CUTracer or scripts/nvbit (`mcage docs recording`)"
+        )
 
 
 ACCELSIM_FORMAT = Format(
-    "accelsim", "an instruction trace of Accel-Sim", _recognises_accelsim, _read_accelsim
+    "accelsim", "an instruction trace of Accel-Sim", _recognises_accelsim, _Accelsim
 )

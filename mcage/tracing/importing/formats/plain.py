@@ -5,55 +5,66 @@ import math
 import re
 import zipfile
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 from mcage.files.inputs import MIB, open_regular
 from mcage.plain_text import said_by, shown
 from mcage.traces.model import ALLOC, MOST_REGISTERS, READ, RELEASE
 from mcage.traces.storage import MOST_BYTES, MOST_FILE_BYTES
-from mcage.tracing.importing.recording import Format, Recording
-from mcage.tracing.importing.sources import Options, Source
+from mcage.tracing.importing.recording import Format, Reader, lanes_of
+from mcage.tracing.importing.sources import Source
 from mcage.tracing.importing.windows import Origin, Place, Window
 
 # Events that a user has written down: every rule that they break is an error.
 
-Fail = Callable[[str], NoReturn]
+Property = Callable[[str], int | None]
+"""Gives a property of an allocation by its name: size, launch, work_group, wavefront, unit, part or
+entry; None if the file does not say it."""
 
 
-class PlainEvents:
+class PlainEvents(Reader):
     """Takes events by the names that a user gives to windows.
 
     A name may be used again when its window is released. A window that is never allocated lasts
     from its first to its last access.
-
-    Parameters
-    ----------
-    recording : Recording
-        Where the events go.
-    fail : callable
-        Refuses the file because of the event at hand.
     """
 
-    def __init__(self, recording: Recording, fail: Fail) -> None:
-        self.recording = recording
-        self._fail = fail
+    def read(self) -> None:
+        """Read the file at hand, and close the windows that nothing has allocated."""
         self._open: dict[Any, Window] = {}
         self._implied: set[Any] = set()
         self._allocated: set[Any] = set()
+        self.events()
+        for name in self._implied & self._open.keys():
+            self.recording.close_window(self._open[name], self._open[name].last)
 
-    def alloc(
-        self, name: Any, time: int, size: int, origin: Origin, place: Place, entry: int | None
-    ) -> None:
+    def finish(self) -> None:
+        """Say what was in the files."""
+        self.recording.in_file |= {
+            "values": "after the write",
+            "lanes": "masks",
+            "time": "cycles",
+            "registers": "numbers in the window",
+        }
+
+    def events(self) -> None:
+        """Read the events of the file at hand."""
+        raise NotImplementedError
+
+    def alloc(self, name: Any, time: int, kernel: str, given: Property) -> None:
         """Allocate a window."""
+        origin = Origin(kernel, given("launch") or 0, given("work_group"), given("wavefront"))
+        size = given("size")
+        place, entry = Place(given("unit"), given("part") or 0), given("entry")
         if name in self._open:
-            self._fail(f"window {_in_words(name)} is allocated, but still open")
-        if not 1 <= size <= MOST_REGISTERS:
-            self._fail(
+            self.fail(f"window {_in_words(name)} is allocated, but still open")
+        if size is None or not 1 <= size <= MOST_REGISTERS:
+            self.fail(
                 f"window {_in_words(name)} has {size} registers, must be 1 ... {MOST_REGISTERS}"
             )
         self._allocated.add(name)
@@ -64,38 +75,27 @@ class PlainEvents:
         window = self._open.get(name)
         if window is None:
             if name in self._allocated:
-                self._fail(f"window {_in_words(name)} has been released, and not allocated again")
+                self.fail(f"window {_in_words(name)} has been released, and not allocated again")
             self._implied.add(name)
             self.recording.inferred["windows"] = "from the first to the last access"
             window = self._keep(name, time, None, Origin(), Place(), None)
         if time < window.last:
-            self._fail(
+            self.fail(
                 f"cycle {time} is before {window.last}, that of an earlier event of window "
                 f"{_in_words(name)}"
             )
         if not 0 <= register < (window.size or MOST_REGISTERS):
-            self._fail(f"register {register} is outside of window {_in_words(name)}")
+            self.fail(f"register {register} is outside of window {_in_words(name)}")
         return window
 
     def release(self, name: Any, time: int) -> None:
         """Release a window."""
         window = self._open.pop(name, None)
         if window is None:
-            self._fail(f"window {_in_words(name)} is released, but not open")
+            self.fail(f"window {_in_words(name)} is released, but not open")
         if time < window.last:
-            self._fail(
-                f"window {_in_words(name)} is released before its last access: {window.last}"
-            )
+            self.fail(f"window {_in_words(name)} is released before its last access: {window.last}")
         self.recording.close_window(window, time)
-
-    def end(self) -> None:
-        """Close the windows that nothing has allocated."""
-        for name in self._implied & self._open.keys():
-            self.recording.close_window(self._open[name], self._open[name].last)
-        self.recording.in_file |= {
-            **{"values": "after the write", "lanes": "masks", "time": "cycles"},
-            "registers": "numbers in the window",
-        }
 
     def _keep(
         self,
@@ -119,127 +119,6 @@ class PlainEvents:
 
 def _in_words(name: Any) -> str:
     return shown(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)
-
-
-# Rows of a table of events, many at once, as far as nothing about them is strange.
-#
-# Python takes a microsecond for each field that it cuts out and looks at. Where fields begin, what
-# event a row has, its cycle and its register are therefore found for all lines of a block
-# together.
-
-_LINE_BREAK, _COMMA, _QUOTE, _ZERO = b'\n,"0'
-_MOST_DIGITS, _MOST_DIGITS_OF_REGISTER = 18, 3
-"""So many digits make no number that is too large."""
-
-ROWS_READ, WRITE = 1, 2
-
-Places = NDArray[np.int64]
-
-
-class Columns(NamedTuple):
-    """Numbers of the columns that reads and writes have; -1 for one that the file lacks."""
-
-    cycle: int
-    event: int
-    window: int
-    register: int
-    lanes: int
-    values: int
-
-
-class Rows(NamedTuple):
-    """Lines of a block, from the first to the last.
-
-    Places are two numbers, where they begin and where they end, and no objects that the collector
-    of garbage would have to look through.
-
-    Attributes
-    ----------
-    line : iterator of (int, int, int)
-        Place of each line without its line break, and its event: `READ` or `WRITE`, or 0 if it is
-        to be looked at by itself.
-    access : iterator of (int, int, int, int)
-        Cycle, register and place of the window's name, of each read and write in turn.
-    content : iterator of (int, int, int, int)
-        Places of lanes and values, of each write in turn.
-    """
-
-    line: Iterator[tuple[int, int, int]]
-    access: Iterator[tuple[int, int, int, int]]
-    content: Iterator[tuple[int, int, int, int]]
-
-
-def rows_of(block: bytes, columns: Columns, names: int) -> Rows:
-    """Find the rows of a block of whole lines, of a table with so many columns."""
-    text = np.frombuffer(block, np.uint8)
-    end = np.flatnonzero(text == _LINE_BREAK)
-    begin = np.append(0, end[:-1] + 1)
-    comma = np.flatnonzero(text == _COMMA)
-    first = np.searchsorted(comma, begin)
-    plain = np.diff(first, append=len(comma)) == names - 1
-    plain[np.searchsorted(end, np.flatnonzero((text == _QUOTE) | (text == 0)))] = False
-
-    def field(column: int, row: Places) -> tuple[Places, Places]:
-        """Where a field of rows begins and ends; it is empty if there is no such column."""
-        if column < 0:
-            return np.zeros_like(row), np.zeros_like(row)
-        left = comma[first[row] + column - 1] + 1 if column else begin[row]
-        return left, comma[first[row] + column] if column < names - 1 else end[row]
-
-    row = np.flatnonzero(plain)
-    event = _events(block, *field(columns.event, row))
-    cycle = _numbers(text, *field(columns.cycle, row), _MOST_DIGITS)
-    register = _numbers(text, *field(columns.register, row), _MOST_DIGITS_OF_REGISTER)
-    length = {
-        name: np.subtract(*field(column, row)[::-1]) for name, column in columns._asdict().items()
-    }
-    good = (event > 0) & (cycle >= 0) & (register >= 0) & (length["window"] > 0)
-    content = (length["lanes"] + length["values"]) * (event == WRITE)
-    used = content + sum(length[name] for name in ("cycle", "event", "window", "register"))
-    good &= used + names - 1 == end[row] - begin[row]  # all other fields are empty
-    row, event, cycle, register = (column[good] for column in (row, event, cycle, register))
-    of_line = np.zeros(len(end), np.int64)
-    of_line[row] = event
-    write = row[event == WRITE]
-    return Rows(
-        _each(begin, end, of_line),
-        _each(cycle, register, *field(columns.window, row)),
-        _each(*field(columns.lanes, write), *field(columns.values, write)),
-    )
-
-
-def _each(*columns: Places) -> Iterator[Any]:
-    """The rows of columns, one after another."""
-    return zip(*(column.tolist() for column in columns), strict=True)
-
-
-def _events(block: bytes, begin: Places, end: Places) -> Places:
-    """Which event is named in each of n places; 0 if it is another."""
-    if len(block) < len(b"read"):
-        return np.zeros_like(begin)
-    fours = np.ndarray(len(block) - 3, "<u4", block, strides=(1,))  # of bytes, from each on
-    length, last = end - begin, len(fours) - 1
-    head, tail = (fours[np.minimum(begin + shift, last)] for shift in (0, 1))
-    read = (length == len(b"read")) & (head == _number(b"read"))
-    write = (length == len(b"write")) & (head == _number(b"writ")) & (tail == _number(b"rite"))
-    named: Places = ROWS_READ * read + WRITE * write
-    return named
-
-
-def _number(four: bytes) -> int:
-    return int.from_bytes(four, "little")
-
-
-def _numbers(text: NDArray[np.uint8], begin: Places, end: Places, most_digits: int) -> Places:
-    """Number in each of n places; -1 if there is none, or it is longer than so many digits."""
-    length, number = end - begin, np.zeros_like(begin)
-    good = (length > 0) & (length <= most_digits)
-    for place in range(int(length[good].max(initial=0))):
-        digit = text[np.minimum(begin + place, len(text) - 1)].astype(np.int64) - _ZERO
-        within = place < length
-        good &= ~within | ((digit >= 0) & (digit <= 9))
-        number = np.where(within & good, 10 * number + digit, number)
-    return np.where(good, number, -1)
 
 
 # A table that users write themselves: CSV with a row for each event.
@@ -285,63 +164,23 @@ def _text(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    for source in sources:
-        _Table(source, recording).read()
+class _Table(PlainEvents):
+    """Reads CSV."""
 
-
-class _Table:
-    """One file, while it is read."""
-
-    def __init__(self, source: Source, recording: Recording) -> None:
-        self.source, self.recording = source, recording
-        self.line = 0
+    def events(self) -> None:
         self.columns: dict[str, int] = {}
-        self.masks: dict[bytes, tuple[int, int]] = {}
-        self.events = PlainEvents(recording, self.fail)
-
-    def read(self) -> None:
-        for first, block in self.source.blocks(unfinished=True):
-            self.line, begin = first, 0
-            while not self.columns and begin < len(block):
-                end = block.index(b"\n", begin)
-                self.alone(block[begin:end])
-                self.line, begin = self.line + 1, end + 1
-            if begin < len(block):
-                self.rows(block[begin:] if begin else block)
+        for number, text in self.source.lines(unfinished=True):
+            self.line = number
+            if text[:1] == b"#":
+                self.comment(text)
+            elif not text or text.isspace():
+                continue
+            elif self.columns:
+                self.row(self.fields(text))
+            else:
+                self.header(text)
         if not self.columns:
             self.source.refuse(f"has no line with the names of the columns: {', '.join(REQUIRED)}")
-        self.events.end()
-
-    def fail(self, why: str) -> NoReturn:
-        self.source.fail(self.line, why)
-
-    def alone(self, text: bytes) -> None:
-        """Read a line by itself."""
-        if text[:1] == b"#":
-            self.comment(text)
-        elif not text or text.isspace():
-            return
-        elif not self.columns:
-            self.header(text)
-        else:
-            self.row(self.fields(text))
-
-    def rows(self, block: bytes) -> None:
-        """Read whole lines, of which the line at hand is the first."""
-        rows = rows_of(block, self.plain, len(self.columns))
-        text, access, recording = block.decode("latin-1"), self.events.access, self.recording
-        for self.line, (begin, end, event) in enumerate(rows.line, self.line):  # noqa: B020
-            if not event:
-                self.alone(block[begin:end])
-                continue
-            time, register, begin, end = next(rows.access)
-            window = access(block[begin:end], time, register)
-            if event == ROWS_READ:
-                recording.read(window, time, register)
-            else:
-                begin, end, first, last = next(rows.content)
-                self.write(block[begin:end], text[first:last], window, time, register)
 
     def comment(self, text: bytes) -> None:
         """``# lanes: 32`` says how wide registers are; any other pair is kept as a version.
@@ -370,8 +209,16 @@ class _Table:
         if not self.recording.lanes:
             self.fail("no line '# lanes: 32' or '# lanes: 64' before the names of the columns")
         self.columns = {name: number for number, name in enumerate(names)}
-        self.plain = Columns(*(self.columns.get(name, -1) for name in Columns._fields))
+        self.cycle, self.event, self.window, self.register, self.lanes, self.values = (
+            self.columns.get(name, -1) for name in (*REQUIRED, *OPTIONAL[:3])
+        )
+        self.unused = {event: self.columns_without(used) for event, used in _EVENTS.items()}
         self.masks = {b"": ((1 << self.recording.lanes) - 1, self.recording.lanes)}
+
+    def columns_without(self, used: tuple[str, ...]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
+        """Fields of a row that must be empty; the one behind the last column is."""
+        unused = (n for name, n in self.columns.items() if name not in REQUIRED + used)
+        return itemgetter(*unused, -1, -1)
 
     def fields(self, text: bytes) -> list[bytes]:
         """Fields of a row, and an empty one at the end for the columns that the file lacks."""
@@ -388,47 +235,46 @@ class _Table:
         if len(fields) != len(self.columns):
             self.fail(f"has {len(fields)} columns, the names above are {len(self.columns)}")
         fields.append(b"")
-        if fields[self.plain.event] not in _EVENTS:
+        if fields[self.event] not in _EVENTS:
             fields = [content.strip() for content in fields]
         return fields
 
     def row(self, fields: list[bytes]) -> None:
-        plain = self.plain
-        event, name = fields[plain.event], fields[plain.window]
+        event, name = fields[self.event], fields[self.window]
         if event not in _EVENTS:
             self.fail(f"event {shown(_text(event))!r}: must be one of {_text(b', '.join(_EVENTS))}")
         if not name:
             self.fail("window has no name")
+        if b"".join(self.unused[event](fields)):
+            self.require_empty(event, fields)
+        time = self.number(fields[self.cycle], _CYCLE)
+        if event in (b"write", b"read"):
+            register = self.number(fields[self.register], _OTHER, "register")
+            window = self.access(name, time, register)
+            if event == b"write":
+                values = fields[self.values].decode("latin-1")
+                self.write(fields[self.lanes], values, window, time, register)
+            else:
+                self.recording.read(window, time, register)
+        elif event == b"alloc":
+            kernel = _text(fields[self.columns.get("kernel", -1)]) or "kernel"
+
+            def given(column: str) -> int | None:
+                text = fields[self.columns.get(column, -1)]
+                largest = _ID if column in ("launch", "work_group", "wavefront") else _OTHER
+                asked = text or column == "size"
+                return self.number(text, largest, column) if asked else None
+
+            self.alloc(name, time, kernel, given)
+        else:
+            self.release(name, time)
+
+    def require_empty(self, event: bytes, fields: list[bytes]) -> None:
         for column, content in zip(self.columns, fields, strict=False):
             if column not in REQUIRED + _EVENTS[event] and content.strip():
                 self.fail(
                     f"{column} is {shown(_text(content))!r}; the event {_text(event)} has none"
                 )
-        time = self.number(fields[plain.cycle], _CYCLE)
-        if event in (b"write", b"read"):
-            register = self.number(fields[plain.register], _OTHER, "register")
-            window = self.events.access(name, time, register)
-            if event == b"write":
-                values = fields[plain.values].decode("latin-1")
-                self.write(fields[plain.lanes], values, window, time, register)
-            else:
-                self.recording.read(window, time, register)
-        elif event == b"alloc":
-            self.alloc(fields, name, time)
-        else:
-            self.events.release(name, time)
-
-    def alloc(self, fields: list[bytes], name: bytes, time: int) -> None:
-        def given(column: str) -> int | None:
-            text = fields[self.columns.get(column, -1)]
-            largest = _ID if column in ("launch", "work_group", "wavefront") else _OTHER
-            return self.number(text, largest, column) if text else None
-
-        kernel = _text(fields[self.columns.get("kernel", -1)]) or "kernel"
-        origin = Origin(kernel, given("launch") or 0, given("work_group"), given("wavefront"))
-        size = self.number(fields[self.columns.get("size", -1)], _OTHER, "size")
-        place = Place(given("unit"), given("part") or 0)
-        self.events.alloc(name, time, size, origin, place, given("entry"))
 
     def write(self, lanes: bytes, text: str, window: Window, time: int, register: int) -> None:
         mask, count = self.masks.get(lanes) or self.mask(lanes)
@@ -476,7 +322,7 @@ class _Table:
         return int(text, 16)
 
 
-FORMAT = Format("csv", "plain CSV", _recognises, _read)
+FORMAT = Format("csv", "plain CSV", _recognises, _Table)
 
 
 # Arrays that users write themselves: an NPZ file with a column for each property of an event.
@@ -493,23 +339,13 @@ def _recognises_arrays(source: Source) -> bool:
     return source.head.startswith(b"PK\x03\x04")
 
 
-def _read_arrays(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    for source in sources:
-        _Arrays(source, recording).read()
-
-
-class _Arrays:
-    """One file, while it is read."""
-
-    def __init__(self, source: Source, recording: Recording) -> None:
-        self.source, self.recording = source, recording
-        self.row = 0
-        self.events = PlainEvents(recording, self.fail)
+class _Arrays(PlainEvents):
+    """Reads NPZ; the line at hand is the row of an event."""
 
     def fail(self, why: str) -> NoReturn:
-        self.source.refuse(f"event {self.row}: {why}")
+        self.source.refuse(f"event {self.line}: {why}")
 
-    def read(self) -> None:
+    def events(self) -> None:
         arrays = self.arrays()
         values = np.ascontiguousarray(arrays["values"], "<u4")
         lanes = values.shape[1]
@@ -519,44 +355,41 @@ class _Arrays:
         every_lane = (1 << lanes) - 1
         masks = arrays.get("exec")
         for row, (kind, time, name, register, number) in enumerate(self.rows(arrays)):
-            self.row = row
+            self.line = row
             if kind == ALLOC:
-                self.alloc(arrays, name, time, register)
+                self.allocate(arrays, name, time)
             elif kind == RELEASE:
-                self.events.release(name, time)
+                self.release(name, time)
             elif kind == READ:
-                self.recording.read(self.events.access(name, time, register), time, register)
+                self.recording.read(self.access(name, time, register), time, register)
             else:
-                window = self.events.access(name, time, register)
+                window = self.access(name, time, register)
                 mask = every_lane if masks is None else int(masks[row])
                 if not 0 < mask <= every_lane:
                     self.fail(f"a write of the lanes {mask:#x}; must be 1 ... {every_lane:#x}")
                 if not 0 <= number < len(values):
                     self.fail(f"row {number} of values does not exist; there are {len(values)}")
-                content = values[number]
-                if mask != every_lane:
-                    content = content[_bits(mask, lanes)]
-                self.recording.write(window, time, register, mask, content)
-        self.events.end()
+                self.recording.write(
+                    window, time, register, mask, lanes_of(values[number].tobytes(), mask)
+                )
 
-    def rows(self, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    def rows(self, arrays: dict[str, npt.NDArray[Any]]) -> Iterator[tuple[int, ...]]:
         """Events as tuples of integers, some thousand at once."""
         columns = [arrays[name] for name in ("kind", "cycle", "window", "reg", "value")]
         for first in range(0, len(columns[0]), 4096):
             yield from zip(*(c[first : first + 4096].tolist() for c in columns), strict=True)
 
-    def alloc(self, arrays: dict[str, npt.NDArray[Any]], name: int, time: int, size: int) -> None:
+    def allocate(self, arrays: dict[str, npt.NDArray[Any]], name: int, time: int) -> None:
         def given(column: str) -> int | None:
-            return int(arrays[column][self.row]) if column in arrays else None
+            column = "reg" if column == "size" else column
+            return int(arrays[column][self.line]) if column in arrays else None
 
         kernel, number, names = "kernel", given("kernel"), arrays.get("kernels")
         if number is not None and names is not None:
             if number >= len(names):
                 self.fail(f"kernel {number} is not in kernels, which has {len(names)}")
             kernel = str(names[number])
-        origin = Origin(kernel, given("launch") or 0, given("work_group"), given("wavefront"))
-        place = Place(given("unit"), given("part") or 0)
-        self.events.alloc(name, time, size, origin, place, given("entry"))
+        self.alloc(name, time, kernel, given)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays of the file, with the types, shapes and ranges that they may have."""
@@ -581,8 +414,8 @@ class _Arrays:
                 self.check_range(name, column)
         bad = np.flatnonzero(arrays["kind"] > READ)
         if len(bad):
-            self.row = int(bad[0])
-            self.fail(f"kind {arrays['kind'][self.row]}: must be {ALLOC} ... {READ}")
+            self.line = int(bad[0])
+            self.fail(f"kind {arrays['kind'][self.line]}: must be {ALLOC} ... {READ}")
         return arrays
 
     def check_range(self, name: str, column: npt.NDArray[Any]) -> None:
@@ -594,7 +427,7 @@ class _Arrays:
             bad = tuple(np.argwhere((column < low) | (column > largest))[0].tolist())
             why = f"{name} is {column[bad]}, must be {low} ... {largest:,}"
             if name != "values":
-                self.row = bad[0]
+                self.line = bad[0]
                 self.fail(why)
             self.source.refuse(f"row {bad[0]}, lane {bad[1]}: {why}")
 
@@ -629,8 +462,4 @@ class _Arrays:
         return array
 
 
-def _bits(mask: int, lanes: int) -> npt.NDArray[np.bool_]:
-    return (np.uint64(mask) >> np.arange(lanes, dtype=np.uint64) & np.uint64(1)).astype(bool)
-
-
-ARRAYS_FORMAT = Format("npz", "plain NPZ", _recognises_arrays, _read_arrays)
+ARRAYS_FORMAT = Format("npz", "plain NPZ", _recognises_arrays, _Arrays)

@@ -6,22 +6,15 @@ recorded with ``RECORD=marks``, says when warps began and ended where nothing sl
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-
-import numpy as np
-import numpy.typing as npt
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import Format, Recording
-from mcage.tracing.importing.sources import Options, Source
+from mcage.tracing.importing.recording import Format, Reader, Recording, lanes_of
+from mcage.tracing.importing.sources import Source
 from mcage.tracing.importing.windows import Origin, Place, Window
 
 BETWEEN_LAUNCHES = 1000
 """Cycles between two launches, instead of those that the program waited."""
-
-_ALL = (1 << nvidia.LANES) - 1
 
 
 @dataclass(slots=True)
@@ -41,45 +34,6 @@ _Lives = dict[int, dict[tuple[int, int], _Life]]
 
 def _recognises(source: Source) -> bool:
     return source.head.startswith(nvidia.MAGIC)
-
-
-def _read(sources: Sequence[Source], recording: Recording, options: Options) -> None:
-    recording.has_lanes(nvidia.LANES)
-    recording.granularity = nvidia.GRANULARITY
-    files = [nvidia.RecordingFile(source) for source in sources]
-    marks = [file for file in files if not file.has_values]
-    values = [file for file in files if file.has_values]
-    if len(marks) > 1 or len(values) != 1:
-        sources[0].refuse(
-            "one recording of values is imported, with one of marks of the same program if you "
-            f"like; here are {len(values)} and {len(marks)}"
-        )
-    recording.in_file |= {
-        **{"values": "after the write", "lanes": "active lanes", "registers": "numbers"},
-        **{"place": "SM and slot (%warpid); partition = slot mod 4"},
-    }
-    recording.inferred |= {
-        "reads": "source registers, by SASS",
-        "entries": "windows are placed first-fit",
-        "idle time": f"{BETWEEN_LAUNCHES:,} cycles between launches",
-    }
-    plan = None
-    if marks:
-        recording.in_file["time"] = "cycles of begin and end of each warp (RECORD=marks)"
-        recording.approximate["time"] = (
-            "accesses lie between begin and end of their warp as they did, in proportion, while "
-            "every instruction was recorded"
-        )
-        plan = _plan(marks[0], values[0], recording)
-    else:
-        recording.approximate["time"] = "cycles while every instruction was recorded"
-    _Values(values[0], recording, plan).read()
-
-
-@lru_cache(1 << 12)
-def _lanes_of(mask: int) -> npt.NDArray[np.bool_]:
-    bits = np.unpackbits(np.array([mask], "<u4").view(np.uint8), bitorder="little")
-    return bits.astype(np.bool_)
 
 
 @dataclass
@@ -118,17 +72,14 @@ def _lives(file: nvidia.RecordingFile) -> _Lives:
     return lives
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Where accesses of a warp go: from its life among values to its life among marks."""
-
-    lives: dict[tuple[int, int, int], tuple[_Life, _Life]]
+_Plan = dict[tuple[int, int, int], tuple[_Life, _Life]]
+"""Where accesses of a warp go: from its life among values to its life among marks."""
 
 
 def _plan(marks: nvidia.RecordingFile, values: nvidia.RecordingFile, recording: Recording) -> _Plan:
     """Find for each warp whose values are known a warp among the marks."""
     wanted, given = _lives(marks), _lives(values)
-    lives: dict[tuple[int, int, int], tuple[_Life, _Life]] = {}
+    lives: _Plan = {}
     others = 0
     for number, of_launch in given.items():
         of_marks = wanted.get(number, {})
@@ -154,7 +105,7 @@ def _plan(marks: nvidia.RecordingFile, values: nvidia.RecordingFile, recording: 
             f"{others:,} CTAs hold those of other CTAs of their launch, which ran on the recorded "
             "SM while values were recorded"
         )
-    return _Plan(lives)
+    return lives
 
 
 @dataclass
@@ -176,20 +127,50 @@ class _Warp:
         return self.to_life.begin + done * wanted // lasted
 
 
-class _Values:
-    """A recording of values, while it is read."""
+class _Recorder(Reader):
+    """Reads a recording of values, and one of marks if there is one."""
 
-    def __init__(
-        self, file: nvidia.RecordingFile, recording: Recording, plan: _Plan | None
-    ) -> None:
-        self.file, self.recording, self.plan = file, recording, plan
+    def read_all(self) -> None:
+        recording = self.recording
+        recording.has_lanes(nvidia.LANES)
+        recording.granularity = nvidia.GRANULARITY
+        files = [nvidia.RecordingFile(source) for source in self.sources]
+        marks = [file for file in files if not file.has_values]
+        values = [file for file in files if file.has_values]
+        if len(marks) > 1 or len(values) != 1:
+            self.source.refuse(
+                "one recording of values is imported, with one of marks of the same program if you "
+                f"like; here are {len(values)} and {len(marks)}"
+            )
+        recording.in_file |= {
+            **{"values": "after the write", "lanes": "active lanes", "registers": "numbers"},
+            **{"place": "SM and slot (%warpid); partition = slot mod 4"},
+        }
+        recording.inferred |= {
+            "reads": "source registers, by SASS",
+            "entries": "windows are placed first-fit",
+            "idle time": f"{BETWEEN_LAUNCHES:,} cycles between launches",
+        }
+        if marks:
+            recording.in_file["time"] = "cycles of begin and end of each warp (RECORD=marks)"
+            recording.approximate["time"] = (
+                "accesses lie between begin and end of their warp as they did, in proportion, "
+                "while every instruction was recorded"
+            )
+        else:
+            recording.approximate["time"] = "cycles while every instruction was recorded"
+        self.plan = _plan(marks[0], values[0], recording) if marks else None
+        self.file, self.source = values[0], values[0].source
         self.clock = _Clock()
         self.running: dict[tuple[int, int, int], _Warp | None] = {}
         self.writes_without_guard = 0
         self.otherwise_by_nvbit: dict[str, int] = {}
+        self.sources = [self.source]
+        super().read_all()
 
     def read(self) -> None:
         for packet, contents in self.file.packets():
+            self.line = self.file.line
             key = packet.launch, packet.cta, packet.warp
             time = self.clock.time(packet)
             if key in self.running:
@@ -210,9 +191,17 @@ class _Values:
                     self.running[key] = None
         for warp in self.running.values():
             if warp is not None:
-                self.recording.close_window(warp.window, warp.time(self.clock.free[self.sm(warp)]))
+                end = self.clock.free[warp.window.place.unit or 0]
+                self.recording.close_window(warp.window, warp.time(end))
+        self.line = self.file.line
+        lost = "bytes that did not fit into the recorder's buffer"
+        self.recording.skip(lost, self.source, self.line, self.file.lost)
+        if not self.file.complete:
+            self.skip("the end: the recording is not complete")
+
+    def finish(self) -> None:
+        """Say what was in the file, and what was concluded."""
         self.recording.tools |= {f"recorder: {key}": text for key, text in self.file.tools.items()}
-        source, line = self.file.source, self.file.line
         if self.writes_without_guard:
             self.recording.approximate["lanes"] = (
                 f"{self.writes_without_guard:,} writes of instructions that overwrite their guard "
@@ -227,24 +216,15 @@ class _Values:
                 + ", ".join(f"{what} ({count:,} times)" for what, count in named)
             )
             self.recording.approximate["contents"] = "; ".join(filter(None, others))
-        lost = "bytes that did not fit into the recorder's buffer"
-        self.recording.skip(lost, source, line, self.file.lost)
-        if not self.file.complete:
-            self.recording.skip("the end: the recording is not complete", source, line)
-
-    @staticmethod
-    def sm(warp: _Warp) -> int:
-        return warp.window.place.unit or 0
 
     def begin(self, packet: nvidia.Packet, time: int) -> _Warp | None:
         """Open a window, or not, if nothing says when its warp ran."""
         launch = self.file.launch_of(packet)
         lives: tuple[_Life | None, _Life | None] = (None, None)
         if self.plan is not None:
-            known = self.plan.lives.get((packet.launch, packet.cta, packet.warp))
+            known = self.plan.get((packet.launch, packet.cta, packet.warp))
             if known is None:
-                why = "warps that the marks do not have"
-                self.recording.skip(why, self.file.source, self.file.line)
+                self.skip("warps that the marks do not have")
                 return None
             lives = known
         to_life = lives[1]
@@ -280,22 +260,19 @@ class _Values:
                 what = f"{name} {row.by_nvbit} instead of {len(row.written)}"
                 self.otherwise_by_nvbit[what] = self.otherwise_by_nvbit.get(what, 0) + 1
         if register in row.doubtful:
-            why = "writes to registers that the instruction does not write, by an older recorder"
-            self.recording.skip(why, self.file.source, self.file.line)
+            self.skip(
+                "writes to registers that the instruction does not write, by an older recorder"
+            )
             return
         if packet.where >> 8 in self.file.guards_lost:
             self.writes_without_guard += 1
         mask = packet.mask & warp.exists
-        if mask == _ALL:
-            values = contents
-        else:
-            values = np.frombuffer(contents, "<u4")[_lanes_of(mask)].tobytes()
-        self.recording.write(warp.window, time, register, mask, values)
+        self.recording.write(warp.window, time, register, mask, lanes_of(contents, mask))
 
     def reads(self, warp: _Warp, packet: nvidia.Packet, time: int) -> None:
         row = self.row(packet)
         if not row.known:
-            nvidia.leave_out(self.recording, row.name, self.file.source, self.file.line)
+            nvidia.leave_out(self, row.name)
         for register in row.read:
             self.recording.read(warp.window, time, register)
 
@@ -306,4 +283,4 @@ class _Values:
         return known
 
 
-FORMAT = Format("recorder", "a recording of scripts/nvbit", _recognises, _read)
+FORMAT = Format("recorder", "a recording of scripts/nvbit", _recognises, _Recorder)

@@ -18,7 +18,7 @@ from mcage.traces import READ, WRITE, load_trace
 from mcage.traces.model import validate_trace
 from mcage.tracing.importing.recording import Recording
 from mcage.tracing.importing.run import build_traces
-from mcage.tracing.importing.sources import BLOCK_BYTES, LONGEST_LINE, Source
+from mcage.tracing.importing.sources import BLOCK_BYTES, LONGEST_LINE, Limits, Source
 from mcage.tracing.importing.windows import Origin, Place, Span, Window, place_windows
 
 TWO_SLICES = """# lanes: 32
@@ -325,6 +325,18 @@ def test_every_window_has_its_expected_facts(name, tmp_path):
             keys -= CONTENTS
         assert {key: window.get(key) for key in keys} == {key: known[key] for key in keys}
     json.dumps(facts)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "accelsim" not in name and "-after" not in name]
+)
+def test_a_part_says_what_the_whole_says(name, tmp_path):
+    """Also how it is approximate, where reading ends with the window that was asked for."""
+    whole = imported(files_of(name), tmp_path / "whole").recording
+    part = imported(files_of(name), tmp_path / "part", limits=Limits(windows=1)).recording
+    assert part.in_file.keys() == whole.in_file.keys()
+    assert part.approximate.keys() == whole.approximate.keys()
+    assert part.inferred.keys() - {"end"} == whole.inferred.keys()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("gem5/")])
