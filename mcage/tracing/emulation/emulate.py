@@ -29,8 +29,7 @@ from mcage.tracing.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.tracing.emulation.timing import Clock, Timed, time_waves
 from mcage.tracing.emulation.waves import Budget, Code, Contents, Program, Run, Say, Wave
-from mcage.tracing.importing.recording import Recording
-from mcage.tracing.importing.windows import Origin, Place
+from mcage.tracing.importing.recording import Origin, Place, Recording
 
 GEOMETRIES = {
     **{"gfx900": "gcn", "gfx906": "gcn", "gfx90a": "cdna2", "gfx942": "cdna3"},

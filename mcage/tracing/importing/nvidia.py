@@ -17,10 +17,9 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from mcage.geometry import NVIDIA
 from mcage.traces.model import MOST_REGISTERS
-from mcage.tracing.importing.recording import Reader, Recording
+from mcage.tracing.importing.recording import Origin, Place, Reader, Recording, Window
 from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
-from mcage.tracing.importing.sources import Enough, Options, Source
-from mcage.tracing.importing.windows import Origin, Place, Window
+from mcage.tracing.importing.sources import Enough, Source
 
 # Which SM a CTA was on, where a tool names the warps' slots (``%warpid``) and no SM.
 
@@ -241,8 +240,8 @@ class Warps(Reader):
     record_begins: ClassVar[re.Pattern[bytes]]
     row_begins: ClassVar[bytes]
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        super().__init__(recording, sources, options)
+    def prepare(self) -> None:
+        """Make ready for the first file."""
         self.time = 0
         self.running: dict[tuple[int, ...], Warp] = {}
         self._head: tuple[int, re.Match[bytes]] | None = None
@@ -251,8 +250,8 @@ class Warps(Reader):
         self._zeros: dict[bytes, int] = {}
         self._zero_lanes = self._lanes = 0
         self._alike = self._others = 0
-        recording.has_lanes(LANES)
-        recording.granularity = GRANULARITY
+        self.recording.has_lanes(LANES)
+        self.recording.granularity = GRANULARITY
 
     def read(self) -> None:
         """Read the file at hand, at whose end all warps have ended."""

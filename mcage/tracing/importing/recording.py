@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -15,7 +16,6 @@ from mcage.geometry import SliceGeometry, usual_slice
 from mcage.traces.model import MOST_REGISTERS, READ, WRITE
 from mcage.traces.storage import MOST_BYTES
 from mcage.tracing.importing.sources import Enough, Limits, Options, Source
-from mcage.tracing.importing.windows import Gaps, Origin, Place, Window
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -36,6 +36,164 @@ _WINDOWS_BETWEEN_CHECKS = 1024
 
 MOST_WINDOWS = 1 << 18
 """Windows of an import, each of which takes two kilobytes of memory."""
+
+
+# What an import knows of a window, and what is counted of it.
+
+_MOST_NARROW = 255
+"""Registers up to this one are a byte in digests, all others two."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a window comes from.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of its kernel.
+    launch : int
+        Number of the kernel launch.
+    work_group, wavefront : int or None
+        Global numbers. Without a work-group, the window is alone in its own.
+    """
+
+    kernel: str = "kernel"
+    launch: int = 0
+    work_group: int | None = None
+    wavefront: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The part of a GPU whose registers hold a window.
+
+    Attributes
+    ----------
+    unit : int or None
+        Compute unit (64 lanes) or SM (32 lanes). If the file does not say, work-groups fill one
+        unit after the other.
+    part : int
+        SIMD unit of a compute unit, or partition of an SM.
+    """
+
+    unit: int | None = None
+    part: int = 0
+
+    def names(self) -> frozenset[str]:
+        """What the slice is called with 64 and with 32 lanes; nothing if it is not known."""
+        return frozenset(() if self.unit is None else (self.name(64), self.name(32)))
+
+    def name(self, lanes: int) -> str:
+        """What the slice is called: ``cu0.simd1`` or ``sm0.part1``."""
+        unit, part = ("cu", "simd") if lanes == 64 else ("sm", "part")
+        return f"{unit}{self.unit}.{part}{self.part}"
+
+
+class Counted:
+    """Numbers and digests of the writes and reads of a window."""
+
+    def __init__(self) -> None:
+        self.writes = self.exact_writes = self.lane_writes = self.partial_writes = self.reads = 0
+        self.most_register = -1
+        self._all: Any = blake2b(digest_size=12)
+        self._states: Any = blake2b(digest_size=12)
+        self._registers = bytearray()
+        self._exact: Any = None  # that of all writes, until one is not exact
+        self._digests: dict[str, str] = {}
+
+    def write(self, register: int, lanes: int, packed: bytes, content: bytes, exact: bool) -> None:
+        """Count a write: the values of its lanes, and what the whole register holds after it."""
+        number = register.to_bytes(1 if register <= _MOST_NARROW else 2, "little")
+        written = number + lanes.to_bytes(8, "little") + packed
+        self.writes += 1
+        self.exact_writes += exact
+        self.lane_writes += len(packed) // 4
+        self.partial_writes += len(packed) < len(content)
+        if self._exact is not None and exact:
+            self._exact.update(written)
+        elif self._exact is None and not exact:
+            self._exact = self._all.copy()
+        self._all.update(written)
+        self._states.update(number + content)
+        self._registers += number
+
+    def facts(self) -> dict[str, Any]:
+        """Numbers and digests by name."""
+        numbers = ("writes", "exact_writes", "lane_writes", "partial_writes", "reads")
+        self.close()
+        return {name: getattr(self, name) for name in numbers} | self._digests
+
+    def close(self) -> None:
+        """Keep the digests only as text, which is smaller."""
+        if self._digests:
+            return
+        registers = blake2b(self._registers, digest_size=12)
+        digests = (self._all, self._exact or self._all, self._states, registers)
+        names = ("digest", "digest_of_exact", "state_digest", "registers_written")
+        texts = (digest.hexdigest() for digest in digests)
+        self._digests = dict(zip(names, texts, strict=True))
+        self._all = self._exact = self._states = None
+        self._registers = bytearray()
+
+
+@dataclass(eq=False, slots=True)
+class Window:
+    """A register window; what it holds is known to the recording alone.
+
+    Attributes
+    ----------
+    number : int
+        From 0, in the order in which windows open; -1 for one that the user has not asked for.
+    size : int or None
+        Registers; None until they are known, which `Recording.close_window` may say.
+    begin, last, end : int
+        Time of the allocation, of the last access so far, and of the release (None: not yet).
+    lanes : int
+        Lanes that have a work-item.
+    facts : dict
+        What `--json` says of this window besides what the recording counts.
+    """
+
+    number: int
+    size: int | None
+    begin: int
+    origin: Origin
+    place: Place
+    first_entry: int | None
+    lanes: int
+    facts: dict[str, Any]
+    last: int = 0
+    end: int | None = None
+    contents: dict[int, bytes] = field(default_factory=dict)
+    counted: Counted = field(default_factory=Counted)
+
+
+@dataclass
+class Gaps:
+    """Reads that do not see what the last recorded write has left.
+
+    Attributes
+    ----------
+    reads : int
+        All reads of the windows that were kept.
+    before_any_write : int
+        Reads of a register that nothing has written since its window was opened.
+    other_contents : int
+        Reads for which the file shows other contents than the last write.
+    """
+
+    reads: int = 0
+    before_any_write: int = 0
+    other_contents: int = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the reads."""
+        return (self.before_any_write + self.other_contents) / max(self.reads, 1)
+
+
+# Accesses, event by event.
 
 
 class Recording:
@@ -154,7 +312,8 @@ class Recording:
             self._begin_at(time)
         if self._is_late(time):
             raise Enough
-        kept = self.limits.keep(len(self.windows), (time - self._first) // self.period, place)
+        cycle = (time - self._first) // self.period
+        kept = self.limits.keep(len(self.windows), cycle, place.names())
         window = Window(
             number=len(self.windows) if kept else -1,
             size=size,
@@ -435,8 +594,12 @@ class Reader:
         self.recording, self.sources, self.options = recording, sources, options
         self.source, self.line = sources[0], 0
 
+    def prepare(self) -> None:
+        """Make ready for the first file."""
+
     def read_all(self) -> None:
         """Read all files; what is known is said also where no more of them is wanted."""
+        self.prepare()
         try:
             for source in self.sources:
                 self.source = source

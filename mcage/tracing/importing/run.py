@@ -28,9 +28,9 @@ from mcage.traces.model import (
 )
 from mcage.traces.storage import trace_bytes
 from mcage.tracing.importing.formats.catalogue import FORMATS
-from mcage.tracing.importing.recording import Format, Recording
+from mcage.tracing.importing.recording import Format, Recording, Window
 from mcage.tracing.importing.sources import Enough, Options, Source, Told
-from mcage.tracing.importing.windows import Placed, Span, Window, place_windows
+from mcage.tracing.importing.windows import Placed, Span, place_windows
 
 # Native traces of what has been recorded.
 

@@ -6,15 +6,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Protocol
+from typing import Any, BinaryIO, NoReturn, Protocol
 
 from mcage.errors import UserError, pip_install
 from mcage.files.inputs import MIB, open_regular
 from mcage.plain_text import shortened, shown_path
-
-if TYPE_CHECKING:
-    from mcage.tracing.importing.windows import Place
-
 
 BLOCK_BYTES = MIB // 4
 """Uncompressed text that is read at once."""
@@ -252,11 +248,14 @@ class Limits:
         if self.latest is not None and self.latest < (self.earliest or 0):
             raise UserError(f"cycles {self.earliest or 0}:{self.latest}: ends before it begins")
 
-    def keep(self, before: int, cycle: int, place: "Place") -> bool:
-        """Whether a window is asked for, with so many kept before it, that opens in this cycle."""
+    def keep(self, before: int, cycle: int, names: frozenset[str]) -> bool:
+        """Whether a window is asked for, with so many kept before it, that opens in this cycle.
+
+        ``names`` are those of its slice, none if it is not known.
+        """
         if self.complete(before) or cycle < (self.earliest or 0):
             return False
-        return not self.slices or place.unit is None or bool(self.slices & place.names())
+        return not (self.slices and names) or bool(self.slices & names)
 
     def complete(self, kept: int) -> bool:
         """Whether so many windows are all that are asked for."""

@@ -18,10 +18,9 @@ from math import prod
 from typing import Any
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import Format, Recording
+from mcage.tracing.importing.recording import Format, Place
 from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
-from mcage.tracing.importing.sources import Enough, Options, Source
-from mcage.tracing.importing.windows import Place
+from mcage.tracing.importing.sources import Enough, Source
 
 _TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')
 _REGISTERS = re.compile(rb'"regs" *: *\[')
@@ -58,12 +57,13 @@ class _Records(nvidia.Warps):
     record_begins = _TEXT
     row_begins = b"  * Reg"
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        super().__init__(recording, sources, options)
-        self.after = options.values == "after"
+    def prepare(self) -> None:
+        super().prepare()
+        values = self.options.values
+        self.after = values == "after"
         self.launches = map(nvidia.Launch, count())
-        why = "as --values says" if options.values else "CUTracer's default"
-        recording.inferred["point"] = f"{options.values or 'before'} the instruction, {why}"
+        why = "as --values says" if values else "CUTracer's default"
+        self.recording.inferred["point"] = f"{values or 'before'} the instruction, {why}"
 
     def read(self) -> None:
         self.launch = next(self.launches)

@@ -8,16 +8,14 @@ Read in gem5 v24.0.0.1: vector_register_file.hh, operand.hh, dyn_pool_manager.cc
 import re
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
 
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Reader, Recording
-from mcage.tracing.importing.sources import Options, Source
-from mcage.tracing.importing.windows import Origin, Place, Window
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
+from mcage.tracing.importing.sources import Source
 
 _LANES = 64
 _ALLOCATED = 4
@@ -81,14 +79,13 @@ class _Simd:
 class _Log(Reader):
     """Reads the log of a simulation."""
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        super().__init__(recording, sources, options)
-        limits = options.limits
-        if options.period is None and (limits.earliest, limits.latest) != (None, None):
+    def prepare(self) -> None:
+        limits, period = self.options.limits, self.options.period
+        if period is None and (limits.earliest, limits.latest) != (None, None):
             raise UserError("--cycles needs --ticks-per-cycle with gem5 (1000 at a clock of 1 GHz)")
-        recording.has_lanes(_LANES)
-        recording.granularity = _ALLOCATED
-        recording.period = options.period or 1
+        self.recording.has_lanes(_LANES)
+        self.recording.granularity = _ALLOCATED
+        self.recording.period = period or 1
         self.units: dict[bytes, int] = {}
         self.simds: dict[tuple[int, int], _Simd] = defaultdict(_Simd)
         self.work_groups = 0

@@ -17,7 +17,6 @@ no time. A wavefront that comes again after its ``s_endpgm`` belongs to the next
 import json
 import re
 from array import array
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Reader, Recording, lanes_of
-from mcage.tracing.importing.sources import Options, Source
-from mcage.tracing.importing.windows import Origin, Place, Window
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window, lanes_of
+from mcage.tracing.importing.sources import Source
 
 LANES = 64
 SIMDS = 4
@@ -72,9 +70,8 @@ class _Wave:
 class _Units(Reader):
     """Reads the files of compute units."""
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        super().__init__(recording, sources, options)
-        recording.has_lanes(LANES)
+    def prepare(self) -> None:
+        self.recording.has_lanes(LANES)
 
     def read(self) -> None:
         self.launch = self.waves = 0

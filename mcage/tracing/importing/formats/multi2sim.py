@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Reader, Recording
-from mcage.tracing.importing.sources import Options, Source
-from mcage.tracing.importing.windows import Origin, Place, Window
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
+from mcage.tracing.importing.sources import Source
 
 # The file that Multi2Sim's ``--trace`` writes: cycles and places of instructions.
 #
@@ -294,16 +293,16 @@ def _block(line: bytes) -> _Block | None:
 class _Text(Reader):
     """Reads the ISA text, beside the timing trace if there is one."""
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        timings = [source for source in sources if is_timing(source.head)]
-        texts = [source for source in sources if source not in timings]
+    def prepare(self) -> None:
+        timings = [source for source in self.sources if is_timing(source.head)]
+        texts = [source for source in self.sources if source not in timings]
         if len(texts) != 1 or len(timings) > 1:
             wrong = (timings or texts)[-1]
             wrong.refuse(
                 "an import takes one ISA text, and the file of --trace beside it if there is"
             )
-        super().__init__(recording, texts, options)
-        recording.has_lanes(LANES)
+        self.sources = texts
+        self.recording.has_lanes(LANES)
         self.timing = Timing(timings[0]) if timings else None
         self.launch = 0
         self.begun = self.timing is None

@@ -5,10 +5,9 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import Format, Reader, Recording
+from mcage.tracing.importing.recording import Format, Place, Reader, Window
 from mcage.tracing.importing.sass import instruction_of
-from mcage.tracing.importing.sources import Options, Source
-from mcage.tracing.importing.windows import Place, Window
+from mcage.tracing.importing.sources import Source
 
 EARLY_RECORDS = 2000
 """Records that two of the tool's buffers of 1 MiB hold, each of 1048 bytes."""
@@ -36,8 +35,8 @@ class _Log(nvidia.Warps):
     record_begins = _RECORD
     row_begins = b"* Reg"
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        super().__init__(recording, sources, options)
+    def prepare(self) -> None:
+        super().prepare()
         self.launches = 0
         self.waiting: deque[nvidia.Launch] = deque(maxlen=_MOST_WAITING)
         self.fresh: deque[tuple[int, int]] = deque(maxlen=_MOST_WAITING)
@@ -148,7 +147,7 @@ def _recognises_accelsim(source: Source) -> bool:
 class _Accelsim(Reader):
     """Refuses what holds no registers."""
 
-    def read_all(self) -> None:
+    def prepare(self) -> None:
         self.source.refuse(
             "a trace of Accel-Sim holds instructions and addresses, but no register values; record "
             "the program with CUTracer or scripts/nvbit (`mcage docs recording`)"

@@ -16,9 +16,8 @@ from mcage.files.inputs import MIB, open_regular
 from mcage.plain_text import said_by, shown
 from mcage.traces.model import ALLOC, MOST_REGISTERS, READ, RELEASE
 from mcage.traces.storage import MOST_BYTES, MOST_FILE_BYTES
-from mcage.tracing.importing.recording import Format, Reader, lanes_of
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window, lanes_of
 from mcage.tracing.importing.sources import Source
-from mcage.tracing.importing.windows import Origin, Place, Window
 
 # Events that a user has written down: every rule that they break is an error.
 

@@ -9,9 +9,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import Format, Reader, Recording, lanes_of
+from mcage.tracing.importing.recording import (
+    Format,
+    Origin,
+    Place,
+    Reader,
+    Recording,
+    Window,
+    lanes_of,
+)
 from mcage.tracing.importing.sources import Source
-from mcage.tracing.importing.windows import Origin, Place, Window
 
 BETWEEN_LAUNCHES = 1000
 """Cycles between two launches, instead of those that the program waited."""
@@ -130,7 +137,7 @@ class _Warp:
 class _Recorder(Reader):
     """Reads a recording of values, and one of marks if there is one."""
 
-    def read_all(self) -> None:
+    def prepare(self) -> None:
         recording = self.recording
         recording.has_lanes(nvidia.LANES)
         recording.granularity = nvidia.GRANULARITY
@@ -166,7 +173,6 @@ class _Recorder(Reader):
         self.writes_without_guard = 0
         self.otherwise_by_nvbit: dict[str, int] = {}
         self.sources = [self.source]
-        super().read_all()
 
     def read(self) -> None:
         for packet, contents in self.file.packets():

@@ -16,10 +16,10 @@ from mcage.errors import UserError
 from mcage.geometry import CDNA2, GCN, HOPPER, NVIDIA, RDNA3
 from mcage.traces import READ, WRITE, load_trace
 from mcage.traces.model import validate_trace
-from mcage.tracing.importing.recording import Recording
+from mcage.tracing.importing.recording import Origin, Place, Recording, Window
 from mcage.tracing.importing.run import build_traces
 from mcage.tracing.importing.sources import BLOCK_BYTES, LONGEST_LINE, Limits, Source
-from mcage.tracing.importing.windows import Origin, Place, Span, Window, place_windows
+from mcage.tracing.importing.windows import Span, place_windows
 
 TWO_SLICES = """# lanes: 32
 cycle,event,window,register,values,size,unit
