@@ -9,15 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import (
-    Format,
-    Origin,
-    Place,
-    Reader,
-    Recording,
-    Window,
-    lanes_of,
-)
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window, lanes_of
 from mcage.tracing.importing.sources import Source
 
 BETWEEN_LAUNCHES = 1000
@@ -83,38 +75,6 @@ _Plan = dict[tuple[int, int, int], tuple[_Life, _Life]]
 """Where accesses of a warp go: from its life among values to its life among marks."""
 
 
-def _plan(marks: nvidia.RecordingFile, values: nvidia.RecordingFile, recording: Recording) -> _Plan:
-    """Find for each warp whose values are known a warp among the marks."""
-    wanted, given = _lives(marks), _lives(values)
-    lives: _Plan = {}
-    others = 0
-    for number, of_launch in given.items():
-        of_marks = wanted.get(number, {})
-        kernels = [file.launches[number] for file in (marks, values) if number in file.launches]
-        if len(kernels) == 2 and (kernels[0].kernel, kernels[0].grid) != (
-            kernels[1].kernel,
-            kernels[1].grid,
-        ):
-            marks.source.refuse(
-                f"launch {number} is another kernel than in {values.source.path.name}; both "
-                "must be recordings of the same program"
-            )
-        known = {cta for cta, _ in of_marks}
-        here = {cta for cta, _ in of_launch}
-        moved = dict(zip(sorted(here - known), sorted(known - here), strict=False))
-        others += len(moved)
-        for (cta, warp), life in of_launch.items():
-            target = of_marks.get((moved.get(cta, cta), warp))
-            if target is not None:
-                lives[number, cta, warp] = (life, target)
-    if others:
-        recording.approximate["contents"] = (
-            f"{others:,} CTAs hold those of other CTAs of their launch, which ran on the recorded "
-            "SM while values were recorded"
-        )
-    return lives
-
-
 @dataclass
 class _Warp:
     window: Window
@@ -166,13 +126,44 @@ class _Recorder(Reader):
             )
         else:
             recording.approximate["time"] = "cycles while every instruction was recorded"
-        self.plan = _plan(marks[0], values[0], recording) if marks else None
+        self.plan = self.plan_of(marks[0], values[0]) if marks else None
         self.file, self.source = values[0], values[0].source
         self.clock = _Clock()
         self.running: dict[tuple[int, int, int], _Warp | None] = {}
         self.writes_without_guard = 0
         self.otherwise_by_nvbit: dict[str, int] = {}
         self.sources = [self.source]
+
+    def plan_of(self, marks: nvidia.RecordingFile, values: nvidia.RecordingFile) -> _Plan:
+        """Find for each warp whose values are known a warp among the marks."""
+        wanted, given = _lives(marks), _lives(values)
+        lives: _Plan = {}
+        others = 0
+        for number, of_launch in given.items():
+            of_marks = wanted.get(number, {})
+            kernels = [file.launches[number] for file in (marks, values) if number in file.launches]
+            if len(kernels) == 2 and (kernels[0].kernel, kernels[0].grid) != (
+                kernels[1].kernel,
+                kernels[1].grid,
+            ):
+                marks.source.refuse(
+                    f"launch {number} is another kernel than in {values.source.path.name}; both "
+                    "must be recordings of the same program"
+                )
+            known = {cta for cta, _ in of_marks}
+            here = {cta for cta, _ in of_launch}
+            moved = dict(zip(sorted(here - known), sorted(known - here), strict=False))
+            others += len(moved)
+            for (cta, warp), life in of_launch.items():
+                target = of_marks.get((moved.get(cta, cta), warp))
+                if target is not None:
+                    lives[number, cta, warp] = (life, target)
+        if others:
+            self.recording.approximate["contents"] = (
+                f"{others:,} CTAs hold those of other CTAs of their launch, which ran on the "
+                "recorded SM while values were recorded"
+            )
+        return lives
 
     def read(self) -> None:
         for packet, contents in self.file.packets():
