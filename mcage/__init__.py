@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.studies.gpu_gating.spec import GatingSpec as GatingSpec
     from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec as HeterogeneitySpec
     from mcage.studies.inject.spec import InjectSpec as InjectSpec
-    from mcage.studies.vmin.study import VminSpec as VminSpec
+    from mcage.studies.vmin.spec import VminSpec as VminSpec
     from mcage.techniques import TECHNIQUES as TECHNIQUES
     from mcage.techniques import Gating as Gating
     from mcage.techniques import Placement as Placement
@@ -83,7 +83,7 @@ _HOMES = {
     "Technique": "mcage.techniques",
     "Trace": "mcage.traces",
     "UserError": "mcage.errors",
-    "VminSpec": "mcage.studies.vmin.study",
+    "VminSpec": "mcage.studies.vmin.spec",
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
     "failure_probability": "mcage.methods.rare_events",

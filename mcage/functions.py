@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcage.papers.table import Row
     from mcage.spec.study_spec import StudySpec
     from mcage.studies.inject.spec import InjectSpec
-    from mcage.studies.vmin.study import VminSpec
+    from mcage.studies.vmin.spec import VminSpec
 
 PathLike = str | os.PathLike[str]
 

@@ -305,7 +305,7 @@ def _show_cases(
 
     files = list(headers)
     shown = presentation_of(headers[files[0]])
-    lines = [(path, summary) for path in files for summary in shown.summarize_file(path, where)]
+    of_files = {path: shown.summarize_file(path, where) for path in files}
     drawn = [
         (path, summary)
         for path, header in headers.items()
@@ -316,12 +316,13 @@ def _show_cases(
         by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}
         print_json(
             [
-                _with_file(path, plain(of), files)
-                | by_draw.get((path, getattr(of, "label", "")), {})
-                for path, of in lines
+                _with_file(path, of, files) | by_draw.get((path, of.get("label", "")), {})
+                for path, summaries in of_files.items()
+                for of in shown.as_json(summaries)
             ]
         )
         return
+    lines = [(path, of) for path, summaries in of_files.items() for of in summaries]
     several = len(files) > 1
     paths, summaries = zip(*lines, strict=True)
     table = shown.table_of(summaries, paths if several else ())

@@ -20,7 +20,7 @@ from mcage.results.differences import (
     spec_differences,
 )
 from mcage.results.header import OLDEST_STUDY, Header, header_class
-from mcage.results.measures import Measure, range_of
+from mcage.results.measures import Measure
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, plus_minus, with_bounds
 from mcage.stats.paired import (
@@ -126,7 +126,7 @@ def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
         means = compare_means(
             _by_instance(measure, case),
             _by_instance(measure, other),
-            within=range_of(measure.form, lives.horizon_years),
+            within=measure.within(lives.horizon_years),
         )
         lines.append(Line(measure.key, measure.name, measure.scale, means))
         if measure.by_epoch and np.array_equal(ends, other_ends):
@@ -154,7 +154,7 @@ def _compared(case: xr.Dataset) -> list[Measure]:
 
 
 def _by_instance(measure: Measure, case: xr.Dataset) -> Floats:
-    return measure.values({name: case[name].values for name in measure.variables})
+    return measure.of({name: case[name].values for name in measure.variables})
 
 
 def compare_in_file(path: Path, first: str, second: str) -> Comparison:
@@ -630,7 +630,7 @@ def _slices_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) 
             compare_apart(
                 _by_instance(measure, case),
                 _by_instance(measure, other),
-                within=range_of(measure.form, lives_of(case).horizon_years),
+                within=measure.within(lives_of(case).horizon_years),
             ),
         )
         for measure in _compared(case)

@@ -262,7 +262,7 @@ def _header_of(path: Path, where: Sequence[Condition]) -> Header:
         raise UserError(
             f"{path}: --where {where[0]}: figures of the study {shown(header.study)} compare all "
             "of its cases; mcage show --where selects lines of its table by "
-            f"{', '.join(presentation.keys)}"
+            f"{', '.join(header.grid)}"
         )
     return header.of_cases(summarized(path, labels_of, where))
 
@@ -416,7 +416,7 @@ class _Report:
         summarize: Summarize,
         paths: Sequence[Path],
         several: bool,
-    ) -> tuple[ResultTable, list[tuple[Path, object]]]:
+    ) -> tuple[ResultTable, list[tuple[Path, Any]]]:
         """Table of what files hold, with their names if asked for, and what it is made of."""
         pairs = [(path, row) for path in paths for row in summarize(path)]
         files = [Path(self._shown[path]) for path, _ in pairs] if several else []

@@ -1,18 +1,32 @@
 """How a study is shown: its table, its figures, its words. A study overrides what it shows."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
 
-from mcage.report.cases import Condition, axes_of, names_in, selected
-from mcage.report.tables import ResultTable, estimates, file_column, names, numbers
+from mcage.errors import UserError
+from mcage.report.cases import Condition, axes_of, names_in, places_where, points_of
+from mcage.report.tables import (
+    Column,
+    ResultTable,
+    estimates,
+    file_column,
+    measured,
+    names,
+    numbers,
+    span,
+)
+from mcage.results.axes import CASE
 from mcage.results.header import PRESENTATIONS, Header, registered
+from mcage.results.measures import Case, Measure, available, cases_of
 from mcage.results.reader import open_results
-from mcage.stats.estimates import CONFIDENCE, Estimate, mean, plus_minus
+from mcage.stats.estimates import CONFIDENCE, mean, plain, plus_minus
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -49,113 +63,179 @@ class Words:
     outcomes: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class VariableSummary:
-    """What the table says about a variable.
+class Summary(dict[str, Any]):
+    """What a table says of a case, by key, and as attributes.
 
-    Parameters
-    ----------
-    study : str
-        The study that computed it.
-    variable, label : str
-        The variable, and the place in its other dimensions; empty if it has no others.
-    units : str
-        Its unit.
-    instances : int
-        Instances that have a value.
-    mean : Estimate
-        Mean over these instances.
+    Its keys are the names of the case along the axes; those of the measures of the study, each with
+    an `Estimate`, a number, or None where it does not apply; and what the study adds.
     """
 
-    study: str
-    variable: str
-    label: str
-    units: str
-    instances: int
-    mean: Estimate
+    def __getattr__(self, key: str) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(key) from None
 
 
 class Presentation:
-    """How a study is shown; this one shows any study by what its files declare.
+    """How a study is shown; this one shows any study by the measures that it declares.
 
-    A study registers its own as an entry point of the group ``mcage.presentations``.
+    Of a study without measures it shows the mean of every variable. A study registers its own as
+    an entry point of the group ``mcage.presentations``.
+
+    Parameters
+    ----------
+    of : Header or type of Header
+        Header of a file of the study, or the class of its headers, which declares its measures.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+        Its measures.
+    grid : tuple of str
+        Dimensions along which its cases lie.
     """
 
     instances: ClassVar[str] = "instances"
     """What the instances are, in the plural."""
 
-    grid: ClassVar[tuple[str, ...]] = ()
-    """Dimensions along which the study compares; its cases."""
+    along: ClassVar[tuple[str, ...]] = ()
+    """Further dimensions of which its table has a line for each place."""
 
     reads_by_place: ClassVar[bool] = False
     """Whether the table compares with the first case, or knows cases by their places."""
 
-    keys: ClassVar[tuple[str, ...]] = ("variable",)
-    """Fields of a summary by which lines of the table are selected."""
+    def __init__(self, of: Header | type[Header]) -> None:
+        self.measures = of.measures
+        self.grid = of.case_dims if isinstance(of, Header) else of.grid
 
-    def summarize(self, results: xr.Dataset) -> Sequence[Any]:
-        """Summarize all that the table has a line for, in the order of the file.
+    def summarize(self, results: xr.Dataset, where: Sequence[Condition] = ()) -> list[Summary]:
+        """Summarize the cases that fulfil all conditions, in the order of the file.
 
         Parameters
         ----------
         results : xarray.Dataset
-            As `mcage.results.reader.open_results` returns it.
-        """
-        # By default: all variables of numbers that each instance has.
-        study = str(results.attrs["study"])
-        return [
-            VariableSummary(
-                study,
-                str(name),
-                " ".join(str(array[dim].values[i]) for dim, i in zip(others, place, strict=True)),
-                str(array.attrs.get("units", "1")),
-                int(np.count_nonzero(~np.isnan(values[place]))),
-                mean(values[place]),
-            )
-            for name, array in results.data_vars.items()
-            if "instance" in array.dims and "flag_values" not in array.attrs
-            for others in ([dim for dim in array.dims if dim != "instance"],)
-            for values in (array.transpose(*others, "instance").values,)
-            for place in np.ndindex(values.shape[:-1])
-        ]
-
-    def summarize_file(self, path: Path, where: Sequence[Condition] = ()) -> Sequence[Any]:
-        """Summaries that fulfil all conditions, in the order of the file.
+            As `mcage.results.reader.open_results` returns it; read in blocks of cases.
+        where : sequence of Condition
+            On the names of cases.
 
         Raises
         ------
         UserError
-            The file is missing, foreign, damaged or of a newer mcage; or nothing fulfils them.
+            A condition has a key that does not exist, or nothing fulfils all of them.
+        """
+        if not self.measures:
+            means = _means(results)
+            called = [{"variable": row.variable} for row in means]
+            return [means[line] for line in places_where(where, called)] if where else means
+        dims = (*self.grid, *self.along)
+        lines = list(lines_along(results, dims))
+        chosen = places_where(where, lines, axes_of(results)) if where else range(len(lines))
+        there = available(self.measures, map(str, results.variables))
+        needed = {name for measure in there for name in measure.variables}
+        places = list(np.ndindex(*(results.sizes[dim] for dim in dims)))
+        cases = cases_of(results, dims, needed, [places[line] for line in chosen])
+        return [
+            Summary(
+                lines[line]
+                | {"instances": results.sizes["instance"]}
+                | self.added(case)
+                | self._said(there, case)
+            )
+            for line, case in zip(chosen, cases, strict=True)
+        ]
+
+    def added(self, case: Case) -> dict[str, Any]:
+        """What a summary says besides the measures of a case, by key."""
+        return {} if math.isnan(case.horizon_years) else {"horizon_years": case.horizon_years}
+
+    def _said(self, there: Sequence[Measure], case: Case) -> dict[str, Any]:
+        """What measures say of a case; of those with an axis of their own, at each place of it."""
+        horizon = case.horizon_years
+        of_case: dict[str, Any] = {}
+        for measure in self.measures:
+            if not measure.axis or measure.axis in self.along:
+                said = measure.estimate(case, horizon) if measure in there else None
+                of_case |= {key: said for key in (measure.key, measure.also) if key}
+        further = [m for m in there if m.axis and m.axis not in self.along]
+        for axis in dict.fromkeys(measure.axis for measure in further):
+            of_case[f"{axis}s"] = [
+                Summary(
+                    {f"{axis}_years": at}
+                    | {
+                        m.key: m.estimate(case.further(**{axis: place}), horizon)
+                        for m in further
+                        if m.axis == axis
+                    }
+                )
+                for place, at in enumerate(case[axis].tolist())
+            ]
+        return of_case
+
+    def summarize_file(self, path: Path, where: Sequence[Condition] = ()) -> list[Summary]:
+        """Summaries of a file, as `summarize`.
+
+        Raises
+        ------
+        UserError
+            Also if the file is missing, foreign, damaged or of a newer mcage.
         """
         with open_results(path) as results:
-            return selected(self.summarize(results), where, self.keys, axes_of(results), path)
+            try:
+                return self.summarize(results, where)
+            except UserError as error:
+                raise UserError(f"{path}: {error}") from error
 
-    def table_of(self, summaries: Sequence[Any], files: Sequence[Path] = ()) -> ResultTable:
+    def as_json(self, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+        """Summaries as plain values."""
+        of_all: list[dict[str, Any]] = plain(list(summaries))
+        return of_all
+
+    def table_of(self, summaries: Sequence[Summary], files: Sequence[Path] = ()) -> ResultTable:
         """Table of the summaries, of several files where their paths are given.
 
         Parameters
         ----------
-        summaries : sequence
+        summaries : sequence of Summary
             Of files of the study, at least one.
         files : sequence of Path
             The file of each of them, where there are several files.
         """
+        if not self.measures:
+            return _table_of_means(summaries, files)
+        measures = self.columns(summaries)
         return ResultTable(
-            title=summaries[0].study,
-            caption=f"means over instances, {CONFIDENCE:.0%} intervals",
+            title=self.title(summaries),
+            caption=self.caption(summaries, measures),
             columns=(
                 *file_column(files),
-                names("variable", "variable", [row.variable for row in summaries]),
-                names("of", "of", [row.label for row in summaries]),
-                names("unit", "unit", [row.units for row in summaries]),
-                numbers(
-                    "instances", "instances", [row.instances for row in summaries], primary=True
-                ),
-                estimates(
-                    "mean", "mean", [row.mean for row in summaries], plus_minus, primary=True
-                ),
+                *self.named(summaries),
+                *(measured(measure, summaries) for measure in measures),
             ),
         )
+
+    def columns(self, summaries: Sequence[Summary]) -> list[Measure]:
+        """Measures of which the table has columns, with the headings that they have there."""
+        return [
+            measure
+            for measure in self.measures
+            if any(row.get(measure.key) is not None for row in summaries)
+        ]
+
+    def title(self, summaries: Sequence[Summary]) -> str:
+        """Title of the table: what all lines have in common."""
+        counted = f"{span([row.instances for row in summaries])} {self.instances}"
+        horizons = [row.horizon_years for row in summaries if "horizon_years" in row]
+        return f"{counted}, {span(horizons)} years" if horizons else counted
+
+    def caption(self, summaries: Sequence[Summary], measures: Sequence[Measure]) -> str:
+        """Caption of the table: what its columns mean, and what their intervals are."""
+        notes = dict.fromkeys(measure.note for measure in measures if measure.note)
+        return "; ".join([f"{CONFIDENCE:.0%} intervals", *notes])
+
+    def named(self, summaries: Sequence[Summary]) -> Sequence[Column]:
+        """Columns that say which case each line is, and what of it stands in CSV alone."""
+        return named_columns(summaries, {measure.key for measure in self.measures})
 
     def figures(
         self, header: Header, results: xr.Dataset, sheet: "Sheet"
@@ -183,11 +263,28 @@ class Presentation:
         return distributions.draw(header, results, sheet)
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
-        """Summary of a results file in sentences."""
+        """Summary of a results file in sentences: by default what each measure says of a case."""
         simulated = (
-            f"The study {header.study} with {header.holds:,} instances and seed {header.seed}."
+            f"The study {header.study} with {header.holds:,} {self.instances} and seed "
+            f"{header.seed}."
         )
-        return Words(simulated, (("Table", "the mean of each variable over the instances."),))
+        if not self.measures:
+            return Words(simulated, (("Table", "the mean of each variable over the instances."),))
+        summaries = self.summarize(results)
+        return Words(
+            simulated,
+            tuple((name_of(row), self.sentence(row)) for row in summaries),
+        )
+
+    def sentence(self, summary: Summary) -> str:
+        """What the measures of the table say of a case, in a sentence."""
+        horizon = summary.get("horizon_years", math.nan)
+        said = (
+            f"{measure.title} {measure.in_words(summary[measure.key], horizon)}"
+            for measure in self.columns([summary])
+            if measure.heading
+        )
+        return f"{'; '.join(said)}."
 
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec, and what is left out.
@@ -200,10 +297,88 @@ class Presentation:
         return [INTERVALS]
 
 
+def lines_along(results: xr.Dataset, dims: Sequence[str]) -> Iterator[dict[str, str | float]]:
+    """What each line of a table is called along some dimensions, in the order of the file."""
+    of_dims = []
+    for dim in dims:
+        unit = results[dim].attrs.get("units", "1")
+        key = f"{dim}_years" if unit == "year" else dim
+        values = results[dim].values.tolist()
+        of_dims.append(points_of(results) if dim == CASE else [{key: value} for value in values])
+    for parts in product(*of_dims):
+        yield {key: name for part in parts for key, name in part.items()}
+
+
+def name_of(summary: Summary) -> str:
+    """What people call the case of a summary."""
+    texts = [value for value in summary.values() if isinstance(value, str)]
+    return str(summary.get("case", " ".join(texts)))
+
+
+def named_columns(summaries: Sequence[Summary], measured: Collection[str]) -> list[Column]:
+    """Columns of names, and of plain numbers, which stand in CSV alone.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+        At least one.
+    measured : collection of str
+        Keys that have columns of their own.
+    """
+    keys = [key for key in summaries[0] if key not in measured]
+    keys.sort(key=lambda key: key != "case")
+    by_key = {key: [row[key] for row in summaries] for key in keys}
+    texts = {key: of for key, of in by_key.items() if isinstance(of[0], str)}
+    counts = {key: of for key, of in by_key.items() if isinstance(of[0], int | float)}
+    return [
+        *(names(key, key * (key == "case" or "case" not in texts), texts[key]) for key in texts),
+        *(numbers(key, "", counts[key]) for key in counts),
+    ]
+
+
+# Studies without measures: the mean of each variable.
+
+
+def _means(results: xr.Dataset) -> list[Summary]:
+    """Means of all variables of numbers of instances, in each place of other dimensions."""
+    study = str(results.attrs["study"])
+    return [
+        Summary(
+            study=study,
+            variable=str(name),
+            label=" ".join(str(array[d].values[i]) for d, i in zip(others, place, strict=True)),
+            units=str(array.attrs.get("units", "1")),
+            instances=int(np.count_nonzero(~np.isnan(values[place]))),
+            mean=mean(values[place]),
+        )
+        for name, array in results.data_vars.items()
+        if "instance" in array.dims and "flag_values" not in array.attrs
+        for others in ([dim for dim in array.dims if dim != "instance"],)
+        for values in (array.transpose(*others, "instance").values,)
+        for place in np.ndindex(values.shape[:-1])
+    ]
+
+
+def _table_of_means(summaries: Sequence[Summary], files: Sequence[Path]) -> ResultTable:
+    counts = [row.instances for row in summaries]
+    return ResultTable(
+        title=summaries[0].study,
+        caption=f"means over instances, {CONFIDENCE:.0%} intervals",
+        columns=(
+            *file_column(files),
+            names("variable", "variable", [row.variable for row in summaries]),
+            names("of", "of", [row.label for row in summaries]),
+            names("unit", "unit", [row.units for row in summaries]),
+            numbers("instances", "instances", counts, primary=True),
+            estimates("mean", "mean", [row.mean for row in summaries], plus_minus, primary=True),
+        ),
+    )
+
+
 def presentation_of(header: Header) -> Presentation:
     """How the study of a results file is shown."""
     chosen: type[Presentation] = registered(PRESENTATIONS, header.study) or Presentation
-    return chosen()
+    return chosen(header)
 
 
 def figures_of(

@@ -22,8 +22,9 @@ from mcage.errors import UserError
 from mcage.plain_text import shortened, shown
 from mcage.results.axes import Axis
 from mcage.results.differences import Difference, digests_apart, programs_in, spec_differences
-from mcage.results.measures import Measure
+from mcage.results.measures import Measure, quantities_of
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
+from mcage.stats.estimates import known_name
 from mcage.version import Code, running_code
 
 SCHEMA_VERSION = 10
@@ -62,29 +63,39 @@ class StoppingRule:
     group_size: int = 1
 
 
-def mean_rule(stopping: Any, variables: Iterable[Variable]) -> StoppingRule | None:
-    """Rule about the mean of a variable that a spec asks for, or None.
+def rule_of(
+    stopping: Any,
+    variables: Iterable[Variable],
+    measures: Iterable[Measure] = (),
+    group_size: int = 1,
+) -> StoppingRule | None:
+    """Rule that a spec asks for, or None.
 
     Parameters
     ----------
     stopping : object or None
-        What the spec says: ``rel_ci`` and ``of``, the variable.
-    variables : iterable of Variable
-        What the study computes.
+        What the spec says: ``rel_ci`` and ``of``, a measure that may stop the study, or of a study
+        without such, the variable of which the mean is looked at.
+    variables, measures : iterable of Variable, of Measure
+        What the study computes, and what it says of a case.
+    group_size : int
+        As of `StoppingRule`.
 
     Raises
     ------
     UserError
-        The study has no such variable of numbers.
+        The study has no such measure, or no such variable of numbers.
     """
     if stopping is None:
         return None
-    names = [variable.name for variable in variables if not variable.flags]
-    if stopping.of not in names:
-        raise UserError(
-            f"stopping.of = {shortened(stopping.of)} is no variable; choose from {', '.join(names)}"
-        )
-    return StoppingRule(stopping.rel_ci, stopping.of)
+    stops = dict.fromkeys(measure.stops for measure in measures if measure.stops)
+    names = list(stops) or [variable.name for variable in variables if not variable.flags]
+    of = known_name(stopping.of, names)
+    if of not in names:
+        must = "must be one of" if stops else "is no variable; choose from"
+        said = f"{must} {', '.join(names)}"
+        raise UserError(f"stopping.of = {shortened(of)}{':' * bool(stops)} {said}")
+    return StoppingRule(stopping.rel_ci, of, group_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +155,10 @@ class Header(ABC):
     texts, are its axes."""
 
     measures: ClassVar[tuple[Measure, ...]] = ()
-    """Numbers that the study says of each of its cases."""
+    """Numbers that the study says of each of its cases; those that may stop it among them."""
+
+    grid: ClassVar[tuple[str, ...]] = ()
+    """Dimensions along which its cases lie; empty for all that have names."""
 
     decided_by: ClassVar[Mapping[str, Sequence[str]] | None] = None
     """By the key of a program, or of a name of programs: keys of the spec, and sections, that make
@@ -210,9 +224,19 @@ class Header(ABC):
         """What labels the variables, with a scale for each dimension."""
 
     @property
+    def case_dims(self) -> tuple[str, ...]:
+        """Dimensions along which cases lie."""
+        named = (of.variable for of in self.coordinates if of.is_scale)
+        return self.grid or tuple(of.name for of in named if of.dtype == "text")
+
+    @property
     def quantities(self) -> Mapping[str, Quantity]:
-        """What a stopping rule may be about; by default the mean of any variable."""
+        """What a stopping rule may be about: measures, or of none, the mean of any variable."""
         labels = {c.variable.name: c.values for c in self.coordinates}
+        if any(measure.stops for measure in self.measures):
+            return quantities_of(
+                self.measures, self.case_dims, self.coordinates, self.variables, self.spec_toml
+            )
         numbers = (v for v in self.variables if v.per_instance and not v.flags)
         return {variable.name: mean_of(variable, labels) for variable in numbers}
 

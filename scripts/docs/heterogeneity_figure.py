@@ -24,6 +24,7 @@ from matplotlib.axes import Axes
 from mcage.report.figures.canvas import GREY, STYLE
 from mcage.results.reader import open_results
 from mcage.studies.gpu_heterogeneity.presentation import HeterogeneityPresentation
+from mcage.studies.gpu_heterogeneity.study import HeterogeneityHeader
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "results" / "gpu-level.md"
@@ -74,8 +75,9 @@ def lines(path: Path) -> list[list[str]]:
                 )
             ),
         ]
-        for reading in HeterogeneityPresentation().summarize_file(path)
-        for order in reading.orders
+        for row in HeterogeneityPresentation(HeterogeneityHeader).summarize_file(path)
+        if row.design == "baseline"
+        for order in row.orders
     ]
 
 

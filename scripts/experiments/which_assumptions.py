@@ -35,7 +35,8 @@ from mcage.methods.sensitivity.parameters import (
 )
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
-from mcage.studies.vmin.study import VminSpec, VminStudy
+from mcage.studies.vmin.spec import VminSpec
+from mcage.studies.vmin.study import VminStudy
 
 PAGE = Path(__file__).parents[2] / "docs" / "sensitivity.md"
 MOVED = 0.1

@@ -30,7 +30,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import study_of_spec as gating_study
-from mcage.studies.vmin.study import VminSpec
+from mcage.studies.vmin.spec import VminSpec
 from mcage.studies.vmin.study import study_of_spec as vmin_study
 from mcage.traces import save_trace
 

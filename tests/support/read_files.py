@@ -29,11 +29,13 @@ from mcage.report.tables.lives import (
     summarize_fits_of_file,
     summarize_rates_of_file,
 )
-from mcage.studies.sweep.presentation.summary import summarize_chips_of_file, summarize_file
+from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.sweep.presentation import SweepPresentation
+from mcage.studies.sweep.presentation.summary import summarize_chips_of_file
 from mcage.traces.storage import load_trace
 
 SHOWN = (
-    summarize_file,
+    SweepPresentation(SweepHeader).summarize_file,
     summarize_causes_of_file,
     summarize_fits_of_file,
     partial(summarize_chips_of_file, slices_per_chip=2, spare_slices=0),

@@ -1,6 +1,9 @@
 """Does a study of a user's own come in through the door of those that ship with mcage?"""
 
+import csv
+import io
 import json
+import re
 from importlib.metadata import EntryPoint, EntryPoints
 
 import numpy as np
@@ -9,6 +12,7 @@ import rails
 from command_line import invoke
 
 import mcage
+from mcage.errors import UserError
 from mcage.results import header as headers
 
 
@@ -27,23 +31,41 @@ def test_it_computes_what_its_equation_says(path):
     assert summary["cooling"].tolist() == ["air", "water"]
 
 
-def test_its_table_is_that_of_show(path):
-    assert "Power rails" in invoke("show", path).output
+def test_its_measure_stands_in_every_form_of_show(path):
+    words = " ".join(invoke("show", path).output.split())
+    assert words.startswith("40 GPUs")
+    assert "life: of the first rail that fails" in words
     air, water = json.loads(invoke("show", path, "--json").output)
-    assert air["cooling"] == "air"
-    assert air["life"]["value"] < water["life"]["value"]
+    assert (air["cooling"], air["instances"]) == ("air", 40)
+    assert air["rail_life_years"]["value"] < water["rail_life_years"]["value"]
     only = json.loads(invoke("show", path, "--json", "--where", "cooling=water").output)
     assert only == [water]
+    lines = list(csv.DictReader(io.StringIO(invoke("show", path, "--csv").output)))
+    assert [float(line["rail_life_years"]) for line in lines] == [
+        of["rail_life_years"]["value"] for of in (air, water)
+    ]
+    assert set(lines[0]) >= {"cooling", "rail_life_years_lower", "rail_life_years_upper"}
 
 
 def test_its_figure_and_its_words_are_in_the_report(path, tmp_path):
     page = mcage.write_report(path, tmp_path / "report").read_text()
-    assert "The rails of 40 GPUs." in page
-    assert "lengthens lives 3.7 times." in page
+    assert "The study gpu-rails with 40 GPUs and seed 1." in page
+    assert "<strong>water:</strong>" in page
+    assert re.search(r"life of the first rail \d+\.\d+ \[\d+\.\d+, \d+\.\d+\] years\.", page)
     assert "Black&#39;s equation; lives are lognormal." in page
     assert "Lives of rails" in page
     assert (tmp_path / "report" / "rails.pdf").is_file()
     assert "40 GPUs. Medians and quantiles." in page
+
+
+def test_its_measure_may_stop_it(tmp_path):
+    rule = {"rel_ci": 0.05, "of": "rail_life"}
+    path = mcage.run_gpu(rails.RailsSpec(instances=4000, stopping=rule), tmp_path / "s.h5")
+    with mcage.open_results(path) as results:
+        assert results.sizes["instance"] == 500
+        assert "rail_life to ±5 % in every case" in results.attrs["stopped"]
+    with pytest.raises(UserError, match=r"must be one of rail_life$"):
+        rails.study_of_spec(rails.RailsSpec(stopping=rule | {"of": "rail_years"}))
 
 
 def test_cases_of_two_files_are_compared(path, tmp_path):

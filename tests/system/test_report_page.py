@@ -15,9 +15,12 @@ from mcage.plain_text import visible
 from mcage.report import folder as report_folder
 from mcage.report.folder import PAGE, write_report
 from mcage.report.page.page import Study, page_of
+from mcage.report.presentation import Summary
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate
-from mcage.studies.sweep.presentation.summary import CaseSummary, summarize_file, table_of
+from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.sweep.presentation import SweepPresentation
+from mcage.studies.sweep.presentation.summary import table_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
 
@@ -360,7 +363,10 @@ def test_the_page_is_small_and_opens_at_once(opened, report):
 def test_the_widest_table_of_a_sweep_fits_on_a_desk_or_shows_that_it_goes_on(
     browser, report, tmp_path
 ):
-    known = summarize_file(report.parent / "r.h5")[0] | {"worked": 1, "voltages": "0.8/0.45 V"}
+    known = SweepPresentation(SweepHeader).summarize_file(report.parent / "r.h5")[0] | {
+        "worked": 1,
+        "voltages": "0.8/0.45 V",
+    }
     known["end_cause_share"] = {
         cause: Estimate(share, share, share)
         for cause, share in zip(known["end_cause_share"], (0.25, 0.5, 0.05, 0, 0), strict=True)
@@ -371,7 +377,7 @@ def test_the_widest_table_of_a_sweep_fits_on_a_desk_or_shows_that_it_goes_on(
     wide |= {name: Estimate(-0.1234, -0.14, -0.1) for name in known if name.startswith("energy")}
     wide |= {name: Estimate(0.507, 0.45, 0.55) for name in known if name.startswith("max_dvth")}
     lines = [
-        CaseSummary(known | wide | {"technique": "rrcd+rc+rar", "environment": of, "scenario": of})
+        Summary(known | wide | {"technique": "rrcd+rc+rar", "environment": of, "scenario": of})
         for of in ("undervolted", "dispersed")
     ]
     table = table_of(lines, [Path("a.h5"), Path("b.h5")])

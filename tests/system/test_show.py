@@ -15,12 +15,15 @@ from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
 from mcage.costs import load_costs
 from mcage.errors import UserError
+from mcage.report.presentation import Summary
 from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
 from mcage.report.tables.lives import CauseSummary
 from mcage.report.tables.lives import table_of as causes_table
 from mcage.stats.estimates import Estimate, plain
+from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.measures import last_slowdown
-from mcage.studies.sweep.presentation.summary import CaseSummary, summarize_file, table_of
+from mcage.studies.sweep.presentation import SweepPresentation
+from mcage.studies.sweep.presentation.summary import table_of
 
 
 def summary(**fields):
@@ -63,7 +66,7 @@ def summary(**fields):
             "too slow": Estimate(0.0, 0.0, 0.01),
         },
     }
-    return CaseSummary(**{**known, **fields})
+    return Summary(**{**known, **fields})
 
 
 def printed(*summaries, width=WIDTH_WITHOUT_TERMINAL):
@@ -186,7 +189,7 @@ def test_the_widest_table_is_whole():
     causes = {name: Estimate(0.225, 0.22, 0.23) for name in summary().end_cause_share}
     wide = summary(technique="rrcd+rc+rar", end_cause_share=causes)
     low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
-    shown = printed(wide, CaseSummary(low, technique="rrcd+rc+rar", end_cause_share=causes))
+    shown = printed(wide, Summary(low, technique="rrcd+rc+rar", end_cause_share=causes))
     assert "…" not in shown
     every = ", ".join(f"{name} 22.5 %" for name in causes)
     assert shown.count(every) == 2
@@ -209,7 +212,7 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
     campaign = fake_campaign.campaign(instances=instances)
     out = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 20)
     arrays = fake_campaign.compute(0, instances)
-    summaries = summarize_file(out)
+    summaries = SweepPresentation(SweepHeader).summarize_file(out)
     assert [s.label for s in summaries] == [case["case"] for case in campaign.cases]
     for index, case in enumerate(summaries):
         assert case.instances == instances

@@ -23,7 +23,7 @@ from mcage.spec.keys import PLUG_IN, RunsCode, keys_below
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.inject.spec import InjectSpec
-from mcage.studies.vmin.study import VminSpec
+from mcage.studies.vmin.spec import VminSpec
 
 COMMANDS = {
     "sweep": SweepSpec,

@@ -17,7 +17,10 @@ from mcage.report.comparison import compare
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import mean
-from mcage.studies.sweep.presentation.summary import summarize_file
+from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.sweep.presentation import SweepPresentation
+
+SHOWN = SweepPresentation(SweepHeader)
 
 PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
@@ -135,7 +138,7 @@ def results(path):
 
 
 def test_a_row_is_of_the_slices_that_worked(path, results):
-    summaries = summarize_file(path)
+    summaries = SHOWN.summarize_file(path)
     for summary in summaries:
         case = results.sel(case=summary.label)
         worked = case["life_years"].values > 0
@@ -159,7 +162,7 @@ def test_the_same_slices_decide_when_a_sweep_stops(path, results):
     header = read_header(path)
     sample = {name: results[name].values for name in header.quantities[rule.of].variables}
     precision = campaign_precision(header, rule, sample).cases
-    for summary in summarize_file(path):
+    for summary in SHOWN.summarize_file(path):
         for transistor in ("T0", "T1"):
             estimate = summary[f"max_dvth_{transistor.lower()}_mv"]
             assert repr(precision[f"{summary.label} {transistor}"].estimate) == repr(estimate)
@@ -190,7 +193,7 @@ def test_the_example_of_the_page_says_what_the_table_says(path, monkeypatch):
     monkeypatch.chdir(path.parent)
     names = {}
     exec(code, names)
-    summaries = {summary.label: summary for summary in summarize_file(path)}
+    summaries = {summary.label: summary for summary in SHOWN.summarize_file(path)}
     of_dvfs = [row for row in summaries.values() if row.environment == "dvfs"]
     nominal = summaries["rrcd turbo common 1 V"]
     assert float(names["median_life"]) == pytest.approx(nominal.median_life_years.value)
@@ -212,7 +215,7 @@ def test_energy_saved_over_a_slice_that_stays_at_nominal_vdd(path, results):
     saved = results["energy_saving_nominal"].values
     assert saved[worked] == pytest.approx(expected.values[worked], rel=1e-12)
     assert np.isnan(saved[~worked]).all()
-    for summary in summarize_file(path):
+    for summary in SHOWN.summarize_file(path):
         assert summary.nominal_vdd_volts == 0.8
         if not summary.worked:
             continue
@@ -227,6 +230,6 @@ def test_the_table_names_the_nominal_vdd_of_its_technology(tmp_path):
         environments=["turbo"],
         costs={"technology": "32nm"},
     )
-    (summary,) = summarize_file(run_sweep(spec, tmp_path / "r.h5"))
+    (summary,) = SHOWN.summarize_file(run_sweep(spec, tmp_path / "r.h5"))
     assert summary.nominal_vdd_volts == 1.0
     assert summary.energy_saving_nominal.value == pytest.approx(0, abs=1e-12)

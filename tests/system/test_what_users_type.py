@@ -30,7 +30,7 @@ from mcage.spec import SweepSpec
 from mcage.spec.keys import keys_below
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.inject.spec import InjectSpec
-from mcage.studies.vmin.study import VminSpec
+from mcage.studies.vmin.spec import VminSpec
 from mcage.traces import save_trace
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")

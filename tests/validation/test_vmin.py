@@ -11,7 +11,8 @@ from mcage.errors import UserError
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
-from mcage.studies.vmin.study import VminSpec, VminStudy
+from mcage.studies.vmin.spec import VminSpec
+from mcage.studies.vmin.study import VminStudy
 
 ENGINE, _ = select_engine("numba")
 DIES = 20

@@ -347,13 +347,16 @@ def ages(
 
 
 def measured(measure: Measure, summaries: Sequence[Mapping[str, Any]]) -> Column:
-    """Column of a measure, of summaries that have its estimate and ``horizon_years``."""
-    of = [(summary[measure.key], summary["horizon_years"]) for summary in summaries]
-    cells = tuple(
-        Cell(measure.written(estimate, horizon), *vars(estimate).values())
-        for estimate, horizon in of
-    )
-    return Column(measure.key, measure.heading, cells, primary=measure.primary)
+    """Column of a measure, of summaries that say what it is, and ``horizon_years`` if there is."""
+    cells = []
+    for summary in summaries:
+        said = summary[measure.key]
+        text = measure.written(said, summary.get("horizon_years", math.nan))
+        bounds = list(vars(said).values()) if isinstance(said, Estimate) else [said]
+        if measure.scale_in_csv != 1.0 and said is not None:
+            bounds = [measure.scale_in_csv * bound for bound in bounds]
+        cells.append(Cell(text, *bounds))
+    return Column(measure.key, measure.heading, tuple(cells), primary=measure.primary)
 
 
 def span(values: Sequence[Number]) -> str:

@@ -26,10 +26,12 @@ from mcage.gpu.exchange.rule import (
     soft_errors,
 )
 from mcage.lifetime import EndCause
-from mcage.results.header import SCHEMA_VERSION, Header, mean_rule
+from mcage.results.header import SCHEMA_VERSION, Header, rule_of
+from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
 from mcage.spec.keys import plug_ins
+from mcage.studies.gpu_both.measures import MEASURES
 from mcage.studies.gpu_both.register_files import RegisterFiles, SliceFates, SmLevel
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_gating.life import SECONDS_PER_DAY, Lives, Population, SmHistory
@@ -411,6 +413,8 @@ class BothHeader(GatingHeader):
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
     spec: ClassVar[type] = BothSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    grid: ClassVar[tuple[str, ...]] = ("policy", "technique")
+    measures: ClassVar[tuple[Measure, ...]] = MEASURES
     decided_by: ClassVar = BothSpec.decided_by
 
     @property
@@ -545,7 +549,7 @@ class Both:
             engine=plan.engine.name,
             engine_reason=self._reason,
             device=device_of(plan.engine),
-            stopping=mean_rule(spec.stopping, VARIABLES),
+            stopping=rule_of(spec.stopping, VARIABLES),
             codes=(running_code(plug_ins(spec)),),
         )
 

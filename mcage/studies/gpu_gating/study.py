@@ -20,7 +20,8 @@ from mcage.errors import UserError
 from mcage.gpu.chip import gpu
 from mcage.plain_text import shown
 from mcage.random import stream
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, rule_of
+from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined
 from mcage.spec.keys import plug_ins
@@ -31,6 +32,7 @@ from mcage.studies.gpu_gating.life import (
     sample_surroundings,
     surroundings,
 )
+from mcage.studies.gpu_gating.measures import MEASURES
 from mcage.studies.gpu_gating.policies import Policy, policy
 from mcage.studies.gpu_gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
 from mcage.studies.gpu_gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
@@ -179,6 +181,8 @@ class GatingHeader(DeclaredHeader):
     command: ClassVar[str] = "mcage gpu gating"
     spec: ClassVar[type] = GatingSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    grid: ClassVar[tuple[str, ...]] = ("policy",)
+    measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -261,7 +265,7 @@ class Gating:
             seed=spec.seed,
             instances=spec.instances,
             engine="numpy",
-            stopping=mean_rule(spec.stopping, VARIABLES),
+            stopping=rule_of(spec.stopping, VARIABLES),
             codes=(running_code(plug_ins(spec)),),
         )
 

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from mcage.campaign.study import Study
 from mcage.distributions import Distribution
 from mcage.random import stream
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, mean_rule
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, rule_of
+from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.studies.gpu_heterogeneity import structures
+from mcage.studies.gpu_heterogeneity.measures import MEASURES
 from mcage.studies.gpu_heterogeneity.spec import BENCHMARK, MODEL, PRINTED, HeterogeneitySpec
 from mcage.version import running_code
 
@@ -223,6 +225,8 @@ class HeterogeneityHeader(DeclaredHeader):
     command: ClassVar[str] = "mcage gpu heterogeneity"
     spec: ClassVar[type] = HeterogeneitySpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    grid: ClassVar[tuple[str, ...]] = ("reading", "design")
+    measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
 
 class Heterogeneity:
@@ -257,7 +261,7 @@ class Heterogeneity:
             seed=spec.seed,
             instances=spec.instances,
             engine="numpy",
-            stopping=mean_rule(spec.stopping, VARIABLES),
+            stopping=rule_of(spec.stopping, VARIABLES),
             codes=(running_code(),),
         )
 

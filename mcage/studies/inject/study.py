@@ -19,14 +19,13 @@ from mcage.geometry import COMPONENT_BITS
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.plain_text import shortened
-from mcage.results.axes import CASE, coordinates_of, points_of_cases
-from mcage.results.header import DeclaredHeader, Header, StoppingRule
-from mcage.results.variable import Coordinate, Quantity, Sample, Variable
+from mcage.results.axes import coordinates_of, points_of_cases
+from mcage.results.header import DeclaredHeader, Header, rule_of
+from mcage.results.measures import Measure
+from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
 from mcage.spec.keys import plug_ins
-from mcage.stats.estimates import with_bounds
-from mcage.stats.survival import Precision, mean_precision
 from mcage.studies.inject.cells import CellsUnderWaves, Rules
 from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
 from mcage.studies.inject.hard import ChosenCells, FaultsAtAge, SliceFaults
@@ -35,6 +34,7 @@ from mcage.studies.inject.kernel import (
     Placement,
     WrongOutputs,
 )
+from mcage.studies.inject.measures import MEASURES
 from mcage.studies.inject.outcomes import (
     DETECTED,
     NOT_RUN,
@@ -103,20 +103,6 @@ ALLOCATED = Variable(
 )
 
 
-def _share_of(fates: Sequence[Fate], cases: Sequence[str]) -> Quantity:
-    """Share of the injections with one of these fates, at the last age."""
-
-    def precisions(sample: Sample) -> dict[str, Precision]:
-        fate = sample["fate"][..., -1]
-        happens = np.where(np.isin(fate, NOT_RUN), np.nan, np.isin(fate, fates))
-        return {
-            name: mean_precision(row, within=(0.0, 1.0))
-            for name, row in zip(cases, happens, strict=True)
-        }
-
-    return Quantity(("fate",), precisions, with_bounds)
-
-
 @dataclass(frozen=True, kw_only=True)
 class InjectHeader(DeclaredHeader):
     """Injections as their files know them."""
@@ -126,13 +112,8 @@ class InjectHeader(DeclaredHeader):
     decided_by: ClassVar = InjectSpec.decided_by
     spec: ClassVar[type] = InjectSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
-
-    @property
-    def quantities(self) -> dict[str, Quantity]:
-        """What a stopping rule may be about."""
-        fates = {"sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
-        cases = next(label.values for label in self.labels if label.variable.name == CASE)
-        return {name: _share_of(of, cases) for name, of in fates.items()}
+    grid: ClassVar[tuple[str, ...]] = ("case",)
+    measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
 
 class InjectPlan(SweepPlan):
@@ -220,9 +201,6 @@ class InjectStudy:
         """What files say about the study."""
         spec, cases = self.spec, self.plan.cases
         where = [self._placement(case) for case in cases]
-        stopping = None
-        if spec.stopping is not None:
-            stopping = StoppingRule(spec.stopping.rel_ci, spec.stopping.of)
         return InjectHeader(
             name="inject",
             computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
@@ -240,7 +218,7 @@ class InjectStudy:
             engine=self.plan.engine.name,
             engine_reason=self._reason,
             device=device_of(self.plan.engine),
-            stopping=stopping,
+            stopping=rule_of(spec.stopping, VARIABLES, MEASURES),
             codes=(running_code(plug_ins(spec)),),
         )
 

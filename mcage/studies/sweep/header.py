@@ -12,15 +12,13 @@ from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, TRANSISTORS, WRITE_KINDS, EndCause
-from mcage.plain_text import shortened
 from mcage.results.axes import CASE, LABEL, Axis, Value, coordinates_of
-from mcage.results.header import INSTANCE, SCHEMA_VERSION, Header, StoppingRule
-from mcage.results.measures import Measure, quantities_of
-from mcage.results.variable import Coordinate, Quantity, Variable, flags_of
+from mcage.results.header import INSTANCE, SCHEMA_VERSION, Header, StoppingRule, rule_of
+from mcage.results.measures import Measure
+from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.spec import SweepSpec
 from mcage.spec.draws import check_key
 from mcage.spec.sections import faults_of
-from mcage.stats.estimates import known_name
 from mcage.studies.sweep.axes import AXES, OLDER_AXES
 from mcage.studies.sweep.measures import MEASURES
 from mcage.variation.scenarios import scenario
@@ -441,26 +439,21 @@ def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
     Raises
     ------
     UserError
-        There is no such quantity; or as `independent_rule`.
+        There is no such quantity; or as `independent_slices`.
     """
-    if spec.stopping is None:
-        return None
-    names = dict.fromkeys(measure.stops for measure in SweepHeader.measures if measure.stops)
-    of = known_name(spec.stopping.of, names)
-    if of not in names:
-        raise UserError(f"stopping.of = {shortened(of)}: must be one of {', '.join(names)}")
-    return replace(independent_rule(spec), of=of)
+    return rule_of(spec.stopping, (), SweepHeader.measures, independent_slices(spec))
 
 
-def independent_rule(spec: SweepSpec) -> StoppingRule:
-    """Rule of a spec that has one.
+def independent_slices(spec: SweepSpec) -> int:
+    """Slices of a chip of a spec that may stop by a rule; 1 of any other spec.
 
     Raises
     ------
     UserError
         Slices are not independent, so that intervals over slices must not be relied on.
     """
-    assert spec.stopping is not None
+    if spec.stopping is None:
+        return 1
     slices, sigma_volts = spec.faults.slices_per_chip, spec.faults.sigma_die_volts
     dies_differ = any(
         (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
@@ -472,7 +465,7 @@ def independent_rule(spec: SweepSpec) -> StoppingRule:
             "differ: slices are not independent, and their intervals too narrow to stop by; leave "
             "it out, or set faults.slices_per_chip = 1"
         )
-    return StoppingRule(spec.stopping.rel_ci, spec.stopping.of, slices)
+    return slices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -524,6 +517,7 @@ class SweepHeader(Header):
     decided_by: ClassVar = SweepSpec.decided_by
     axes: ClassVar[tuple[Axis, ...]] = AXES
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
+    grid: ClassVar = ("case",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -584,11 +578,6 @@ class SweepHeader(Header):
     def variables(self) -> tuple[Variable, ...]:
         """What a sweep computes."""
         return variables(bool(self.draws), bool(self.margins), bool(self.mix_size))
-
-    @property
-    def quantities(self) -> Mapping[str, Quantity]:
-        """What a sweep may be stopped by."""
-        return quantities_of(self.measures, self.labels, self.horizon_years)
 
     @property
     def horizon_years(self) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mcage.costs.energy import savings_of_all
 from mcage.lifetime import TRANSISTORS
 from mcage.results.measures import Measure
 from mcage.stats.estimates import Floats
@@ -74,7 +73,9 @@ MEASURES = (
         ("end_cause",),
         lambda case: 1.0 - (case["end_cause"] != 0),
         "reach the\nhorizon",
-        "share",
+        "percent",
+        kind="share",
+        scale=100.0,
         better="more",
     ),
     Measure(
@@ -83,7 +84,9 @@ MEASURES = (
         ("life_years",),
         lambda case: 1.0 - (case["life_years"] > 0),
         "dead on\narrival",
-        "share",
+        "percent",
+        kind="share",
+        scale=100.0,
         primary=True,
         better="less",
     ),
@@ -181,9 +184,12 @@ MEASURES = (
         "energy_saving_of_all",
         "energy saving of all slices [%]",
         ("energy_saving_nominal", "life_years"),
-        savings_of_all,
+        lambda case: case["energy_saving_nominal"],
         "energy saving\nof all slices\nvs. {nominal} [%]",
         scale=100.0,
+        works=lambda case: case["life_years"] > 0,
+        not_working=0.0,  # used as a conventional slice at the nominal Vdd
+        unknown="decides",
         primary=True,
         better="more",
     ),

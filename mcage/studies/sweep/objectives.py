@@ -14,7 +14,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shown
 from mcage.protection.policy import protection
 from mcage.results.measures import Better, Form, Measure
-from mcage.stats.estimates import Floats, known_name
+from mcage.stats.estimates import Floats, Range, known_name
 from mcage.studies.sweep.header import VARIABLES, SweepHeader
 from mcage.techniques import TECHNIQUES
 
@@ -45,6 +45,8 @@ class Objective:
         What makes a value that of the name's unit, such as 100 for percent of a fraction.
     form : str
         See `mcage.results.measures.Form`.
+    within : callable
+        From the horizon to the range of its values.
     """
 
     key: str
@@ -53,6 +55,7 @@ class Objective:
     values: Callable[[xr.Dataset, Technology], Floats]
     scale: float = 1.0
     form: Form = "mean"
+    within: Callable[[float], Range | None] = lambda _: None
 
     @property
     def heading(self) -> str:
@@ -101,7 +104,7 @@ def _of_measure(measure: Measure, cases: xr.Dataset, _: Technology) -> Floats:
         name: cases[name].transpose("case", "instance", ...).values for name in measure.variables
     }
     of_cases = (
-        measure.values({name: array[place] for name, array in arrays.items()})
+        measure.of({name: array[place] for name, array in arrays.items()})
         for place in range(cases.sizes["case"])
     )
     return np.stack([np.asarray(values, np.float64) for values in of_cases])
@@ -116,7 +119,7 @@ def _of_variable(name: str, cases: xr.Dataset, _: Technology) -> Floats:
 def _known() -> dict[str, Objective]:
     """All objectives by key."""
     measures = [
-        Objective(m.key, m.name, m.better, partial(_of_measure, m), m.scale, m.form)
+        Objective(m.key, m.name, m.better, partial(_of_measure, m), m.scale, m.form, m.within)
         for m in SweepHeader.measures
         if m.better
     ]

@@ -5,7 +5,7 @@ from typing import Annotated
 from mcage.cli.commands import Engine, Json, ShowSpec
 from mcage.cli.run_options import RunOptions, run_study
 from mcage.cli.spec_options import OF_TABLES, SpecArguments, SpecOptions
-from mcage.studies.vmin.study import VminSpec
+from mcage.studies.vmin.spec import VminSpec
 
 
 def vmin(

@@ -20,7 +20,9 @@ from mcage.report.tables.lives import summarize_rates_of_file
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
 from mcage.stats.survival import cumulative_incidence, life_quantile
-from mcage.studies.sweep.presentation.summary import summarize_file, table_of
+from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.sweep.presentation import SweepPresentation
+from mcage.studies.sweep.presentation.summary import table_of
 
 INSTANCES = 120
 LABELS = [case["case"] for case in campaign().cases]
@@ -74,7 +76,7 @@ def test_the_summary_has_the_keys_and_numbers_of_csv(results, path, tmp_path):
     frame = results.mcage.summary()
     assert frame["case"].tolist() == LABELS
     table = tmp_path / "table.csv"
-    table.write_text(csv_of(table_of(summarize_file(path))))
+    table.write_text(csv_of(table_of(SweepPresentation(SweepHeader).summarize_file(path))))
     pd.testing.assert_frame_equal(frame.drop(columns="case"), pd.read_csv(table))
 
 

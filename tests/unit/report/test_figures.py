@@ -29,6 +29,7 @@ from mcage.results.reader import open_results, read_header
 from mcage.studies.gpu_both.figures import draw as draw_both
 from mcage.studies.gpu_both.presentation import BothPresentation
 from mcage.studies.gpu_both.study import VARIABLES as BOTH
+from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
 from mcage.studies.sweep.presentation.figures import plan_of, replayed_figures
@@ -628,7 +629,7 @@ def results_of_both():
 
 def test_words_of_both_levels_say_what_each_saves_and_what_ends_lives():
     header = SimpleNamespace(holds=8, seed=1, spec_toml="")
-    words = dict(BothPresentation().words(header, results_of_both()).outcomes)
+    words = dict(BothPresentation(BothHeader).words(header, results_of_both()).outcomes)
     first, last = (
         words[f"{policy} with {technique}"]
         for policy, technique in ((POLICIES[0], TECHNIQUES[0]), (POLICIES[1], TECHNIQUES[1]))

@@ -22,6 +22,7 @@ from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
 from mcage.studies.sweep.presentation import _killers, _longest, assumptions_of
 from mcage.studies.vmin.presentation import VminPresentation
+from mcage.studies.vmin.study import VminHeader
 
 HORIZON = 10.0
 
@@ -122,7 +123,9 @@ def test_a_page_says_nothing_of_an_energy_that_nobody_knows(costs):
     said = dict(assumptions_of(header, KNOWN * np.nan))
     assert said["Costs"].startswith("Slowdown with ")
     assert "energy" not in str(said).lower()
-    of_vmin = [VminPresentation().assumptions(header, KNOWN * known) for known in (1, np.nan)]
+    of_vmin = [
+        VminPresentation(VminHeader).assumptions(header, KNOWN * known) for known in (1, np.nan)
+    ]
     assert ["energy" in str(said).lower() for said in of_vmin] == [True, False]
 
 

@@ -39,6 +39,7 @@ from mcage.results.reader import open_results
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate, plain, plus_minus
 from mcage.studies.gpu_both.presentation import BothPresentation
+from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.sweep.presentation.summary import (
     ChipSummary,
     summarize_chips,
@@ -532,15 +533,15 @@ def column(table, key):
 
 
 def test_where_all_last_nothing_is_said_of_it():
-    table = BothPresentation().table_of(BothPresentation().summarize(results()))
+    table = BothPresentation(BothHeader).table_of(BothPresentation(BothHeader).summarize(results()))
     assert [cell.value for cell in column(table, "lasting").cells] == [3, 3, 3, 3]
     assert not column(table, "lasting").heading
     assert "last" not in table.caption
 
 
 def test_where_register_files_fail_the_table_says_of_how_many_it_speaks():
-    table = BothPresentation().table_of(
-        BothPresentation().summarize(results([(0, 0, 2), (1, 1, 0)]))
+    table = BothPresentation(BothHeader).table_of(
+        BothPresentation(BothHeader).summarize(results([(0, 0, 2), (1, 1, 0)]))
     )
     assert column(table, "lasting").heading == "files last\n[GPUs]"
     assert [cell.value for cell in column(table, "lasting").cells] == [2, 3, 3, 2]

@@ -26,7 +26,7 @@ from mcage.studies.gpu_gating.policies import (
 )
 from mcage.studies.gpu_gating.presentation import GatingPresentation
 from mcage.studies.gpu_gating.spec import MOST_LAUNCHES, GatingSpec, GpuWorkload, read_launches
-from mcage.studies.gpu_gating.study import study_of_header
+from mcage.studies.gpu_gating.study import GatingHeader, study_of_header
 from mcage.studies.gpu_gating.workload import kernel_shares
 
 LAUNCHES = {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}
@@ -124,13 +124,13 @@ def test_the_file_opens_as_a_dataset(whole):
 
 
 def test_the_table_says_what_the_file_holds(whole):
-    default, slack = GatingPresentation().summarize_file(whole)
+    default, slack = GatingPresentation(GatingHeader).summarize_file(whole)
     with xr.open_dataset(whole, engine="h5netcdf") as results:
         margins = np.sort(results["margin_needed"].values[:, :, -1])
     assert default.median_margin.value == margins[0][5]
     assert slack.median_margin.value == margins[1][5]
     assert (default.alive.value, slack.alive.value) == (0.0, 1.0)
-    assert default.median_life.value == pytest.approx(4.2, abs=0.3)
+    assert default.median_life_years.value == pytest.approx(4.2, abs=0.3)
 
 
 def test_a_ranking_of_equal_temperatures_is_said_to_be_none():
@@ -148,7 +148,9 @@ def test_a_share_is_written_with_its_bounds(whole):
     """None or all of twelve: Wilson's interval lies on one side of the share."""
     (alive,) = (
         c
-        for c in GatingPresentation().table_of(GatingPresentation().summarize_file(whole)).columns
+        for c in GatingPresentation(GatingHeader)
+        .table_of(GatingPresentation(GatingHeader).summarize_file(whole))
+        .columns
         if c.key == "alive"
     )
     assert [cell.text for cell in alive.cells] == ["0 [0, 24]", "100 [76, 100]"]

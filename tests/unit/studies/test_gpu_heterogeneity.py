@@ -25,7 +25,11 @@ from mcage.studies.gpu_heterogeneity.structures import (
     nbti_efficiency,
     parts,
 )
-from mcage.studies.gpu_heterogeneity.study import Heterogeneity, study_of_header
+from mcage.studies.gpu_heterogeneity.study import (
+    Heterogeneity,
+    HeterogeneityHeader,
+    study_of_header,
+)
 
 BASELINE, PROPOSAL, DUPLICATION = range(3)
 
@@ -208,16 +212,14 @@ def test_efficiency_and_the_order():
 
 def test_the_table_says_what_the_file_holds(tmp_path):
     path = run_campaign(study().study, tmp_path / "r.h5", 100)
-    (summaries,) = HeterogeneityPresentation().summarize_file(path)
+    designs = HeterogeneityPresentation(HeterogeneityHeader).summarize_file(path)
     with xr.open_dataset(path, engine="h5netcdf") as results:
         efficiency = results["efficiency"].values[0]
         holds = results["order_holds"].values[0]
         common = results["common_field"].values != 0
-    assert summaries.designs[PROPOSAL].efficiency.value == pytest.approx(
-        efficiency[PROPOSAL].mean()
-    )
-    assert summaries.designs[PROPOSAL].better.value == (efficiency[PROPOSAL] < 1).mean()
-    *kinds, all_draws = summaries.orders
+    assert designs[PROPOSAL].efficiency.value == pytest.approx(efficiency[PROPOSAL].mean())
+    assert designs[PROPOSAL].better.value == (efficiency[PROPOSAL] < 1).mean()
+    *kinds, all_draws = designs[0].orders
     assert all_draws.holds.value == holds.mean()
     assert sum(order.instances for order in kinds) == all_draws.instances == 60
     of_common = [order.instances for order in kinds if order.fields == "common"]

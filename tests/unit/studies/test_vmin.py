@@ -7,8 +7,9 @@ import pytest
 
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.studies.vmin.presentation import quantile, saved_at
-from mcage.studies.vmin.study import NAMES, VminSpec, VminStudy
+from mcage.studies.vmin.measures import quantile, saved_at
+from mcage.studies.vmin.spec import VminSpec
+from mcage.studies.vmin.study import NAMES, VminStudy
 
 ENGINE, _ = select_engine("numba")
 VDDS = np.array([0.4, 0.5])

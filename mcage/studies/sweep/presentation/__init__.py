@@ -4,7 +4,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -12,37 +12,26 @@ import xarray as xr
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.protection.policy import DEFAULT
-from mcage.report.cases import (
-    CAUSES,
-    Condition,
-    Named,
-    by_setting,
-    lives_of,
-    names_in,
-    told_beside,
-)
+from mcage.report.cases import CAUSES, Named, by_setting, lives_of, names_in, told_beside
 from mcage.report.presentation import (
     INTERVALS,
     LEFT_OUT,
     Assumptions,
     Presentation,
+    Summary,
     Words,
     in_a_row,
 )
 from mcage.report.tables import ResultTable
 from mcage.results.header import Header
+from mcage.results.measures import Case
 from mcage.spec import SweepSpec
 from mcage.spec.sections import Workload
 from mcage.stats import estimates
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
 from mcage.studies.sweep.header import SweepHeader
-from mcage.studies.sweep.presentation.summary import (
-    CaseSummary,
-    summarize,
-    summarize_file,
-    table_of,
-)
+from mcage.studies.sweep.presentation.summary import added_to, table_of
 from mcage.variation.cells import CELL_6T, CELL_8T
 from mcage.variation.scenarios import scenario
 
@@ -323,17 +312,12 @@ class SweepPresentation(Presentation):
     """How a sweep is shown."""
 
     instances = "instances per case"
-    grid = ("case",)
 
-    def summarize(self, results: xr.Dataset) -> list[CaseSummary]:
-        """Summaries of all cases, in the order of the file."""
-        return summarize(results)
+    def added(self, case: Case) -> dict[str, Any]:
+        """Voltages, horizon, constants of the energy, and what ends lives."""
+        return added_to(case)
 
-    def summarize_file(self, path: Path, where: Sequence[Condition] = ()) -> list[CaseSummary]:
-        """Summaries of the cases that fulfil all conditions, read one by one."""
-        return summarize_file(path, where)
-
-    def table_of(self, summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ResultTable:
+    def table_of(self, summaries: Sequence[Summary], files: Sequence[Path] = ()) -> ResultTable:
         """Table of the cases, of several files where their paths are given."""
         return table_of(summaries, files)
 

@@ -18,7 +18,6 @@ from mcage.report.notes import caveats_of
 from mcage.results.axes import Axis, Point, Value, differing, label_of, said, without_label
 from mcage.results.differences import keys_of, refuse_unmeant
 from mcage.results.header import Header
-from mcage.results.measures import range_of
 from mcage.results.reader import open_results, read_header
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, life, percent, plus_minus
@@ -312,7 +311,7 @@ def _estimates(
     """Value of an objective in each case, and its bounds: NaN where there are none."""
     if values.ndim == 1:
         return values, np.full_like(values, np.nan), np.full_like(values, np.nan)
-    return group_means(values, groups, range_of(objective.form, horizon_years))
+    return group_means(values, groups, objective.within(horizon_years))
 
 
 # The table of a front, for people and for programs.
@@ -391,8 +390,7 @@ def _column(objective: Objective, designs: Sequence[Design]) -> tables.Column:
         elif np.isnan(of.lower) and not np.isnan(of.value):
             text = f"{of.value * objective.scale:.4g}"
         else:
-            scale = 100.0 if objective.form == "share" else objective.scale
-            text = plus_minus(of, scale)
+            text = plus_minus(of, objective.scale)
         cells.append(tables.Cell(text, *vars(of).values()))
     return tables.Column(objective.key, objective.heading, tuple(cells), primary=True)
 
@@ -430,9 +428,9 @@ def figure_of(result: Front, names: Mapping[str, str]) -> "ReportFigure":
     beside = [axis for axis in several if axis.named == "differing" and not axis.derived]
     axes = []
     for objective in result.objectives:
-        scale = 100.0 if objective.form == "share" else objective.scale
         bounds = [
-            scale * np.array([getattr(d.objectives[objective.key], bound) for d in designs])
+            objective.scale
+            * np.array([getattr(d.objectives[objective.key], bound) for d in designs])
             for bound in ("value", "lower", "upper")
         ]
         axes.append(Scale(f"{objective.name}, {objective.better} is better", *bounds))

@@ -1,9 +1,9 @@
 """The tables of a sweep: a line for each case, and the lives of chips of several slices."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report import tables
-from mcage.report.cases import CAUSES, Condition, lives_of, points_of, summarized
-from mcage.results.axes import CASE, without_label
+from mcage.report.cases import CAUSES, Condition, lives_of, summarized
+from mcage.report.presentation import Summary
+from mcage.results.axes import CASE
+from mcage.results.measures import Case
 from mcage.spec.sections import costs_of, faults_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, proportion
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
@@ -23,134 +25,53 @@ from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.measures import last_slowdown
 from mcage.variation.scenarios import scenario
 
-__all__ = [
-    "CaseSummary",
-    "summarize",
-    "summarize_file",
-    "table_of",
-]
+
+@lru_cache(maxsize=8)
+def technology_of(spec_toml: str) -> Technology:
+    """Constants of the costs of a sweep, by the spec of its file."""
+    return costs_of(spec_toml).of_technology
 
 
-class CaseSummary(dict[str, Any]):
-    """What the table says of a case, by key, and as attributes.
+def few_worked(summary: Summary) -> bool:
+    """Whether less than half of the slices worked, so that means over these are of the best."""
+    return bool(0 < summary.worked < summary.instances / 2)
 
-    Its keys are those of `mcage.studies.sweep.measures.MEASURES`, each with an `Estimate`, and
-    ``label``, the names of the axes of a sweep (`mcage.studies.sweep.axes`), each with its value on
-    them, ``instances``, ``worked`` (slices
-    that worked at all), ``horizon_years``, ``technology`` and ``nominal_vdd_volts`` (of the
-    constants of the energy),
-    ``end_cause_share`` (share of all lives by cause of death), ``too_slow`` (of slices that worked
-    until they were too slow, the slowdown ``when_new`` and ``when_last_in_use``).
+
+def added_to(case: Case) -> dict[str, Any]:
+    """What a summary says besides the measures of a case.
+
+    ``label``, ``horizon_years``, ``worked`` (slices that worked at all), ``technology`` and
+    ``nominal_vdd_volts`` (of the constants of the energy), ``end_cause_share`` (share of all lives
+    by cause of death), ``too_slow`` (of slices that worked until they were too slow, the slowdown
+    ``when_new`` and ``when_last_in_use``).
     """
-
-    def __getattr__(self, key: str) -> Any:
-        try:
-            return self[key]
-        except KeyError:
-            raise AttributeError(key) from None
-
-    @property
-    def few_worked(self) -> bool:
-        """Whether less than half of the slices worked, so that means over these are of the best."""
-        return bool(0 < self.worked < self.instances / 2)
-
-
-def summarize(results: xr.Dataset) -> list[CaseSummary]:
-    """Summarize all cases, in the order of the file.
-
-    Parameters
-    ----------
-    results : xarray.Dataset
-        As `mcage.results.reader.open_results` returns it; read in blocks of cases.
-
-    Raises
-    ------
-    UserError
-        The spec in it is not that of a sweep.
-    """
-    technology = costs_of(results.attrs["spec"]).of_technology
-    names = names_of_cases(results)
-    summaries: list[CaseSummary] = []
-    for cases in _blocks(results):
-        arrays = {name: of.transpose("case", ...).values for name, of in cases.data_vars.items()}
-        for place in range(cases.sizes["case"]):
-            sample = {str(name): array[place] for name, array in arrays.items()}
-            summaries.append(_summarize_case(sample, next(names), technology))
-    return summaries
-
-
-BLOCK_BYTES = 2**26
-"""Memory for the variables of the cases that are read together: to open a part of a file by name
-takes a hundred times as long as to read a few instances."""
-
-
-def _blocks(results: xr.Dataset) -> Iterator[xr.Dataset]:
-    """Variables of the measures, of so many cases as memory is meant for."""
-    needed = {name for measure in SweepHeader.measures for name in measure.variables}
-    variables = results[sorted(needed)]
-    count = results.sizes["case"]
-    together = max(1, BLOCK_BYTES * count // max(1, variables.nbytes))
-    for first in range(0, count, together):
-        yield variables.isel(case=slice(first, first + together))
-
-
-def names_of_cases(results: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """What each case is called, its place on the axes, and the horizon, as in a `CaseSummary`."""
-    horizon_years = float(results["epoch_end_years"][-1])
-    for point in points_of(results):
-        yield {
-            "label": point[CASE],
-            **without_label(point),
-            "horizon_years": horizon_years,
-        }
-
-
-def _summarize_case(
-    sample: Mapping[str, Any], named: Mapping[str, Any], technology: Technology
-) -> CaseSummary:
-    cause = sample["end_cause"]
-    horizon_years = named["horizon_years"]
-    return CaseSummary(
-        **{key: name for key, name in named.items() if key != "horizon_years"},
-        instances=cause.size,
-        worked=int(np.count_nonzero(sample["life_years"] > 0)),
-        horizon_years=horizon_years,
-        **{
-            measure.key: measure.estimate(sample, horizon_years) for measure in SweepHeader.measures
-        },
-        too_slow={
+    technology, cause = technology_of(case.spec_toml), case["end_cause"]
+    return {
+        "label": str(case[CASE]),
+        "horizon_years": case.horizon_years,
+        "worked": int(np.count_nonzero(case["life_years"] > 0)),
+        "too_slow": {
             when: mean(slower[cause == EndCause.TOO_SLOW])
             for when, slower in (
-                ("when_new", sample["slowdown_new"]),
-                ("when_last_in_use", last_slowdown(sample)),
+                ("when_new", case["slowdown_new"]),
+                ("when_last_in_use", last_slowdown(case)),
             )
         },
-        technology=technology,
-        nominal_vdd_volts=technology.nominal_vdd_volts,
-        end_cause_share={
+        "technology": technology,
+        "nominal_vdd_volts": technology.nominal_vdd_volts,
+        "end_cause_share": {
             name: proportion(int(np.count_nonzero(cause == value)), cause.size)
             for value, name in CAUSES.items()
         },
-    )
+    }
 
 
-def summarize_file(path: Path, where: Sequence[Condition] = ()) -> list[CaseSummary]:
-    """Summarize the cases of a results file that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `mcage.report.cases.summarized`.
-    """
-    return summarized(path, summarize, where)
-
-
-def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> tables.ResultTable:
+def table_of(summaries: Sequence[Summary], files: Sequence[Path] = ()) -> tables.ResultTable:
     """Table of the cases; its title says what all of them have in common.
 
     Parameters
     ----------
-    summaries : sequence of CaseSummary
+    summaries : sequence of Summary
         Cases, at least one.
     files : sequence of Path
         The file of each case, where there are several files.
@@ -167,7 +88,7 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ta
     instances = tables.span([summary.instances for summary in summaries])
     horizon = tables.span([summary.horizon_years for summary in summaries])
     last = "energy saving" if _energy_is_known(summaries) else "slowdown"
-    few = "in brackets, where less than half of them did; " * any(s.few_worked for s in summaries)
+    few = "in brackets, where less than half of them did; " * any(few_worked(s) for s in summaries)
     energy = (
         "; energy saving: against one at the same voltages, and at the technology's nominal "
         f"{nominal_vdd}"
@@ -189,7 +110,7 @@ def table_of(summaries: Sequence[CaseSummary], files: Sequence[Path] = ()) -> ta
     )
 
 
-def _mixture(summaries: Sequence[CaseSummary]) -> str:
+def _mixture(summaries: Sequence[Summary]) -> str:
     """What the caveat of a sweep says if its cases have several files: energies on two curves."""
     vdds_volts: dict[Technology, set[float]] = {}
     for summary in summaries if _energy_is_known(summaries) else ():
@@ -198,13 +119,13 @@ def _mixture(summaries: Sequence[CaseSummary]) -> str:
     return "".join(f"; {note}" for note in notes if note)
 
 
-def _energy_is_known(summaries: Sequence[CaseSummary]) -> bool:
+def _energy_is_known(summaries: Sequence[Summary]) -> bool:
     """Whether there are constants of the energy of the slice, as far as any slice worked."""
     worked = [summary for summary in summaries if summary.worked]
     return not worked or any(not math.isnan(s.energy_saving.value) for s in worked)
 
 
-def _counts_the_dead(summaries: Sequence[CaseSummary]) -> bool:
+def _counts_the_dead(summaries: Sequence[Summary]) -> bool:
     """Whether the mean saving of all slices is another than that of those that worked."""
     return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
 
@@ -215,7 +136,7 @@ def columns_of_cases(summaries: Sequence[Mapping[str, Any]]) -> tuple[tables.Col
     Parameters
     ----------
     summaries : sequence of mapping
-        Of each line, the values of a `CaseSummary` that name its case and count its instances.
+        Of each line, the values of a `Summary` that name its case and count its instances.
     """
     return (
         *tables.columns_of_axes(SweepHeader.axes, summaries),
@@ -226,7 +147,7 @@ def columns_of_cases(summaries: Sequence[Mapping[str, Any]]) -> tuple[tables.Col
     )
 
 
-def _columns(summaries: Sequence[CaseSummary], nominal_vdd: str) -> tuple[tables.Column, ...]:
+def _columns(summaries: Sequence[Summary], nominal_vdd: str) -> tuple[tables.Column, ...]:
     """Columns of the measures."""
     known, with_dead = _energy_is_known(summaries), _counts_the_dead(summaries)
     columns = []
@@ -258,9 +179,9 @@ def _how_slow(too_slow: Mapping[str, Estimate]) -> str:
     return f" ({new:.3g} % slower when new, {last:.3g} % when last in use)"
 
 
-def _in_brackets(cell: tables.Cell, summary: CaseSummary) -> tables.Cell:
+def _in_brackets(cell: tables.Cell, summary: Summary) -> tables.Cell:
     """Cell of a mean over the slices that worked: in brackets where these are few."""
-    return replace(cell, text=f"({cell.text})") if summary.few_worked else cell
+    return replace(cell, text=f"({cell.text})") if few_worked(summary) else cell
 
 
 def causes_of_death(
