@@ -6,16 +6,14 @@ their instances cannot be divided.
 """
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from mcage.campaign.shards import (
     NAME,
@@ -37,7 +35,7 @@ from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
 
 
 @dataclass(frozen=True)
-class Source(ABC):
+class Source:
     """A file with finished instances, which has been verified.
 
     Parameters
@@ -46,19 +44,18 @@ class Source(ABC):
         The file.
     header : Header
         Header of its campaign.
+    parts : tuple of range
+        Ids of its instances, in rising order.
+    itself : Kind, optional
+        Kind of this very file, by which a results file is known again before it is replaced; None
+        of a shard.
     """
 
     path: Path
     header: Header
-    what: ClassVar[str]
-    """Words of the message that it belongs to another campaign."""
+    parts: tuple[range, ...]
+    itself: Kind | None = None
 
-    @property
-    @abstractmethod
-    def parts(self) -> tuple[range, ...]:
-        """Ids of its instances, in rising order."""
-
-    @abstractmethod
     def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
         """Variables of instances of one part, each with the dimension ``instance``.
 
@@ -67,10 +64,12 @@ class Source(ABC):
         DamagedFileError
             The file is not as it was written.
         """
+        if self.itself:
+            return read_instances(self.path, self.header, instances, names)
+        return read_shard(self.path, names, instances)
 
-    @abstractmethod
     def pieces(self, part: range) -> Iterator[Arrays]:
-        """All arrays of a part, in pieces of successive instances.
+        """All arrays of a part: of a shard in a single piece, of a results file chunk by chunk.
 
         What is summed over the instances comes with the first piece of the first part, for all
         parts.
@@ -80,65 +79,20 @@ class Source(ABC):
         DamagedFileError
             As `read`.
         """
-
-
-@dataclass(frozen=True)
-class ShardFile(Source):
-    """A shard.
-
-    Parameters
-    ----------
-    instances : range
-        Ids of its instances.
-    """
-
-    instances: range
-    what: ClassVar[str] = "is a shard of another campaign"
-
-    @override
-    @property
-    def parts(self) -> tuple[range, ...]:
-        return (self.instances,)
-
-    @override
-    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        return read_shard(self.path, names, instances)
-
-    def pieces(self, part: range) -> Iterator[Arrays]:
-        """As `Source.pieces`: a single piece."""
-        yield read_shard(self.path)
-
-
-@dataclass(frozen=True)
-class ResultsFile(Source):
-    """A results file.
-
-    Parameters
-    ----------
-    itself : Kind
-        Kind of this very file, by which it is known again before it is replaced.
-    """
-
-    itself: Kind
-    what: ClassVar[str] = "already holds another campaign"
-
-    @override
-    @property
-    def parts(self) -> tuple[range, ...]:
-        return self.header.present
-
-    @override
-    def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
-        return read_instances(self.path, self.header, instances, names)
-
-    def pieces(self, part: range) -> Iterator[Arrays]:
-        """As `Source.pieces`: chunk by chunk of the file."""
+        if not self.itself:
+            yield read_shard(self.path)
+            return
         names = [variable.name for variable in self.header.variables if variable.per_instance]
         sums = read_sums(self.path, self.header) if part == self.parts[0] else {}
-        for first in range(part.start, part.stop, INSTANCES_PER_CHUNK):
-            chunk = range(first, min(first + INSTANCES_PER_CHUNK, part.stop))
+        for chunk in _chunks(part):
             yield self.read(chunk, names) | sums
             sums = {}
+
+
+def _chunks(part: range) -> Iterator[range]:
+    """Successive instances of a part, as many as a chunk of a results file holds."""
+    for first in range(part.start, part.stop, INSTANCES_PER_CHUNK):
+        yield range(first, min(first + INSTANCES_PER_CHUNK, part.stop))
 
 
 def refuse_damaged(path: Path, damage: DamagedFileError) -> NoReturn:
@@ -151,7 +105,7 @@ def shards_in(
     on_damage: Callable[[Path, DamagedFileError], None] = refuse_damaged,
     only_read: bool = False,
     part: range | None = None,
-) -> list[ShardFile]:
+) -> list[Source]:
     """The shards of a folder that this process has locked, or only reads; each is verified.
 
     Parameters
@@ -184,7 +138,7 @@ def shards_in(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    shards: list[ShardFile] = []
+    shards: list[Source] = []
     headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
@@ -196,11 +150,11 @@ def shards_in(
             raise UserError(
                 f"{path} reaches beyond the {header.instances} instances of its campaign"
             )
-        shards.append(ShardFile(path, headers.setdefault(header, header), instances))
+        shards.append(Source(path, headers.setdefault(header, header), (instances,)))
     return shards
 
 
-def results_at(place: Path) -> ResultsFile | None:
+def results_at(place: Path) -> Source | None:
     """The results file at a place, verified; None if nothing is there.
 
     Raises
@@ -220,7 +174,7 @@ def results_at(place: Path) -> ResultsFile | None:
         if not isinstance(error.__cause__, DamagedFileError):
             raise
         raise UserError(f"{error}; move it away to compute it again") from error
-    return ResultsFile(place, header, itself)
+    return Source(place, header, header.present, itself)
 
 
 # The spec that files of a campaign have recorded, from which it can be continued.
@@ -275,7 +229,7 @@ class Finished:
         reason are those of the first of them.
     sources : dict of range to Source
         Files by instances, in rising order.
-    results : ResultsFile, optional
+    results : Source, optional
         The results file that is there already, which may be replaced by one with more instances.
     shards : tuple of Path
         Shards of the folder of the campaign, also those that are left out.
@@ -283,7 +237,7 @@ class Finished:
 
     header: Header
     sources: dict[range, Source]
-    results: ResultsFile | None = None
+    results: Source | None = None
     shards: tuple[Path, ...] = ()
 
     @property
@@ -327,8 +281,8 @@ class Finished:
 
 
 def finished_instances(
-    results: ResultsFile | None,
-    shards: Sequence[ShardFile],
+    results: Source | None,
+    shards: Sequence[Source],
     owner: Header | None,
     accept_other_code: bool,
     elsewhere: Sequence[Source] = (),
@@ -337,9 +291,9 @@ def finished_instances(
 
     Parameters
     ----------
-    results : ResultsFile or None
+    results : Source or None
         Its results file, if it is there.
-    shards : sequence of ShardFile
+    shards : sequence of Source
         The shards of its folder.
     owner : Header, optional
         The campaign. None takes, of the campaigns of the files, the one that asks for most.
@@ -389,9 +343,10 @@ def _extent(header: Header) -> tuple[int, bool, str]:
 def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None:
     difference = owner.difference(source.header)
     if difference:
+        what = "already holds" if source.itself else "is a shard of"
         raise UserError(
-            f"{source.path} {source.what} ({difference}): continue that one with its own command, "
-            "choose another --out, or delete it"
+            f"{source.path} {what} another campaign ({difference}): continue that one with its own "
+            "command, choose another --out, or delete it"
         )
     others = owner.other_codes(source.header)
     if others and not accept_other_code:
@@ -452,8 +407,7 @@ def _refuse_overlap(earlier: Source, before: range, later: Source, after: range)
 def _require_same(source: Source, other: Source, instances: range) -> None:
     """Refuse two files that do not agree about instances that both hold."""
     names = [v.name for v in source.header.variables if v.per_instance]
-    for first in range(instances.start, instances.stop, INSTANCES_PER_CHUNK):
-        chunk = range(first, min(first + INSTANCES_PER_CHUNK, instances.stop))
+    for chunk in _chunks(instances):
         ours, theirs = source.read(chunk, names), other.read(chunk, names)
         for name in names:
             if not np.array_equal(ours[name], theirs[name], equal_nan=ours[name].dtype.kind == "f"):

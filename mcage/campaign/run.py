@@ -11,8 +11,6 @@ from mcage.campaign import shards
 from mcage.campaign.executors import Cutting, Executor, Threads
 from mcage.campaign.finished import (
     Finished,
-    ResultsFile,
-    ShardFile,
     Source,
     finished_instances,
     results_at,
@@ -111,7 +109,7 @@ class ShardRun:
                 status.enter(FAILED, said_by(error))
                 raise
 
-    def finished(self, results: ResultsFile | None, folder: Path | None) -> Finished:
+    def finished(self, results: Source | None, folder: Path | None) -> Finished:
         """What is there of the campaign: in a results file, and in the folder if there is one."""
 
         def discard(path: Path, damage: DamagedFileError) -> None:
@@ -195,7 +193,7 @@ class ShardRun:
             for shard in made:
                 cutting.learn(shard)
                 path, instances = shards.take(self.folder, shard.task.path), shard.task.instances
-                sources[instances] = ShardFile(path, self._header, instances)
+                sources[instances] = Source(path, self._header, (instances,))
                 self.progress.died(shard.deaths)
                 self.progress.advance(len(instances))
 
