@@ -166,7 +166,7 @@ def run(spec: "StudySpec", out: PathLike, engine: str = "auto", **options: Unpac
         something else, or was begun by other code.
     """
     from mcage.campaign.executors import Threads
-    from mcage.campaign.run import Part, run_campaign, run_part
+    from mcage.campaign.run import Part, run_campaign
     from mcage.campaign.shards import BESIDE
     from mcage.engines.select import parse_devices
     from mcage.files.atomic import place_of
@@ -185,9 +185,8 @@ def run(spec: "StudySpec", out: PathLike, engine: str = "auto", **options: Unpac
         # Processes see one device each.
         numbers = devices if isinstance(executor, Threads) else None
         with _made(spec, engine, numbers, progress, executor) as study:
-            if part is None:
-                return run_campaign(study, path, size, progress, executor, accept)
-            return run_part(study, path, Part.parse(part), size, progress, executor, accept)
+            chosen = None if part is None else Part.parse(part)
+            return run_campaign(study, path, size, progress, executor, accept, chosen)
 
 
 def check_run(options: RunKeys) -> None:

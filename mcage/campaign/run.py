@@ -203,75 +203,6 @@ def _common(instances: range, others: range) -> range:
     return range(max(instances.start, others.start), min(instances.stop, others.stop))
 
 
-def run_campaign(
-    study: Study,
-    out_path: Path,
-    shard_size: int | None = None,
-    progress: Progress | None = None,
-    executor: Executor | None = None,
-    accept_other_code: bool = False,
-) -> Path:
-    """Compute all instances and write the results file; continue where a killed run stopped.
-
-    Finished shards are files beside ``out_path``: a kill costs at most the shards in flight. The
-    file is the same to the last bit however often the campaign was interrupted and however it
-    was cut into shards. For a finished campaign nothing is computed; to a finished file of fewer
-    instances the others are added, and it stays as it is until the new one replaces it. With a
-    stopping rule, the campaign ends with the first checkpoint at which it is precise enough.
-
-    Parameters
-    ----------
-    study : Study
-        What is computed.
-    out_path : Path
-        Results file.
-    shard_size : int, optional
-        Instances of a shard, at least 1; by default so many that it takes some seconds. Earlier
-        shards are kept as they are.
-    progress : Progress, optional
-        Where to report; silent by default.
-    executor : Executor, optional
-        Where shards are computed; by default in threads of this process.
-    accept_other_code : bool
-        Whether finished shards, or a finished file, may have been computed by other code; the file
-        then says so.
-
-    Returns
-    -------
-    Path
-        ``out_path``.
-
-    Raises
-    ------
-    UserError
-        ``out_path`` cannot be written, or holds something else or more instances; its shard folder
-        holds something else, or is in use; other code computed what is there. All of this is found
-        before anything is computed, but for more instances than a stopping rule needs.
-    """
-    place = place_of(out_path, shards.BESIDE)
-    run = ShardRun(
-        study, place, shard_size, progress or Progress(), executor or Threads(), accept_other_code
-    )
-    if not run.folder.exists() and run.is_complete(run.finished(results_at(place), None)):
-        return out_path
-    with run.at_work() as working:
-        _complete(working)
-    return out_path
-
-
-def _complete(run: ShardRun) -> None:
-    """Leave the finished file, and no shards."""
-    results = results_at(run.place)
-    finished = run.finished(results, run.folder)
-    if not run.is_complete(finished):
-        make_ready(run.place, over(finished))
-        run.compute(finished)
-        run.progress.enter(MERGING)
-        finished = run.finished(results, run.folder)
-        write_merged(run.place, finished)
-    shards.remove_shards(run.folder, finished.shards)
-
-
 # A part of a campaign: some of its instances, beside processes that compute the others.
 #
 # Parts are what an array of jobs computes on machines that share a file system. Each leaves its
@@ -326,53 +257,76 @@ class Part:
         return f"{self.number}/{self.count}"
 
 
-def run_part(
+# A campaign, or a part of it.
+
+
+def run_campaign(
     study: Study,
     out_path: Path,
-    part: Part,
     shard_size: int | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
     accept_other_code: bool = False,
+    part: Part | None = None,
 ) -> Path:
-    """Compute the instances of a part into the shard folder; continue where a killed run stopped.
+    """Compute all instances and write the results file; continue where a killed run stopped.
 
-    No results file is written: `mcage.campaign.merge.merge` does that, once all parts are there.
+    Finished shards are files beside ``out_path``: a kill costs at most the shards in flight. The
+    file is the same to the last bit however often the campaign was interrupted and however it
+    was cut into shards. For a finished campaign nothing is computed; to a finished file of fewer
+    instances the others are added, and it stays as it is until the new one replaces it. With a
+    stopping rule, the campaign ends with the first checkpoint at which it is precise enough.
 
     Parameters
     ----------
-    study, shard_size, progress, executor, accept_other_code
-        As for `mcage.campaign.run.run_campaign`.
+    study : Study
+        What is computed.
     out_path : Path
-        Results file to be.
-    part : Part
-        Which part.
+        Results file.
+    shard_size : int, optional
+        Instances of a shard, at least 1; by default so many that it takes some seconds. Earlier
+        shards are kept as they are.
+    progress : Progress, optional
+        Where to report; silent by default.
+    executor : Executor, optional
+        Where shards are computed; by default in threads of this process.
+    accept_other_code : bool
+        Whether finished shards, or a finished file, may have been computed by other code; the file
+        then says so.
+    part : Part, optional
+        Compute the instances of a part alone, into the shard folder: no results file is written,
+        which `mcage.campaign.merge.merge` does, once all parts are there.
 
     Returns
     -------
     Path
-        The shard folder; ``out_path`` if the whole campaign is there already.
+        ``out_path``; of a part the shard folder, unless the whole campaign is there already.
 
     Raises
     ------
     UserError
-        As for `run_campaign`; or another process computes instances of this part, or the whole
-        campaign; or the campaign has a stopping rule, which a part cannot follow.
+        ``out_path`` cannot be written, or holds something else or more instances; its shard folder
+        holds something else, or is in use, by another part only where that has some of the same
+        instances; other code computed what is there; a part is to follow a stopping rule. All of
+        this is found before anything is computed, but for more instances than a stopping rule
+        needs.
     """
-    if study.header.stopping:
+    if part and study.header.stopping:
         raise UserError(
             f"--part {part}: when a campaign may stop can only be told where all of its instances "
             "are; leave out the stopping rule"
         )
-    instances = part.of(study.header.instances)
-    progress = progress or Progress()
+    instances = part.of(study.header.instances) if part else None
+    progress, executor = progress or Progress(), executor or Threads()
     place = place_of(out_path, shards.BESIDE)
-    run = ShardRun(
-        study, place, shard_size, progress, executor or Threads(), accept_other_code, instances
-    )
-    if run.is_complete(run.finished(results_at(place), None)):
+    run = ShardRun(study, place, shard_size, progress, executor, accept_other_code, instances)
+    nothing_beside = instances or not run.folder.exists()
+    if nothing_beside and run.is_complete(run.finished(results_at(place), None)):
         return out_path
     with run.at_work() as working:
+        if instances is None:
+            _complete(working)
+            return out_path
         working.compute(working.finished(results_at(place), run.folder))
         working.progress.enter(COMPUTED)
     progress.say(
@@ -380,3 +334,16 @@ def run_part(
         f"once all parts are, mcage merge {out_path} makes the file"
     )
     return run.folder
+
+
+def _complete(run: ShardRun) -> None:
+    """Leave the finished file, and no shards."""
+    results = results_at(run.place)
+    finished = run.finished(results, run.folder)
+    if not run.is_complete(finished):
+        make_ready(run.place, over(finished))
+        run.compute(finished)
+        run.progress.enter(MERGING)
+        finished = run.finished(results, run.folder)
+        write_merged(run.place, finished)
+    shards.remove_shards(run.folder, finished.shards)

@@ -18,7 +18,7 @@ import darts
 import fake_campaign
 
 from mcage.campaign.progress import Lines
-from mcage.campaign.run import Part, run_campaign, run_part
+from mcage.campaign.run import Part, run_campaign
 from mcage.campaign.study import Study
 from mcage.cli.process import ending_on_signals
 from mcage.files import plain_hdf5
@@ -239,7 +239,9 @@ def dying(out: str, instances: int, shard_size: int, moment: str) -> None:
 
 def job_of_darts(out: str, part: str) -> None:
     """Compute a part of a campaign, ``K/N``, of as many instances as `DARTS`."""
-    run_part(darts.pi_by_darts(DARTS, seconds_per_shard=0.05), Path(out), Part.parse(part), 3)
+    run_campaign(
+        darts.pi_by_darts(DARTS, seconds_per_shard=0.05), Path(out), 3, part=Part.parse(part)
+    )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from mcage.campaign.progress import (
     progress_in_notebooks,
     progress_on_stderr,
 )
-from mcage.campaign.run import Part, run_campaign, run_part
+from mcage.campaign.run import Part, run_campaign
 from mcage.campaign.shards import shard_folder
 from mcage.campaign.status import RunRecord, StatusWriter, began_at, statuses
 from mcage.campaign.study import Study
@@ -423,7 +423,7 @@ def test_a_campaign_that_fails_says_why(tmp_path):
 
 def test_a_part_waits_for_the_others(tmp_path):
     out = tmp_path / "r.h5"
-    run_part(Study(CAMPAIGN, fake_campaign.compute), out, Part(2, 4), 5)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5, part=Part(2, 4))
     (status,) = statuses(tmp_path)
     assert (status.state, status.done, status.instances) == ("stopped", 5, 20)
     assert (status.runs[0].first, status.runs[0].last) == (5, 10)
@@ -432,6 +432,6 @@ def test_a_part_waits_for_the_others(tmp_path):
 def test_instances_that_a_file_holds_count_while_more_are_added(tmp_path):
     out = tmp_path / "r.h5"
     run_campaign(Study(replace(CAMPAIGN, instances=8), fake_campaign.compute), out, 4)
-    run_part(Study(CAMPAIGN, fake_campaign.compute), out, Part(3, 4), 5)
+    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5, part=Part(3, 4))
     (status,) = statuses(out)
     assert (status.done, status.instances) == (8 + 5, 20)
