@@ -35,6 +35,8 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.methods.rare_events import RareVdd as RareVdd
     from mcage.methods.rare_events import failure_probability as failure_probability
     from mcage.methods.rare_events import vdd_for_probability as vdd_for_probability
+    from mcage.single_runs.fault_maps import faults as faults
+    from mcage.single_runs.fault_maps import fit_faults as fit_faults
     from mcage.single_runs.replay import replay as replay
     from mcage.spec import SweepSpec as SweepSpec
     from mcage.stats.estimates import Estimate as Estimate
@@ -87,6 +89,8 @@ _HOMES = {
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
     "failure_probability": "mcage.methods.rare_events",
+    "faults": "mcage.single_runs.fault_maps",
+    "fit_faults": "mcage.single_runs.fault_maps",
     "import_traces": "mcage.functions",
     "kaplan_meier": "mcage.stats.survival",
     "life_quantile": "mcage.stats.survival",
