@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Results as Results
     from mcage.analysis import open_results as open_results
     from mcage.errors import UserError as UserError
+    from mcage.functions import emulate as emulate
     from mcage.functions import import_traces as import_traces
     from mcage.functions import inject as inject
     from mcage.functions import nbti as nbti
@@ -61,6 +62,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.traces import load_trace as load_trace
     from mcage.traces import open_trace as open_trace
     from mcage.traces import save_trace as save_trace
+    from mcage.tracing.emulation.program import Program as Program
 
 __version__ = "0.1.0"
 
@@ -76,6 +78,7 @@ _HOMES = {
     "KERNELS": "mcage.traces",
     "Placement": "mcage.techniques",
     "PlacementProgram": "mcage.techniques.programs",
+    "Program": "mcage.tracing.emulation.program",
     "RareEstimate": "mcage.methods.rare_events",
     "RareVdd": "mcage.methods.rare_events",
     "Results": "mcage.analysis",
@@ -88,6 +91,7 @@ _HOMES = {
     "VminSpec": "mcage.studies.vmin.spec",
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
+    "emulate": "mcage.functions",
     "failure_probability": "mcage.methods.rare_events",
     "faults": "mcage.single_runs.fault_maps",
     "fit_faults": "mcage.single_runs.fault_maps",

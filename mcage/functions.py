@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcage.spec.study_spec import StudySpec
     from mcage.studies.inject.spec import InjectSpec
     from mcage.studies.vmin.spec import VminSpec
+    from mcage.tracing.emulation.record import Recorded
 
 PathLike = str | os.PathLike[str]
 
@@ -481,6 +482,50 @@ def reproduce(
     study = KernelReplays(select_engine(engine)[0], release=release)
     rows = [] if number in GPU_PAPERS else table.reproduce(study, number)
     return rows + ([] if number in PAPERS else table.reproduce_gpus(number))
+
+
+def emulate(
+    source: PathLike,
+    out: PathLike | None = None,
+    progress: "Progress | str | None" = None,
+    **program: Any,
+) -> "Recorded":
+    """Record a kernel without a GPU: compile it, run it on an emulated processor, check it.
+
+    Parameters
+    ----------
+    source : str or path
+        OpenCL C (``.cl``), Triton (``.py``), or a code object of AMD's compilers.
+    out : str or path, optional
+        File of the trace.
+    progress : Progress or str, optional
+        As of `mcage.run`.
+    **program
+        What runs: ``arch``, ``args`` or other fields of `mcage.Program` by their names, or what
+        `mcage.Program.of` takes, such as the ``arguments`` themselves.
+
+    Returns
+    -------
+    Recorded
+        The trace, what the buffers hold afterwards, and how far that is from what it should be.
+
+    Raises
+    ------
+    UserError
+        A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
+        differ from what they should be.
+    """
+    from mcage.files.atomic import TRACE, make_ready
+    from mcage.traces.storage import save_trace
+    from mcage.tracing.emulation.program import Program
+    from mcage.tracing.emulation.record import record_kernel
+
+    if out is not None:
+        make_ready(named_file(out), TRACE)
+    recorded = record_kernel(Program.of(source, **program), _progress(progress).say)
+    if out is not None:
+        save_trace(recorded.trace, named_file(out))
+    return recorded
 
 
 def import_traces(

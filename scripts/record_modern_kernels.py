@@ -21,7 +21,8 @@ from mcage.errors import UserError
 from mcage.geometry import preset
 from mcage.traces import save_trace
 from mcage.tracing.emulation.emulate import Emulation
-from mcage.tracing.emulation.record import Request, ready_kernel, recorded
+from mcage.tracing.emulation.program import Program
+from mcage.tracing.emulation.record import ready_kernel, recorded
 
 KERNELS = Path(__file__).parent / "modern_kernels"
 ARCHITECTURES = ("gfx900", "gfx90a", "gfx1100")
@@ -52,7 +53,7 @@ def names():
 def recorded_on(name, place, latency=1.0, flags=()):
     """A kernel on a processor, or on another slice."""
     arch, geometry = (place, None) if place in ALL else (WITH_32_LANES, preset(place))
-    request = Request(
+    request = Program.of(
         source_of(name),
         arch,
         KERNELS / f"{name}.py",

@@ -20,8 +20,9 @@ from mcage.plain_text import one_line, shortened, visible
 from mcage.report.notes import note_on_programs
 from mcage.results.differences import PROGRAMS, without_changed
 from mcage.spec import SweepSpec
-from mcage.spec.keys import COMPARED, Key, code_in
+from mcage.spec.keys import COMPARED, Key, code_in, option_keys
 from mcage.spec.presets import preset_of
+from mcage.spec.sections import Section
 from mcage.spec.study_spec import StudySpec
 
 CASE = "Case"
@@ -204,21 +205,25 @@ class SpecOptions:
 
 @dataclass(frozen=True, eq=False)
 class KeyOptions:
-    """Options for some keys of a sweep in another command; gives key, value and flag of each.
+    """Options for some keys of a spec in another command; gives key, value and flag of each.
 
     Parameters
     ----------
     keys : mapping
-        Usage by key; where it is empty, that of the sweep. Lists become single values.
+        Usage by key; where it is empty, that of the spec. Lists become single values. By default
+        all keys.
     panel : str, optional
         Panel of the help.
     help : mapping
         Texts in place of those of the keys, the default included, by key.
+    kind : type
+        The spec, or a section of one.
     """
 
-    keys: Mapping[str, str]
+    keys: Mapping[str, str] | None = None
     panel: str | None = None
     help: Mapping[str, str] = field(default_factory=dict)
+    kind: type[Section] = SweepSpec
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the options."""
@@ -247,7 +252,9 @@ class KeyOptions:
         ]
 
     def _keys(self) -> list[Key]:
-        keys = {key.name: key for key in SweepSpec.options()}
+        keys = {key.name: key for key in option_keys(self.kind)}
+        if self.keys is None:
+            return [*keys.values()]
         return [
             replace(
                 key := keys[name],

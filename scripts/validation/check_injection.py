@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+import mcage
 from mcage.stats.estimates import proportion
 from mcage.studies.inject.kernel import InjectedKernel
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.faults import End, Faults, Flip
-from mcage.tracing.emulation.record import Request
 from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
 
 KERNELS = Path(__file__).parents[1] / "modern_kernels"
@@ -130,7 +130,7 @@ def main() -> None:
     print(f"{'kernel':<16}{'flips':>6}  {'masked':>18}{'SDC':>18}{'DUE':>18}    ACE")
     for name, others in OTHERS.items():
         source = KERNELS / f"{name}.cl"
-        request = Request(source, given.arch, source.with_suffix(".py"))
+        request = mcage.Program.of(source, given.arch, source.with_suffix(".py"))
         kernel = InjectedKernel(request)
         ran = kernel.reruns.run(flips_of(kernel, given.flips, given.seed))
         ended = sum(each.end != End.COMPLETE for each in ran)

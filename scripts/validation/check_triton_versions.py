@@ -18,7 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mcage.errors import UserError
-from mcage.tracing.emulation.record import Request, record_kernel
+from mcage.tracing.emulation.program import Program
+from mcage.tracing.emulation.record import record_kernel
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURES = "gfx90a", "gfx942", "gfx1100"
@@ -67,7 +68,7 @@ def check(folder: Path, architectures: list[str]) -> bool:
     for path in (small, *sorted(ROOT.glob("scripts/modern_kernels/triton_*.py"))):
         for arch in architectures:
             try:
-                recorded = record_kernel(Request(path, arch))
+                recorded = record_kernel(Program.of(path, arch))
                 errors = recorded.errors.items()
                 said = ", ".join(f"{name} {error:.1e}" for name, error in errors)
                 said += f" (at most {recorded.tolerance:g})"

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+import mcage
 from mcage.errors import UserError
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
-from mcage.tracing.emulation.record import Request, ready_kernel
+from mcage.tracing.emulation.record import ready_kernel
 from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
 
 BLEND = """__kernel void blend(__global const int *index, __global const float *x,
@@ -57,7 +58,7 @@ TICKETS = """__kernel void tickets(__global int *next, __global int *y) {
 """Work-groups that hang on one another: where each writes, an atomic addition says."""
 
 
-def request_of(folder: Path, kernel: str, arch: str = "gfx90a") -> Request:
+def request_of(folder: Path, kernel: str, arch: str = "gfx90a") -> mcage.Program:
     """What is asked of the emulator for one of these kernels."""
     folder.mkdir(exist_ok=True)
     source = folder / f"{kernel}.cl"
@@ -65,17 +66,17 @@ def request_of(folder: Path, kernel: str, arch: str = "gfx90a") -> Request:
     random = np.random.default_rng(3)
     if kernel == "tickets":
         arguments = {"next": np.zeros(1, np.int32), "y": np.zeros(6 * 64, np.int32)}
-        return Request(source, arch, arguments, (6,), (64,))
+        return mcage.Program.of(source, arch, arguments, (6,), (64,))
     arguments = {
         "index": random.integers(0, 1024, 1024).astype(np.int32),
         "x": random.normal(0, 1, 1024).astype(np.float32),
         "y": np.zeros(1024, np.float32),
         "n": 1000,
     }
-    return Request(source, arch, arguments, (8,), (128,))
+    return mcage.Program.of(source, arch, arguments, (8,), (128,))
 
 
-def emulation_of(request: Request) -> Emulation:
+def emulation_of(request: mcage.Program) -> Emulation:
     """The kernel in memory."""
     ready = ready_kernel(request)
     return Emulation(ready.code, ready.kernel, ready.launch)

@@ -16,12 +16,13 @@ import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import damaged_files
 import msgpack
 import numpy as np
 
-from mcage.cli.emulate import Asked, emulate_command
+from mcage.cli.emulate import emulate_command
 from mcage.errors import UserError
 from mcage.traces import load_trace
 from mcage.tracing.emulation.compilers import compile_opencl
@@ -74,7 +75,7 @@ def complaint(kind, number, seed, folder):
             contextlib.redirect_stderr(printed),
         ):
             warnings.simplefilter("always")
-            emulate_command(source, out, asked, rng.random() < 0.5)
+            _emulate(source, out, asked, rng.random() < 0.5)
     except UserError as error:
         message = str(error)
     except SlowError:
@@ -107,12 +108,23 @@ def complaint(kind, number, seed, folder):
     return wrong
 
 
+class Asked(SimpleNamespace):
+    """Options of `mcage trace emulate`."""
+
+    args = None
+
+
+def _emulate(source, out, asked, as_json):
+    keys = [(name, value, f"--{name}") for name, value in vars(asked).items() if value is not None]
+    emulate_command(source, out, keys, None, as_json)
+
+
 @cache
 def _compile_loops():
     """Emulate a sound kernel: what it compiles for the CPU is no matter of a damaged one."""
     asked = Asked(arch="gfx900", args=str(SAMPLES / "saxpy.py"), entry="saxpy")
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        emulate_command(SAMPLES / "gfx900.co", Path(folder) / "out.h5", asked, True)
+        _emulate(SAMPLES / "gfx900.co", Path(folder) / "out.h5", asked, True)
 
 
 def outcome(kind, number, seed, folder):
@@ -121,7 +133,7 @@ def outcome(kind, number, seed, folder):
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            emulate_command(source, folder / "out.h5", asked, True)
+            _emulate(source, folder / "out.h5", asked, True)
     except UserError as error:
         return str(error)
     return None
@@ -154,7 +166,7 @@ def _too_slow(number, frame):
 
 def _names(message, source, asked):
     """Whether a message says which file or option it is about."""
-    of_options = ("--args", "--grid", "--block", "--flags", "processor")
+    of_options = ("--args", "--grid", "--block", "flags = ", "processor")
     files = [source, *(Path(text) for text in (asked.args or "").split() if text[-3:] == ".py")]
     files += [Path(text[1:]) for text in re.findall(r"@\S+", asked.args or "")]
     return message.startswith(of_options) or any(path.stem in message for path in files)

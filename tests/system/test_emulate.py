@@ -4,7 +4,6 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import fields
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,20 +11,22 @@ from pathlib import Path
 import check_triton_versions
 import numpy as np
 import pytest
+import typer.main
 from amd_tools import has_clang, has_objdump, needs_clang, needs_library, needs_objdump
 from mutated_kernels import PROCESSORS, SAMPLES, complaint
 from record_modern_kernels import recorded_on
 from tables import each
 
-from mcage.cli.emulate import Asked
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.geometry import preset
-from mcage.studies.inject.spec import Program
+from mcage.spec.keys import option_keys
 from mcage.traces import WRITE, load_trace
 from mcage.traces.library import bundled_trace
 from mcage.tracing.emulation import compilers, waves
 from mcage.tracing.emulation.emulate import GEOMETRIES
-from mcage.tracing.emulation.record import Request, record_kernel
+from mcage.tracing.emulation.program import Program
+from mcage.tracing.emulation.record import record_kernel
 
 ROOT = Path(__file__).parents[2]
 SEED = 20_261_126
@@ -45,9 +46,22 @@ CALL = ("--arch", "gfx900", "--grid", "4", "--block", "64")
 GIVEN = "x=f32[256]~normal y=f32[256]~ones a=2.5 n=256"
 
 
-def test_emulate_and_inject_name_their_options_alike():
-    asked = {field.name for field in fields(Asked)}
-    assert asked - set(Program.model_fields) == {"tolerance"}
+def test_emulate_and_inject_have_the_same_options():
+    """A kernel is asked for by one record; the tolerance of injections is another one."""
+    of_emulate, of_inject = (options_of(*words) for words in (("trace", "emulate"), ("inject",)))
+    of_program = {key.flag: key.help for key in option_keys(Program)}
+    assert {"--arch", "--args", "--entry", "--inputs", "--flags"} < of_program.keys()
+    for flag, words in of_program.items():
+        assert of_emulate[flag] == of_inject[flag]
+        assert of_emulate[flag].startswith(words)
+    assert not {"--kernel", "--seed"} & of_emulate.keys()
+
+
+def options_of(*words):
+    command = typer.main.get_command(app)
+    for word in words:
+        command = command.commands[word]
+    return {flag: option.help for option in command.params for flag in option.opts[:1]}
 
 
 def of_sample(arch="gfx90a", kernel="saxpy"):
@@ -138,7 +152,7 @@ def test_a_trace_says_by_digest_what_was_compiled_and_run(command, tmp_path):
         found = digests_of(command, *folder, *options)
         return [name for name in first if found[name] != first[name]]
 
-    assert changed("--seed", "1") == ["inputs"]
+    assert changed("--inputs", "1") == ["inputs"]
     included.write_text("#define SCALE(x) (x) // a comment\n")
     assert changed() == ["source"]
     included.write_text("#define SCALE(x) (-x)\n")
@@ -268,7 +282,7 @@ def test_arithmetic_is_that_of_an_opencl_driver(tmp_path, arch):
     x = np.random.default_rng(7).uniform(1, 1e4, 128).astype("f4")
     x[100], x[101] = 1e4, np.nan
     given = {"x": x} | {name: np.zeros(128, "f4") for name in OUTPUTS}
-    found = record_kernel(Request(tmp_path / "k.cl", arch, given, (2,), (64,))).outputs
+    found = record_kernel(Program.of(tmp_path / "k.cl", arch, given, (2,), (64,))).outputs
     exact = x.astype(float)
     wanted = {
         "guarded": (np.where(np.isnan(x), 0, exact), 0),
@@ -712,11 +726,11 @@ def test_outputs_that_nobody_compared_are_named(tmp_path, number, doubts):
         "width": 64,
     }
     request = (SAMPLES / "gfx90a.co", "gfx90a", arguments, (1,), (64,))
-    doubted = record_kernel(Request(*request, kernel="saxpy")).source["not_compared"]
+    doubted = record_kernel(Program.of(*request, entry="saxpy")).source["not_compared"]
     assert list(doubted) == ["y"]  # nothing changes x
     assert doubted["y"].endswith(doubts)
     (tmp_path / "c.py").write_text("def expected(x, y, a, n, width):\n    return {'y': y}\n")
-    check = Request(*request, check=tmp_path / "c.py", tolerance=1e9 - 1, kernel="saxpy")
+    check = Program.of(*request, check=tmp_path / "c.py", tolerance=1e9 - 1, entry="saxpy")
     if np.isfinite(number):
         assert "not_compared" not in record_kernel(check).source
 

@@ -29,8 +29,8 @@ from mcage.traces.transforms import released
 from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.emulate import Emulation, TimedWave
 from mcage.tracing.emulation.faults import Ran, Reruns
+from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import (
-    Request,
     errors_named,
     ready_kernel,
     recorded,
@@ -44,7 +44,7 @@ class InjectedKernel:
 
     Parameters
     ----------
-    request : Request
+    program : Program
         The kernel, its arguments and its processor.
     registers : callable, optional
         As of `Reruns`.
@@ -78,13 +78,13 @@ class InjectedKernel:
 
     def __init__(
         self,
-        request: Request,
+        program: Program,
         registers: Any = None,
         release: str = "wavefront",
         say: Say | None = None,
         wanted: Mapping[str, str] | None = None,
     ) -> None:
-        ready = ready_kernel(request)
+        ready = ready_kernel(program)
         self.programs = {
             SOURCE: ready.digests["source"],
             CODE: ready.digests["code_object"],

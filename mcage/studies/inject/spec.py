@@ -3,18 +3,16 @@
 from collections.abc import Mapping
 from itertools import pairwise
 from operator import attrgetter
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.keys import PLUG_IN, Option, RunsCode, UsedIf
+from mcage.spec.keys import PLUG_IN, Option, UsedIf
 from mcage.spec.sections import Life, Name, Section, Workload
-from mcage.tracing.emulation.emulate import MOST_INSTRUCTIONS
-from mcage.tracing.emulation.record import Request, arguments_of, extent_of, options_of
+from mcage.tracing.emulation.program import Program
 
 SOURCE, CODE = "program.source: file", "program.source: code object"
 COMPILER, INPUTS = "program.source: compiler", "program.args: values"
@@ -33,82 +31,6 @@ MONTH_YEARS = 1 / 12
 
 AGES_YEARS = (0.0, 1.0, 3.0, 5.0, 10.0)
 """Ages up to the horizon at which slices are looked at where none are given."""
-
-
-class Program(Section):
-    """The kernel that runs, as `mcage trace emulate` takes it."""
-
-    panel: ClassVar = "Kernel"
-
-    source: Annotated[Name, RunsCode(lambda text: Path(text).suffix == ".py", compiles=True)] = ""
-    """OpenCL C (.cl), Triton (.py), or a code object of AMD's compilers."""
-    arch: Annotated[Name, Option("--arch PROCESSOR")] = "gfx90a"
-    """Processor: gfx90a (MI200), gfx942 (MI300), gfx1030 (RX 6000), gfx1100 (RX 7000) or gfx900
-    (Vega)."""
-    args: Annotated[
-        str | None,
-        Option("--args NAME=VALUE...|FILE.py", default="none"),
-        RunsCode(lambda text: isinstance(arguments_of(text), Path)),
-    ] = None
-    """Arguments, or a Python file with a function arguments(random)."""
-    grid: Annotated[str | None, Option("--grid X[,Y[,Z]]", default="GRID of the file")] = None
-    """Work-groups in each direction."""
-    block: Annotated[str | None, Option("--block X[,Y[,Z]]", default="BLOCK of the file")] = None
-    """Work-items of a work-group in each direction."""
-    check: Annotated[
-        str | None, Option("--check FILE.py", default="that of --args"), RunsCode(bool)
-    ] = None
-    """Python file with a function expected(**arguments), with which outputs without faults are
-    compared."""
-    entry: Annotated[str | None, Option("--entry NAME", default="the only one")] = None
-    """Which kernel of the source."""
-    flags: Annotated[str, Option("--flags OPTIONS", default="none"), RunsCode(bool)] = ""
-    """Further options of clang."""
-    inputs: Annotated[int, Field(ge=0, lt=2**63), Option("--inputs N", seldom=True)] = 0
-    """Seed of the inputs."""
-    compute_units: Annotated[
-        int, Field(ge=1, le=1024), Option("--compute-units N", seldom=True)
-    ] = 1
-    """Work-groups go round so many compute units, of which the first has the faults."""
-    latency: Annotated[float, Field(ge=0.01, le=100), Option("--latency FACTOR", seldom=True)] = 1.0
-    """Factor on the latencies of memory, which are assumed."""
-    most_instructions: Annotated[
-        int, Field(ge=1, le=10**10), Option("--most-instructions N", seldom=True)
-    ] = MOST_INSTRUCTIONS
-    """Wave instructions of a run without faults at which it is refused."""
-
-    @field_validator("flags")
-    @classmethod
-    def _allowed(cls, flags: str) -> str:
-        try:
-            options_of("flags", flags)
-        except UserError as error:
-            raise ValueError(str(error)) from error
-        return flags
-
-    def request(self) -> Request:
-        """Return what the emulator is asked for.
-
-        Raises
-        ------
-        UserError
-            A grid, a block or options have another form.
-        """
-        return Request(
-            Path(self.source),
-            self.arch,
-            arguments_of(self.args),
-            extent_of("program.grid", self.grid),
-            extent_of("program.block", self.block),
-            None if self.check is None else Path(self.check),
-            None,
-            self.entry,
-            options_of("program.flags", self.flags),
-            self.inputs,
-            self.compute_units,
-            self.latency,
-            self.most_instructions,
-        )
 
 
 class InjectWorkload(Workload):

@@ -171,7 +171,7 @@ class InjectStudy:
                 f"of {chosen.instances} instances; give so many, or fewer"
             )
         release = spec.workload.release
-        given = spec.program.request(), CellsUnderWaves, release, say, spec.programs
+        given = spec.program, CellsUnderWaves, release, say, spec.programs
         self.kernel = InjectedKernel(*given)
         self._chosen = None if chosen is None else chosen.of(self.kernel.geometry, spec.seed)
         cells = {} if chosen is None else {CELLS: chosen.digest}

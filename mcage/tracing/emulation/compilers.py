@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
@@ -25,6 +25,7 @@ from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
 from mcage.tracing.emulation.arguments import plain_type
 from mcage.tracing.emulation.code_object import MOST_BYTES, run_tool, tool
 from mcage.tracing.emulation.memory import MOST_BYTES as MOST_MEMORY
+from mcage.tracing.emulation.program import require_allowed
 
 MOST_SOURCE_BYTES = 4 * MIB
 MOST_ELEMENTS = 1 << 26
@@ -117,46 +118,6 @@ class Sources:
 def content_digest(content: bytes) -> str:
     """Hash of a content in hexadecimal digits."""
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
-
-
-_OF_ARITHMETIC = (
-    *("approx-func", "associative-math", "fast-math", "finite-math-only", "honor-infinities"),
-    *("honor-nans", "math-errno", "reciprocal-math", "rounding-math", "signed-zeros"),
-    *("trapping-math", "unsafe-math-optimizations", "strict-float-cast-overflow"),
-)
-_OF_CODE = (
-    *("builtin", "common", "delete-null-pointer-checks", "finite-loops", "inline"),
-    *("inline-functions", "jump-tables", "merge-all-constants"),
-    *("short-enums", "signed-char", "slp-vectorize", "strict-aliasing", "strict-enums"),
-    *("strict-overflow", "unroll-loops", "vectorize", "wrapv"),
-)
-_OF_PROCESSOR = ("cumode", "tgsplit", "unsafe-fp-atomics")
-_ALLOWED = re.compile(
-    r"-[DUI][^\0\n]+|-O(?:fast|[0-3gsz]?)|-cl-[\w+,.=-]+|-w|-W[a-z][\w+=-]*"
-    r"|-f(?:fp-(?:contract|model|eval-method|exception-behavior)|denormal-fp-math)=[\w,-]+"
-    rf"|-f(?:no-)?(?:{'|'.join([*_OF_ARITHMETIC, *_OF_CODE])})"
-    rf"|-m(?:no-)?(?:{'|'.join(_OF_PROCESSOR)})",
-    re.ASCII,
-)
-"""Options that load no code and, but for headers of a folder, read and write no files."""
-
-
-def require_allowed(name: str, options: Iterable[str]) -> None:
-    """Refuse options of clang but those that are known to do no harm.
-
-    A spec may come from somebody else.
-
-    Raises
-    ------
-    UserError
-        One of them is not allowed; the message begins with the name.
-    """
-    for option in options:
-        if not isinstance(option, str) or not _ALLOWED.fullmatch(option):
-            raise UserError(
-                f"{name} {shortened(option)}: is not allowed; these are: -D, -U, -I, -O, -W, "
-                "-cl-*, and of -f and -m those of `mcage docs emulation`"
-            )
 
 
 def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:

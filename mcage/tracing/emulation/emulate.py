@@ -27,6 +27,7 @@ from mcage.tracing.emulation.code_object import (
 from mcage.tracing.emulation.instruction import EXEC, TTMP
 from mcage.tracing.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
+from mcage.tracing.emulation.program import MOST_INSTRUCTIONS
 from mcage.tracing.emulation.timing import Clock, Timed, time_waves
 from mcage.tracing.emulation.waves import Budget, Code, Contents, Program, Run, Say, Wave
 from mcage.tracing.importing.recording import Origin, Place, Recording
@@ -42,9 +43,6 @@ _WAVES = {"gfx900": 10, "gfx906": 10}
 
 LLVM, AMDGPUBaseInfo, ``getMaxWavesPerEU``.
 """
-
-MOST_INSTRUCTIONS = 20_000_000
-"""Wave instructions of a run, unless another number is asked for."""
 
 _WAVES_TOGETHER = 128
 _BYTES_TOGETHER = 1 << 27

@@ -1,8 +1,7 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 import hashlib
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,68 +31,22 @@ from mcage.tracing.emulation.compilers import (
     content_digest,
     load_module,
     read_compiled,
-    require_allowed,
     warps_of,
 )
 from mcage.tracing.emulation.emulate import (
     GEOMETRIES,
-    MOST_INSTRUCTIONS,
     Emulated,
     Emulation,
     Launch,
     geometry_of,
 )
+from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.waves import Say
 from mcage.tracing.importing.run import build_traces, facts_of
 
 _LONGEST_TITLE = 200
 _MOST_TOLERANCE = 1e9
 _COMPARED_TOGETHER = 1 << 18
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is compiled, run and recorded.
-
-    Attributes
-    ----------
-    source : Path
-        OpenCL C (``.cl``), Triton (``.py``), or a code object of any other name.
-    arch : str
-        Processor: gfx90a, gfx942, gfx1030, gfx1100, gfx900.
-    arguments : str, Path or mapping
-        A text such as ``x=f32[4096]~normal n=4096``; a Python file with a function
-        ``arguments(random)``; or the arguments themselves. None: the Python file of the kernel.
-    grid, block : tuple of int or None
-        Work-groups, and work-items of one; None: ``GRID`` and ``BLOCK`` of the Python file.
-    check : Path or None
-        A Python file whose function ``expected(**arguments)`` says what outputs hold; None: that of
-        the arguments, if it has one.
-    tolerance : float or None
-        Largest error of an output relative to its largest value; None: ``TOLERANCE`` of the file.
-    kernel : str or None
-        Which kernel, if there are several.
-    flags : sequence of str
-        Further options of clang.
-    seed : int
-        Of the inputs.
-    compute_units, latency, most_instructions
-        As of `mcage.tracing.emulation.emulate.Launch`.
-    """
-
-    source: Path
-    arch: str
-    arguments: str | Path | Mapping[str, Any] | None = None
-    grid: tuple[int, ...] | None = None
-    block: tuple[int, ...] | None = None
-    check: Path | None = None
-    tolerance: float | None = None
-    kernel: str | None = None
-    flags: Sequence[str] = ()
-    seed: int = 0
-    compute_units: int = 1
-    latency: float = 1.0
-    most_instructions: int = MOST_INSTRUCTIONS
 
 
 @dataclass(frozen=True)
@@ -129,19 +82,19 @@ class ReadyKernel:
 
     Attributes
     ----------
-    request : Request
+    program : Program
         What was asked for.
     code, kernel, launch : CodeObject, KernelObject, Launch
         What runs.
     compiled : Compiled
         Where the code comes from.
     modules : object
-        The Python files of the request.
+        The Python files of the program.
     arguments : dict of str to array or number
         All arguments, by name.
     """
 
-    request: Request
+    program: Program
     code: CodeObject
     kernel: KernelObject
     launch: Launch
@@ -152,7 +105,7 @@ class ReadyKernel:
     @property
     def place(self) -> str:
         """How errors begin."""
-        return shown_path(self.request.source)
+        return shown_path(self.program.path)
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -179,12 +132,12 @@ class ReadyKernel:
         return content_digest(" ".join(map(str, decisive)).encode())
 
 
-def ready_kernel(request: Request) -> ReadyKernel:
+def ready_kernel(program: Program) -> ReadyKernel:
     """Compile a kernel and make its arguments.
 
     Parameters
     ----------
-    request : Request
+    program : Program
         What is to run.
 
     Raises
@@ -192,16 +145,16 @@ def ready_kernel(request: Request) -> ReadyKernel:
     UserError
         A tool is missing, or the source or an argument is wrong.
     """
-    geometry = geometry_of(request.arch)
-    random = np.random.default_rng(request.seed)
-    modules = _Modules(request)
+    geometry = geometry_of(program.arch)
+    random = np.random.default_rng(program.inputs)
+    modules = _Modules(program)
     arguments = checked_arguments(modules.arguments(random), modules.place_of_inputs)
-    compiled = _compiled(request, modules, arguments, geometry.components)
-    place = shown_path(request.source)
+    compiled = _compiled(program, modules, arguments, geometry.components)
+    place = shown_path(program.path)
     code = read_code_object(compiled.content, place)
-    if code.arch != request.arch:
-        raise UserError(f"{place}: is for {shown(code.arch)}, not for {request.arch}")
-    kernel = _kernel(request, compiled, code.kernels)
+    if code.arch != program.arch:
+        raise UserError(f"{place}: is for {shown(code.arch)}, not for {program.arch}")
+    kernel = _kernel(program, compiled, code.kernels)
     grid, block = _three(*modules.extent("grid")), _three(*modules.extent("block"))
     if modules.kernel is not None:
         block = block or (64 * warps_of(modules.kernel, place), 1, 1)
@@ -213,19 +166,19 @@ def ready_kernel(request: Request) -> ReadyKernel:
         grid,
         block,
         {name: value for name, value in arguments.items() if name in taken or not compiled.names},
-        request.compute_units,
-        request.latency,
-        request.most_instructions,
+        program.compute_units,
+        program.latency,
+        program.most_instructions,
     )
-    return ReadyKernel(request, code, kernel, launch, compiled, modules, arguments)
+    return ReadyKernel(program, code, kernel, launch, compiled, modules, arguments)
 
 
-def record_kernel(request: Request, say: Say | None = None) -> Recorded:
+def record_kernel(program: Program, say: Say | None = None) -> Recorded:
     """Compile a kernel, run it on an emulated processor, and record one SIMD unit.
 
     Parameters
     ----------
-    request : Request
+    program : Program
         What is run.
     say : callable, optional
         Is told now and then how far a long run is.
@@ -236,7 +189,7 @@ def record_kernel(request: Request, say: Say | None = None) -> Recorded:
         A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
         differ from what they should be.
     """
-    ready = ready_kernel(request)
+    ready = ready_kernel(program)
     with errors_named(ready):
         emulated = Emulation(ready.code, ready.kernel, ready.launch).run(say)
     return recorded(ready, emulated)
@@ -267,7 +220,7 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
         }
     if doubts := _doubts(ready.arguments, emulated.outputs, errors):
         source["not_compared"] = doubts
-    name = f"{ready.kernel.name} {ready.request.arch}"
+    name = f"{ready.kernel.name} {ready.program.arch}"
     emulated.recording.tools |= {
         "mcage": __version__,
         "compiler": ready.compiled.facts.get("compiler", ""),
@@ -294,23 +247,24 @@ def _doubts(
 
 
 class _Modules:
-    """The Python files of a request, and what they say."""
+    """The Python files of a program, and what they say."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, program: Program) -> None:
+        self.program = program
         self.kernel: ModuleType | None = None
-        if request.source.suffix == ".py":
-            self.sources = Sources.read(request.source)
-            self.kernel = load_module(request.source)
-        self.inputs, self.inputs_path = self.kernel, request.source
-        if isinstance(request.arguments, Path):
-            self.inputs, self.inputs_path = load_module(request.arguments), request.arguments
+        if program.path.suffix == ".py":
+            self.sources = Sources.read(program.path)
+            self.kernel = load_module(program.path)
+        self.inputs, self.inputs_path = self.kernel, program.path
+        if isinstance(arguments := program.arguments, Path):
+            self.inputs, self.inputs_path = load_module(arguments), arguments
         self.checks, self.checks_path = self.inputs, self.inputs_path
-        if request.check is not None:
-            self.checks, self.checks_path = load_module(request.check), request.check
+        if program.check is not None:
+            self.checks_path = Path(program.check)
+            self.checks = load_module(self.checks_path)
 
     def arguments(self, random: np.random.Generator) -> dict[str, Any]:
-        given = self.request.arguments
+        given = self.program.arguments
         if isinstance(given, str):
             return arguments_from_text(given, random)
         if isinstance(given, Mapping):
@@ -327,12 +281,12 @@ class _Modules:
     @property
     def place_of_inputs(self) -> str:
         """How errors about arguments begin."""
-        by_file = self.inputs is not None and not isinstance(self.request.arguments, str)
+        by_file = self.inputs is not None and not isinstance(self.program.arguments, str)
         return shown_path(self.inputs_path) if by_file else "--args"
 
     def extent(self, name: str) -> tuple[str, Any]:
         """Grid or block, and where it is from."""
-        asked = getattr(self.request, name)
+        asked = self.program.extent(name)
         if asked is not None or self.inputs is None:
             return f"--{name}", asked
         place = f"{shown_path(self.inputs_path)}: {name.upper()}"
@@ -352,8 +306,8 @@ class _Modules:
             else:
                 text[name] = shortened(value)
         about = one_line(str(getattr(self.inputs, "__doc__", None) or ""))
-        if isinstance(self.request.arguments, str):
-            about = self.request.arguments
+        if isinstance(self.program.arguments, str):
+            about = self.program.arguments
         return text | ({"what they are": about} if about else {})
 
     def check(
@@ -361,7 +315,7 @@ class _Modules:
     ) -> tuple[dict[str, float], float]:
         """Largest error of each output; refused where it is too large."""
         if self.checks is None or attribute(self.checks, "expected", self.checks_path) is None:
-            if self.request.check is not None:
+            if self.program.check is not None:
                 raise UserError(
                     f"{shown_path(self.checks_path)}: has no function expected(**arguments)"
                 )
@@ -374,7 +328,7 @@ class _Modules:
         place = shown_path(self.checks_path)
         if not isinstance(expected, dict) or not all(name in outputs for name in expected):
             raise UserError(f"{place}: expected must return a dict of buffers by their names")
-        tolerance = self.request.tolerance
+        tolerance = self.program.tolerance
         if tolerance is None:
             tolerance = attribute(self.checks, "TOLERANCE", self.checks_path, 0.0)
         if not isinstance(tolerance, int | float) or not 0 <= tolerance < _MOST_TOLERANCE:
@@ -425,36 +379,37 @@ def relative_error(outcome: NDArray[Any], expected: Any) -> float:
 
 
 def _compiled(
-    request: Request, modules: _Modules, arguments: Mapping[str, Any], lanes: int
+    program: Program, modules: _Modules, arguments: Mapping[str, Any], lanes: int
 ) -> Compiled:
-    if request.source.suffix == ".cl":
-        return compile_opencl(request.source, request.arch, list(request.flags))
-    if request.flags:
+    flags = program.compiler_options
+    if program.path.suffix == ".cl":
+        return compile_opencl(program.path, program.arch, flags)
+    if flags:
         raise UserError(
-            f"{shown_path(request.source)}: flags {shortened(' '.join(request.flags))} are of "
+            f"{shown_path(program.path)}: flags {shortened(' '.join(flags))} are of "
             f"clang, which compiles OpenCL C (.cl) alone; leave them out"
         )
     if modules.kernel is not None:
-        compiled = compile_triton(modules.kernel, request.source, arguments, request.arch, lanes)
-        modules.sources.require_unchanged(shown_path(request.source))
+        compiled = compile_triton(modules.kernel, program.path, arguments, program.arch, lanes)
+        modules.sources.require_unchanged(shown_path(program.path))
         return replace(compiled, sources=modules.sources)
-    return read_compiled(request.source)
+    return read_compiled(program.path)
 
 
 def _kernel(
-    request: Request, compiled: Compiled, kernels: Mapping[str, KernelObject]
+    program: Program, compiled: Compiled, kernels: Mapping[str, KernelObject]
 ) -> KernelObject:
-    wanted = request.kernel or compiled.kernel
+    wanted = program.entry or compiled.kernel
     there = shown(", ".join(kernels), _LONGEST_TITLE)
     if wanted is None and len(kernels) > 1:
         raise UserError(
-            f"{shown_path(request.source)}: has {len(kernels)} kernels; choose one with --entry: "
+            f"{shown_path(program.path)}: has {len(kernels)} kernels; choose one with --entry: "
             f"{there}"
         )
     name = wanted or next(iter(kernels))
     if name not in kernels:
         raise UserError(
-            f"{shown_path(request.source)}: has no kernel {shown(name)}; there are {there}"
+            f"{shown_path(program.path)}: has no kernel {shown(name)}; there are {there}"
         )
     kernel = kernels[name]
     types = compiled.types.get(name, ())
@@ -473,42 +428,6 @@ def _kernel(
     return replace(
         kernel, arguments=tuple(arguments), lds_bytes=kernel.lds_bytes + compiled.lds_bytes
     )
-
-
-def arguments_of(text: str | None) -> str | Path | None:
-    """Arguments as `Request` takes them: a text such as ``n=4096``, or a Python file."""
-    if text is not None and text.endswith(".py") and "=" not in text:
-        return Path(text)
-    return text
-
-
-def extent_of(name: str, text: str | None) -> tuple[int, ...] | None:
-    """Read a grid or a block: X or X,Y or X,Y,Z.
-
-    Raises
-    ------
-    UserError
-        It has another form; the message begins with the name.
-    """
-    if text is None:
-        return None
-    parts = text.replace("x", ",").split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise UserError(
-            f"{name} {shortened(text)}: must be X or X,Y or X,Y,Z, each 1 ... 999,999,999"
-        )
-    return tuple(int(part) for part in parts)
-
-
-def options_of(name: str, text: str) -> list[str]:
-    """Read options of a compiler; arguments and errors as of `extent_of`."""
-    try:
-        words = iter(shlex.split(text))
-    except ValueError as error:
-        raise UserError(f"{name} {shortened(text)}: {error}") from error
-    options = [word + next(words, "") if word in ("-D", "-U", "-I") else word for word in words]
-    require_allowed(name, options)
-    return options
 
 
 def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
@@ -530,7 +449,7 @@ def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
 
 def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
     """What the trace keeps of where it comes from; the recording is told what is exact."""
-    recording, request, launch = emulated.recording, ready.request, ready.launch
+    recording, program, launch = emulated.recording, ready.program, ready.launch
     kernel, modules = ready.kernel, ready.modules
     recording.in_file |= {
         "values": "after the write, as the instruction set says",
@@ -550,7 +469,7 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
     )
     total = sum(emulated.by_name.values())
     if launch.geometry is not None:
-        recording.approximate[f"instructions (those of AMD's {request.arch})"] = (
+        recording.approximate[f"instructions (those of AMD's {program.arch})"] = (
             f"code, registers and times are AMD's; of {launch.geometry.name} are the number of "
             f"entries, {launch.geometry.entries}, and of windows"
         )
@@ -563,16 +482,16 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
         )
     included = ready.compiled.sources.paths[1:] if ready.compiled.sources else ()
     source = {
-        "emulated": f"{request.arch} ({GEOMETRIES[request.arch]}), from AMD's public ISA documents",
+        "emulated": f"{program.arch} ({GEOMETRIES[program.arch]}), from AMD's public ISA documents",
         "kernel": kernel.name,
         "what it is": modules.title,
-        "file": request.source.name,
+        "file": program.path.name,
         "included": [path.name for path in included],
         "digests": ready.digests,
         "grid": list(launch.grid),
         "block": list(launch.block),
         "inputs": modules.inputs_said(launch.arguments),
-        "seed": request.seed,
+        "seed": program.inputs,
         "wave_instructions": emulated.instructions,
         **ready.compiled.facts,
     }

@@ -519,7 +519,7 @@ def test_chosen_cells_equal_brute_force(tmp_path, fault):
     assert spec.instances == 8
     study, fates = InjectStudy(spec, *select_engine("numba")), set()
     found = study.compute(0, 8)
-    emulation, final = emulation_of(spec.program.request()), study.kernel.reruns.final
+    emulation, final = emulation_of(spec.program), study.kernel.reruns.final
     for instance, of_registers in enumerate(stuck):
         fate = Fate(found["fate"][0, instance, 0])
         on_read = fault == "read"

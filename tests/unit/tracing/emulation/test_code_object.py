@@ -14,7 +14,8 @@ from mcage.errors import UserError
 from mcage.tracing.emulation import code_object, memory, waves
 from mcage.tracing.emulation.code_object import read_code_object
 from mcage.tracing.emulation.emulate import Emulation, Launch
-from mcage.tracing.emulation.record import Request, record_kernel
+from mcage.tracing.emulation.program import Program
+from mcage.tracing.emulation.record import record_kernel
 
 pytestmark = needs_objdump
 
@@ -201,7 +202,7 @@ def launched(folder, *, block=(64,), grid=(2,), of_code=None, of_argument=None, 
     arguments = {"part": 256, **MIXED}
     if (of_argument or {}).get(".value_kind", "").startswith("hidden_"):
         del arguments["values"]
-    request = Request(path, "gfx90a", arguments, grid, block, kernel="mixed")
+    request = Program.of(path, "gfx90a", arguments, grid, block, entry="mixed")
     try:
         record_kernel(request)
     except UserError as error:
@@ -266,7 +267,7 @@ def test_a_code_object_without_symbols_but_the_dynamic_ones():
 def mixed(**changes):
     arguments = {"part": 256, **MIXED} | changes
     return record_kernel(
-        Request(SAMPLES / "gfx90a.co", "gfx90a", arguments, (2,), (64,), kernel="mixed")
+        Program.of(SAMPLES / "gfx90a.co", "gfx90a", arguments, (2,), (64,), entry="mixed")
     )
 
 

@@ -7,6 +7,7 @@ from faulty_oracle import emulation_of, memory_after, request_of
 from mutated_kernels import forget_peak, resident
 
 from mcage.tracing.emulation.faults import End, Faults, Flip, Reruns
+from mcage.tracing.emulation.program import Program
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +31,10 @@ def random_flips(emulation, steps, count, seed=1):
 
 def of_source(folder, text, groups, arguments):
     """A kernel of work-groups of one wave."""
-    request = request_of(folder / "of_source", "blend")
+    arch = request_of(folder / "of_source", "blend").arch
     source = folder / f"{text.split('void ')[1].split('(')[0]}.cl"
     source.write_text(text)
-    changes = {"source": source, "arguments": arguments, "grid": (groups,), "block": (64,)}
-    return emulation_of(type(request)(**(vars(request) | changes)))
+    return emulation_of(Program.of(source, arch, arguments, (groups,), (64,)))
 
 
 def same(reruns, ran, expected):

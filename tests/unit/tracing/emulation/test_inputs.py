@@ -12,8 +12,7 @@ from mutated_kernels import SAMPLES
 from tables import each
 
 from mcage.errors import UserError
-from mcage.studies.inject.spec import Program
-from mcage.tracing.emulation import code_object, compilers
+from mcage.tracing.emulation import code_object, program
 from mcage.tracing.emulation.arguments import bytes_by_value
 from mcage.tracing.emulation.code_object import Argument, run_tool
 from mcage.tracing.emulation.compilers import (
@@ -23,14 +22,8 @@ from mcage.tracing.emulation.compilers import (
     compile_opencl,
     load_module,
 )
-from mcage.tracing.emulation.record import (
-    Request,
-    extent_of,
-    options_of,
-    ready_kernel,
-    record_kernel,
-    relative_error,
-)
+from mcage.tracing.emulation.program import Program, extent_of, options_of
+from mcage.tracing.emulation.record import ready_kernel, record_kernel, relative_error
 
 
 def given(text):
@@ -183,13 +176,13 @@ def recorded(**changes):
     """A run of saxpy of the samples with other arguments."""
     x, y = np.arange(64, dtype=np.float32), np.ones(64, np.float32)
     return record_kernel(
-        Request(
+        Program.of(
             SAMPLES / "gfx90a.co",
             "gfx90a",
             {"x": x, "y": y, **SAXPY, **changes},
             (1,),
             (64,),
-            kernel="saxpy",
+            entry="saxpy",
         )
     )
 
@@ -289,7 +282,7 @@ def parameters():
         source = Path(folder, "k.cl")
         listed = ", ".join(f"{name} a{number}" for number, name in enumerate(names))
         source.write_text(f"{TYPES}__kernel void k({listed}) {{}}")
-        arguments = ready_kernel(Request(source, "gfx90a", {}, (1,), (64,))).kernel.arguments
+        arguments = ready_kernel(Program.of(source, "gfx90a", {}, (1,), (64,))).kernel.arguments
     return dict(zip(names, arguments, strict=False))
 
 
@@ -376,9 +369,8 @@ def test_options_of_clang_that_are_refused(text):
 @each("flag", ["-fplugin=./x.so", "-Wp,-MD,f", "-\x00", 3])
 def test_no_door_to_clang_takes_other_options(tmp_path, flag):
     (tmp_path / "k.cl").write_text("__kernel void k(__global int *x) { *x = 1; }")
-    request = Request(tmp_path / "k.cl", "gfx90a", {}, (1,), (64,), flags=[flag])
     with pytest.raises(UserError, match="is not allowed; these are"):
-        record_kernel(request)
+        record_kernel(Program.of(tmp_path / "k.cl", "gfx90a", {}, (1,), (64,), flags=[flag]))
     if isinstance(flag, str):
         with pytest.raises(ValueError, match="is not allowed; these are"):
             Program(flags=f"'{flag}'")
@@ -411,15 +403,15 @@ def test_a_program_that_only_waits_is_ended(tmp_path, monkeypatch):
 def test_clang_knows_the_options_that_pass(tmp_path):
     """Those of arithmetic, code and processor, each in the form that its list allows."""
     (tmp_path / "k.cl").write_text("__kernel void k(__global int *x) { *x = 1; }")
-    names = [f"-fno-{name}" for name in (*compilers._OF_ARITHMETIC, *compilers._OF_CODE)]
-    names += [f"-m{name}" for name in compilers._OF_PROCESSOR]
+    names = [f"-fno-{name}" for name in (*program._OF_ARITHMETIC, *program._OF_CODE)]
+    names += [f"-m{name}" for name in program._OF_PROCESSOR]
     compile_opencl(tmp_path / "k.cl", "gfx90a", options_of("--flags", " ".join(names)))
 
 
 def test_the_page_names_the_options_that_pass():
     page = (Path(__file__).parents[4] / "docs" / "emulation.md").read_text(encoding="utf-8")
     list_ = page.split("`--flags` takes only")[1].split("\n\n## ")[0]
-    for name in (*compilers._OF_ARITHMETIC, *compilers._OF_CODE, *compilers._OF_PROCESSOR):
+    for name in (*program._OF_ARITHMETIC, *program._OF_CODE, *program._OF_PROCESSOR):
         assert f"`{name}`" in list_
 
 
@@ -428,4 +420,4 @@ def test_only_clang_takes_options_of_clang(tmp_path):
     source.write_bytes((SAMPLES / "gfx90a.co").read_bytes())
     inputs = SAMPLES / "saxpy.py"
     with pytest.raises(UserError, match=r"k\.co: flags '-O1' are of clang"):
-        ready_kernel(Request(source, "gfx90a", inputs, kernel="saxpy", flags=["-O1"]))
+        ready_kernel(Program.of(source, "gfx90a", inputs, entry="saxpy", flags=["-O1"]))
