@@ -1,6 +1,5 @@
 """Faults followed to outputs: against runs one at a time, by hand, and as functions of the seed."""
 
-from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -121,7 +120,7 @@ def test_only_needed_bits_matter(asked):
     The emulator writes a register when an instruction issues, the hardware when its result is there
     and replaces what has flipped meanwhile. Latencies are short here, and such moments left out.
     """
-    kernel = InjectedKernel(replace(asked, latency=0.01), CellsUnderWaves)
+    kernel = InjectedKernel(asked.model_copy(update={"latency": 0.01}), CellsUnderWaves)
     where = Placement(kernel, technique("baseline"), 64)
     random = np.random.default_rng(7)
     writes, windows = kernel.writes, kernel.writes.windows
