@@ -10,6 +10,9 @@ import typer
 
 from mcage.cli.commands import Json, Release
 from mcage.errors import UserError
+from mcage.report.tables import Cell, Column, ResultTable, console, csv_of, names, print_table
+from mcage.stats.estimates import DASH
+from mcage.techniques import technique as named_technique
 
 STUCK = "Stuck cells"
 """Panel of the help."""
@@ -57,7 +60,6 @@ def avf(
     """
     from mcage.single_runs.avf import Question, avf_rows
     from mcage.single_runs.replay import parse_delta_limit
-    from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
 
     if csv and json:
@@ -114,8 +116,6 @@ _CAPTION = (
 
 
 def _print(rows: list[dict[str, Any]], csv: bool) -> None:
-    from mcage.report.tables import ResultTable, console, csv_of, print_table
-
     table = ResultTable("Vulnerability of the register file", _CAPTION, tuple(_columns(rows)))
     if csv:
         typer.echo(csv_of(table), nl=False)
@@ -124,9 +124,6 @@ def _print(rows: list[dict[str, Any]], csv: bool) -> None:
 
 
 def _columns(rows: list[dict[str, Any]]) -> Iterator[Any]:
-    from mcage.report.tables import Cell, Column, names
-    from mcage.stats.estimates import DASH
-
     for key, heading in _HEADINGS.items():
         if key not in rows[0]:
             continue

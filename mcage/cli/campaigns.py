@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mcage.campaign.progress import duration
+from mcage.errors import UserError
+from mcage.files.inputs import DamagedFileError, verify_checksum
+from mcage.plain_text import visible
+from mcage.report.tables import console, print_table, table_of_texts
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -41,7 +47,6 @@ def merge(
     """
     from mcage.campaign.merge import filling_command
     from mcage.campaign.merge import merge as merge_instances
-    from mcage.plain_text import visible
     from mcage.report.notes import note_on_absent
     from mcage.results.reader import read_header
 
@@ -68,7 +73,6 @@ def status(
 ) -> None:
     """Show how far campaigns are: finished instances, rate, time left, workers, failures."""
     from mcage.campaign.status import statuses
-    from mcage.report.tables import console
 
     campaigns = [campaign for path in paths or [Path("results")] for campaign in statuses(path)]
     if json:
@@ -79,9 +83,7 @@ def status(
 
 def _print_statuses(campaigns: "Sequence[CampaignStatus]", console: "Console") -> None:
     """Print a line for each campaign, and below the table what its runs say."""
-    from mcage.campaign.progress import duration
     from mcage.campaign.shards import in_words
-    from mcage.report.tables import print_table, table_of_texts
 
     lines = []
     for campaign in campaigns:
@@ -124,9 +126,6 @@ def verify(
     The exit code is 0 if they are whole, and 2 otherwise.
     """
     from mcage.campaign.shards import FILETYPE, NAME, read_owner
-    from mcage.errors import UserError
-    from mcage.files.inputs import DamagedFileError, verify_checksum
-    from mcage.plain_text import visible
     from mcage.results.reader import VerifiedFile
 
     if os.path.isdir(file):  # unlike Path, it takes any name
@@ -145,7 +144,6 @@ def verify(
 
 
 def _say_whole(file: Path, checksum: str) -> None:
-    from mcage.plain_text import visible
     from mcage.report.notes import note_on_absent
     from mcage.results.header import code_in_words
     from mcage.results.reader import read_header
@@ -166,8 +164,6 @@ def _verify_folder(folder: Path) -> None:
     """Print which instances a shard folder holds; refuse one with damaged shards."""
     from mcage.campaign.finished import finished_instances, shards_in
     from mcage.campaign.shards import in_words, unfinished
-    from mcage.errors import UserError
-    from mcage.plain_text import visible
 
     damaged: list[str] = []
     shards = shards_in(folder, lambda _, damage: damaged.append(str(damage)), only_read=True)

@@ -9,11 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
+from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mcage.concurrency import usable_cores
+from mcage.engines.select import select_engine
+from mcage.errors import UserError
+from mcage.plain_text import visible
+from mcage.techniques import TECHNIQUES
+from mcage.techniques import technique as named_technique
+from mcage.version import PACKAGE, version_text
 
 if TYPE_CHECKING:
     from mcage.engines.cuda_engine.opening import Driver
@@ -45,7 +52,6 @@ def doctor(
     takes a minute. Exit code 1: an engine disagrees or fails.
     """
     from mcage.engines.cuda_engine.opening import ask_driver
-    from mcage.techniques import technique as named_technique
 
     chosen = named_technique(technique) if technique else None
 
@@ -88,8 +94,6 @@ def doctor(
 
 def versions() -> dict[str, str | None]:
     """Versions of Python, mcage and the packages that compute; None for what is not installed."""
-    from mcage.version import version_text
-
     installed: dict[str, str | None] = {
         "python": platform.python_version(),
         "mcage": version_text(),
@@ -103,7 +107,6 @@ def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
     """Hold each engine against the reference under every technique; one row for each."""
     from mcage.engines.parity import ask, demanding_maps, excerpt
     from mcage.replays.prepare import prepare
-    from mcage.techniques import TECHNIQUES
 
     trace, fault_maps = excerpt(), demanding_maps(INSTANCES)
     for technique in TECHNIQUES.values():
@@ -121,7 +124,6 @@ def trial(engines: dict[str, Engine], technique: Technique) -> Iterator[dict[str
         The technique has a program that fails, or answers what cannot be.
     """
     from mcage.engines.parity import ask, ask_passes, demanding_maps
-    from mcage.errors import UserError
     from mcage.replays.prepare import ProgrammedReplay, prepare
     from mcage.traces import KERNELS, bundled_trace, first_generations
 
@@ -170,8 +172,6 @@ def _compared(
 
 def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
     """Engines that can compute here, and what is missing: engines, or some of their devices."""
-    from mcage.engines.select import select_engine
-
     engines, missing = {}, {}
     for name in ("numpy", "numba"):
         try:
@@ -206,8 +206,6 @@ def _why_not(name: str, error: Exception, driver: Driver) -> str:
 
 
 def _in_words(error: Exception) -> str:
-    from mcage.errors import UserError
-
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())
 
@@ -222,8 +220,6 @@ def _runtime_cuda() -> str | None:
 
 
 def _version(package: str) -> str | None:
-    from importlib import metadata
-
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -285,14 +281,10 @@ def version_lines() -> list[str]:
 
 
 def _mcage_version() -> str:
-    from mcage.version import version_text
-
     return version_text()
 
 
 def _engine_text() -> str:
-    from mcage.engines.select import select_engine
-
     engine, reason = select_engine()
     return f"{engine.name} ({reason})"
 
@@ -318,8 +310,6 @@ def cache(
     keeps none.
     """
     from mcage.files import disk_cache
-    from mcage.plain_text import visible
-    from mcage.version import PACKAGE
 
     user = disk_cache.user_folder()
     places = (

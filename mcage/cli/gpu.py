@@ -11,6 +11,9 @@ import typer
 from mcage.cli.commands import Json
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.errors import UserError
+from mcage.gpu.exchange.rule import ExchangeRule
+from mcage.report.tables import console, print_table, table_of_texts
+from mcage.stats.estimates import DASH, plain
 
 if TYPE_CHECKING:
     from mcage.gpu.exchange.shares import Question
@@ -95,7 +98,6 @@ class ExchangeOptions:
 
     def question(self) -> "Question":
         """What is asked."""
-        from mcage.gpu.exchange.rule import ExchangeRule
         from mcage.gpu.exchange.shares import Question
 
         sizes = {"sms": self.sms, "slices_per_sm": self.slices_per_sm}
@@ -124,7 +126,6 @@ def exchange(
     """
     from mcage.gpu.exchange.shares import summarize_exchange_of_file, table_of_exchange
     from mcage.report.cases import Condition
-    from mcage.stats.estimates import plain
 
     check_form(form)
     question, where = which.question(), [Condition.parse(text) for text in form.where or ()]
@@ -147,8 +148,6 @@ def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> N
     if json:
         typer.echo(json_module.dumps(list(rows), indent=2, allow_nan=False))
         return
-    from mcage.report.tables import console, print_table, table_of_texts
-    from mcage.stats.estimates import DASH
 
     words = [name for name, value in rows[0].items() if isinstance(value, str)]
     numbers = [name for name in rows[0] if name not in words]

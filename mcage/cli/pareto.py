@@ -8,6 +8,7 @@ import typer
 from mcage.cli.commands import Labels
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.errors import UserError
+from mcage.report.tables import renamed_in
 
 if TYPE_CHECKING:
     from mcage.studies.sweep.presentation.pareto import Front
@@ -86,8 +87,6 @@ def pareto(
     if form.json:
         print_json(front.as_json())
     else:
-        from mcage.report.tables import renamed_in
-
         table = table_of(front, names, everything or form.csv)
         print_in_form(renamed_in(table, names), form)
     print_notes(files, to_stderr=form.json or form.csv, heeds_dies=True)

@@ -2,13 +2,20 @@
 
 import json as json_module
 import re
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.errors import UserError
-from mcage.plain_text import shown
+from mcage.plain_text import shown, visible, visible_lines
+from mcage.report.references import mcage_bibtex, references, references_of
+from mcage.report.tables import console, plain_table
+from mcage.techniques import TECHNIQUES
 from mcage.version import shipped_folder
 
 if TYPE_CHECKING:
@@ -73,12 +80,6 @@ def cite(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print mcage and the papers whose techniques and models it computes as BibTeX."""
-    from dataclasses import asdict
-    from json import dumps
-
-    from mcage.plain_text import visible, visible_lines
-    from mcage.report.references import mcage_bibtex, references, references_of
-
     header = None
     if file:
         from mcage.results.reader import read_header
@@ -119,8 +120,6 @@ def docs(
     ] = None,
 ) -> None:
     """List the pages of documentation, or show a page."""
-    from mcage.report.tables import console
-
     if page is None:
         titles = page_titles()
         width = max(map(len, titles))
@@ -147,13 +146,10 @@ def techniques(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe the protection techniques: what each does, its policies and its source."""
-    from mcage.techniques import TECHNIQUES
-
     shipped = TECHNIQUES.values()
     if json:
         print(json_module.dumps([_technique_row(technique) for technique in shipped], indent=2))
         return
-    from mcage.report.tables import console
 
     width = min(console().width, WIDEST)
     for technique in shipped:
@@ -176,8 +172,6 @@ def _technique_row(technique: "Technique") -> dict[str, str | bool]:
 
 def _in_words(technique: "Technique", width: int) -> list[str]:
     """Name and summary, and below them description, policies, source and an empty line."""
-    from textwrap import wrap
-
     rotating = ", rotating" if technique.rotating_selectors else ""
     texts = (
         technique.description,
@@ -240,7 +234,6 @@ def nbti(
     if json:
         print(json_module.dumps(rows, indent=2))
         return
-    from mcage.report.tables import console, plain_table
 
     table = plain_table(title=f"{years:g} years at duty {duty:g}, {vdd:g} V, {temperature:g} K")
     for column in ("model", "dVth [mV]", "delay increase [%]"):
@@ -256,11 +249,6 @@ def nbti(
 
 
 def _list_constants(model: str | None, json: bool) -> None:
-    from dataclasses import asdict
-    from textwrap import fill
-
-    from mcage.aging.nbti import MODEL_NAMES, constants
-
     if model not in (None, *MODEL_NAMES):
         raise UserError(
             f"--list --model {model}: only models that ship with mcage are listed: "

@@ -9,6 +9,9 @@ import typer
 
 from mcage.cli.commands import RUN, Engine, Json, Release
 from mcage.cli.spec_options import KeyOptions
+from mcage.engines.select import parse_devices, select_engine
+from mcage.report.tables import console, plain_table
+from mcage.techniques import technique as named_technique
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,9 @@ def replay(
     json: Json = False,
 ) -> None:
     """Replay a trace on given fault maps: duties, kinds of writes, spills, slowdown, energy."""
-    from mcage.engines.select import parse_devices, select_engine
     from mcage.single_runs.replay import load_fault_maps, parse_delta_limit
     from mcage.single_runs.replay import replay as report_of
     from mcage.spec import SweepSpec
-    from mcage.techniques import technique as named_technique
     from mcage.traces import open_trace
 
     limit = parse_delta_limit(options.delta_limit)
@@ -101,8 +102,6 @@ _LABELS = {"compressible_write_share": "writes of a compressible pattern, whatev
 
 
 def _print_table(report: dict[str, Any]) -> None:
-    from mcage.report.tables import console, plain_table
-
     table = plain_table("quantity", title=f"{report['trace']} under {report['technique']}")
     table.add_column("of each instance" if report["instances"] > 1 else "value")
     table.add_column("unit")

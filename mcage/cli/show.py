@@ -5,13 +5,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from rich.text import Text
 
 from mcage.cli.commands import Labels
 from mcage.errors import UserError
+from mcage.files.inputs import UnreadableFileError
+from mcage.plain_text import shown, visible
+from mcage.report.tables import (
+    PlainConsole,
+    console,
+    csv_of,
+    lives,
+    print_table,
+    renamed,
+    renamed_in,
+    sorted_by,
+)
+from mcage.stats.estimates import plain
 
 if TYPE_CHECKING:
     from mcage.report.cases import Condition
@@ -67,8 +82,6 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
     UserError
         There is no column to sort by.
     """
-    from mcage.report.tables import console, csv_of, print_table, sorted_by
-
     if form.sort is not None:
         table = sorted_by(table, form.sort)
     if not form.csv:
@@ -81,8 +94,6 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
 
 def print_json(content: Any) -> None:
     """Print plain values as JSON."""
-    from json import dumps
-
     typer.echo(dumps(content, indent=2, allow_nan=False))
 
 
@@ -94,7 +105,6 @@ def print_notes(
     `heeds_dies`: whether intervals are those of slices that share dies; `programs`: whether
     digests of what ran are printed.
     """
-    from mcage.plain_text import visible
     from mcage.report.notes import note_on_programs, notes_on
     from mcage.results.reader import read_header
 
@@ -198,8 +208,6 @@ class _Form:
 
     def print(self, table: "ResultTable") -> None:
         """Print a table for people or as CSV."""
-        from mcage.report.tables import renamed_in
-
         print_in_form(renamed_in(table, self.names), self.options)
 
 
@@ -208,7 +216,6 @@ def _header(path: Path) -> "Header":
     from mcage.campaign.finished import recorded_campaign
     from mcage.campaign.merge import filling_command
     from mcage.campaign.shards import shard_folder
-    from mcage.files.inputs import UnreadableFileError
     from mcage.results.reader import read_header
 
     try:
@@ -246,8 +253,6 @@ def _check_options(which: TableOptions, form: FormOptions) -> None:
 
 def _check_studies(headers: Mapping[Path, "Header"], given: Sequence[str]) -> None:
     """Refuse files of different studies, and options of sweeps where another study wrote."""
-    from mcage.plain_text import shown
-
     first, *_ = headers
     for path, header in headers.items():
         if header.study != headers[first].study:
@@ -262,7 +267,6 @@ def _other_table(
     which: TableOptions,
 ) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
-    from mcage.report.tables import lives
     from mcage.studies.sweep.presentation.summary import summarize_chips_of_file, table_of_chips
 
     if which.causes:
@@ -285,8 +289,6 @@ def _show_lines(
     form: _Form,
 ) -> None:
     """Show the cases of all files in one table."""
-    from mcage.stats.estimates import plain
-
     lines = [(path, summary) for path in files for summary in summarize(path, where=where)]
     if form.options.json:
         print_json([_with_file(path, plain(summary), files) for path, summary in lines])
@@ -300,8 +302,6 @@ def _show_cases(
 ) -> None:
     """Show the cases of all files, and what their lots and their constants make uncertain."""
     from mcage.report.presentation import presentation_of
-    from mcage.report.tables import lives
-    from mcage.stats.estimates import plain
 
     files = list(headers)
     shown = presentation_of(headers[files[0]])
@@ -338,8 +338,6 @@ def _show_comparison(
 ) -> None:
     """Show two cases die by die."""
     from mcage.report.comparison import compare_in_file, compare_in_files, lines_by_key, table_of
-    from mcage.report.tables import renamed
-    from mcage.stats.estimates import plain
 
     compared = (
         compare_in_files(files, *pair) if len(files) > 1 else compare_in_file(files[0], *pair)
@@ -470,12 +468,8 @@ def report(
     ] = False,
 ) -> None:
     """Write a page with summary, table and figures that needs no network, and all figures."""
-    from rich.text import Text
-
-    from mcage.plain_text import visible
     from mcage.report.cases import Condition, parsed_labels
     from mcage.report.folder import PAGE, ReportOptions, write_report
-    from mcage.report.tables import PlainConsole
 
     options = ReportOptions(
         width_mm=float(width),

@@ -3,14 +3,16 @@
 import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mcage.errors import UserError
-from mcage.plain_text import lines_of, shortened
+from mcage.geometry import preset
+from mcage.plain_text import lines_of, shortened, visible
+from mcage.report.tables import console, plain_table
 
 if TYPE_CHECKING:
     from mcage.traces.patterns import TraceSummary
@@ -115,8 +117,6 @@ class _Progress:
 
 
 def _print_import(imported: "Import", out: Path) -> None:
-    from mcage.report.tables import console, plain_table
-
     facts = imported.facts()
     about = plain_table(title=facts["format"], show_header=False)
     about.add_column(style="bold", no_wrap=True)
@@ -168,8 +168,6 @@ def list_traces(
     as_json: AsJson = False,
 ) -> None:
     """List the bundled traces of a suite and a slice."""
-    from mcage.geometry import preset
-    from mcage.report.tables import console, plain_table
     from mcage.traces.library import SHORT_NAMES, SUITES, bundled_trace, kernels_of_suite
 
     if suite not in SUITES:
@@ -220,8 +218,6 @@ def show_trace(
     as_json: AsJson = False,
 ) -> None:
     """Show what a trace is like: windows, how full the slice is, patterns of its values."""
-    from dataclasses import asdict
-
     from mcage.traces.library import open_trace
     from mcage.traces.patterns import summarize_trace
 
@@ -237,7 +233,6 @@ def validate_traces(
     files: Annotated[list[Path], typer.Argument(help="Trace files.", metavar="FILE...")],
 ) -> None:
     """Check trace files against every rule of the format; stop at the first violation."""
-    from mcage.plain_text import visible
     from mcage.traces.library import warn_of_padding
     from mcage.traces.storage import load_trace
 
@@ -247,8 +242,6 @@ def validate_traces(
 
 
 def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
-    from mcage.report.tables import console, plain_table
-
     kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
     facts = {
         "kernels": kernels,
