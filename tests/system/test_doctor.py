@@ -37,7 +37,7 @@ NO_DRIVER = Driver(None, (), "no NVIDIA driver")
 @pytest.fixture
 def few_techniques(monkeypatch):
     few = {name: TECHNIQUES[name] for name in ("wc", "rrcd")}
-    monkeypatch.setattr("mcage.techniques.TECHNIQUES", few)
+    monkeypatch.setattr("mcage.cli.doctor.TECHNIQUES", few)
 
 
 def with_engines(monkeypatch, **engines):
