@@ -238,20 +238,8 @@ def commit_of_checkout(root: Path) -> str:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-    about, changes = _split(answer)
-    commit = about.get("branch.oid", "(initial)")
-    if not commit.isalnum():
+    commit = re.search("^# branch.oid ([0-9a-f]+)$", answer, re.MULTILINE)
+    if commit is None:
         return ""
-    return commit[:_COMMIT_DIGITS] + (".dirty" if changes else "")
-
-
-def _split(status: str) -> tuple[dict[str, str], list[str]]:
-    """Headers of a status by name, and the lines about changed files."""
-    about, changes = {}, []
-    for line in status.splitlines():
-        if line.startswith("# "):
-            name, _, value = line[2:].partition(" ")
-            about[name] = value
-        else:
-            changes.append(line)
-    return about, changes
+    is_dirty = re.search("^[^#]", answer, re.MULTILINE)
+    return commit[1][:_COMMIT_DIGITS] + (".dirty" if is_dirty else "")

@@ -189,6 +189,12 @@ def joined(
     return arrays
 
 
+def stacked(parts: Iterable[Arrays]) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of several cases, of the same names, with a first dimension for the cases."""
+    cases = list(parts)
+    return {name: np.stack([case[name] for case in cases]) for name in cases[0]}
+
+
 INSTANCES_PER_CHUNK = 2048
 
 SUMS_CHECKSUM = "sums_checksum"

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mcage.aging.environment import Environment, OperatingPoint
-from mcage.aging.nbti import Bhardwaj, NbtiModel, Phases, Rates, Transistors
+from mcage.aging.nbti import Bhardwaj, NbtiModel, Phases, Transistors
 from mcage.errors import UserError
 from mcage.files.csv_table import Row, read_table
 from mcage.gpu.chip import Gpu, Machine
@@ -29,26 +29,6 @@ ROUND_SECONDS = 3.596e-4
 
 ROUNDS = 100
 """Rounds of a kernel (section 6.1)."""
-
-
-class PhaseModel(Protocol):
-    """What takes a state through a phase of stress or of recovery."""
-
-    def initial_state(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Return the state of new transistors."""
-
-    def advance(
-        self, state: NDArray[np.float64], rates: Rates, stressed: ArrayLike, seconds: ArrayLike
-    ) -> NDArray[np.float64]:
-        """Return a state after a phase."""
-
-    def dvth_of(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return shifts in volts."""
-
-
-def phase_model(model: NbtiModel) -> PhaseModel:
-    """Return the phase-wise form of a model that has such a form, otherwise the model itself."""
-    return Phases(model) if isinstance(model, Bhardwaj) else model
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +68,7 @@ class Rounds:
         An SM that does not work is gated, and recovers.
         """
         shape = self.sms, self.gpus
-        model = phase_model(self.model)
+        model = Phases(self.model) if isinstance(self.model, Bhardwaj) else self.model
         kelvin = self.transistors.temperature_kelvin
         point = OperatingPoint(self.vdd_volts, 1.0, 353.15 if kelvin is None else 300.0)
         rates = self.model.rates(Environment("rounds", (point,)), self.transistors)

@@ -12,7 +12,6 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, NbtiModel
 from mcage.aging.sampling import ZERO, InstanceConstants
 from mcage.distributions import Distribution
 from mcage.lifetime import EndCause
-from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.outcomes import LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.studies.gpu_gating.life import SmHistory
@@ -128,7 +127,11 @@ class RegisterFiles:
         tail = self._tail(ids)
         for name, level in levels.items():
             for case in self.plan.cases:
-                conditions = _without_clock(case.conditions, level.period_seconds)
+                conditions = replace(
+                    case.conditions,
+                    nbti=with_slower_period(case.conditions.nbti, level.period_seconds),
+                    delay_guardband=math.inf,
+                )
                 batch = SliceBatch(
                     workload=workload,
                     new=NewSlices.at(
@@ -201,11 +204,3 @@ def with_slower_period(nbti: NbtiModel, period_seconds: float) -> NbtiModel:
     if isinstance(nbti, Bhardwaj) and period_seconds > nbti.period_seconds:
         return replace(nbti, period_seconds=period_seconds)
     return nbti
-
-
-def _without_clock(conditions: LifeConditions, period_seconds: float) -> LifeConditions:
-    return replace(
-        conditions,
-        nbti=with_slower_period(conditions.nbti, period_seconds),
-        delay_guardband=math.inf,
-    )

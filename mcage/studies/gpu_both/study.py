@@ -29,7 +29,7 @@ from mcage.lifetime import EndCause
 from mcage.results.header import SCHEMA_VERSION, Header, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
-from mcage.results.writer import Arrays, joined
+from mcage.results.writer import Arrays, joined, stacked
 from mcage.spec.keys import plug_ins
 from mcage.studies.gpu_both.measures import MEASURES
 from mcage.studies.gpu_both.register_files import RegisterFiles, SliceFates, SmLevel
@@ -599,7 +599,7 @@ class Both:
             }
             for life in lives.values()
         ]
-        return {name: np.stack([part[name] for part in of_policies]) for name in of_policies[0]}
+        return stacked(of_policies)
 
     def _slices(
         self, population: Population, lives: Mapping[str, Lives], chosen: NDArray[np.int64]
@@ -628,8 +628,10 @@ class Both:
             for name, _, slices in fates
         ]
         shape = len(levels), len(self.plan.cases)
-        stacked = {name: np.stack([pair[name] for pair in of_pairs]) for name in of_pairs[0]}
-        return {name: array.reshape(*shape, *array.shape[1:]) for name, array in stacked.items()}
+        return {
+            name: array.reshape(*shape, *array.shape[1:])
+            for name, array in stacked(of_pairs).items()
+        }
 
     def _exceeded_years(
         self, gpus: NDArray[np.int64], history: SmHistory

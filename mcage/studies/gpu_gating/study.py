@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
@@ -23,7 +22,7 @@ from mcage.random import stream
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
-from mcage.results.writer import Arrays, joined
+from mcage.results.writer import Arrays, joined, stacked
 from mcage.spec.keys import plug_ins
 from mcage.studies.gpu_gating.life import (
     GpuLives,
@@ -315,7 +314,7 @@ class Gating:
             "surroundings_kelvin": population.surroundings_kelvin,
             "slowest_vt0_volts": population.vt0_volts.max(axis=0),
             "mean_vt0_volts": row_sum(population.vt0_volts) / self.gpu.sms,
-            **_of_all(lives),
+            **stacked(map(_of_policy, lives)),
         }
 
 
@@ -329,20 +328,15 @@ def study_of_header(header: Header) -> Study:
     return study_of_spec(GatingSpec.from_mapping(tomllib.loads(header.spec_toml)))
 
 
-def _of_all(lives: Iterable[Lives]) -> dict[str, NDArray[np.generic]]:
-    """Arrays of all policies, as the variables are called."""
-    arrays: dict[str, list[NDArray[np.generic]]] = {}
-    for life in lives:
-        of_policy: dict[str, NDArray[np.generic]] = {
-            "margin_needed": life.margin_needed,
-            "max_dvth_mv": (1e3 * life.max_dvth_volts).astype(np.float32),
-            "retired_sms": life.retired_sms.astype(np.int16),
-            "life_years": life.life_years,
-            "end_cause": np.where(life.ended, GpuEnd.DELAY, GpuEnd.CENSORED).astype(np.int8),
-            "slowdown": life.slowdown,
-            "sm_power_w": life.sm_power_w,
-            "hottest_kelvin": life.hottest_kelvin.astype(np.float32),
-        }
-        for name, array in of_policy.items():
-            arrays.setdefault(name, []).append(array)
-    return {name: np.stack(parts) for name, parts in arrays.items()}
+def _of_policy(life: Lives) -> dict[str, NDArray[np.generic]]:
+    """Arrays of a policy, as the variables are called."""
+    return {
+        "margin_needed": life.margin_needed,
+        "max_dvth_mv": (1e3 * life.max_dvth_volts).astype(np.float32),
+        "retired_sms": life.retired_sms.astype(np.int16),
+        "life_years": life.life_years,
+        "end_cause": np.where(life.ended, GpuEnd.DELAY, GpuEnd.CENSORED).astype(np.int8),
+        "slowdown": life.slowdown,
+        "sm_power_w": life.sm_power_w,
+        "hottest_kelvin": life.hottest_kelvin.astype(np.float32),
+    }

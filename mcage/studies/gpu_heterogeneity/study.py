@@ -16,7 +16,7 @@ from mcage.random import stream
 from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
-from mcage.results.writer import Arrays
+from mcage.results.writer import Arrays, stacked
 from mcage.studies.gpu_heterogeneity import structures
 from mcage.studies.gpu_heterogeneity.measures import MEASURES
 from mcage.studies.gpu_heterogeneity.spec import BENCHMARK, MODEL, PRINTED, HeterogeneitySpec
@@ -282,9 +282,7 @@ class Heterogeneity:
         arrays: dict[str, Array] = {
             variable.name: draws[variable.name].astype(variable.dtype) for variable in INPUTS
         }
-        arrays |= costs
-        for name in of_readings[0]:
-            arrays[name] = np.stack([outputs[name] for outputs in of_readings])
+        arrays |= costs | stacked(of_readings)
         return {variable.name: arrays[variable.name] for variable in VARIABLES}
 
     def _outputs(
