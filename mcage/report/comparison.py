@@ -12,7 +12,7 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.report import tables
 from mcage.report.cases import Condition, axes_of, lives_of, places_where, points_of
-from mcage.results.axes import CASE, Axis, Point, find_point, said, without_label
+from mcage.results.axes import CASE, Axis, Point, find_point, identity, said, without_label
 from mcage.results.differences import (
     Difference,
     keys_of,
@@ -570,16 +570,17 @@ def _has_lives(results: xr.Dataset) -> bool:
     return "case" in results.dims and "life_years" in results
 
 
-Key = tuple[tuple[str, str | float], ...]
+Key = frozenset[tuple[str, str | float]]
 """Values of a case on its axes, by which two files have it in common."""
 
 
 def _cases(results: xr.Dataset) -> dict[Key, _Case]:
     """Cases of a file; those of other studies are places of the dimensions of its variables."""
+    axes = axes_of(results)
     points = points_of(results) if CASE in results.dims else []
     if _has_lives(results):
         return {
-            _key(point): _Case(point, results.isel(case=place))
+            identity(point, axes): _Case(point, results.isel(case=place))
             for place, point in enumerate(points)
         }
     parts: dict[Key, tuple[Point, dict[str, xr.DataArray]]] = {}
@@ -594,13 +595,10 @@ def _cases(results: xr.Dataset) -> dict[Key, _Case]:
                 point = {CASE: said(point), **without_label(points[place[dims.index(CASE)]])} | {
                     dim: value for dim, value in point.items() if dim != CASE
                 }
-            arrays = parts.setdefault(_key(point), (point, {}))[1]
+            key = identity(point, axes) | {(dim, point[dim]) for dim in dims if dim != CASE}
+            arrays = parts.setdefault(key, (point, {}))[1]
             arrays[str(name)] = values.drop_vars(dims)
     return {key: _Case(point, xr.Dataset(arrays)) for key, (point, arrays) in parts.items()}
-
-
-def _key(point: Point) -> Key:
-    return tuple(sorted(without_label(point).items()))
 
 
 def _selected(

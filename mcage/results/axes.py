@@ -39,6 +39,9 @@ class Axis:
         What it is, for people.
     of : callable, optional
         From a planned case of its study to the value of the case, where cases are planned.
+    of_spec : callable, optional
+        From the plain values of a spec to the value of all its cases: of what differs from file to
+        file alone.
     units : str
         Unit of its numbers, as of a `Variable`.
     dtype : str
@@ -63,6 +66,7 @@ class Axis:
     heading: str = ""
     named: Literal["always", "differing", "never"] = "differing"
     derived: bool = False
+    of_spec: Callable[[Mapping[str, Any]], Value] | None = None
 
     @property
     def is_number(self) -> bool:
@@ -96,6 +100,12 @@ def differing(axes: Iterable[Axis], points: Sequence[Point]) -> tuple[Axis, ...]
     return tuple(axis for axis in axes if len({point[axis.name] for point in points}) > 1)
 
 
+def identity(point: Point, axes: Iterable[Axis]) -> frozenset[tuple[str, Value]]:
+    """What makes a case the same in two files, whose specs are compared beside it."""
+    names = {axis.name for axis in axes if not axis.derived and not axis.of_spec}
+    return frozenset((name, value) for name, value in point.items() if name in names)
+
+
 def named_axes(axes: Iterable[Axis], points: Sequence[Point]) -> tuple[Axis, ...]:
     """Axes whose values people read beside each of these points."""
     axes = tuple(axes)
@@ -118,18 +128,29 @@ def labelled(axes: Sequence[Axis], points: Sequence[Point]) -> tuple[dict[str, V
     return tuple({CASE: label_of(point, shown), **point} for point in points)
 
 
-def points_of_cases(axes: Sequence[Axis], cases: Iterable[Any]) -> tuple[dict[str, Value], ...]:
+def points_of_cases(
+    axes: Sequence[Axis], cases: Iterable[Any], spec: Mapping[str, Any]
+) -> tuple[dict[str, Value], ...]:
     """Points of planned cases, with their labels.
 
     Parameters
     ----------
     axes : sequence of Axis
-        Those of their study, each with `Axis.of`.
+        Those of their study, each with `Axis.of` or `Axis.of_spec`.
     cases : iterable
         What `Axis.of` takes.
+    spec : mapping
+        Plain values of their spec.
     """
-    points = [{axis.name: axis.of(case) for axis in axes if axis.of} for case in cases]
-    return labelled(axes, points)
+    shared = values_of_spec(axes, spec)
+    of_each = {axis.name: axis.of for axis in axes if axis.of}
+    points = ({name: of(case) for name, of in of_each.items()} | shared for case in cases)
+    return labelled(axes, list(points))
+
+
+def values_of_spec(axes: Iterable[Axis], spec: Mapping[str, Any]) -> dict[str, Value]:
+    """Values that a spec decides, by the names of axes."""
+    return {axis.name: axis.of_spec(spec) for axis in axes if axis.of_spec}
 
 
 def coordinates_of(axes: Sequence[Axis], points: Sequence[Point]) -> tuple[Coordinate, ...]:
@@ -142,7 +163,7 @@ LABEL = Axis(CASE, "case")
 
 
 def without_label(point: Point) -> dict[str, Value]:
-    """A point on its axes alone: what is the same case in two files."""
+    """A point on its axes alone."""
     return {name: value for name, value in point.items() if name != CASE}
 
 

@@ -4,10 +4,12 @@ Schema 9: the protection of a case was a suffix of its technique (``rrcd@secded3
 ``ecp1``), and its voltages stood in its label alone.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from mcage.results.axes import JOINED, Axis
+from mcage.results.axes import JOINED, Axis, values_of_spec
 
 OLDEST_SCHEMA = 9
 """Oldest schema that is read."""
@@ -31,37 +33,30 @@ def upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
     ValueError, TypeError, LookupError, AttributeError
         They are not.
     """
+    if not {"protection", "technique"} <= {axis.name for axis in axes}:
+        return dict(fields)
+    of_spec = values_of_spec(axes, tomllib.loads(fields["spec_toml"]))
     if "cases" in fields:  # of sweeps
-        return {**fields, "cases": [_case(case) for case in fields["cases"]]}
-    if not {"protection", "technique"} - {axis.name for axis in axes}:
-        return {**fields, "labels": _labels(fields["labels"])}
-    return dict(fields)
+        return {**fields, "cases": [_case(case) | of_spec for case in fields["cases"]]}
+    return {**fields, "labels": _labels(fields["labels"], axes, of_spec)}
 
 
-def _labels(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _labels(
+    labels: Sequence[Mapping[str, Any]], axes: Sequence[Axis], of_spec: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Coordinates of a study that declares them: those of cases as of a sweep."""
     variables = {label["variable"]["name"]: label["variable"] for label in labels}
     columns = {name: label["values"] for name, label in zip(variables, labels, strict=True)}
     names = [name for name, variable in variables.items() if variable["dims"] == ["case"]]
     lines = zip(*(columns[name] for name in names), strict=True)
-    cases = [_case(dict(zip(names, line, strict=True))) for line in lines]
-    described = {name: _TEXT | {"name": name, "long_name": words} for name, words in _NEW.items()}
+    cases = [_case(dict(zip(names, line, strict=True))) | of_spec for line in lines]
+    variables |= {
+        axis.name: asdict(axis.variable())
+        for axis in axes
+        if axis.name in cases[0] and axis.name not in variables
+    }
     columns |= {name: [case[name] for case in cases] for name in cases[0]}
-    return [
-        {"variable": variables.get(name, described.get(name)), "values": values}
-        for name, values in columns.items()
-        if name in variables or any(values)
-    ]
-
-
-_NEW = {
-    "protection": "protection of entries",
-    "voltages": "supply voltage at each operating point",
-}
-_TEXT = {
-    **{"dims": ["case"], "dtype": "text", "units": "1"},
-    **{"comment": "", "flags": [], "missing": "", "within": ""},
-}
+    return [{"variable": of, "values": columns[name]} for name, of in variables.items()]
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
-from mcage.results.axes import labelled
+from mcage.results.axes import labelled, values_of_spec
 from mcage.results.header import StoppingRule
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.header import SweepHeader
@@ -42,7 +42,7 @@ def case(
         "vdd_volts": float(min(volts)),
         "highest_vdd_volts": float(max(volts)),
     }
-    return labelled(AXES, [point | others])[0]
+    return labelled(AXES, [point | values_of_spec(AXES, {}) | others])[0]
 
 
 CAMPAIGN = SweepHeader(

@@ -271,7 +271,8 @@ def columns_of_axes(
     """
     axes = [axis for axis in axes if all(axis.name in point for point in points)]
     several = differing(axes, points)
-    shown = [axis for axis in axes if axis.named != "never"]
+    shown = [axis for axis in axes if axis in several or not axis.of_spec]
+    shown = [axis for axis in shown if axis.named != "never"]
     plain = (shown[0], *(axis for axis in several if axis.named != "always"))
     return tuple(
         Column(

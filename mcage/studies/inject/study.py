@@ -54,7 +54,7 @@ from mcage.studies.inject.slices import (
 )
 from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
 from mcage.studies.inject.stored import Form
-from mcage.studies.sweep.axes import AXES
+from mcage.studies.sweep.axes import AXES, GEOMETRY, KERNELS
 from mcage.studies.sweep.batch import slices_of_case
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
 from mcage.studies.sweep.soft_errors import NODE
@@ -108,7 +108,7 @@ class InjectHeader(DeclaredHeader):
     """Injections as their files know them."""
 
     command: ClassVar[str] = "mcage inject --engine {engine}"
-    axes: ClassVar = AXES
+    axes: ClassVar = tuple(axis for axis in AXES if axis not in (GEOMETRY, KERNELS))
     decided_by: ClassVar = InjectSpec.decided_by
     spec: ClassVar[type] = InjectSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
@@ -201,11 +201,12 @@ class InjectStudy:
         """What files say about the study."""
         spec, cases = self.spec, self.plan.cases
         where = [self._placement(case) for case in cases]
+        points = points_of_cases(InjectHeader.axes, cases, self.plan.spec_values)
         return InjectHeader(
             name="inject",
             computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
             labels=(
-                *coordinates_of(InjectHeader.axes, points_of_cases(InjectHeader.axes, cases)),
+                *coordinates_of(InjectHeader.axes, points),
                 Coordinate(AGE, spec.ages),
                 Coordinate(NEEDED, [each.needed_share for each in where]),
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),

@@ -1,14 +1,30 @@
 """The axes of studies of slices: sweeps, and what plans cases as sweeps do."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from mcage.results.axes import Axis
+from mcage.variation.cells import CELL_6T
 
 
 def _voltages(planned: Any) -> str:
     # All digits are given, since voltages that differ little are different cases.
     points = planned.conditions.environment.points
     return "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points) + " V"
+
+
+def _geometry(spec: Mapping[str, Any]) -> str:
+    given = spec.get("registers", {}).get("geometry")
+    if not isinstance(given, Mapping):
+        return "of the traces"
+    changed = [f"{key}={value}" for key, value in given.items() if key != "preset"]
+    return " ".join([str(given.get("preset", "of the traces")), *changed])
+
+
+def _kernels(spec: Mapping[str, Any]) -> str:
+    """Suite, or kernels of a spec."""
+    workload = spec.get("workload", {})
+    return ", ".join(workload.get("kernels", ())) or str(workload.get("suite", ""))
 
 
 TECHNIQUE = Axis("technique", "technique", lambda planned: planned.case.technique, named="always")
@@ -51,11 +67,15 @@ HIGHEST_VDD = Axis(
     derived=True,
 )
 
+CELL = Axis("cell", "SRAM cell", of_spec=lambda spec: spec.get("faults", {}).get("cell", CELL_6T))
+GEOMETRY = Axis("geometry", "slice", of_spec=_geometry)
+KERNELS = Axis("kernels", "kernels", of_spec=_kernels)
+
 SHARED = (TECHNIQUE, PROTECTION, ENVIRONMENT, SCENARIO)
 """Axes of all studies of slices."""
 
-AXES = (*SHARED, VOLTAGES, VDD, HIGHEST_VDD)
+AXES = (*SHARED, VOLTAGES, VDD, HIGHEST_VDD, CELL, GEOMETRY, KERNELS)
 """The axes of a sweep, in the order of labels and columns."""
 
-OLDER_AXES = tuple(axis for axis in AXES if axis not in (PROTECTION, VOLTAGES))
+OLDER_AXES = (TECHNIQUE, ENVIRONMENT, SCENARIO, VDD, HIGHEST_VDD)
 """Those that had coordinates in files before schema 10; see `mcage.results.older`."""

@@ -1,6 +1,7 @@
 """From the spec of a sweep to all that its instances share: cases, traces, models, replays."""
 
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -278,8 +279,8 @@ class PlannedCase:
     @property
     def label(self) -> str:
         """The case for people, whatever other cases stand beside it."""
-        axes = [axis for axis in AXES if axis.named != "never"]
-        return label_of(points_of_cases(axes, [self])[0], axes)
+        axes = [axis for axis in AXES if axis.named != "never" and not axis.of_spec]
+        return label_of(points_of_cases(axes, [self], {})[0], axes)
 
 
 def plan_cases(
@@ -663,6 +664,11 @@ class SweepPlan:
         """All that decides when aged cells fail, as text, where it is not the default."""
         conditions = self.cases[0].conditions
         return tuple(repr(each) for each in (conditions.pbti, conditions.margins) if each)
+
+    @property
+    def spec_values(self) -> dict[str, Any]:
+        """Plain values of the spec, as files record it."""
+        return tomllib.loads(self.recorded_spec.to_toml())
 
     def digest(self, *further: str) -> str:
         """Digest of everything that decides the results of an instance, and of further texts."""

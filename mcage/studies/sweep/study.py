@@ -149,7 +149,7 @@ class Sweep:
             spec_digest=plan.digest(),
             seed=spec.seed,
             instances=spec.instances,
-            cases=points_of_cases(SweepHeader.axes, plan.cases),
+            cases=points_of_cases(SweepHeader.axes, plan.cases, plan.spec_values),
             kernels=tuple(trace.name for trace in plan.traces),
             workload_periods=spec.workload.periods,
             operating_points=plan.operating_points,

@@ -29,7 +29,7 @@ from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec.keys import plug_ins
 from mcage.spec.sections import costs_of
-from mcage.studies.sweep.axes import SHARED
+from mcage.studies.sweep.axes import CELL, GEOMETRY, KERNELS, SHARED
 from mcage.studies.sweep.batch import batch_by_work, batches
 from mcage.studies.sweep.header import independent_slices
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, workloads_of
@@ -93,7 +93,7 @@ class VminHeader(DeclaredHeader):
     """A study of Vmin as its files know it."""
 
     command: ClassVar[str] = "mcage vmin --engine {engine}"
-    axes: ClassVar = SHARED
+    axes: ClassVar = (*SHARED, CELL, GEOMETRY, KERNELS)
     decided_by: ClassVar = VminSpec.decided_by
     spec: ClassVar[type] = VminSpec
     maker: ClassVar[str] = f"{__name__}:study_of_spec"
@@ -188,7 +188,7 @@ class VminStudy:
     def header(self) -> VminHeader:
         """What files say about the study."""
         spec, plan = self.spec, self.plan
-        points = points_of_cases(VminHeader.axes, plan.cases)
+        points = points_of_cases(VminHeader.axes, plan.cases, plan.spec_values)
         return VminHeader(
             name="vmin",
             computes=VARIABLES,

@@ -208,6 +208,7 @@ def test_protection_is_an_axis_of_older_files_too(name, file_of):
     with mcage.open_results(path) as results:
         assert set(results["technique"].values) == {"baseline", "rrcd"}
         assert {*results["protection"].values} == {*OLD[name]}
+        assert {*results["cell"].values} == {"6t"}
         if "vmin" not in name:
             *_, lowest = results["voltages"].values[0].removesuffix(" V").split("/")
             assert float(lowest) == results["vdd_volts"].values[0]

@@ -217,7 +217,7 @@ def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
     parts = {
         axis.name: list(dict.fromkeys(axis.written(case[axis.name]) for case in header.cases))
         for axis in header.axes
-        if axis.named != "never" and not axis.derived
+        if axis.named != "never" and not axis.derived and not axis.of_spec
     }
     grid = "; ".join(
         f"{what}{'s' if len(values) > 1 else ''} {in_a_row([names.get(v, v) for v in values])}"

@@ -17,7 +17,7 @@ from mcage.report.cases import SLOWDOWN_VARIABLES, Named, names_in, points_of, t
 from mcage.report.figures import canvas, energy, lives, shifts, slowdown
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.notes import note_on_code
-from mcage.results.axes import points_of_cases, without_label
+from mcage.results.axes import identity, points_of_cases
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Floats
 from mcage.studies.sweep.header import SweepHeader
@@ -98,9 +98,13 @@ def replayed_figures(
     try:
         plan = plan_of(header)
         row = int(results["draw"][0]) if header.draws else None
-        shown = [without_label(point) for point in points_of(results)]
-        points = map(without_label, points_of_cases(header.axes, plan.cases))
-        cases = [case for case, point in zip(plan.cases, points, strict=True) if point in shown]
+        shown = {identity(point, header.axes) for point in points_of(results)}
+        points = points_of_cases(header.axes, plan.cases, plan.spec_values)
+        cases = [
+            case
+            for case, point in zip(plan.cases, points, strict=True)
+            if identity(point, header.axes) in shown
+        ]
         yield from draw_duty(plan, cases, names_in(results), sheet)
         yield from fault_maps.draw(plan, cases, header.ids[0], row, sheet)
     except UserError as error:

@@ -13,9 +13,18 @@ from mcage.errors import UserError
 from mcage.plain_text import shown, visible
 from mcage.random import stream
 from mcage.report import tables
-from mcage.report.cases import Condition, points_of, selected_cases
+from mcage.report.cases import Condition, axes_of, points_of, selected_cases
 from mcage.report.notes import caveats_of
-from mcage.results.axes import Axis, Point, Value, differing, label_of, said, without_label
+from mcage.results.axes import (
+    Axis,
+    Point,
+    Value,
+    differing,
+    identity,
+    label_of,
+    said,
+    without_label,
+)
 from mcage.results.differences import keys_of, refuse_unmeant
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
@@ -284,7 +293,7 @@ def _require_shared(
     holder: dict[tuple[frozenset[tuple[str, Value]], tuple[str, ...]], Path] = {}
     for path, part in parts.items():
         for point in points_of(part):
-            key = frozenset(without_label(point).items()), differs[path]
+            key = identity(point, axes_of(part)), differs[path]
             if (other := holder.setdefault(key, path)) != path:
                 raise UserError(f"{other} and {path} both hold the case {visible(said(point))!r}")
 

@@ -1,0 +1,169 @@
+"""Does an axis that is declared once come in everywhere? Are curves along an axis told apart?"""
+
+import csv
+import io
+import json
+
+import pytest
+from command_line import invoke
+from sweep_cases import small_sweep
+
+import mcage
+from mcage.campaign.run import run_campaign
+from mcage.errors import UserError
+from mcage.report.cases import axes_of, points_of
+from mcage.results.axes import Axis, along, axis_named, find_point, label_of, labelled
+from mcage.studies.sweep.axes import AXES
+from mcage.studies.sweep.header import SweepHeader
+
+CLOCK = Axis(
+    "clock_ghz",
+    "clock",
+    of=lambda planned: 1.2 if planned.case.protection == "ecp1" else 0.9,
+    units="GHz",
+    dtype="float64",
+    key="clock",
+)
+
+
+@pytest.fixture(scope="module")
+def clocked(tmp_path_factory):
+    """A sweep with one axis more than the others, and its file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SweepHeader, "axes", (*AXES, CLOCK))
+        study = small_sweep(
+            techniques=["baseline", "rrcd"], protections=["ecp1", "secded32"], instances=4
+        ).study
+        yield run_campaign(study, tmp_path_factory.mktemp("clock") / "c.h5", 4)
+
+
+def lines_of(*arguments):
+    return list(csv.DictReader(io.StringIO(invoke(*arguments, "--csv").stdout)))
+
+
+def test_an_axis_is_declared_once(clocked):
+    with mcage.open_results(clocked) as results:
+        clocks = results["clock_ghz"].values.tolist()
+        assert sorted(set(clocks)) == [0.9, 1.2]
+        assert (results["clock_ghz"].dims, results["clock_ghz"].attrs["units"]) == (
+            ("case",),
+            "GHz",
+        )
+        assert results["case"].values[0].endswith("1.2 GHz")
+        slow = results.sel(clock_ghz=0.9, technique="rrcd")
+        assert set(slow["protection"].values) == {"secded32"}
+        frame = results.mcage.summary()
+        assert frame["clock_ghz"].tolist() == clocks
+        assert results.mcage.to_pandas()["clock_ghz"].nunique() == 2
+        assert results.mcage.cube("technique", "environment", "clock_ghz")["clock_ghz"].size == 2
+        assert results.mcage.case("rrcd turbo 0.9")["clock_ghz"].item() == 0.9
+    assert [line["clock_ghz"] for line in lines_of("show", clocked)] == [str(c) for c in clocks]
+    said = json.loads(invoke("show", clocked, "--json").stdout)
+    assert [case["clock_ghz"] for case in said] == clocks
+    heading = invoke("show", clocked, "--wide").stdout.partition("──")[0]
+    assert "clock" in heading
+    assert "[GHz]" in heading
+    for condition in ("clock=0.9", "clock_ghz<1"):
+        chosen = lines_of("show", clocked, "--where", condition)
+        assert {line["clock_ghz"] for line in chosen} == {"0.9"}
+    fastest = lines_of("show", clocked, "--sort=-clock_ghz")[0]
+    assert fastest["clock_ghz"] == "1.2"
+    pair = json.loads(
+        invoke("show", clocked, "--json", "--compare", "rrcd turbo 0.9", "rrcd turbo 1.2").stdout
+    )
+    assert pair["first"].endswith("0.9 GHz")
+
+
+def test_a_new_axis_of_numbers_is_the_x_axis_of_figures(clocked):
+    with mcage.open_results(clocked) as results:
+        axes, points = axes_of(results), points_of(results)
+        fewer = [axis for axis in axes if axis.name != "protection"]  # which decides the clock
+        curves = along("clock", fewer, points)
+        assert axis_named("clock", axes).title == "clock [GHz]"
+        assert len(curves) == len(points) / 2
+        assert len({curve.label for curve in curves}) == len(curves)
+        for curve in curves:
+            assert curve.x.tolist() == [0.9, 1.2]
+            at = results.isel(case=list(curve.places))
+            assert at["clock_ghz"].values.tolist() == [0.9, 1.2]
+            assert set(at["technique"].values) == {curve.point["technique"]}
+
+
+def test_files_without_the_axis_are_not_those_of_this_study(clocked):
+    """Once the axis is gone again, its file holds an array that nobody declares."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SweepHeader, "axes", AXES)
+        with pytest.raises(UserError, match="clock_ghz"):
+            mcage.open_results(clocked)
+
+
+def points(**columns):
+    lines = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, line, strict=True)) for line in lines]
+
+
+FEW = (
+    Axis("technique", "technique", named="always"),
+    Axis("protection", "protection"),
+    Axis("vdd_volts", "lowest Vdd", units="V", dtype="float64", key="vdd", named="never"),
+    Axis("voltages", "Vdd", named="always", derived=True),
+)
+GRID = points(
+    technique=["a", "b", "a", "a", "b"],
+    protection=["ecp1", "ecp1", "ecp1", "none", "ecp1"],
+    vdd_volts=[0.5, 0.5, 0.4, 0.4, 0.45],
+    voltages=["0.5 V", "0.5 V", "0.4 V", "0.4 V", "0.45 V"],
+)
+
+
+def test_curves_along_an_axis():
+    """What the axis decides, such as all voltages, tells no curves apart."""
+    curves = {curve.label: curve for curve in along("vdd", FEW, GRID)}
+    assert list(curves) == ["a ecp1", "b ecp1", "a none"]
+    assert curves["a ecp1"].x.tolist() == [0.4, 0.5]
+    assert curves["a ecp1"].places == (2, 0)
+    assert curves["b ecp1"].places == (4, 1)
+    assert curves["a none"].point == {"technique": "a", "protection": "none"}
+    (single,) = along("vdd_volts", FEW, GRID[:1])
+    assert single.label == ""
+    with pytest.raises(UserError, match="axis technique: is one of names; axes of numbers: vdd_v"):
+        along("technique", FEW, GRID)
+    with pytest.raises(UserError, match="axis age: there is none; there are technique, protec"):
+        along("age", FEW, GRID)
+    with pytest.raises(UserError, match="two cases differ in nothing else"):
+        along("vdd", FEW, [*GRID, GRID[0]])
+
+
+def test_labels_have_what_differs_and_what_is_always_said():
+    assert [point["case"] for point in labelled(FEW, GRID)][2:4] == ["a ecp1 0.4 V", "a none 0.4 V"]
+    assert labelled(FEW, GRID[:2])[0]["case"] == "a 0.5 V"
+    assert label_of(GRID[0], FEW[2:3]) == "0.5 V"
+
+
+def test_a_whole_label_means_its_case_even_if_its_words_are_those_of_others():
+    named = [point | {"case": f"case {place}"} for place, point in enumerate(GRID)]
+    assert find_point(named, "case 3") == 3
+    assert find_point(named, "a 0.5") == 0
+    with pytest.raises(UserError, match="may be 'case 2', 'case 3'"):
+        find_point(named, "a 0.4")
+
+
+def test_what_differs_from_file_to_file_is_an_axis_too(tmp_path):
+    """Tables show it once files differ in it, and no label has it."""
+    given = {"techniques": ["rrcd"], "environments": ["turbo"], "instances": 4}
+    paths = []
+    for cell in ("6t", "8t"):
+        study = small_sweep(**given, faults={"cell": cell}).study
+        paths.append(run_campaign(study, tmp_path / f"{cell}.h5", 4))
+        with mcage.open_results(paths[-1]) as results:
+            assert results["cell"].values.tolist() == [cell]
+            assert results.sel(cell=cell, geometry="of the traces").sizes["case"] == 1
+            assert results["kernels"].item().startswith("MatrixTranspose, ")
+            assert results["case"].item() == "rrcd turbo common 1 V"
+            with pytest.raises(KeyError, match="no case with cell '9t'"):
+                results.sel(cell="9t")
+    assert [line["cell"] for line in lines_of("show", *paths)] == ["6t", "8t"]
+    assert "SRAM cell" in invoke("show", *paths, "--wide").stdout
+    assert "SRAM cell" not in invoke("show", paths[0], "--wide").stdout
+    both = invoke("compare", *paths, "--allow", "faults.cell", "--json").stdout
+    assert [pair["case"] for pair in json.loads(both)[0]["pairs"]] == ["rrcd turbo common 1 V"]
