@@ -70,13 +70,14 @@ def test_names_of_files(name, command):
 def test_names_in_results(command):
     name = MARKUP + ESCAPES + "$\\no_formula$"
     cases = tuple(
-        dataclasses.replace(case, label=f"{number} {name}", technique=f"{name}{number}")
+        case | {"case": f"{number} {name}", "technique": f"{name}{number}"}
         for number, case in enumerate(fake_campaign.CAMPAIGN.cases)
     )
     named = fake_campaign.campaign(cases=cases, instances=50)
     run_campaign(Study(named, fake_campaign.compute), Path("results.h5"), 50)
     assert_harmless(command("show", "results.h5"), f"{name}0")
-    for option in (["--causes"], ["--fit"], ["--slices-per-chip", "2"], ["--compare", "0", "1"]):
+    compared = ["--compare", *(f"{number} {name}" for number in (0, 1))]
+    for option in (["--causes"], ["--fit"], ["--slices-per-chip", "2"], compared):
         assert_harmless(command("show", "results.h5", *option), name)
     command("show", "results.h5", "--figure", "lives.svg")
     assert Path("lives.svg").exists()

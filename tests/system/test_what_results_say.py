@@ -103,15 +103,15 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
     code, shown, _ = command("show", path)
     assert code == 0
     rows = [
-        re.split(r"  +", line.strip())[:2]
+        re.split(r"  +", line.strip())[:3]
         for line in shown.splitlines()
         if line.startswith("rrcd ")
     ]
     assert rows == [
-        ["rrcd", "turbo 1 V"],
-        ["rrcd", "dvfs 0.8/0.45 V"],
-        ["rrcd", "custom 0.5/0.9/0.7 V"],
-        ["rrcd", "dvfs 0.8/0.6 V"],
+        ["rrcd", "turbo", "1 V"],
+        ["rrcd", "dvfs", "0.8/0.45 V"],
+        ["rrcd", "custom", "0.5/0.9/0.7 V"],
+        ["rrcd", "dvfs", "0.8/0.6 V"],
     ]
     assert "0.419" not in shown
 

@@ -419,11 +419,11 @@ def test_ages_of_words_must_be_there(results, tmp_path, refusal):
     assert "rule = 'x'" in refusal("gpu", "exchange", "r.h5", "--rule", "x")
 
 
-def called(results, techniques):
-    """Results whose techniques have other names."""
+def protected(results, guards):
+    """Results whose cases have other protections."""
     parts = [name for name in results.xindexes if results[name].dims == ("case",)]
     parts.remove("case")
-    return results.drop_indexes(parts).assign_coords(technique=("case", techniques))
+    return results.drop_indexes(parts).assign_coords(protection=("case", guards))
 
 
 def recorded(results, seed=6):
@@ -433,8 +433,7 @@ def recorded(results, seed=6):
     dims = ("case", "instance", "uncorrectable_rank")
     fields = {"uncorrectable_years": years, "uncorrectable_entry": entries}
     results = results.drop_vars([*fields, "uncorrectable_rank"])
-    names = results["technique"].values.tolist()
-    results = called(results, [f"{name}@secded32" for name in names])
+    results = protected(results, ["secded32"] * results.sizes["case"])
     return results.assign({name: (dims, values) for name, values in fields.items()})
 
 
@@ -460,9 +459,9 @@ def test_words_that_nothing_counts_are_unknown(results, tmp_path):
     with pytest.raises(UserError, match="no case of these results has a code"):
         results.mcage.exchanged(AGES)
     of_file = recorded(results)
-    names = of_file["technique"].values.tolist()
-    names[1] = "rrcd"
-    mixed = called(of_file, names)
+    guards = of_file["protection"].values.tolist()
+    guards[1] = "ecp1"
+    mixed = protected(of_file, guards)
     frames = [of.mcage.exchanged(AGES, rule=1, sms=6, slices_per_sm=2) for of in (of_file, mixed)]
     unknown = frames[1]["case"] == of_file["case"].values[1]
     assert frames[1][~unknown].equals(frames[0][~unknown])
@@ -518,7 +517,7 @@ def test_the_command_prints_what_the_accessor_computes(results, command, monkeyp
     first = json.loads(out)[0]
     assert (first["sms"], first["rule"]["sms"], first["slices_left_out"]) == (120, 6, 0)
     assert first["shares"][1]["either"]["value"] == frame["either"].iloc[1]
-    chosen = "--where", "technique=rrcd@secded32"
+    chosen = "--where", "technique=rrcd"
     code, out, _ = command("gpu", "exchange", "r.h5", *options, *chosen)
     assert "GPUs of 6 SMs with 2 slices, 1 SMs to spare" in out
     assert "baseline" not in out
