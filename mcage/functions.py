@@ -578,14 +578,35 @@ def import_traces(
     return run.import_traces(_paths(files), format, named_file(out), options).facts()
 
 
+class DrawingKeys(TypedDict, total=False):
+    """What figures look like.
+
+    Parameters
+    ----------
+    width : float
+        Width in mm: 85, a column of a paper, or 180, its page; by default a page.
+    height : float, optional
+        Height in mm; by default what panels need.
+    x : str
+        Axis of numbers, such as ``"vdd"``, against which measures of the cases are drawn; by
+        default each by which they differ.
+    no_title : bool
+        Whether figures have no titles.
+    """
+
+    width: float
+    height: float | None
+    x: str
+    no_title: bool
+
+
 def write_report(
     files: PathLike | Sequence[PathLike],
     out: PathLike,
-    width: float = 180,
     where: str | Sequence[str] = (),
     figure: str | Sequence[str] = (),
     labels: Mapping[str, str] | None = None,
-    no_title: bool = False,
+    **drawing: Unpack[DrawingKeys],
 ) -> Path:
     """Write the report of results files: a page, its figures, and their numbers as CSV.
 
@@ -595,16 +616,14 @@ def write_report(
         Results files. Those of the same study stand side by side.
     out : str or path
         Folder; a report that is there already is replaced, and nothing else is.
-    width : float
-        Width of the figures in mm: 85, a column of a paper, or 180, its page.
     where : str or sequence of str
         Show only cases that fulfil this, such as ``"technique=rrcd,baseline"``; all must hold.
     figure : str or sequence of str
         Names of the figures to draw, such as ``"survival"``; by default all.
     labels : mapping of str to str, optional
         What techniques are called in figures and tables.
-    no_title : bool
-        Whether figures have no titles.
+    **drawing
+        As of `DrawingKeys`.
 
     Returns
     -------
@@ -620,14 +639,17 @@ def write_report(
     from mcage.report.cases import Condition
     from mcage.report.figures.canvas import WIDTHS_MM
 
+    width = drawing.get("width", max(WIDTHS_MM))
     if width not in WIDTHS_MM:
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")
     options = folder.ReportOptions(
         width_mm=float(width),
         where=tuple(map(Condition.parse, _listed(where))),
         figures=tuple(_listed(figure)),
-        title=not no_title,
+        title=not drawing.get("no_title", False),
         labels=dict(labels or {}),
+        height_mm=drawing.get("height"),
+        x=drawing.get("x", ""),
     )
     place = named_file(out)
     folder.write_report(_paths(files), place, options)

@@ -13,17 +13,7 @@ from matplotlib.figure import Figure
 
 from mcage.analysis import grid as grids
 from mcage.errors import UserError
-from mcage.report.cases import (
-    Condition,
-    Named,
-    Setting,
-    by_setting,
-    identities,
-    names_for,
-    selected_cases,
-    told_beside,
-    with_names,
-)
+from mcage.report import cases as report_cases
 from mcage.report.figures import canvas, energy, shifts
 from mcage.report.figures import lives as life_figures
 from mcage.results.reader import open_results
@@ -64,22 +54,25 @@ class FigureOptions:
 
 def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Survival curves, as `Analysis.plot_survival` says."""
-    names = names_for([grids.header_of(results)], options.labels)
+    names = report_cases.names_for([grids.header_of(results)], options.labels)
     if grids.grid_of(results) == ("case",):
         what, cases = "slices", _numbers(results, names, life_figures)
     else:
         what, cases = (
             "GPUs",
             [
-                Named(
-                    case.name, _name(case, names), Setting("", "", ""), life_figures.curve_of(lives)
+                report_cases.Named(
+                    case.name,
+                    _name(case, names),
+                    report_cases.Setting("", "", ""),
+                    life_figures.curve_of(lives),
                 )
                 for case, lives in grids.lives_in(results)
             ],
         )
-    looks = canvas.looks_of(identities(cases))
+    looks = canvas.looks_of(report_cases.identities(cases))
     figure, sheet = life_figures.figure_of(cases, what), _sheet(results, options)
-    settings = by_setting(cases).items()
+    settings = report_cases.by_setting(cases).items()
     panels = [
         life_figures.panel_of(setting.title if what == "slices" else "", of_it)
         for setting, of_it in settings
@@ -93,7 +86,10 @@ def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
 
 
 def draw_survival_of_file(
-    results_path: Path, path: Path, where: Sequence[Condition], labels: Mapping[str, str]
+    results_path: Path,
+    path: Path,
+    where: Sequence[report_cases.Condition],
+    labels: Mapping[str, str],
 ) -> None:
     """Draw survival curves of cases of a results file into a file: .png, .pdf or .svg.
 
@@ -113,9 +109,9 @@ def draw_survival_of_file(
     """
     canvas.check_figure_path(path)
     with open_results(results_path) as results:
-        chosen = selected_cases(results, where)
+        chosen = report_cases.selected_cases(results, where)
         cases = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
-        width_mm = canvas.WIDTHS_MM[len(set(map(Setting.of, cases))) > 1]
+        width_mm = canvas.WIDTHS_MM[len(set(map(report_cases.Setting.of, cases))) > 1]
         figure = draw_survival(chosen, FigureOptions(width_mm=width_mm, labels=labels))
     assert isinstance(figure, Figure)
     canvas.save(figure, path)
@@ -127,14 +123,16 @@ def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figur
         raise UserError(f"what = {what!r}: must be one of {', '.join(NAMES)}")
     if what == "cells":
         grids.whole_histogram(results)
-    cases = _numbers(results, names_for([grids.header_of(results)], options.labels), shifts)
+    cases = _numbers(
+        results, report_cases.names_for([grids.header_of(results)], options.labels), shifts
+    )
     sheet, axes = _sheet(results, options), options.axes
     if axes is None:
         return _figure(shifts.draw(cases, sheet), NAMES[what])
     _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
     if not any(case.numbers.worked for case in cases):
         raise UserError("no shift to draw: no slice of these cases works when it is new")
-    looks = canvas.looks_of(identities(cases))
+    looks = canvas.looks_of(report_cases.identities(cases))
     if what == "age":
         figure = shifts.figure_by_age(cases[0].numbers)
         return _on_axes(axes, figure, shifts.panel_by_age(cases[0].setting, cases), sheet, looks)
@@ -144,14 +142,16 @@ def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figur
 
 def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
     """Energy against life, as `Analysis.plot_pareto` says."""
-    cases = _numbers(results, names_for([grids.header_of(results)], options.labels), energy)
+    cases = _numbers(
+        results, report_cases.names_for([grids.header_of(results)], options.labels), energy
+    )
     if options.axes is None:
         return _figure(energy.draw(cases, _sheet(results, options)), energy.NAME)
     _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
     if not any(case.numbers.is_drawn for case in cases):
         raise UserError("no energy to draw: of no case is any known")
     panel, sheet = energy.life_panel("", cases), _sheet(results, options)
-    figure, looks = energy.life_figure(cases), canvas.looks_of(identities(cases))
+    figure, looks = energy.life_figure(cases), canvas.looks_of(report_cases.identities(cases))
     return _on_axes(options.axes, figure, panel, sheet, looks)
 
 
@@ -160,7 +160,9 @@ def _name(case: grids.GridCase, names: Mapping[str, str]) -> str:
     return " ".join(names.get(str(part), str(part)) for part in case.labels.values())
 
 
-def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) -> list[Named[Any]]:
+def _numbers(
+    results: xr.Dataset, names: Mapping[str, str], kind: ModuleType
+) -> list[report_cases.Named[Any]]:
     """What the figures of a module of `mcage.report.figures` show of each case.
 
     Raises
@@ -177,10 +179,10 @@ def _numbers(results: xr.Dataset, names: Mapping[str, str], kind: ModuleType) ->
     if missing := [name for name in kind.VARIABLES if name not in results]:
         raise UserError(f"this figure needs {', '.join(missing)}, which these results lack")
     left_out = [name for name in results.data_vars if name not in kind.VARIABLES]
-    shown = with_names(results.drop_vars(left_out), names)
+    shown = report_cases.with_names(results.drop_vars(left_out), names)
     cases = (case.results.load() for case in grids.cases_of(shown))
-    others = told_beside(results)
-    return [Named.of(case, kind.numbers_of(case), others) for case in cases]
+    others = report_cases.told_beside(results)
+    return [report_cases.Named.of(case, kind.numbers_of(case), others) for case in cases]
 
 
 def _sheet(results: xr.Dataset, options: FigureOptions) -> canvas.Sheet:
@@ -198,7 +200,7 @@ def _sheet(results: xr.Dataset, options: FigureOptions) -> canvas.Sheet:
         rows=options.at_risk,
         bands=options.bands,
         height_mm=options.height_mm,
-        names=tuple(names_for([header], options.labels).values()),
+        names=tuple(report_cases.names_for([header], options.labels).values()),
     )
 
 
@@ -239,7 +241,9 @@ def _show_by_pyplot(figure: Figure) -> None:
 
 
 def _require_alike(
-    cases: Sequence[Named[Any]], part: Callable[[Named[Any]], Any], parts: str
+    cases: Sequence[report_cases.Named[Any]],
+    part: Callable[[report_cases.Named[Any]], Any],
+    parts: str,
 ) -> None:
     """Refuse cases that belong into several axes."""
     if (count := len({part(case) for case in cases})) > 1:

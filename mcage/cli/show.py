@@ -414,6 +414,23 @@ class Width(StrEnum):
     PAGE = "180"
 
 
+@dataclass(frozen=True)
+class DrawingOptions:
+    """What figures look like."""
+
+    panel: ClassVar = "Figures"
+
+    width: Annotated[Width, typer.Option(metavar="MM")] = Width.PAGE
+    """Width of the figures in mm: 85, a column of a paper, or 180, its page."""
+    height: Annotated[float | None, typer.Option(metavar="MM", min=40, max=1000)] = None
+    """Height of the figures in mm. Default: what their panels need."""
+    x: Annotated[str, typer.Option(metavar="AXIS")] = ""
+    """Draw measures of the cases against this axis of numbers, such as vdd, with a curve for each
+    point on the others. Default: each axis by which cases differ."""
+    no_title: bool = False
+    """Draw figures without titles, as papers caption them."""
+
+
 def report(
     files: Annotated[
         list[Path],
@@ -430,22 +447,7 @@ def report(
             "CSV. A report that is there already is replaced, and nothing else is.",
         ),
     ],
-    width: Annotated[
-        Width,
-        typer.Option(
-            metavar="MM",
-            help="Width of the figures in mm: 85, a column of a paper, or 180, its page.",
-        ),
-    ] = Width.PAGE,
-    height: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MM",
-            min=40,
-            max=1000,
-            help="Height of the figures in mm. Default: what their panels need.",
-        ),
-    ] = None,
+    drawing: DrawingOptions,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -462,25 +464,21 @@ def report(
         ),
     ] = None,
     label: Labels = None,
-    no_title: Annotated[
-        bool,
-        typer.Option("--no-title", help="Draw figures without titles, as papers caption them."),
-    ] = False,
 ) -> None:
     """Write a page with summary, table and figures that needs no network, and all figures."""
     from mcage.report.cases import Condition, parsed_labels
     from mcage.report.folder import PAGE, ReportOptions, write_report
 
     options = ReportOptions(
-        width_mm=float(width),
+        width_mm=float(drawing.width),
         where=tuple(map(Condition.parse, where or ())),
         figures=tuple(figure or ()),
-        title=not no_title,
+        title=not drawing.no_title,
         labels=parsed_labels(label or ()),
-        height_mm=height,
+        height_mm=drawing.height,
+        x=drawing.x,
     )
-
-    # On a terminal alone: a line that says which figure is drawn.
-    with PlainConsole(stderr=True).status("reading") as status:
-        write_report(files, out, options, lambda title: status.update(Text(visible(title))))
+    terminal = PlainConsole(stderr=True)
+    said = (lambda title: terminal.print(Text(visible(title)))) if terminal.is_terminal else str
+    write_report(files, out, options, said)
     typer.echo(visible(f"{out / PAGE} is the page; figures, numbers and specs lie beside it"))

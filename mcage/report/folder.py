@@ -203,6 +203,8 @@ class ReportOptions:
         Whether figures have titles.
     labels : mapping of str to str
         Names of techniques and policies for people, as of `mcage.report.cases.names_for`.
+    x : str
+        Axis against which measures are drawn, as of `mcage.report.presentation.figures_of`.
     """
 
     width_mm: float = WIDTHS_MM[-1]
@@ -211,6 +213,7 @@ class ReportOptions:
     title: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
     height_mm: float | None = None
+    x: str = ""
 
 
 def write_report(
@@ -428,7 +431,7 @@ class _Report:
         file = self._shown[path] if len(self._headers) > 1 else ""
         wanted, title = {*self._options.figures}, self._options.title
         drawn: set[str] = set()
-        size = self._options.width_mm, title, self._options.height_mm
+        size = self._options.width_mm, title, self._options.height_mm, self._options.x
         for figure in figures_of(self._headers[path], results, *size):
             stem = re.sub(r"-\d+$", "", figure.name)  # of a page
             self._drawn.add(stem)

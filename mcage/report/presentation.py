@@ -22,7 +22,7 @@ from mcage.report.tables import (
     numbers,
     span,
 )
-from mcage.results.axes import CASE
+from mcage.results.axes import CASE, along
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.measures import Case, Measure, available, cases_of
 from mcage.results.reader import open_results
@@ -387,8 +387,9 @@ def figures_of(
     width_mm: float,
     title: bool = True,
     height_mm: float | None = None,
+    x: str = "",
 ) -> "Iterator[ReportFigure | AbsentFigure]":
-    """Draw the figures of a results file, one by one, as `Presentation.figures`.
+    """Draw the figures of a results file, one by one: of its study, and measures against axes.
 
     Parameters
     ----------
@@ -400,9 +401,25 @@ def figures_of(
         Whether figures have a title.
     height_mm : float, optional
         Height of the figures; by default what their panels need.
+    x : str
+        Name or key of the axis of numbers against which measures are drawn, of a study that
+        declares some; by default each by which cases differ.
+
+    Raises
+    ------
+    UserError
+        As `Presentation.figures`; or there is no such axis.
     """
+    from mcage.report.figures import against
     from mcage.report.figures.canvas import Sheet
 
+    names = [axis.name for axis in against.numeric_axes(results)]
+    measures = [measure for measure in header.measures if measure.better]
+    if x:
+        along(x, axes_of(results), points_of(results))  # refuses it before anything is drawn
+        names = [x]
+        if not measures:
+            raise UserError(f"--x {x}: the study {header.study} declares no measure to draw")
     shown = presentation_of(header)
     sheet = replace(
         Sheet.of(header, width_mm, shown.instances),
@@ -410,7 +427,9 @@ def figures_of(
         height_mm=height_mm,
         names=tuple(names_in(results).values()),
     )
-    return shown.figures(header, results, sheet)
+    yield from shown.figures(header, results, sheet)
+    for name in names if measures else ():
+        yield from against.draw(results, name, measures, sheet)
 
 
 def in_a_row(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Energy against life and against the low Vdd, and where register writes go."""
+"""Energy against life, and where register writes go."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,10 +16,10 @@ from mcage.costs.energy import savings_of_all
 from mcage.lifetime import WRITE_KINDS
 from mcage.report.cases import Named, Setting, by_setting, identities, lives_of
 from mcage.report.figures import canvas, distributions
-from mcage.report.figures.curves import FEWEST_POINTS, CurveFigure, draw_curves
+from mcage.report.figures.curves import CurveFigure
 from mcage.report.figures.lives import NEVER_WORK
 from mcage.spec.sections import costs_of
-from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion, wilson
+from mcage.stats.estimates import Bools, Estimate, Floats, mean, wilson
 
 VARIABLES = ("life_years", "end_cause", "energy_saving_nominal")
 NAME = "energy-life"
@@ -56,8 +56,8 @@ class Worth:
         slices that are dead on arrival run as such slices and save nothing.
     years : Estimate
         Mean life up to the horizon.
-    works_when_new, works_at_horizon : Estimate
-        Shares of the slices, %.
+    works_when_new : float
+        Share of the slices, %.
     nominal_vdd_volts : float
         Nominal Vdd of the technology.
     """
@@ -65,14 +65,13 @@ class Worth:
     vdd_volts: float
     saving: Estimate
     years: Estimate
-    works_when_new: Estimate
-    works_at_horizon: Estimate
+    works_when_new: float
     nominal_vdd_volts: float
 
     @property
     def is_drawn(self) -> bool:
         """Whether its energy is known, and enough slices work for it to lie off the origin."""
-        works = self.works_when_new.value >= 100 * (1 - NEVER_WORK)
+        works = self.works_when_new >= 100 * (1 - NEVER_WORK)
         return works and not np.isnan(self.saving.value)
 
 
@@ -90,15 +89,9 @@ def numbers_of(case: xr.Dataset) -> Worth:
         vdd_volts=float(case["vdd_volts"]),
         saving=mean(100 * savings_of_all({name: case[name].values for name in VARIABLES})),
         years=mean(lives.years, within=lives.within),
-        works_when_new=_percent_of(lives.years > 0),
-        works_at_horizon=_percent_of(~lives.died),
+        works_when_new=100 * float(np.mean(lives.years > 0)),
         nominal_vdd_volts=technology.nominal_vdd_volts,
     )
-
-
-def _percent_of(slices: Bools) -> Estimate:
-    share = proportion(int(np.count_nonzero(slices)), slices.size)
-    return Estimate(*(100 * bound for bound in vars(share).values()))
 
 
 def draw(
@@ -541,109 +534,3 @@ def _alt_of_writes(setting: Setting, cases: Sequence[Named[Writes]]) -> str:
     return canvas.extremes(
         setting.title, "the share of writes that stay in their home", regular, " %"
     )
-
-
-# Against the low Vdd: slices that work when new and at the horizon, and the energy saved.
-
-VOLTAGE_NAME = "vdd"
-VOLTAGE_TITLE = f"Lives and energy saving against the low Vdd, {canvas.PERCENT} intervals"
-X_LABEL = "lowest Vdd (V)"
-
-
-def draw_voltage(
-    cases: Sequence[Named[Worth]], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
-    """Draw lives and, if known, energy of each environment and scenario of several voltages."""
-    groups: dict[str, list[Named[Worth]]] = {}
-    for case in cases:
-        title = f"{case.setting.environment}, {case.setting.scenario}"
-        groups.setdefault(title, []).append(case)
-    several = [item for item in groups.items() if len(_voltages(item[1])) > 1]
-    if not several:
-        return
-    knows_energy = not any(np.isnan(case.numbers.saving.value) for case in cases)
-    nominal = cases[0].numbers.nominal_vdd_volts
-    saved = f"energy saved over a conventional slice at {nominal:g} V"
-    caption = (
-        "Of each environment and scenario, the slices that still work at the horizon and, hollow, "
-        f"those that work when they are new (with {canvas.PERCENT} intervals of Wilson), and the "
-        f"mean {saved} that does the same work, over all slices (with those of Student). "
-        f"{DEAD_SAVE_NOTHING} Savings are those of the time for which a slice lives. The dies are "
-        "the same at each voltage."
-    )
-    if not knows_energy:
-        caption += " Energy is left out, since it is not known of every case."
-    panels = []
-    for title, of_it in several:
-        alive = _curves(of_it, lambda c: c.works_at_horizon)
-        note, alt = "hollow: when new; filled: at the horizon", _alt(title, of_it, knows_energy)
-        label = "slices that work (% of all)"
-        panels.append(canvas.Panel(title, alive, (note,), alt, y_label=label, cases=of_it))
-        if knows_energy:
-            savings = _curves(of_it, lambda c: c.saving)
-            panels.append(canvas.Panel(title, savings, y_label=f"{saved} (% of its energy)"))
-    figure = VoltageFigure(VOLTAGE_NAME, VOLTAGE_TITLE, caption, X_LABEL)
-    yield from figure.pages(panels, sheet, canvas.looks_of(identities(cases)))
-
-
-class VoltageFigure(canvas.Plot):
-    """Lines against voltage; of panels of lives, also those of new slices."""
-
-    least_mm = NARROWEST_MM
-
-    def draw(
-        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
-    ) -> tuple[canvas.Series, ...]:
-        """Draw lines, and with hollow markers those of new slices."""
-        series = draw_curves(axes, panel.series, looks, gid, "line")
-        if panel.cases:
-            new = _curves(panel.cases, lambda c: c.works_when_new)
-            series += _draw_new(axes, new, looks, gid)
-            axes.set_ylim(0, 103)
-        return series
-
-    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
-        """Lines of all techniques."""
-        return {technique: canvas.line_of(look) for technique, look in looks.items()}
-
-
-def _curves(
-    cases: Sequence[Named[Worth]], shown: Callable[[Worth], Estimate]
-) -> tuple[canvas.Series, ...]:
-    """A curve for each technique, from the lowest voltage to the highest."""
-    points: dict[str, list[tuple[float, ...]]] = {}
-    for case in cases:
-        estimate = vars(shown(case.numbers)).values()
-        points.setdefault(case.technique, []).append((case.numbers.vdd_volts, *estimate))
-    return tuple(canvas.Series(name, *np.array(sorted(of_it)).T) for name, of_it in points.items())
-
-
-def _draw_new(
-    axes: Axes, curves: Sequence[canvas.Series], looks: Mapping[str, canvas.Look], gid: str
-) -> tuple[canvas.Series, ...]:
-    """Draw the shares of slices that work when they are new, with hollow markers."""
-    drawn = []
-    for place, curve in enumerate(curves):
-        look, name = looks[curve.label], f"{gid}-new-{place + 1}"
-        style: dict[str, Any] = {"color": look.colour, "linewidth": 0.6, "markersize": 2.5}
-        line = ":" if curve.x.size >= FEWEST_POINTS else "none"
-        style |= {"linestyle": line, "marker": look.marker, "fillstyle": "none"}
-        axes.plot(curve.x, curve.y, gid=name, **style)
-        drawn.append(replace(curve, label=f"{curve.label}, when new", kind="line", gid=name))
-    return tuple(drawn)
-
-
-def _voltages(cases: Sequence[Named[Worth]]) -> set[float]:
-    return {case.numbers.vdd_volts for case in cases}
-
-
-def _alt(title: str, cases: Sequence[Named[Worth]], of_energy: bool) -> str:
-    """At which voltage each technique saves most, or else has most slices that work."""
-    curves = _curves(cases, lambda c: c.saving if of_energy else c.works_at_horizon)
-    words = [
-        f"{curve.label} at {curve.x[best]:g} V ({curve.y[best]:.3g} %)"
-        for curve in curves
-        for best in [int(np.argmax(curve.y))]
-    ]
-    what = "most energy is saved by" if of_energy else "most slices reach the horizon under"
-    return f"{title}: {what} {canvas.listed(words)}."

@@ -18,6 +18,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs.energy import savings_of_all
 from mcage.engines.interface import fault_free_maps
+from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import years_until_slower
 from mcage.report.figures import distributions, energy, shifts
@@ -328,22 +329,26 @@ def test_points_are_joined_by_voltage_and_labels_lie_apart(of_voltages):
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-def test_lives_and_savings_against_the_voltage(of_voltages, drawn):
-    figure = of_voltages["vdd"]
-    lives, savings = figure.panels
-    (works, new), (saved,) = lives.series, savings.series
-    for series in (works, new, saved):
+def test_measures_against_the_voltage(of_voltages, drawn):
+    pages = [figure for name, figure in of_voltages.items() if name.startswith("vdd")]
+    panels = {panel.y_label: panel for page in pages for panel in page.panels}
+    (saved,) = panels["energy saving of all slices (%)"].series
+    (dead,) = panels["dead on arrival (%)"].series
+    (works,) = panels["reach the horizon (%)"].series
+    for series in (works, dead, saved):
         assert series.x.tolist() == sorted(VOLTAGES)
     assert works.y == pytest.approx([50, 60, 80, 90, 100, 100])
-    assert new.y == pytest.approx(works.y)  # whoever works when new reaches the horizon here
-    assert saved.y == pytest.approx([21, 24, 25.6, 27.9, 30, 25])
+    assert dead.y == pytest.approx(100 - works.y)
     assert (works.lower < works.y).all()
-    assert "dvfs, common: most energy is saved by rrcd at 0.44 V (30 %)." in figure.alt
+    assert saved.y == pytest.approx([21, 24, 25.6, 27.9, 30, 25])
+    said = "energy saving of all slices [%]: largest of rrcd at 0.44 V (30)."
+    assert said in " ".join(page.alt for page in pages)
     assert "vdd" not in drawn, "one voltage is no axis"
 
 
-def test_no_energy_is_drawn_where_any_is_unknown(tmp_path):
-    """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
+@pytest.fixture
+def of_unknown_energy(tmp_path):
+    """Two scenarios at two voltages: dead on arrival, and of an energy that nobody knows."""
     cases = tuple(
         fake_campaign.case("rrcd", "dvfs", scenario, (volts,))
         for scenario in ("clustered", "common")
@@ -355,19 +360,41 @@ def test_no_energy_is_drawn_where_any_is_unknown(tmp_path):
         for name, array in arrays.items():
             if array.shape[:1] == (len(CASES),):
                 arrays[name] = np.repeat(array[:1], len(cases), axis=0)
-        arrays["energy_saving_nominal"][...] = np.nan
+        arrays["energy_saving_nominal"][...] = arrays["energy_saving"][...] = np.nan
         arrays["life_years"][:2], arrays["end_cause"][:2] = 0.0, EndCause.NO_HOME
         return arrays
 
     header = fake_campaign.campaign(cases=cases)
     run_campaign(Study(header, compute), tmp_path / "r.h5", 50)
-    with open_results(tmp_path / "r.h5") as opened:
-        (figure,) = (f for f in figures_of(header, opened, WIDTHS_MM[0]) if f.name == "vdd")
-    titles = [(panel.title, panel.y_label) for panel in figure.panels]
-    assert titles == [
-        (f"dvfs, {s}", "slices that work (% of all)") for s in ("clustered", "common")
-    ]
-    assert "energy" not in figure.alt
+    return tmp_path / "r.h5"
+
+
+def test_what_is_not_known_of_a_curve_is_said(of_unknown_energy):
+    """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
+    with open_results(of_unknown_energy) as opened:
+        figures = figures_of(read_header(of_unknown_energy), opened, WIDTHS_MM[0], x="vdd_volts")
+        pages = [figure for figure in figures if figure.name.startswith("vdd")]
+    panels = {panel.y_label: panel for page in pages for panel in page.panels}
+    clustered, common = panels["energy saving of all slices (%)"].series
+    assert (clustered.label, common.label) == ("clustered", "common")
+    assert clustered.y.tolist() == [0, 0]
+    assert np.isnan(common.y).all()
+    assert panels["energy saving of all slices (%)"].notes == ("not known everywhere: common",)
+    assert "energy saving vs. a slice at the same Vdd (%)" not in panels
+    assert "no case has a value: energy saving vs. a slice at the same Vdd" in pages[0].caption
+    assert "common" not in pages[0].alt.split("energy saving of all slices")[-1].split(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [("scenario", "axis scenario: is one of names"), ("age", "axis age: there is none")],
+)
+def test_an_axis_that_nothing_can_be_drawn_against_is_refused(of_unknown_energy, x, message):
+    with (
+        open_results(of_unknown_energy) as opened,
+        pytest.raises(UserError, match=message),
+    ):
+        list(figures_of(read_header(of_unknown_energy), opened, WIDTHS_MM[0], x=x))
 
 
 def test_the_front_holds_what_nothing_else_exceeds():

@@ -55,7 +55,6 @@ KINDS = (
     Kind(SLOWDOWN_VARIABLES, slowdown.numbers_of, slowdown.draw),
     Kind(energy.WRITES_VARIABLES, energy.numbers_of_writes, energy.draw_writes),
     Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
-    Kind(energy.VARIABLES, energy.numbers_of, energy.draw_voltage),
 )
 """Figures of a sweep, of what its file holds."""
 
