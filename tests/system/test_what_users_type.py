@@ -12,8 +12,8 @@ import mutated_specs
 import numpy as np
 import pytest
 from environment_cases import points
-from rare_cases import engine
-from rare_cases import spec_of as rare_spec_of
+from one_case import engine
+from one_case import spec_of as rare_spec_of
 from small_traces import small_trace
 from sweep_cases import assert_same_arrays, small_spec, small_sweep
 from tables import each

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import DATA, ROOT
 from tables import each
 
 import mcage
@@ -243,6 +243,8 @@ def test_no_file_is_too_small_for_a_story():
 
 
 MOST_IMPORTS = 0.08
+MOST_CODE, MOST_MODULES = 61148, 324
+"""Lines of code, and modules: who raises them says in the changelog for what."""
 
 
 def code_lines(path):
@@ -262,10 +264,119 @@ def code_lines(path):
     return code, imports & code
 
 
-def test_a_small_part_of_the_code_is_imports():
+def test_the_code_does_not_grow_and_a_small_part_of_it_is_imports():
     lines = [tuple(map(len, code_lines(path))) for path in MODULES]
     code, imports = map(sum, zip(*lines, strict=True))
+    assert code <= MOST_CODE
+    assert len(MODULES) <= MOST_MODULES
     assert imports <= MOST_IMPORTS * code
+
+
+# Wings: what stands above the core, and what they know of it.
+
+WINGS = {
+    "tracing": ("tracing",),
+    "inject": ("studies.inject",),
+    "papers": ("papers",),
+    "methods": ("methods",),
+    "gpus": (
+        *("gpu", "single_runs.nominal_gpu"),
+        *("studies.gpu_gating", "studies.gpu_heterogeneity", "studies.gpu_both"),
+    ),
+}
+"""Parts of mcage without which all others work, by the name of the wing."""
+
+KNOWN_TO_WINGS = tomllib.loads((DATA / "wings.toml").read_text(encoding="utf-8"))
+"""By wing, and module of the core: the names that the wing imports. None may be added."""
+
+DOORS = {"cli", "functions", "__init__", "__main__"}
+"""Parts through which users come to core and wings alike."""
+
+KNOWN_TO_CORE = {"mcage.analysis.accessor": {"mcage.gpu.exchange"}}
+"""What modules of the core know of wings: `exchanged` is a method of results."""
+
+CORE_SUITES = ("aging", "costs", "engines", "files", "lifetime", "protection", "replays")
+CORE_SUITES += ("soft_errors", "spec", "stats", "techniques", "traces", "variation")
+"""Folders of `tests/unit` whose tests run without any wing."""
+
+
+def wing_of(module):
+    """Wing in which a module lies, or what is imported from one; empty for the core."""
+    below = module.removeprefix("mcage.")
+    parts = ((wing, part) for wing, of_wing in WINGS.items() for part in of_wing)
+    return next((wing for wing, part in parts if f"{below}.".startswith(f"{part}.")), "")
+
+
+def test_wings_reach_the_core_through_the_names_that_are_listed():
+    names = {wing: defaultdict(set) for wing in WINGS}
+    for path in MODULES:
+        if wing := wing_of(module_of(path)):
+            for module, imported in imports_of(path):
+                for name in imported:
+                    if not wing_of(f"{module}.{name}"):
+                        names[wing][module].add(name)
+    new = {
+        f"{wing}: {module}.{name}"
+        for wing, of_wing in names.items()
+        for module, imported in of_wing.items()
+        for name in imported - {*KNOWN_TO_WINGS[wing].get(module, ())}
+    }
+    assert not new
+    listed = sum(len(imported) for of in KNOWN_TO_WINGS.values() for imported in of.values())
+    assert listed - sum(len(of) for wing in names.values() for of in wing.values()) <= ROOM
+
+
+ROOM = 10
+"""Names that may stand on the list and are imported no more."""
+
+
+def test_the_core_knows_no_wing():
+    known = {}
+    for path in MODULES:
+        module = module_of(path)
+        if part_of(path) not in DOORS and not wing_of(module):
+            wings = {source for source, names in imports_of(path) for n in names if wing_of(source)}
+            if wings:
+                known[module] = wings
+    assert all(
+        any(source.startswith(allowed) for allowed in KNOWN_TO_CORE.get(module, ()))
+        for module, sources in known.items()
+        for source in sources
+    ), known
+
+
+def reached_by(test):
+    """Everything that a file of tests imports from mcage, also through `tests/support`."""
+    seen, left = set(), [test]
+    while left:
+        path = left.pop()
+        if path not in seen:
+            seen.add(path)
+            for node in nodes_of(path):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                    left += SUPPORT.rglob(f"{node.module.split('.')[-1]}.py")
+                elif isinstance(node, ast.Import):
+                    for alias in node.names:
+                        yield alias.name
+                        left += SUPPORT.rglob(f"{alias.name}.py")
+
+
+SUPPORT = DATA.parent
+
+
+def test_tests_of_the_core_run_without_wings():
+    tests = [
+        test for suite in CORE_SUITES for test in (SUPPORT.parent / "unit" / suite).rglob("*.py")
+    ]
+    assert {test.parent.name for test in tests} >= {*CORE_SUITES}
+    reached = {
+        (test.name, module)
+        for test in tests
+        for module in reached_by(test)
+        if module.startswith("mcage.") and wing_of(module)
+    }
+    assert not reached
 
 
 MACHINERY = {"results", "report", "analysis", "campaign"}

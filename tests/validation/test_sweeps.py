@@ -22,8 +22,8 @@ from life_cases import (
     whole_entries,
 )
 from nbti_cases import MODELS
+from one_case import engine, spec_of
 from power_cases import COSTS, NODE, conventional_power, map_of, power
-from rare_cases import engine, spec_of
 from sweep_cases import (
     SMALL_KERNELS,
     assert_same_arrays,

@@ -22,7 +22,6 @@ from mcage.engines.numpy_engine import engine as numpy_engine
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.parity import ask, excerpt
 from mcage.errors import UserError
-from mcage.papers.kernel_replays import KernelReplays
 from mcage.replays.prepare import prepare
 from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
@@ -122,8 +121,6 @@ def test_every_command_refuses_before_it_computes(in_the_reference_only, monkeyp
         assert isinstance(error, UserError), command
         assert "engine 'numba' does not implement placement 'mirror'" in str(error)
     assert not any(tmp_path.iterdir())
-    with pytest.raises(UserError, match="placement 'mirror'"):
-        KernelReplays(NumbaEngine(), dies=1).runs("mine")
     with pytest.raises(UserError, match="placement 'mirror'"):
         Sweep(small_spec(techniques=["mine"]), NumbaEngine())
 

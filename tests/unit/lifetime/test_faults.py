@@ -21,7 +21,7 @@ from life_cases import (
     whole_entries,
 )
 from nbti_cases import prefactor_of
-from rare_cases import KERNELS, engine, spec_of
+from one_case import KERNELS
 from sweep_cases import small_sweep
 from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
@@ -31,8 +31,6 @@ from mcage.costs import load_costs
 from mcage.engines.stress import Turns
 from mcage.lifetime import EndCause
 from mcage.lifetime.feasibility import Timing
-from mcage.methods.rare_events.case import rare_case
-from mcage.variation.fault_models import fault_model
 
 ROWS = random_values(3)
 STEADY = steady_trace([np.zeros(64, dtype=np.uint32)])
@@ -569,20 +567,3 @@ def test_a_limit_shortens_lives_of_slices_that_spill_and_no_others(sweeps):
     assert (limited["life_years"] <= free["life_years"]).all()
     assert np.array_equal(limited["life_years"][~worn_out], free["life_years"][~worn_out])
     assert (limited["spill_rate"][limited["end_cause"] == EndCause.CENSORED] <= 0.25).all()
-
-
-def test_rare_deaths_include_those_beyond_the_limit():
-    """The same slices: those that die without a limit, and those that spill too much."""
-    instances, causes = np.arange(24), []
-    for limit in ({}, {"spill_limit": 0.1}):
-        life = {"epochs": 3, "slowdown_limit": "none"} | limit
-        spec = spec_of(
-            "rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64, "overflow": "end"}
-        )
-        case = rare_case(spec, 0.0, engine())
-        cells = fault_model("common", "varius").sample(3, instances, case.floor_volts)
-        causes.append(case.cause(case.lives.draw(3, instances), cells, case.luck(3, instances)))
-    free, limited = causes
-    assert set(free) == {EndCause.CENSORED, EndCause.NO_HOME}
-    assert (limited[free == EndCause.NO_HOME] == EndCause.NO_HOME).all(), "dead on arrival"
-    assert (limited[free == EndCause.CENSORED] == EndCause.SPILL_LIMIT).any()

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from rare_cases import engine, spec_of
+from one_case import engine, spec_of
 
 import mcage
 from mcage.errors import UserError
+from mcage.lifetime import EndCause
 from mcage.methods.rare_events import target
+from mcage.methods.rare_events.case import rare_case
+from mcage.variation.fault_models import fault_model
 
 COUNT = 1200
 SPEC = spec_of(scenario_name="dispersed", vdd_volts=None)
@@ -74,3 +78,20 @@ def test_a_probability_that_no_vdd_brings_about_is_refused(monkeypatch):
     monkeypatch.setattr(target, "estimate_case", lambda *_: late)
     with pytest.raises(UserError, match=r"no Vdd found at which 0.001 .* 0.01 at "):
         mcage.vdd_for_probability(SPEC, 1e-3, 0.0, 8, engine=engine())
+
+
+def test_rare_deaths_include_those_beyond_the_limit():
+    """The same slices: those that die without a limit, and those that spill too much."""
+    instances, causes = np.arange(24), []
+    for limit in ({}, {"spill_limit": 0.1}):
+        life = {"epochs": 3, "slowdown_limit": "none"} | limit
+        spec = spec_of(
+            "rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64, "overflow": "end"}
+        )
+        case = rare_case(spec, 0.0, engine())
+        cells = fault_model("common", "varius").sample(3, instances, case.floor_volts)
+        causes.append(case.cause(case.lives.draw(3, instances), cells, case.luck(3, instances)))
+    free, limited = causes
+    assert set(free) == {EndCause.CENSORED, EndCause.NO_HOME}
+    assert (limited[free == EndCause.NO_HOME] == EndCause.NO_HOME).all(), "dead on arrival"
+    assert (limited[free == EndCause.CENSORED] == EndCause.SPILL_LIMIT).any()

@@ -23,6 +23,8 @@ from paper_tables import PLOTS
 from rich.console import Console
 from tables import each
 
+from mcage.engines.numba_engine import NumbaEngine
+from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.papers.kernel_replays import (
     ALL,
@@ -31,6 +33,7 @@ from mcage.papers.kernel_replays import (
     ONE,
     PAPERS,
     ZERO,
+    KernelReplays,
     Published,
     Reasons,
     cell_duties,
@@ -333,3 +336,12 @@ def test_what_agrees_with_about_is_said():
     assert (line["name"], line["low"], line["high"]) == ("valero-2019", 0.0032, 0.032)
     (other,) = (row for row in rows_of("000") if row.figure.text == "about 100")
     assert cells(other)[-2] == "±10"
+
+
+def test_an_engine_refuses_a_technique_before_it_is_replayed(monkeypatch):
+    def refuse(self, technique):
+        raise UserError(f"engine 'numba' does not implement {technique.name}")
+
+    monkeypatch.setattr(NumbaEngine, "check", refuse)
+    with pytest.raises(UserError, match="does not implement rrcd"):
+        KernelReplays(NumbaEngine(), dies=1).runs("rrcd")

@@ -24,8 +24,6 @@ from mcage.spec import SweepFields, SweepSpec
 from mcage.spec.environments import Point
 from mcage.spec.presets import PRESET_KEYS
 from mcage.spec.sections import PAPER_GUARDBAND, Life, Workload
-from mcage.studies.gpu_both.spec import BothSpec
-from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.variation.scenarios import scenario
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
@@ -739,15 +737,6 @@ def test_mistakes_are_named_by_key_and_value(typed, message):
         SweepSpec(**typed)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_specs_of_whole_gpus_are_typed_alike():
-    assert GatingSpec(policies="default").policies == ("default",)
-    assert BothSpec(gating={"policies": ["default"]}) == BothSpec(
-        gating=GatingSpec(policies=["default"])
-    )
-    with pytest.raises(UserError, match=r"BothSpec: gating.policies.0 = 3: input should be"):
-        BothSpec(gating={"policies": 3})
 
 
 def test_specs_are_copied_and_sent_to_other_processes():

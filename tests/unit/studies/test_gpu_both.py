@@ -25,6 +25,7 @@ from mcage.studies.gpu_both.study import (
     too_slow_years,
 )
 from mcage.studies.gpu_gating.life import SmHistory
+from mcage.studies.gpu_gating.spec import GatingSpec
 
 RANGES = {
     "activity": (0.001, 1.0),
@@ -366,3 +367,12 @@ def test_a_die_is_a_gpu(study):
 @pytest.mark.parametrize(("policy", "days"), [("default", 0.0), ("least-shift", 30.0)])
 def test_the_period_of_a_policy(study, policy, days):
     assert study.period_seconds(policy) == days * 86_400
+
+
+def test_specs_of_whole_gpus_are_typed_alike():
+    assert GatingSpec(policies="default").policies == ("default",)
+    assert BothSpec(gating={"policies": ["default"]}) == BothSpec(
+        gating=GatingSpec(policies=["default"])
+    )
+    with pytest.raises(UserError, match=r"BothSpec: gating.policies.0 = 3: input should be"):
+        BothSpec(gating={"policies": 3})
