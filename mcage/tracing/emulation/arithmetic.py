@@ -255,7 +255,7 @@ for _kind in ("f16", "f32", "f64"):
         f"{'i16' if _kind == 'f16' else 'i32'} {_kind}",
         lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0),
     )
-for _kind, _wide in (("f16", _F64), ("f32", _F64)):
+for _kind in ("f16", "f32"):
     _dtype = _DTYPES[_kind]
     for _name, _function in (
         *(("exp", np.exp2), ("log", np.log2)),
@@ -345,16 +345,7 @@ def _bounded(dtype: Any, compute: Callable[..., Array]) -> Callable[..., Array]:
     return saturated
 
 
-for _names, _kind in (
-    ("u32", "u32"),
-    ("nc_u32", "u32"),
-    ("i32", "i32"),
-    ("nc_i32", "i32"),
-    ("u16", "u16"),
-    ("nc_u16", "u16"),
-    ("i16", "i16"),
-    ("nc_i16", "i16"),
-):
+for _kind in ("u32", "i32", "u16", "i16"):
     _two = f"{_kind} {_kind} {_kind}"
     _dtype = _DTYPES[_kind]
     for _name, _sum in (
@@ -362,7 +353,7 @@ for _names, _kind in (
         ("sub", lambda a, b: a - b),
         ("subrev", lambda a, b: b - a),
     ):
-        _define(f"{_name}_{_names}", _two, _sum, _bounded(_dtype, _sum))
+        _define(f"{_name}_{_kind} {_name}_nc_{_kind}", _two, _sum, _bounded(_dtype, _sum))
 
 _define("and_b32", "u32 u32 u32", lambda a, b: a & b)
 _define("or_b32", "u32 u32 u32", lambda a, b: a | b)

@@ -30,7 +30,7 @@ from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runt
 from mcage.tracing.emulation.program import MOST_INSTRUCTIONS
 from mcage.tracing.emulation.timing import Clock, Timed, time_waves
 from mcage.tracing.emulation.waves import Budget, Code, Contents, Program, Run, Say, Wave
-from mcage.tracing.importing.recording import Origin, Place, Recording
+from mcage.tracing.importing.recording import Origin, Place, Recording, lanes_of
 
 GEOMETRIES = {
     **{"gfx900": "gcn", "gfx906": "gcn", "gfx90a": "cdna2", "gfx942": "cdna3"},
@@ -563,6 +563,10 @@ def _two_words(address: int) -> tuple[int, int]:
     return address & 0xFFFFFFFF, address >> 32
 
 
+_RELEASED, _OPENED = -1, -2
+"""In place of a register: its window is released, or opened."""
+
+
 def _record(
     recording: Recording,
     ran: list[Wave],
@@ -573,7 +577,8 @@ def _record(
     kernel: str,
 ) -> None:
     """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
-    accesses: list[tuple[Array, ...]] = []
+    nothing = np.int32(-1), np.uint64(0)  # content and lanes of what is no write
+    accesses: list[list[Array]] = []
     for number, wave in enumerate(ran):
         if number % _UNITS:
             continue
@@ -582,50 +587,22 @@ def _record(
         reads = [codes[code >> 1].reads for code in wave.codes[steps].tolist()]
         of_step = np.repeat(steps, [len(read) for read in reads])
         registers = np.array([register for read in reads for register in read], np.int32)
-        none = np.full(len(of_step), -1, np.int32)
-        accesses.append(
-            (
-                issued[of_step],
-                np.full(len(of_step), number),
-                registers,
-                none,
-                none.astype(np.uint64),
-            )
-        )
+        happened: list[tuple[Any, Any, Any, Any]] = [(issued[of_step], registers, *nothing)]
         if wave.step is not None:
-            with_lanes = wave.mask != 0
-            accesses.append(
-                (
-                    ready[wave.step[with_lanes]],
-                    np.full(int(with_lanes.sum()), number),
-                    wave.register[with_lanes],
-                    wave.content[with_lanes],
-                    wave.mask[with_lanes],
-                )
-            )
-        accesses.append(
-            (
-                timed.end[number : number + 1],
-                np.array([number]),
-                np.array([-1]),
-                np.array([-1]),
-                np.array([0], np.uint64),
-            )
-        )
-        accesses.append(
-            (
-                timed.begin[number : number + 1],
-                np.array([number]),
-                np.array([-2]),
-                np.array([-1]),
-                np.array([0], np.uint64),
-            )
-        )
-    time, wave_of, register, content, mask = (
-        np.concatenate([part[column] for part in accesses]) for column in range(5)
-    )
+            on = wave.mask != 0
+            written = wave.register[on], wave.content[on], wave.mask[on]
+            happened.append((ready[wave.step[on]], *written))
+        happened.append((timed.end[number], _RELEASED, *nothing))
+        happened.append((timed.begin[number], _OPENED, *nothing))
+        accesses += [
+            [np.atleast_1d(column) for column in np.broadcast_arrays(when, number, *columns)]
+            for when, *columns in happened
+        ]
+    time, wave_of, register, content, mask = map(np.concatenate, zip(*accesses, strict=True))
     # Inside a cycle: allocations, writes, reads, releases.
-    rank = np.where(register == -2, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3)))
+    rank = np.where(
+        register == _OPENED, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3))
+    )
     order = np.lexsort((rank, time))
     windows: dict[int, Any] = {}
     lanes = recording.lanes
@@ -635,7 +612,7 @@ def _record(
         number, reg = int(wave_of[row]), int(register[row])
         when = int(time[row])
         wave = ran[number]
-        if reg == -2:
+        if reg == _OPENED:
             origin = Origin(kernel, 0, wave.work_group, wave.work_group * 64 + wave.number)
             opened = recording.open_window(
                 when,
@@ -647,24 +624,15 @@ def _record(
             )
             windows[number] = opened
             for first, bits in wave.first:
-                recording.preload(opened, first, wave.lanes, _packed_lanes(bits, wave.lanes, full))
-        elif reg == -1:
+                recording.preload(opened, first, wave.lanes, lanes_of(bits, wave.lanes))
+        elif reg == _RELEASED:
             recording.close_window(windows.pop(number), when)
         elif content[row] >= 0:
             which, of_lanes = int(content[row]), int(mask[row])
             key = which, of_lanes
             values = rows[which] if of_lanes == full else packed.get(key)
             if values is None:
-                values = packed[key] = _packed_lanes(rows[which], of_lanes, full)
+                values = packed[key] = lanes_of(rows[which], of_lanes)
             recording.write(windows[number], when, reg, of_lanes, values)
         else:
             recording.read(windows[number], when, reg)
-
-
-def _packed_lanes(content: bytes, lanes: int, full: int) -> bytes:
-    """Contents of the lanes of a mask."""
-    if lanes == full:
-        return content
-    words = np.frombuffer(content, "<u4")
-    bits = np.unpackbits(np.array([lanes], "<u8").view(np.uint8), bitorder="little")
-    return words[bits[: len(words)].astype(np.bool_)].tobytes()

@@ -1,8 +1,8 @@
 """Memory of an emulated GPU, and the instructions that load, store and change it."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from mcage.tracing.emulation.machine import (
     Execute,
     Machine,
     OutsideError,
-    Source,
     UnsupportedError,
     raw_source,
     register_number,
@@ -214,22 +213,6 @@ def _put_loaded(m: Machine, first: int, moved: Moved, values: list[Array]) -> No
         m.put(first + number, value)
 
 
-def _load_words(m: Machine, first: int, moved: Moved, content: Array, offset: Array) -> None:
-    """Load registers of the active lanes from offsets of an address space."""
-    words = (_loaded(content, offset + 4 * word, moved.size) for word in range(moved.words))
-    _put_loaded(m, first, moved, [_full(m, word) for word in words])
-
-
-def _store_word(
-    m: Machine, source: Source, moved: Moved, content: Array, offset: Array, good: Any = _EVERY
-) -> None:
-    """Store a register of the active lanes, or of the good ones of them."""
-    value = _active(m, source(m))[good]
-    if moved.half:
-        value = value >> np.uint32(16)
-    _store_aligned(content, offset, value, moved.size)
-
-
 def _full(m: Machine, values: Array) -> Array:
     """Values of the active lanes, at their lanes; 0 elsewhere."""
     whole = np.zeros(m.lanes_on.shape, np.uint32)
@@ -356,43 +339,73 @@ def _scratch_space(inst: Instruction, machine: Machine, position: int, size: int
     return space
 
 
+Words = Callable[[Machine], Iterable[tuple[Array, Array, Any]]]
+"""Gives for each register that is moved the bytes of an address space, offsets of the active lanes,
+and which of these lanes they are."""
+
+
+def _load(inst: Instruction, machine: Machine, moved: Moved, words: Words) -> Execute:
+    """Load the first operand and those behind it; lanes that are not there get 0."""
+    first = register_number(inst.operands[0], machine)
+
+    def execute(m: Machine) -> None:
+        values = []
+        for content, offset, good in words(m):
+            value = np.zeros(m.lanes_on.shape, np.uint32)
+            lanes = m.lanes_on
+            if good is not _EVERY:
+                lanes = lanes.copy()
+                lanes[m.lanes_on] = good
+            value[lanes] = _loaded(content, offset, moved.size)
+            values.append(value)
+        _put_loaded(m, first, moved, values)
+
+    return execute
+
+
+def _stored(machine: Machine, moved: Moved, data: Sequence[Operand], words: Words) -> Execute:
+    """Store the registers of some operands."""
+    sources = [raw_source(of, machine, word=word) for of in data for word in range(moved.words)]
+    shift = np.uint32(16 if moved.half else 0)
+
+    def execute(m: Machine) -> None:
+        for source, (content, offset, good) in zip(sources, words(m), strict=True):
+            value = _active(m, source(m))[good] >> shift
+            _store_aligned(content, offset, value, moved.size)
+
+    return execute
+
+
+def _words_of(space: Space, moved: Moved) -> Words:
+    """The registers of an access, one behind the other."""
+
+    def words(m: Machine) -> Iterator[tuple[Array, Array, Any]]:
+        content, offset = space(m)
+        for word in range(moved.words):
+            yield content, offset + 4 * word, _EVERY
+
+    return words
+
+
 def _flat_load(inst: Instruction, machine: Machine, kind: str, text: str) -> Execute:
     moved = moved_by(text)
     if "lds" in inst.modifiers:
         raise UnsupportedError("loads into LDS")
-    first = register_number(inst.operands[0], machine)
     if kind == "scratch":
         space = _scratch_space(inst, machine, 1, moved.bytes)
     else:
         space = _global_space(inst, machine, 1, 2, moved.bytes)
-
-    def execute(m: Machine) -> None:
-        _load_words(m, first, moved, *space(m))
-
-    return execute
+    return _load(inst, machine, moved, _words_of(space, moved))
 
 
 def _flat_store(inst: Instruction, machine: Machine, kind: str, text: str) -> Execute:
-    moved = moved_by(text)
+    moved, data = moved_by(text), inst.operands[1]
     if kind == "scratch":
-        data, space = inst.operands[1], _scratch_space(_without(inst, 1), machine, 0, moved.bytes)
+        others = replace(inst, operands=(inst.operands[0], *inst.operands[2:]))
+        space = _scratch_space(others, machine, 0, moved.bytes)
     else:
-        data, space = inst.operands[1], _global_space(inst, machine, 0, 2, moved.bytes)
-    sources = [raw_source(data, machine, word=word) for word in range(moved.words)]
-
-    def execute(m: Machine) -> None:
-        content, offset = space(m)
-        for word, source in enumerate(sources):
-            _store_word(m, source, moved, content, offset + 4 * word)
-
-    return execute
-
-
-def _without(inst: Instruction, position: int) -> Instruction:
-    operands = inst.operands[:position] + inst.operands[position + 1 :]
-    return Instruction(
-        inst.address, inst.size, inst.name, inst.encoding, operands, inst.modifiers, inst.text
-    )
+        space = _global_space(inst, machine, 0, 2, moved.bytes)
+    return _stored(machine, moved, [data], _words_of(space, moved))
 
 
 # Buffers: addresses by a resource of four scalar registers (ISA guides, "buffer addressing").
@@ -458,36 +471,16 @@ def _in_range(m: Machine, place: Array, left: Any, end: int) -> tuple[Array, Arr
     return m.offsets(place[good], end, good), good
 
 
-def _buffer_load(inst: Instruction, machine: Machine, text: str) -> Execute:
-    moved = moved_by(text)
-    first = register_number(inst.operands[0], machine)
+def _buffer_words(inst: Instruction, machine: Machine, moved: Moved) -> Words:
     space = _buffer_space(inst, machine, 1, moved.bytes)
 
-    def execute(m: Machine) -> None:
+    def words(m: Machine) -> Iterator[tuple[Array, Array, Any]]:
         content, place, left = space(m)
-        values = []
         for word in range(moved.words):
             offset, good = _in_range(m, place, left, 4 * word + moved.size)
-            value = np.zeros(len(place), np.uint32)
-            value[good] = _loaded(content, offset + 4 * word, moved.size)
-            values.append(_full(m, value))
-        _put_loaded(m, first, moved, values)
+            yield content, offset + 4 * word, good
 
-    return execute
-
-
-def _buffer_store(inst: Instruction, machine: Machine, text: str) -> Execute:
-    moved = moved_by(text)
-    sources = [raw_source(inst.operands[0], machine, word=word) for word in range(moved.words)]
-    space = _buffer_space(inst, machine, 1, moved.bytes)
-
-    def execute(m: Machine) -> None:
-        content, place, left = space(m)
-        for word, source in enumerate(sources):
-            offset, good = _in_range(m, place, left, 4 * word + moved.size)
-            _store_word(m, source, moved, content, offset + 4 * word, good)
-
-    return execute
+    return words
 
 
 # LDS.
@@ -509,20 +502,23 @@ def _lds_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
     return m.lds.reshape(-1), offset + _active(m, group)
 
 
-def _lds_load(inst: Instruction, machine: Machine, text: str) -> Execute:
-    first = register_number(inst.operands[0], machine)
-    address = raw_source(inst.operands[1], machine)
+def _lds_access(inst: Instruction, machine: Machine, text: str, position: int) -> Any:
+    """What is moved, how many places it has, and its registers; the operand is the address."""
+    address = raw_source(inst.operands[position], machine)
     two, stride, text = _two(text)
     moved = moved_by(text)
-    places = _two_offsets(inst, moved, stride) if two else [np.uint32(_offset(inst))]
+    places = [np.uint32(_offset(inst))]
+    if two:
+        step = moved.bytes * stride
+        places = [np.uint32(inst.modifier(f"offset{number}") * step) for number in range(2)]
 
-    def execute(m: Machine) -> None:
-        # Both places first: the address may lie in a register that is loaded.
-        spaces = [_lds_space(m, address(m) + place, moved.bytes) for place in places]
-        for number, (content, offset) in enumerate(spaces):
-            _load_words(m, first + number * moved.words, moved, content, offset)
+    def words(m: Machine) -> Iterator[tuple[Array, Array, Any]]:
+        for place in places:
+            content, offset = _lds_space(m, address(m) + place, moved.bytes)
+            for word in range(moved.words):
+                yield content, offset + 4 * word, _EVERY
 
-    return execute
+    return moved, len(places), words
 
 
 def _two(text: str) -> tuple[bool, int, str]:
@@ -531,31 +527,6 @@ def _two(text: str) -> tuple[bool, int, str]:
     if not match:
         return False, 1, text
     return True, 64 if match[1] and "64" in match[1] else 1, match[2]
-
-
-def _two_offsets(inst: Instruction, moved: Moved, stride: int) -> list[np.uint32]:
-    return [
-        np.uint32(inst.modifier(f"offset{number}") * moved.bytes * stride) for number in range(2)
-    ]
-
-
-def _lds_store(inst: Instruction, machine: Machine, text: str) -> Execute:
-    address = raw_source(inst.operands[0], machine)
-    two, stride, text = _two(text)
-    moved = moved_by(text)
-    places = _two_offsets(inst, moved, stride) if two else [np.uint32(_offset(inst))]
-    data = [
-        [raw_source(inst.operands[1 + number], machine, word=word) for word in range(moved.words)]
-        for number in range(len(places))
-    ]
-
-    def execute(m: Machine) -> None:
-        for place, sources in zip(places, data, strict=True):
-            content, offset = _lds_space(m, address(m) + place, moved.bytes)
-            for word, source in enumerate(sources):
-                _store_word(m, source, moved, content, offset + 4 * word)
-
-    return execute
 
 
 def _lane_permutation(inst: Instruction, machine: Machine) -> Execute:
@@ -866,9 +837,12 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
     if match := re.match(r"(global|flat|scratch)_store_(\w+)$", name):
         return _space_by_space(inst, machine, 0, _flat_store(inst, machine, match[1], match[2]))
     if match := re.match(r"buffer_load_(\w+)$", name):
-        return _buffer_load(inst, machine, match[1])
+        moved = moved_by(match[1])
+        return _load(inst, machine, moved, _buffer_words(inst, machine, moved))
     if match := re.match(r"buffer_store_(\w+)$", name):
-        return _buffer_store(inst, machine, match[1])
+        moved = moved_by(match[1])
+        words = _buffer_words(inst, machine, moved)
+        return _stored(machine, moved, inst.operands[:1], words)
     if name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _lane_permutation(inst, machine)
     if name == "ds_swizzle_b32":
@@ -880,7 +854,9 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
         build = _buffer_atomic if space == "buffer" else _global_atomic
         return build(inst, machine, operation, text or "")
     if match := re.match(r"ds_(?:read|load)_?(\w+)$", name):
-        return _lds_load(inst, machine, match[1])
+        moved, _, words = _lds_access(inst, machine, match[1], 1)
+        return _load(inst, machine, moved, words)
     if match := re.match(r"ds_(?:write|store)_?(\w+)$", name):
-        return _lds_store(inst, machine, match[1])
+        moved, places, words = _lds_access(inst, machine, match[1], 0)
+        return _stored(machine, moved, inst.operands[1 : 1 + places], words)
     return None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -253,23 +254,9 @@ def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> E
     if _makes_nans(inst.name, operation):
         compute = _with_nans(compute)
     write = destination(inst, machine, operation.result, len(sources))
-    if len(sources) == 1:
-        only = sources[0]
-
-        def execute_one(m: Machine) -> None:
-            write(m, compute(only(m)), written and written(m))
-
-        return execute_one
-    if len(sources) == 2:
-        first, second = sources
-
-        def execute_two(m: Machine) -> None:
-            write(m, compute(first(m), second(m)), written and written(m))
-
-        return execute_two
 
     def execute(m: Machine) -> None:
-        write(m, compute(*(each(m) for each in sources)), written and written(m))
+        write(m, compute(*[each(m) for each in sources]), written and written(m))
 
     return execute
 
@@ -287,22 +274,10 @@ def _with_nans(compute: Callable[..., Array]) -> Callable[..., Array]:
 def _accumulating(inst: Instruction, machine: Machine) -> Execute:
     """``v_fmac`` and others: the destination is the last source too."""
     if inst.name.startswith("v_pk"):
-        return _packed(_with_operands(inst, (*inst.operands, inst.operands[0])), machine)
+        return _packed(replace(inst, operands=(*inst.operands, inst.operands[0])), machine)
     operation = OPERATIONS[inst.name.replace("mac", "ma" if "fmac" in inst.name else "mad")]
     plain = Operand(inst.operands[0].kind, inst.operands[0].number, inst.operands[0].count)
-    return _elementwise(_with_operands(inst, (*inst.operands, plain)), machine, operation)
-
-
-def _with_operands(inst: Instruction, operands: tuple[Operand, ...], name: str = "") -> Instruction:
-    return Instruction(
-        inst.address,
-        inst.size,
-        name or inst.name,
-        inst.encoding,
-        operands,
-        inst.modifiers,
-        inst.text,
-    )
+    return _elementwise(replace(inst, operands=(*inst.operands, plain)), machine, operation)
 
 
 def _carry(inst: Instruction, machine: Machine) -> Execute:
@@ -460,17 +435,7 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
         absolute = operand.absolute or bool(inst.bits("neg_hi", number))
         negated = operand.negated or bool(inst.bits("neg_lo", number))
         sources.append(signed(value, "f32", absolute, negated))
-    narrows = inst.name.endswith("f16")
-    plain = Instruction(
-        inst.address,
-        inst.size,
-        inst.name,
-        "",
-        inst.operands,
-        {key: text for key, text in inst.modifiers.items() if key == "clamp"},
-        inst.text,
-    )
-    if narrows:
+    if inst.name.endswith("f16"):
         upper = "mixhi" in inst.name
         number = register_number(inst.operands[0], machine)
 
@@ -483,7 +448,8 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
             m.put(number, _into_half(m, number, word, int(upper), True))
 
         return execute_half
-    write = destination(plain, machine, "f32", 3)
+    clamp = {key: text for key, text in inst.modifiers.items() if key == "clamp"}
+    write = destination(replace(inst, encoding="", modifiers=clamp), machine, "f32", 3)
     fused = _with_nans(fma32)
     return lambda m: write(m, fused(*(each(m) for each in sources)), None)
 
@@ -776,9 +742,7 @@ def build_dual(parts: list[Instruction], machine: Machine) -> Execute:
     """Closure of a dual issue: both parts read before either writes."""
     halves = []
     for part in parts:
-        name = part.name.replace("v_dual_", "v_")
-        inst = _with_operands(part, part.operands, name)
-        execute = build_vector(inst, machine)
+        execute = build_vector(replace(part, name=part.name.replace("v_dual_", "v_")), machine)
         if execute is None:
             raise UnsupportedError(part.name)
         halves.append(execute)
