@@ -33,13 +33,7 @@ from mcage.tracing.emulation.compilers import (
     read_compiled,
     warps_of,
 )
-from mcage.tracing.emulation.emulate import (
-    GEOMETRIES,
-    Emulated,
-    Emulation,
-    Launch,
-    geometry_of,
-)
+from mcage.tracing.emulation.emulate import GEOMETRIES, Emulated, Emulation, Launch, geometry_of
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.waves import Say
 from mcage.tracing.importing.run import build_traces, facts_of
