@@ -122,14 +122,11 @@ class BothSpec(StudySpec):
 
     @model_validator(mode="after")
     def _each_key_once(self) -> Self:
-        for level, keys in _TAKEN.items():
-            for key, source in keys.items():
-                value = _at(self, f"{level}.{key}")
-                if _is_given(self, f"{level}.{key}") and not (
-                    source and value == _at(self, source)
-                ):
-                    reason = f"it is that of {source}" if source else _REASONS[level, key]
-                    raise ValueError(f"{level}.{key} = {shortened(value)}: {reason}; leave it out")
+        for key in (*_SAME_AS, *_DECIDED):
+            value, source = _at(self, key), _SAME_AS.get(key)
+            if _is_given(self, key) and not (source and value == _at(self, source)):
+                reason = f"it is that of {source}" if source else _DECIDED[key]
+                raise ValueError(f"{key} = {shortened(value)}: {reason}; leave it out")
         return self
 
     @model_validator(mode="after")
@@ -162,13 +159,12 @@ class BothSpec(StudySpec):
     def to_toml(self) -> str:
         """TOML text from which the same spec is read again; without keys that others decide."""
         fields = self.model_dump(mode="json", exclude_none=True)
-        for level, keys in _TAKEN.items():
-            for key in keys:
-                *tables, name = key.split(".")
-                holder = fields[level]
-                for table in tables:
-                    holder = holder[table]
-                holder.pop(name, None)
+        for key in (*_SAME_AS, *_DECIDED):
+            *tables, name = key.split(".")
+            holder = fields
+            for table in tables:
+                holder = holder[table]
+            holder.pop(name, None)
         return tomli_w.dumps(fields)
 
     def sweep_of(self, sms: int, ranges: dict[str, tuple[float, float]]) -> SweepSpec:
@@ -220,39 +216,31 @@ class BothSpec(StudySpec):
         return GatingSpec.from_mapping(fields, f"{self.command}: gating")
 
 
-_TAKEN: dict[str, dict[str, str]] = {
-    "gating": {"instances": "instances", "seed": "seed", "life.report_years": "", "stopping": ""},
-    "sweep": {
-        "instances": "instances",
-        "seed": "seed",
-        "life.horizon_years": "gating.life.horizon_years",
-        "life.delay_guardband": "gating.life.delay_guardband",
-        "life.activity": "",
-        "life.idle": "",
-        "life.temperature_kelvin": "",
-        "life.temperature_swing_kelvin": "",
-        "aging.model": "gating.aging.model",
-        "aging.constants": "gating.aging.constants",
-        "aging.vt0_volts": "",
-        "faults.slices_per_chip": "",
-        "stopping": "",
-        "draws": "",
-    },
+_SAME_AS = {
+    "gating.instances": "instances",
+    "gating.seed": "seed",
+    "sweep.instances": "instances",
+    "sweep.seed": "seed",
+    "sweep.life.horizon_years": "gating.life.horizon_years",
+    "sweep.life.delay_guardband": "gating.life.delay_guardband",
+    "sweep.aging.model": "gating.aging.model",
+    "sweep.aging.constants": "gating.aging.constants",
 }
-"""Keys of the levels that are decided elsewhere, and by which key of this spec; if it is a key."""
+"""Keys of the levels that have the value of another key."""
 
-_REASONS = {
-    ("gating", "life.report_years"): "ages are the ends of the epochs of the sweep",
-    ("gating", "stopping"): "the study has a stopping rule of its own, stopping",
-    ("sweep", "life.activity"): "the share of the time is that of the SM under the policy",
-    ("sweep", "life.idle"): "the cells of a gated SM are off",
-    ("sweep", "life.temperature_kelvin"): "temperatures are those of the SMs",
-    ("sweep", "life.temperature_swing_kelvin"): "temperatures are those of the SMs",
-    ("sweep", "aging.vt0_volts"): "cell_vt0 and gating.variation decide it",
-    ("sweep", "draws"): "SMs and their cells have the same constants",
-    ("sweep", "faults.slices_per_chip"): "slices_per_sm and the GPU decide it",
-    ("sweep", "stopping"): "the study has a stopping rule of its own, stopping",
+_DECIDED = {
+    "gating.life.report_years": "ages are the ends of the epochs of the sweep",
+    "gating.stopping": "the study has a stopping rule of its own, stopping",
+    "sweep.life.activity": "the share of the time is that of the SM under the policy",
+    "sweep.life.idle": "the cells of a gated SM are off",
+    "sweep.life.temperature_kelvin": "temperatures are those of the SMs",
+    "sweep.life.temperature_swing_kelvin": "temperatures are those of the SMs",
+    "sweep.aging.vt0_volts": "cell_vt0 and gating.variation decide it",
+    "sweep.draws": "SMs and their cells have the same constants",
+    "sweep.faults.slices_per_chip": "slices_per_sm and the GPU decide it",
+    "sweep.stopping": "the study has a stopping rule of its own, stopping",
 }
+"""Keys of the levels that are no keys of this study, and why."""
 
 
 _OF_SWEEP = (

@@ -129,11 +129,8 @@ class TimeModel:
                 f"min_sms = {self.min_sms} must be 1 ... {machine.sms}, the SMs of the GPU"
             )
         cycles = self.cycles(kernel, machine)
-        return (
-            self._smallest(cycles, 0.0)
-            if self._smallest(cycles, 0.0) < machine.sms
-            else (self._smallest(cycles, self.delta))
-        )
+        as_fast = self._smallest(cycles, 0.0)
+        return as_fast if as_fast < machine.sms else self._smallest(cycles, self.delta)
 
     def _smallest(self, cycles: NDArray[np.float64], loss: float) -> int:
         """Fewest SMs that take at most ``loss`` longer than all of them."""
