@@ -1,7 +1,9 @@
 """``mcage pareto``: which cases of sweeps on shared dies no other beats, and how sure that is."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -11,10 +13,27 @@ from mcage.errors import UserError
 from mcage.report.tables import renamed_in
 
 if TYPE_CHECKING:
+    from mcage.studies.sweep.objectives import Objective
     from mcage.studies.sweep.presentation.pareto import Front
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
 """Resamples between which probabilities are of use, and a minute is enough for many cases."""
+
+
+@dataclass(frozen=True)
+class DrawingOptions:
+    """The figure of a front."""
+
+    panel: ClassVar = "Figure"
+
+    figure: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Also draw the cases by two objectives: .png, .pdf or .svg."""
+    x: Annotated[str, typer.Option(metavar="NAME")] = ""
+    """Objective along the horizontal axis of the figure. Default: area, if it is one; else the
+    first that is not along the other."""
+    y: Annotated[str, typer.Option(metavar="NAME")] = ""
+    """Objective along the vertical axis. Default: energy_saving_of_all, if it is one; else the
+    first."""
 
 
 def pareto(
@@ -23,6 +42,7 @@ def pareto(
         typer.Argument(metavar="FILE...", help="Results files of sweeps on the same dies."),
     ],
     form: FormOptions,
+    drawing: DrawingOptions,
     objective: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,13 +70,6 @@ def pareto(
             "--all", help="Show also cases that are hardly ever on the front, as CSV and JSON do."
         ),
     ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also draw the cases by their objectives: .png, .pdf or .svg.",
-        ),
-    ] = None,
     label: Labels = None,
 ) -> None:
     """Show which cases no other beats in all objectives, and how sure that is.
@@ -76,14 +89,11 @@ def pareto(
         )
     where = [Condition.parse(text) for text in form.where or ()]
     chosen = objectives(tuple(objective or ()))
-    if figure is not None:
-        from mcage.report.figures.canvas import check_figure_path
-
-        check_figure_path(figure)
+    _check_drawing(drawing, chosen)
     names = names_for([read_header(path) for path in files], parsed_labels(label or ()))
     front = front_of_files(files, chosen, where, allow or (), resamples)
-    if figure is not None:
-        _draw(front, names, figure)
+    if drawing.figure is not None:
+        _draw(front, names, drawing)
     if form.json:
         print_json(front.as_json())
     else:
@@ -92,9 +102,26 @@ def pareto(
     print_notes(files, to_stderr=form.json or form.csv, heeds_dies=True)
 
 
-def _draw(front: "Front", names: dict[str, str], path: Path) -> None:
+def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Objective"]) -> None:
+    """Refuse a figure that could not be drawn or written."""
+    for name, key in (("--x", drawing.x), ("--y", drawing.y)):
+        if key and drawing.figure is None:
+            raise UserError(f"{name} {key}: is an axis of the figure that --figure FILE draws")
+        if key and key not in [of.key for of in chosen]:
+            keys = ", ".join(of.key for of in chosen)
+            raise UserError(f"{name} {key}: is none of the objectives {keys}")
+    if drawing.x and drawing.x == drawing.y:
+        raise UserError(f"--x {drawing.x} and --y {drawing.y}: name two objectives")
+    if drawing.figure is not None:
+        from mcage.report.figures.canvas import check_figure_path
+
+        check_figure_path(drawing.figure)
+
+
+def _draw(front: "Front", names: dict[str, str], drawing: DrawingOptions) -> None:
     """Draw the front into a file."""
     from mcage.report.figures import canvas
     from mcage.studies.sweep.presentation.pareto import figure_of
 
-    canvas.save(figure_of(front, names).figure, path)
+    assert drawing.figure is not None
+    canvas.save(figure_of(front, names, drawing.x, drawing.y).figure, drawing.figure)

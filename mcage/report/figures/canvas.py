@@ -64,6 +64,7 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # TrueType: journals refuse fonts of type 3
     "ps.fonttype": 42,
     "svg.hashsalt": "mcage",
+    "savefig.dpi": 300,
     # Names of techniques and kernels are no mathematics, whatever signs they have.
     "text.parse_math": False,
 }
@@ -246,7 +247,6 @@ def inches(millimetres: float) -> float:
 
 # A figure with its words and its numbers, and how it is written to a file.
 
-DOTS_PER_INCH = 300
 FINENESS = 1 / 250
 """Largest deviation of a thinned curve, as a part of the range of its numbers."""
 
@@ -423,7 +423,7 @@ def save(figure: Figure, path: Path) -> None:
     """
     form = path.suffix.removeprefix(".").lower()
     with whole_file(path, kind_of_name(path, list(FIGURES))) as stream:
-        figure.savefig(stream, format=form, dpi=DOTS_PER_INCH, metadata=_UNDATED[form])
+        figure.savefig(stream, format=form, metadata=_UNDATED[form])
 
 
 def kept_steps(columns: Sequence[Floats], fineness: float) -> Bools:

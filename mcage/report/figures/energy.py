@@ -252,10 +252,11 @@ def _draw_front(axes: Axes, front: Sequence[Named[Worth]]) -> None:
     axes.step(x, y, where="pre", color=canvas.GREY, linewidth=2.2, alpha=0.35, zorder=0.5)
     for case in front[::-1]:  # whatever saves most is labelled first
         worth = case.numbers
-        _label_front(axes, worth.saving.value, worth.years.value, f"{worth.vdd_volts:g} V")
+        label_front(axes, worth.saving.value, worth.years.value, f"{worth.vdd_volts:g} V")
 
 
-def _label_front(axes: Axes, x: float, y: float, text: str) -> None:
+def label_front(axes: Axes, x: float, y: float, text: str) -> None:
+    """Label a point of a front; `part_labels` moves labels apart."""
     offset, side = SPOTS[0]
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": canvas.SMALL}
     axes.annotate(text, (x, y), offset, ha=side, label=FRONT, **style)

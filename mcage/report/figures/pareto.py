@@ -11,6 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
 from mcage.report.figures import canvas
+from mcage.report.figures.energy import label_front, part_labels
 from mcage.stats.estimates import Bools, Floats
 
 LIKELY = 0.05
@@ -59,11 +60,14 @@ class Cloud(canvas.Plot):
         With which it is on the front, 0 ... 1.
     on_front : ndarray of bool [design]
         Whether it is, by its values.
+    marks : sequence of str
+        What stands beside each design on the front, where there is room, such as its Vdd.
     """
 
     names: Sequence[str] = ()
     probability: Floats = field(default_factory=lambda: np.empty(0))
     on_front: Bools = field(default_factory=lambda: np.empty(0, bool))
+    marks: Sequence[str] = ()
 
     def draw(
         self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
@@ -72,11 +76,18 @@ class Cloud(canvas.Plot):
         along, upright = panel.cases
         series = _draw_designs(axes, (along, upright), self.names, self.probability, self._markers)
         _draw_bars(axes, (along, upright), self.on_front)
+        for place in np.flatnonzero(self.on_front).tolist():
+            label_front(axes, along.values[place], upright.values[place], self.marks[place])
         drawn = []
         for place, points in enumerate(series):
             drawn.append(replace(points, gid=f"{gid}-{place + 1}"))
             axes.collections[place].set_gid(drawn[-1].gid)
         return tuple(drawn)
+
+    def settle(self, grid: Sequence[Axes]) -> None:
+        """Move what stands beside designs apart."""
+        for axes in grid:
+            part_labels(axes)
 
     @property
     def _markers(self) -> dict[str, Any]:
@@ -94,6 +105,7 @@ def draw(
     names: Sequence[str],
     probability: Floats,
     on_front: Bools,
+    marks: Sequence[str],
     sheet: canvas.Sheet,
 ) -> canvas.ReportFigure:
     """Draw the first objective against each of the others.
@@ -102,7 +114,7 @@ def draw(
     ----------
     axes : sequence of Axis
         Objectives, two or more.
-    names, probability, on_front
+    names, probability, on_front, marks
         As of `Cloud`.
     sheet : Sheet
         What is drawn on.
@@ -121,10 +133,11 @@ def draw(
     caption = (
         "Each point is a case, the darker and the larger the more resamples of the dies have it on "
         f"the front; those in less than {LIKELY:.0%} of them are grey. Bars: {canvas.PERCENT} "
-        f"intervals of the cases on the front, where these are {MOST_BARS} at most."
+        f"intervals of the cases on the front, where these are {MOST_BARS} at most; beside them, "
+        "where there is room, their lowest Vdd."
     )
     title = f"{on_front.sum():,} of {len(names):,} cases on the front"
-    cloud = Cloud("pareto", title, caption, "", upright.label, names, probability, on_front)
+    cloud = Cloud("pareto", title, caption, "", upright.label, names, probability, on_front, marks)
     return cloud.page("pareto", "", panels, sheet, {})
 
 

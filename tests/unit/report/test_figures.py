@@ -319,9 +319,9 @@ def test_points_are_joined_by_voltage_and_labels_lie_apart(of_voltages):
     joined = max(axes.lines, key=lambda line: line.get_xdata().size).get_xdata()
     assert np.allclose(joined, [21, 24, 25.6, 27.9, 30, 25])
     for place in range(4):  # as many as there is room for, and two more
-        energy._label_front(axes, 20.0, 5.0, f"0.4{place} V")
+        energy.label_front(axes, 20.0, 5.0, f"0.4{place} V")
     for place in range(2):
-        energy._label_front(axes, 20.0, 5.0, f"0.5{place} V")
+        energy.label_front(axes, 20.0, 5.0, f"0.5{place} V")
     energy.part_labels(axes)
     of_front = [text for text in axes.texts if text.get_label() == energy.FRONT]
     boxes = [text.get_window_extent() for text in of_front if text.get_visible()]

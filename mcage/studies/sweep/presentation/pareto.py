@@ -44,6 +44,9 @@ STREAM = "pareto.resamples"
 DIES = ("faults", "registers.geometry")
 """Keys of the spec, and sections, without which instances of the same id are not the same die."""
 
+DRAWN = ("area", "energy_saving_of_all")
+"""Objectives along the axes of the figure, where the user names none."""
+
 LIKELY = 1.0 - CONFIDENCE
 """Probability from which a case is shown to people unasked."""
 
@@ -420,13 +423,15 @@ def _dominators(
 # The figure of a front.
 
 
-def figure_of(result: Front, names: Mapping[str, str]) -> "ReportFigure":
-    """Draw a front on the width of a page.
+def figure_of(result: Front, names: Mapping[str, str], x: str = "", y: str = "") -> "ReportFigure":
+    """Draw the cases of a front by two objectives, on the width of a page.
 
     Parameters
     ----------
     result, names
         As of `table_of`.
+    x, y : str
+        Keys of the objectives along the axes; by default area and energy, or else the first.
     """
     from mcage.report.figures.canvas import WIDTHS_MM, Sheet
     from mcage.report.figures.pareto import Axis as Scale
@@ -435,8 +440,11 @@ def figure_of(result: Front, names: Mapping[str, str]) -> "ReportFigure":
     designs = result.designs
     several = differing(SweepHeader.axes, [design.point for design in designs])
     beside = [axis for axis in several if axis.named == "differing" and not axis.derived]
+    there = {objective.key: objective for objective in result.objectives}
+    y = y or next(key for key in (DRAWN[1], *there) if key in there and key != x)
+    x = x or next(key for key in (DRAWN[0], *there) if key in there and key != y)
     axes = []
-    for objective in result.objectives:
+    for objective in (there[y], there[x]):
         bounds = [
             objective.scale
             * np.array([getattr(d.objectives[objective.key], bound) for d in designs])
@@ -447,12 +455,14 @@ def figure_of(result: Front, names: Mapping[str, str]) -> "ReportFigure":
     caveats = dict.fromkeys(
         visible(line) for header in headers for line in caveats_of(header, heeds_dies=True)
     )
+    shown = tuple(names.values())
     return draw(
         axes,
         [_series(design, beside, names) for design in designs],
         np.array([design.front_probability for design in designs]),
         np.array([design.on_front for design in designs]),
-        Sheet(max(WIDTHS_MM), result.population, tuple(caveats)),
+        [f"{design.point['vdd_volts']:g} V" for design in designs],
+        Sheet(max(WIDTHS_MM), result.population, tuple(caveats), names=shown),
     )
 
 
