@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
+from mcage.compiled import compiled
 from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.replays.most_stressed import DutyCycles, longest_total
 from mcage.replays.prepare import PreparedReplay
@@ -304,9 +305,6 @@ SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
 """Of every cell of a slice, cycles at '1' and powered, [entries, cells of an entry] each; cycles of
 the replay."""
 
-TRACKED_TOGETHER = 1 << 14
-"""Tracked cells whose times are added to together, so that they stay in the cache."""
-
 
 @dataclass(frozen=True, eq=False)
 class FaultFreeDuties:
@@ -329,6 +327,27 @@ def by_kernel(kernel: Integers) -> Iterator[tuple[int, Booleans]]:
     """Each kernel that occurs in int64[m], with bool[m]: who runs it."""
     for number in np.flatnonzero(np.bincount(kernel)).tolist():
         yield number, kernel == number
+
+
+@compiled
+def _add_turn(
+    kernel_of: Integers,
+    seconds_of: Floats,
+    instance: Integers,
+    cell: Integers,
+    zeros: NDArray[np.integer],
+    ones: NDArray[np.integer],
+    period: Integers,
+    now: Floats,
+) -> None:
+    """Add the turn of each instance to tracked cells, float64[2, n]; kernel -1: it has none."""
+    for place in range(len(instance)):
+        owner = instance[place]
+        kernel, seconds = kernel_of[owner], seconds_of[owner]
+        if kernel >= 0:
+            cycles = np.float64(period[kernel])
+            now[0, place] += seconds * (np.float64(zeros[kernel, cell[place]]) / cycles)
+            now[1, place] += seconds * (np.float64(ones[kernel, cell[place]]) / cycles)
 
 
 class StressAccumulator(ABC):
@@ -398,19 +417,12 @@ class StressAccumulator(ABC):
 
     def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: Floats) -> None:
         """Add a turn to `tracked_seconds` of instances without separate times: [m] each."""
-        duties = (self._duties.at_zero, self._duties.at_one)
-        count = len(self._has_separate_times)
+        count, duties, tracked = len(self._has_separate_times), self._duties, self._tracked
         kernel_of, seconds_of = np.full(count, -1, dtype=np.int64), np.zeros(count)
         kernel_of[instances], seconds_of[instances] = kernel, seconds
-        for first in range(0, len(self._tracked.cell), TRACKED_TOGETHER):
-            chunk = slice(first, first + TRACKED_TOGETHER)
-            owner = self._tracked.instance[chunk]
-            runs = kernel_of[owner]
-            added = slice(None) if runs.min() >= 0 else np.flatnonzero(runs >= 0)
-            place = runs[added], self._tracked.cell[chunk][added]
-            lasts = seconds_of[owner[added]]
-            for tracked, of_cells in zip(self.tracked_seconds.now, duties, strict=True):
-                tracked[chunk][added] += lasts * of_cells.at(*place)
+        cycles = duties.at_zero.cycles, duties.at_one.cycles, duties.at_zero.period
+        now = self.tracked_seconds.now
+        _add_turn(kernel_of, seconds_of, tracked.instance, tracked.cell, *cycles, now)
 
     def longest_earlier(
         self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: Floats

@@ -15,7 +15,6 @@ from mcage.aging.sampling import Columns
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines import stress
-from mcage.engines.compiled_cells import are_faulty, shifts
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
 from mcage.errors import UserError
@@ -756,19 +755,6 @@ class AdditiveCells(CellDegradation):
         )
 
     @override
-    def are_faulty(
-        self,
-        failure: CellFailure,
-        vmin_volts: NDArray[np.float64],
-        moment: NDArray[np.float64],
-        scores: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.bool_]:
-        moments = stress.Moments(self.span.part(moment), moment)
-        return are_faulty(
-            self.shift, failure, vmin_volts, self.seconds, moments, scores, self.instance
-        )
-
-    @override
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
         return AdditiveCells(
             self.shift, self.instance[which], self.span.of(which), self.seconds.of(which)
@@ -906,7 +892,7 @@ class AdditiveDegradation(Degradation):
     def worst_dvth(
         self, instances: NDArray[np.int64], moment: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        return shifts(self._shift, self._longest_busy(instances, moment), moment, instances)
+        return self._shift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
     @override
     def stay_below(
@@ -914,7 +900,7 @@ class AdditiveDegradation(Degradation):
     ) -> bool:
         ages = np.full(len(instances), age)
         stress = np.full((2, len(instances)), age * (1 + 1e-9))  # sums of epochs are rounded
-        worst = shifts(self._shift, stress, ages, instances).max(axis=0)
+        worst = self._shift.of(instances).dvth(stress, ages).max(axis=0)
         below = bool((worst - limit_volts < 0).all())
         self._stress.knows_longest = not below
         return below
@@ -939,7 +925,8 @@ class AdditiveDegradation(Degradation):
             )
             moment[open_] = crossing(excess, line.start, line.end)
             longest[:, open_] = self._longest_busy(unsolved, moment[open_])
-            worst = shifts(self._shift, longest[:, open_], moment[open_], unsolved).max(axis=0)
+            shift = self._shift.of(unsolved)
+            worst = shift.dvth(longest[:, open_], moment[open_]).max(axis=0)
             open_ = open_[worst < limit[open_] * (1 - SAME)]
         return moment
 
@@ -952,10 +939,10 @@ class AdditiveDegradation(Degradation):
         limit_volts: NDArray[np.float64],
     ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
         """Worst shifts beyond limits, in volts, where the longest times grow evenly."""
+        shift = self._shift.of(instances)
 
         def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
-            busy = stress.between(before, after, line.part(moment))
-            dvth = shifts(self._shift, busy, moment, instances)
+            dvth = shift.dvth(stress.between(before, after, line.part(moment)), moment)
             beyond: NDArray[np.float64] = dvth.max(axis=0) - limit_volts
             return beyond
 

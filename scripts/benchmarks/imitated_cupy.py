@@ -16,8 +16,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from mcage.aging.transistors import FaceliftRates
-from mcage.engines.compiled_cells import _find_failing
+from mcage.aging.nbti import Rates, facelift
+from mcage.aging.transistors import AdditiveShift
+from mcage.aging.vmin import CellFailure
 
 ENOUGH_ENTRIES = 70
 """Faulty entries from which on a redirected slice spills."""
@@ -310,25 +311,19 @@ def _list_failing(
     shift, ages, instance, vmin, sound, tail, tracked, before, now, coefficients, stride,
     lowest_vdd, listed,
 ):  # fmt: skip
-    words, count = np.asarray(shift), len(ages)
-    rates = FaceliftRates(
-        *(
-            _array_at(address, count if each else 1)
-            for address, each in zip(words[:4], words[4:8], strict=True)
-        )
+    words, ages, owner = np.asarray(shift), np.asarray(ages), np.asarray(instance)[:tail]
+    stress, diffusion, activity, eta = (
+        np.broadcast_to(_array_at(address, len(ages) if each else 1), len(ages))
+        for address, each in zip(words[:4], words[4:8], strict=True)
     )
-    fails, seconds = np.zeros(tail, dtype=bool), (np.asarray(before), np.asarray(now))
-    _find_failing(
-        np.asarray(instance).astype(np.int64),
-        np.asarray(sound).view(bool),
-        np.asarray(vmin),
-        *seconds,
-        np.asarray(ages),
-        rates,
-        (np.asarray(coefficients), float(lowest_vdd)),
-        fails,
-    )
-    places = np.flatnonzero(fails)
+    shifts = AdditiveShift(facelift(), Rates(stress, diffusion), activity, {"eta": eta})
+    coefficients = np.broadcast_to(np.asarray(coefficients), len(ages))
+    seconds = np.asarray(before), np.asarray(now)
+    looked_at = np.flatnonzero(np.asarray(sound).view(bool) & (ages[owner] >= 0))
+    owner = owner[looked_at]
+    dvth = shifts.of(owner).dvth(seconds[1][:, looked_at], ages[owner])
+    failure = CellFailure(coefficients[owner], float(lowest_vdd))
+    places = looked_at[failure.are_faulty(np.asarray(vmin)[:, looked_at], dvth)]
     listed[0, 0] = len(places)
     rows = listed[1 : 1 + len(places)]
     rows[:, 0] = places

@@ -23,7 +23,7 @@ from host_gpu.compiler import needs_host_compiler
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.environment import environment
-from mcage.aging.nbti import nbti_model
+from mcage.aging.nbti import Facelift, Rates, nbti_model
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine import stress as cuda_stress
@@ -234,3 +234,20 @@ def test_cells_that_fail_and_histograms(monkeypatch, model, at_first):
         counts = meant.histogram(chosen, of_chosen, shift, bins)
         assert np.array_equal(actual.histogram(chosen, of_chosen, shift, bins), counts)
         assert (counts > 0).sum() > 3
+
+
+class Forgetless(Facelift):
+    """Derived from the model that kernels know, with another formula."""
+
+    def dvth(self, stress, stressed, recovered):
+        return np.sqrt(np.sqrt(stress))
+
+
+def test_a_model_derived_from_facelift_has_its_own_formula():
+    failure = CellFailure(vmin_coefficient=0.7, lowest_vdd_volts=0.5)
+    for model, known in ((nbti_model("facelift"), True), (nbti_model("finfet"), False)):
+        shift = AdditiveShift(model, Rates(np.array(1e-11), np.array(1.0)), np.array(0.7))
+        assert cuda_stress._is_plain(shift, failure) == known
+    derived = Forgetless(**vars(nbti_model("facelift")))
+    shift = AdditiveShift(derived, Rates(np.array(1e-11), np.array(1.0)), np.array(0.7))
+    assert not cuda_stress._is_plain(shift, failure)

@@ -20,7 +20,6 @@ from mcage.aging.vmin import CellFailure
 from mcage.compiled import compiled
 from mcage.concurrency import Memo
 from mcage.engines import stress
-from mcage.engines.compiled_cells import is_plain
 from mcage.engines.cuda_engine import programs as cuda_programs
 from mcage.engines.cuda_engine.devices import Download
 from mcage.engines.cuda_engine.walk import Occupants, Walk, forms
@@ -474,7 +473,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     def failing(
         self, instances: Integers, age: Floats, shift: AdditiveShift, failure: CellFailure
     ) -> tuple[Integers, stress.CellSeconds]:
-        if not is_plain(shift, failure):
+        if not _is_plain(shift, failure):
             return super().failing(instances, age, shift, failure)
         device, tail = self._runner.device, self._tracked.tail
         ages = np.full(self._instances, -1.0)
@@ -568,6 +567,15 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
             words[8:].view(np.float64)[:] = LEAST_RECOVERY
             self._shift = shift, device.upload(words), arrays
         return self._shift[1]
+
+
+def _is_plain(shift: AdditiveShift, failure: CellFailure) -> bool:
+    """Whether cells fail by shifts of `facelift` in T0 and T1 alone, which kernels know.
+
+    A model derived from it may have another formula.
+    """
+    plain = shift.pull_downs is None and failure.margins is None
+    return plain and type(shift.nbti) is Facelift
 
 
 @compiled

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Pool
-from mcage.engines.compiled_cells import CompiledSeconds
 from mcage.engines.numba_engine.bounds import (
     OPENED_TOGETHER,
     SIDE_BY_SIDE,
@@ -295,14 +294,6 @@ def _parts(places: Integers, most: int) -> list[Integers]:
 
 class FaultFreeStress(StressAccumulator):
     """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles."""
-
-    tracked_seconds: CompiledSeconds
-
-    def _new_tracked_seconds(self) -> CompiledSeconds:
-        return CompiledSeconds(self._tracked, len(self._has_separate_times))
-
-    def _track_mixtures(self, instances: Integers, kernel: Integers, seconds: Floats) -> None:
-        self.tracked_seconds.add_duties(instances, kernel, self._duties, seconds)
 
     def _begin(self, instances: Integers) -> None:
         raise NotImplementedError
