@@ -14,7 +14,7 @@ from mcage.aging.vmin import KINDS
 from mcage.compiled import compiled
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy
 from mcage.costs.protection import protected_slice
-from mcage.costs.rates import Slices, add_up
+from mcage.costs.rates import Slices
 from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
@@ -468,11 +468,8 @@ class Meter:
         assert (time_fractions is not None) == self.time_fractions_vary
         seconds, events = moments.seconds, moments.events
         weights = np.ones(1) if time_fractions is None else time_fractions
-        products = np.empty((3 + 2 * len(self._protected), *seconds.shape))
-        add_up(
-            *(seconds, events, moments.kernel, moments.weight, self.fault_free.events),
-            *(self._undisturbed, self._conventional, self._constants),
-            products,
+        products = self._slices.add_up(
+            seconds, events, moments.kernel, moments.weight, self._conventional
         )
         duration, done, nominal, *by_point = products.sum(axis=(2, 3))
         spent = other = np.zeros(len(seconds))
@@ -524,23 +521,9 @@ class Meter:
     @cached_property
     def _slices(self) -> Slices:
         given, happens = self.fault_free, self.fault_free.happens
-        technique = given.replays[0].technique
-        return Slices(technique, given.activities, happens.idle, happens.holding, self.penalties)
-
-    @cached_property
-    def _constants(self) -> NDArray[np.void]:
-        """Constants of all kernels for each of the technologies: [points, kernels]."""
-        return np.stack([self._slices.constants(technology) for technology in self._protected])
-
-    @cached_property
-    def _undisturbed(self) -> NDArray[np.float64]:
-        """Rates on a fault-free slice for each of the technologies: float64[points, 3, kernels]."""
-        events, rates = self.fault_free.events, self._slices.rates
-        return np.stack(
-            [
-                np.hstack([rates(k, events[k, None], technology) for k in range(len(events))])
-                for technology in self._protected
-            ]
+        return Slices(
+            *(given.replays[0].technique, given.activities, happens.idle, happens.holding),
+            *(self.penalties, self._protected, given.events),
         )
 
     @cached_property
