@@ -20,8 +20,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import unliteral
 from numba.extending import intrinsic
@@ -33,13 +31,6 @@ import mcage.geometry
 import mcage.traces.model
 from mcage.compiled import OPTIONS, LightDispatcher, code_kept_in
 from mcage.files.disk_cache import code_folder
-
-# Functions that only compiled functions call: they become machine code within their callers.
-#
-# Numba makes optimised machine code of each compiled function by itself, together with all that it
-# calls, and then again of all of it within each caller. Where calls are six deep that is most of
-# the time that compilation takes. Here the code of such a function is linked into its callers as it
-# is, and optimised where machine code is made.
 
 
 class Dispatcher(LightDispatcher):
@@ -100,64 +91,6 @@ def _without_collection() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
-
-
-class _NoEnvironment:
-    """Stands for the machine code of a function that has none of its own."""
-
-    @staticmethod
-    def set_env(name: str, environment: Any) -> None:
-        """Ignore: only functions that handle Python objects look into their environment."""
-
-
-class _LinkedLibrary(JITCodeLibrary):
-    """Code that is linked into that of callers, and nothing else."""
-
-    @override
-    @property
-    def codegen(self) -> Any:
-        return _NoEnvironment
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """See Numba's class; a null pointer, as there is no machine code."""
-        self._ensure_finalized()  # type: ignore[no-untyped-call]
-        return 0
-
-    def _optimize_final_module(self) -> None:
-        """Leave that to callers."""
-
-    def _finalize_final_module(self) -> None:
-        """Make no machine code."""
-        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
-        self._finalized = True
-
-
-_BUILT_UPON = (
-    "_ensure_finalized",
-    "_finalize_dynamic_globals",
-    "_finalize_final_module",
-    "_optimize_final_module",
-)
-"""Methods of Numba's class that are not public: another version may do without them."""
-
-
-def nested_compiler() -> type[Compiler]:
-    """Compiler of functions that only compiled functions call: Numba's, where it is another."""
-    known = all(hasattr(JITCodeLibrary, name) for name in _BUILT_UPON)
-    return LinkedCompiler if known else Compiler
-
-
-class LinkedCompiler(Compiler):
-    """Compiler that links functions into their callers."""
-
-    @override
-    def define_pipelines(self) -> Any:
-        state = self.state
-        if state.library is None:
-            codegen, name = state.targetctx.codegen(), state.func_id.func_qualname
-            state.library = _LinkedLibrary(codegen, name)  # type: ignore[no-untyped-call]
-            state.library.enable_object_caching()
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -237,9 +170,7 @@ def inlined(function: Function) -> Function:
 
 def _nested(function: Function, options: dict[str, bool]) -> Function:
     options = OPTIONS | {"no_cpython_wrapper": True} | options
-    return cast(
-        Function, Dispatcher(function, targetoptions=options, pipeline_class=nested_compiler())
-    )
+    return cast(Function, Dispatcher(function, targetoptions=options))
 
 
 # Wide operations that Numba has no words for: a set of the 64 components is a 64-bit word.
