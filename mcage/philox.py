@@ -9,6 +9,7 @@ are left to it.
 """
 
 from collections.abc import Callable
+from importlib.resources import files
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -16,17 +17,6 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
-from numba.np.random._constants import (
-    fe_double,
-    fi_double,
-    ke_double,
-    ki_double,
-    we_double,
-    wi_double,
-    ziggurat_exp_r,
-    ziggurat_nor_inv_r,
-    ziggurat_nor_r,
-)
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
@@ -270,19 +260,34 @@ def _next_number(state: Words) -> float:
 # density, of the same area. Most words fall well inside of a layer, and are a number at once.
 
 
+def _ziggurats() -> NDArray[np.float64]:
+    """Columns of ``ziggurats.csv``: float64[6, 256]."""
+    text = files("mcage").joinpath("data", "ziggurats.csv").read_text(encoding="utf-8")
+    columns: NDArray[np.float64] = np.loadtxt(text.splitlines(), delimiter=",", skiprows=5).T
+    return np.ascontiguousarray(columns)
+
+
+_LAYERS = _ziggurats()
+_NORMAL_WIDTH, _NORMAL_DENSITY, _EXPONENTIAL_WIDTH, _EXPONENTIAL_DENSITY = _LAYERS[:4]
+_NORMAL_INSIDE, _EXPONENTIAL_INSIDE = _LAYERS[4:].astype(np.uint64)
+_NORMAL_TAIL, _EXPONENTIAL_TAIL = 3.6541528853610087963519472518, 7.69711747013104972
+_NORMAL_TAIL_INVERSE = 0.27366123732975827203338247596
+"""Where the lowest layers end and the tails begin."""
+
+
 @compiled
 def _next_exponential(state: Words) -> float:
     while True:
         word = _next_word(state) >> np.uint64(3)
         layer, part = word & np.uint64(255), word >> np.uint64(8)
-        number = np.float64(np.int64(part)) * we_double[layer]
-        if part < ke_double[layer]:
+        number = np.float64(np.int64(part)) * _EXPONENTIAL_WIDTH[layer]
+        if part < _EXPONENTIAL_INSIDE[layer]:
             return float(number)
         if layer == np.uint64(0):
-            tail: float = ziggurat_exp_r - np.log1p(-_next_number(state))
+            tail: float = _EXPONENTIAL_TAIL - np.log1p(-_next_number(state))
             return tail
-        above = fe_double[layer - _ONCE] - fe_double[layer]
-        if above * _next_number(state) + fe_double[layer] < np.exp(-number):
+        above = _EXPONENTIAL_DENSITY[layer - _ONCE] - _EXPONENTIAL_DENSITY[layer]
+        if above * _next_number(state) + _EXPONENTIAL_DENSITY[layer] < np.exp(-number):
             return float(number)
 
 
@@ -292,18 +297,18 @@ def _next_normal(state: Words) -> float:
         word = _next_word(state)
         layer, part = word & np.uint64(255), word >> np.uint64(9) & np.uint64(2**52 - 1)
         sign = 1.0 - np.float64(np.int64(word >> np.uint64(7) & np.uint64(2)))
-        number = sign * (np.float64(np.int64(part)) * wi_double[layer])
-        if part < ki_double[layer]:
+        number = sign * (np.float64(np.int64(part)) * _NORMAL_WIDTH[layer])
+        if part < _NORMAL_INSIDE[layer]:
             return float(number)
         if layer == np.uint64(0):
             while True:
-                beyond = -ziggurat_nor_inv_r * np.log1p(-_next_number(state))
+                beyond = -_NORMAL_TAIL_INVERSE * np.log1p(-_next_number(state))
                 height = -np.log1p(-_next_number(state))
                 if height + height > beyond * beyond:
-                    tail = float(ziggurat_nor_r + beyond)
+                    tail = float(_NORMAL_TAIL + beyond)
                     return -tail if part >> np.uint64(8) & _ONCE != np.uint64(0) else tail
-        above = fi_double[layer - _ONCE] - fi_double[layer]
-        if above * _next_number(state) + fi_double[layer] < np.exp(-0.5 * number * number):
+        above = _NORMAL_DENSITY[layer - _ONCE] - _NORMAL_DENSITY[layer]
+        if above * _next_number(state) + _NORMAL_DENSITY[layer] < np.exp(-0.5 * number * number):
             return float(number)
 
 

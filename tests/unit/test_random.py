@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tables import each
 
+from mcage import philox
 from mcage.concurrency import Pool
 from mcage.distributions import Distribution
 from mcage.philox import (
@@ -64,6 +65,23 @@ def test_distinct_integers_below_a_bound(bound, count):
 @pytest.mark.parametrize("count", [1, 4, 7])
 def test_first_numbers(count):
     assert (first_numbers(KEYS[0], INSTANCES, count) == drawn(count)).all()
+
+
+def test_layers_of_ziggurats_are_those_of_numpy():
+    """Numba has a copy of its own, which is not public; draws alone would not meet each digit."""
+    numba = pytest.importorskip("numba.np.random._constants")
+    for ours, theirs in [
+        (philox._NORMAL_WIDTH, numba.wi_double),
+        (philox._NORMAL_DENSITY, numba.fi_double),
+        (philox._NORMAL_INSIDE, numba.ki_double),
+        (philox._EXPONENTIAL_WIDTH, numba.we_double),
+        (philox._EXPONENTIAL_DENSITY, numba.fe_double),
+        (philox._EXPONENTIAL_INSIDE, numba.ke_double),
+        (philox._NORMAL_TAIL, numba.ziggurat_nor_r),
+        (philox._NORMAL_TAIL_INVERSE, numba.ziggurat_nor_inv_r),
+        (philox._EXPONENTIAL_TAIL, numba.ziggurat_exp_r),
+    ]:
+        assert np.array_equal(ours, theirs)
 
 
 def test_first_normals():
