@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from mcage.compiled import compiled
 from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
@@ -32,7 +31,6 @@ from mcage.geometry import (
     Bytes,
     Integers,
     SliceGeometry,
-    Words,
 )
 from mcage.replays.layout import Layout, Packing, Places
 from mcage.replays.outcome import CellTimes, Counters
@@ -491,9 +489,6 @@ COUNTERS = 10
 _MANY = MOST_BLOCKS * MOST_ENTRIES + 1
 _NEARBY_ENTRIES, _NEARBY_BLOCKS, _MOST_NEARBY = 2, 6, 4096
 """How far a place that is counted ahead is from one that is asked for; places of a call at most."""
-_EACH, _EVEN, _PAIR = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0b101, 0b11))
-"""Bytes of a word, each an entry whose blocks, at most four, are bits."""
-_ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(56)
 
 Count = Callable[[Sequence[RedirectedReplay], Integers, Bytes], Integers]
 """Counts events int64[n, 10] of a technique on several kernels: which of them each instance runs,
@@ -671,25 +666,12 @@ def maps_with(entries: Integers, blocks: Integers, geometry: SliceGeometry) -> B
 
 def free_places(fault_maps: Bytes, blocks_of_entry: int) -> tuple[Integers, Integers]:
     """Reliable entries, and sound blocks of the others, on fault maps: int64[n], int64[n]."""
-    free = np.empty((2, len(fault_maps)), np.int64)
-    _count_free(np.ascontiguousarray(fault_maps).view(np.uint64), blocks_of_entry, free)
-    return free[0], free[1]
-
-
-@compiled
-def _count_free(words: Words, blocks_of_entry: int, free: Integers) -> None:
-    """As `free_places`, of words of eight entries: uint64[n, entries / 8] to int64[2, n]."""
-    entries = 8 * words.shape[1]
-    for place in range(len(words)):
-        faulty, unusable = np.uint64(0), np.uint64(0)
-        for word in range(words.shape[1]):
-            blocks = words[place, word]
-            pairs = (blocks & _EVEN) + (blocks >> _ONE & _EVEN)
-            unusable += ((pairs & _PAIR) + (pairs >> _TWO & _PAIR)) * _EACH >> _LAST
-            any_block = blocks | blocks >> _ONE
-            faulty += ((any_block | any_block >> _TWO) & _EACH) * _EACH >> _LAST
-        free[0, place] = entries - np.int64(faulty)
-        free[1, place] = blocks_of_entry * np.int64(faulty) - np.int64(unusable)
+    maps = np.ascontiguousarray(fault_maps)
+    faulty, unusable = (  # entries are bytes, and bits of many are counted at once
+        np.bitwise_count(entries.view(np.uint64)).sum(axis=1, dtype=np.int64)
+        for entries in (maps != 0, maps)
+    )
+    return fault_maps.shape[1] - faulty, blocks_of_entry * faulty - unusable
 
 
 def only_numbers_matter(technique: Technique) -> bool:
