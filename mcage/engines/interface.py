@@ -23,15 +23,7 @@ from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.programs import Learnt, ProgramRunner, Programs, ProgramStress
 from mcage.errors import UserError
-from mcage.geometry import (
-    GCN,
-    MOST_BLOCKS,
-    MOST_ENTRIES,
-    Booleans,
-    Bytes,
-    Integers,
-    SliceGeometry,
-)
+from mcage.geometry import GCN, MOST_BLOCKS, MOST_ENTRIES, Booleans, Bytes, Integers, SliceGeometry
 from mcage.replays.layout import Layout, Packing, Places
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import (

@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.concurrency import usable_cores
-from mcage.engines.stress import (
-    DenseStress,
-    FaultFreeDuties,
-    SliceTimes,
-    TrackedCells,
-    Turns,
-)
+from mcage.engines.stress import DenseStress, FaultFreeDuties, SliceTimes, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.geometry import Booleans, Bytes, Integers
 from mcage.replays.outcome import CellTimes, Counters
