@@ -41,7 +41,7 @@ class _Sm:
         return max(used.values()) <= NVIDIA.entries
 
 
-def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> int:
+def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> None:
     """Give every CTA the first SM on which its slots and enough entries are free while it runs.
 
     Parameters
@@ -51,11 +51,6 @@ def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> in
     groups : iterable of sequence of Window
         Windows of each CTA, in the order in which CTAs begin; ``facts["hardware_warp"]`` is the
         slot of each.
-
-    Returns
-    -------
-    int
-        SMs in use.
     """
     sms: list[_Sm] = []
     for windows in groups:
@@ -78,7 +73,6 @@ def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> in
         for window in windows:
             window.place = Place(number, window.place.part)
             window.facts["sm"] = number
-    return len(sms)
 
 
 # Warps whose records show registers before or after an instruction, without lanes and cycles.
@@ -607,11 +601,8 @@ class RecordingFile:
 
     def object(self, line: bytes) -> None:
         """Take a line that is a JSON object."""
-        try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
-            self.fail("neither a packet nor a JSON object")
-        if not isinstance(content, dict):
+        content = Reader.object_of(line)
+        if content is None:
             self.fail("neither a packet nor a JSON object")
         kind = content.get("type")
         if kind == "launch":

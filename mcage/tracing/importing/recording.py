@@ -1,7 +1,9 @@
 """What an importer has read: windows, and what was written to and read from their registers."""
 
+import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -621,6 +623,14 @@ class Reader:
 
     def finish(self) -> None:
         """Say what was in the files, and what was concluded."""
+
+    @staticmethod
+    def object_of(line: bytes) -> dict[str, Any] | None:
+        """JSON object that a line holds; None if it holds none."""
+        content = None
+        with suppress(ValueError, RecursionError):
+            content = json.loads(line)
+        return content if isinstance(content, dict) else None
 
     def skip(self, reason: str) -> None:
         """Count a record that is left out; see `Recording.skip`."""

@@ -9,7 +9,6 @@ in newer versions; in older ones each record has its own), or text (``.log``)::
 Whether contents are those before or after the instruction is not in the file.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,9 +38,6 @@ MOST_ROWS = 16
 
 MOST_ROWS_OF_OLD = 8
 """The same in versions before 2026-02-11, which do not number them."""
-
-_NO_JSON = "lines that are no JSON object"
-_UNKNOWN = "records whose instruction is not known"
 
 
 def _recognises(source: Source) -> bool:
@@ -121,13 +117,9 @@ class _Records(nvidia.Warps):
         if match and (known := self.instructions.get(int(match[5]))):
             self.fast(match, known)
             return
-        try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
-            self.skip(_NO_JSON)
-            return
-        if not isinstance(content, dict):
-            self.skip(_NO_JSON)
+        content = self.object_of(line)
+        if content is None:
+            self.skip("lines that are no JSON object")
             return
         kind = content.get("type", "reg_trace" if "regs" in content else None)
         if kind == "kernel_metadata":
@@ -198,7 +190,7 @@ class _Records(nvidia.Warps):
             number_of = content.get("opcode_id")
             known = self.instructions.get(number_of) if type(number_of) is int else None
             if known is None:
-                self.skip(_UNKNOWN)
+                self.skip("records whose instruction is not known")
                 return
             instruction = known
         if type(launch_id := content.get("grid_launch_id")) is int:

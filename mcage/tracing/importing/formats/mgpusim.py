@@ -17,10 +17,8 @@ no time. A wavefront that comes again after its ``s_endpgm`` belongs to the next
 import json
 import re
 from array import array
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -124,10 +122,8 @@ class _Units(Reader):
 
     def slow(self, line: bytes) -> None:
         """Take an object that is written in another way."""
-        content: Any = None
-        with suppress(ValueError, RecursionError):
-            content = json.loads(line.strip().strip(b","))
-        if not isinstance(content, dict):
+        content = self.object_of(line.strip().strip(b","))
+        if content is None:
             self.skip("lines that are no JSON object")
             return
         group, text, rows = (content.get(key) for key in ("wg", "Inst", "VGPRs"))
