@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcage.campaign.executors import Executor
     from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
-    from mcage.methods.sensitivity import OneAtATime, Sobol
+    from mcage.methods.sensitivity.methods import OneAtATime, Sobol
     from mcage.papers.table import Row
     from mcage.spec.study_spec import StudySpec
     from mcage.studies.inject.spec import InjectSpec
@@ -79,7 +79,7 @@ def sensitivity(
     """
     from mcage.campaign.progress import progress_in_notebooks
     from mcage.engines.select import engine_of
-    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity.methods import Question
 
     file, texts = None, []
     if isinstance(ranges, Mapping):

@@ -20,7 +20,7 @@ from mcage.stats.estimates import Estimate, plain
 
 if TYPE_CHECKING:
     from mcage.methods.rare_events import RareEstimate, RareVdd
-    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity.methods import Question
 
 RARE_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
 """Where an estimate differs from a sweep unless told otherwise."""
@@ -236,7 +236,7 @@ def sensitivity(
     if list_:
         _list()
         return
-    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity.methods import Question
     from mcage.methods.sensitivity.output import check_path
 
     question = Question(**vars(study))
@@ -247,7 +247,7 @@ def sensitivity(
 
 
 def _answer(base: SweepSpec, question: "Question", output: OutputOptions) -> None:
-    from mcage.methods.sensitivity import Sobol
+    from mcage.methods.sensitivity.methods import Sobol
     from mcage.methods.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
 
     varied = question.varied(base)
@@ -267,8 +267,8 @@ def _answer(base: SweepSpec, question: "Question", output: OutputOptions) -> Non
 
 
 def _list() -> None:
-    from mcage.methods.sensitivity import shipped
     from mcage.methods.sensitivity.output import setting
+    from mcage.methods.sensitivity.parameters import shipped
 
     for name, entry in shipped().items():
         ends = entry.range or entry.factors

@@ -241,10 +241,6 @@ def headings(paper: str) -> tuple[str, ...]:
     return ("where", "what", *subject, "paper", *ways, "tolerance", "agrees", "why")
 
 
-HEADINGS = headings("000")
-"""Columns of the tables of papers on register files."""
-
-
 def numbered_reasons(rows: Sequence[Row]) -> dict[str, int]:
     """Number the reasons in the order of their first rows."""
     return {why: i + 1 for i, why in enumerate(dict.fromkeys(row.why for row in rows if row.why))}

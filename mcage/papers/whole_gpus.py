@@ -168,19 +168,6 @@ def rows_by_name() -> dict[str, dict[str, Any]]:
     return {row["benchmark"]: row for row in benchmark_rows(structures.parts())}
 
 
-def duplicated_l2_delay() -> float:
-    """Delay increase of an L2 that takes turns with a copy; the baseline has the printed mean."""
-    gpu = structures.HeterogeneousGpu(
-        structures.parts(),
-        structures.Conditions(),
-        structures.TwoStage(),
-        structures.SequentialL2(),
-        scheduler_delay=structures.MEAN_BASELINE_DELAY,
-        l2_delay=structures.MEAN_L2_BASELINE_DELAY,
-    )
-    return float(gpu.delays(structures.DUPLICATION, filter_rate=0.0, miss_rate=0.0).l2)
-
-
 def _of_benchmarks(column: str, figure: Published) -> Measured:
     """A column of the table of the benchmarks: of one of them, or the mean."""
     rows = rows_by_name()

@@ -196,12 +196,6 @@ class SoftErrors:
     wrong_sdc: Floats
     bits: Floats
 
-    @property
-    def per_mbit(self) -> dict[str, Floats]:
-        """Corrected, due and sdc in FIT of 2**20 cells."""
-        scale = MBIT / self.bits
-        return {name: getattr(self, name) * scale for name in ("corrected", "due", "sdc")}
-
     def per_gpu(self, slices: int) -> dict[str, Floats]:
         """Corrected, due and sdc in FIT of so many slices."""
         return {name: getattr(self, name) * slices for name in ("corrected", "due", "sdc")}

@@ -18,10 +18,10 @@ from paper_drawings import from_csv, write_figures
 from mcage.engines.select import select_engine
 from mcage.papers.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
 from mcage.papers.table import (
-    HEADINGS,
     KERNEL_HEADINGS,
     Row,
     cells,
+    headings,
     in_counts,
     kernel_cells,
     numbered_reasons,
@@ -32,6 +32,7 @@ from mcage.papers.table import (
 from mcage.traces.transforms import WORK_GROUP
 
 ROOT = Path(__file__).parents[2]
+HEADINGS = headings("000")
 RESULTS = ROOT / "results" / "reproduce"
 PAGE = ROOT / "docs" / "reproduction.md"
 LINES = ROOT / "results" / "register-files.md"

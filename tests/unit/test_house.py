@@ -227,6 +227,13 @@ def test_imports_of_parts_make_no_circle():
     assert list(TopologicalSorter(graph).static_order())
 
 
+def test_the_page_of_the_architecture_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:mcage|tests|scripts|kernels)/[\w/.]+)`", page))
+    assert len(named) > 80
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 SMALL = {"__main__.py", "cli/main.py", "errors.py", "tracing/importing/formats/catalogue.py"}
 """Entry points, the one error, and where a format of traces is named."""
 
@@ -243,7 +250,7 @@ def test_no_file_is_too_small_for_a_story():
 
 
 MOST_IMPORTS = 0.08
-MOST_CODE, MOST_MODULES = 61148, 324
+MOST_CODE, MOST_MODULES = 60485, 324
 """Lines of code, and modules: who raises them says in the changelog for what."""
 
 

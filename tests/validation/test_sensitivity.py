@@ -15,17 +15,22 @@ from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.methods.sensitivity import (
-    QUANTITIES,
+from mcage.methods.sensitivity.methods import (
     SensitivityStudy,
+    _difference_of_medians,
+    evaluated,
+    indices,
     one_at_a_time,
-    shipped,
     sobol,
-    user_range,
 )
-from mcage.methods.sensitivity.methods import _difference_of_medians, evaluated, indices
 from mcage.methods.sensitivity.output import print_one_at_a_time, setting
-from mcage.methods.sensitivity.parameters import Parameter, value_of
+from mcage.methods.sensitivity.parameters import (
+    QUANTITIES,
+    Parameter,
+    shipped,
+    user_range,
+    value_of,
+)
 from mcage.studies.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
