@@ -129,10 +129,12 @@ class Measure:
     name : str
         Its name for people, with the unit in brackets.
     variables : tuple of str
-        What it is computed from; a file that lacks one of them has no such measure.
-    values : callable
+        What it is computed from, by default the variable of its key; a file that lacks one of them
+        has no such measure.
+    values : callable, optional
         From a case to the value of each instance, NaN where it has none or it is not known; of
-        shares and counts, whether an instance counts. Of a number, from a case to that number.
+        shares and counts, whether an instance counts. Of a number, from a case to that number. By
+        default the first of the variables.
     heading : str
         Heading of its column; empty if it stands in CSV and JSON alone.
     form : str
@@ -146,7 +148,7 @@ class Measure:
     estimator : callable, optional
         From a case to its estimate, where none of these gives it; None where it does not apply.
     scale : float
-        What makes a value that of the name's unit, such as 100 for percent of a fraction.
+        What makes a value that of the name's unit: by default 100 where that is percent, else 1.
     scale_in_csv : float
         The same for numbers in CSV and pandas, of the few that are not in the unit of their key.
     primary : bool
@@ -180,14 +182,14 @@ class Measure:
 
     key: str
     name: str
-    variables: tuple[str, ...]
-    values: Callable[[Any], Any]
+    variables: tuple[str, ...] = ()
+    values: Callable[[Any], Any] | None = None
     heading: str = ""
     form: Form = "mean"
     kind: Kind = "mean"
     quantile: float | None = None
     estimator: Callable[[Case], Estimate | None] | None = None
-    scale: float = 1.0
+    scale: float = 0.0
     scale_in_csv: float = 1.0
     primary: bool = False
     of_working: bool = False
@@ -203,6 +205,10 @@ class Measure:
     note: str = ""
     also: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", self.variables or (self.key,))
+        object.__setattr__(self, "scale", self.scale or (100.0 if "[%" in self.name else 1.0))
+
     @property
     def title(self) -> str:
         """Its name for people, without the unit."""
@@ -210,12 +216,15 @@ class Measure:
 
     def of(self, case: Sample) -> Floats:
         """Value of each instance of a case, as the mean of them counts it."""
-        values = np.asarray(self.values(case), np.float64)
+        values = np.asarray(self._values(case), np.float64)
         if self.works is not None:
             values = np.where(self.works(case), values, self.not_working)
         if self.unknown == "decides" and np.isnan(values).any():
             return np.full_like(values, np.nan)
         return values
+
+    def _values(self, case: Any) -> Any:
+        return case[self.variables[0]] if self.values is None else self.values(case)
 
     def within(self, horizon_years: float) -> Range | None:
         """Range of its values: ages are counted up to the horizon, and shares are of one."""
@@ -228,7 +237,7 @@ class Measure:
         if self.estimator is not None:
             return self.estimator(case)
         if self.kind == "number":
-            return float(self.values(case))
+            return float(self._values(case))
         values = self.of(case)
         if self.kind == "count":
             return int(np.count_nonzero(values))

@@ -60,11 +60,8 @@ MEASURES = (
     Measure(
         "mean_share",
         "share of the time for which an SM is on [%]",
-        ("mean_share",),
-        lambda case: case["mean_share"],
-        "SM is on\n[%]",
-        "short",
-        scale=100.0,
+        heading="SM is on\n[%]",
+        form="short",
         also="share",
     ),
     Measure(
@@ -92,7 +89,6 @@ MEASURES = (
         lambda case: 1 - _left(case),
         "saved\n[%]",
         estimator=_saved,
-        scale=100.0,
         primary=True,
         note="saved: of the largest shift of a cell, against the first policy with the first "
         "technique",
@@ -104,7 +100,6 @@ MEASURES = (
         lambda case: 1 - _left(case.at(technique=0)) * _left(case.at(policy=0)),
         "if independent\n[%]",
         estimator=_saved_if_independent,
-        scale=100.0,
         also="independent",
     ),
     Measure(
@@ -113,7 +108,6 @@ MEASURES = (
         ("cell_margin",),
         lambda case: case["cell_margin"][:, -1],
         "margin of\ncells [%]",
-        scale=100.0,
         better="less",
     ),
     Measure(
@@ -122,7 +116,6 @@ MEASURES = (
         ("logic_margin",),
         lambda case: case["logic_margin"][:, -1],
         "margin of\nlogic [%]",
-        scale=100.0,
         better="less",
     ),
     _median(

@@ -16,7 +16,6 @@ MEASURES = (
         "median\nmargin [%]",
         "bounds",
         quantile=0.5,
-        scale=100.0,
         primary=True,
         note=MARGIN,
     ),
@@ -28,7 +27,6 @@ MEASURES = (
         "margin of\n99 % [%]",
         "bounds",
         quantile=0.99,
-        scale=100.0,
     ),
     Measure(
         "median_life_years",
@@ -49,7 +47,6 @@ MEASURES = (
         "alive\n[%]",
         "bounds",
         kind="share",
-        scale=100.0,
         better="more",
     ),
     Measure(
@@ -62,22 +59,7 @@ MEASURES = (
         better="less",
         note="max. dVth: of an SM at the horizon",
     ),
-    Measure(
-        "slowdown",
-        "extra execution time [%]",
-        ("slowdown",),
-        lambda case: case["slowdown"],
-        "slowdown\n[%]",
-        scale=100.0,
-        better="less",
-    ),
-    Measure(
-        "sm_power_w",
-        "power of all SMs [W]",
-        ("sm_power_w",),
-        lambda case: case["sm_power_w"],
-        "SMs\n[W]",
-        better="less",
-    ),
+    Measure("slowdown", "extra execution time [%]", heading="slowdown\n[%]", better="less"),
+    Measure("sm_power_w", "power of all SMs [W]", heading="SMs\n[W]", better="less"),
 )
 """The measures of a study of SM gating, in the order of its table."""

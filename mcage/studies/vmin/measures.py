@@ -134,7 +134,6 @@ MEASURES = (
         lambda case: case["energy_saving_nominal"],
         "energy\n[%]",
         estimator=_energy_saved,
-        scale=100.0,
         scale_in_csv=100.0,
         primary=True,
     ),
