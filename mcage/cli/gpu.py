@@ -140,7 +140,7 @@ def exchange(
     else:
         paths, summaries = zip(*lines, strict=True)
         print_in_form(table_of_exchange(summaries, paths if several else ()), form)
-    print_notes(files, to_stderr=form.json or form.csv)
+    print_notes(files, to_stderr=bool(form.forms))
 
 
 def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> None:

@@ -99,7 +99,7 @@ def pareto(
     else:
         table = table_of(front, names, everything or form.csv)
         print_in_form(renamed_in(table, names), form)
-    print_notes(files, to_stderr=form.json or form.csv, heeds_dies=True)
+    print_notes(files, to_stderr=bool(form.forms), heeds_dies=True)
 
 
 def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Objective"]) -> None:

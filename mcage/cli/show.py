@@ -20,7 +20,9 @@ from mcage.report.tables import (
     PlainConsole,
     console,
     csv_of,
+    latex_of,
     lives,
+    markdown_of,
     print_table,
     renamed,
     renamed_in,
@@ -58,6 +60,15 @@ class FormOptions:
     """Print CSV instead of a table."""
     json: bool = False
     """Print JSON instead of a table."""
+    latex: bool = False
+    """Print the table for a paper in LaTeX, with the rules of booktabs."""
+    markdown: bool = False
+    """Print the table in Markdown."""
+
+    @property
+    def forms(self) -> list[str]:
+        """Options that ask for another form than that of a terminal."""
+        return [f"--{name}" for name in ("csv", "json", "latex", "markdown") if getattr(self, name)]
 
 
 def check_form(form: FormOptions) -> None:
@@ -68,14 +79,15 @@ def check_form(form: FormOptions) -> None:
     UserError
         They do.
     """
-    if form.csv and form.json:
-        raise UserError("--csv and --json are two forms: give one of them")
+    if len(form.forms) > 1:
+        first, second, *_ = form.forms
+        raise UserError(f"{first} and {second} are two forms: give one of them")
     if form.json and form.sort is not None:
         raise UserError("--sort orders the lines of a table or of CSV: leave out --json")
 
 
 def print_in_form(table: "ResultTable", form: FormOptions) -> None:
-    """Print a table for people or as CSV, as the options say.
+    """Print a table in the form that the options say.
 
     Raises
     ------
@@ -84,8 +96,12 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
     """
     if form.sort is not None:
         table = sorted_by(table, form.sort)
-    if not form.csv:
+    if not form.forms:
         print_table(table, console(), wide=form.wide, remedy="--wide")
+        return
+    if not form.csv:
+        written = latex_of if form.latex else markdown_of
+        typer.echo("\n".join(map(written, (table, *table.below))), nl=False)
         return
     typer.echo(csv_of(table), nl=False)
     for below in table.below:
@@ -196,7 +212,7 @@ def show(
     else:
         _show_cases(headers, where, _Form(form, names))
     if which.slices_per_chip is None:
-        print_notes(files, to_stderr=form.json or form.csv, programs=form.wide)
+        print_notes(files, to_stderr=bool(form.forms), programs=form.wide)
 
 
 @dataclass(frozen=True)
@@ -401,7 +417,7 @@ def compare(
     else:
         note = NOTE if comparisons[0].study == "sweep" else NOTE_ON_STUDIES
         print_in_form(pairs_table(title_of(comparisons), pairs_of(comparisons), note), form)
-    print_notes(files, to_stderr=form.json or form.csv)
+    print_notes(files, to_stderr=bool(form.forms))
 
 
 # ``mcage report``: figures, tables and a page of results files, in a folder.

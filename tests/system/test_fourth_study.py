@@ -47,6 +47,17 @@ def test_its_measure_stands_in_every_form_of_show(path):
     assert set(lines[0]) >= {"cooling", "rail_life_years_lower", "rail_life_years_upper"}
 
 
+def test_its_measure_stands_in_tables_for_papers(path):
+    latex = invoke("show", path, "--latex").stdout.splitlines()
+    assert latex[:3] == [r"\begin{tabular}{lr}", r"\toprule", r"cooling & life [years] \\"]
+    assert re.fullmatch(r"air & \d+\.\d+ \$\\pm\$\d+\.\d+ \\\\", latex[4])
+    markdown = invoke("show", path, "--markdown").stdout.splitlines()
+    assert markdown[:2] == ["| cooling | life [years] |", "| --- | ---: |"]
+    assert re.fullmatch(r"\| water \| \d+\.\d+ ±\d+\.\d+ \|", markdown[3])
+    refused = invoke("show", path, "--latex", "--csv")
+    assert "--csv and --latex are two forms" in str(refused.exception)
+
+
 def test_its_figure_and_its_words_are_in_the_report(path, tmp_path):
     page = mcage.write_report(path, tmp_path / "report").read_text()
     assert "The study gpu-rails with 40 GPUs and seed 1." in page

@@ -441,12 +441,31 @@ def _fields(cell: Cell, with_bounds: bool) -> Iterator[str]:
 
 def latex_of(table: ResultTable) -> str:
     """Table in LaTeX, with the rules of booktabs: what people read of it."""
-    lines = [[column.name for column in table.shown]]
-    lines += [[column.cells[line].text for column in table.shown] for line in range(table.lines)]
-    head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
+    head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in _for_people(table))
     columns = "".join(column.justify[0] for column in table.shown)
     rules = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
     return "\n".join([*rules, r"\bottomrule", r"\end{tabular}", ""])
+
+
+_BARS = {ord("|"): r"\|"}
+
+
+def markdown_of(table: ResultTable) -> str:
+    """Table in Markdown, between vertical bars: what people read of it."""
+
+    def of_line(texts: Sequence[str]) -> str:
+        return f"| {' | '.join(visible(text).translate(_BARS) for text in texts)} |"
+
+    head, *body = map(of_line, _for_people(table))
+    rule = {"left": "---", "right": "---:"}
+    rules = f"| {' | '.join(rule[column.justify] for column in table.shown)} |"
+    return "\n".join([head, rules, *body, ""])
+
+
+def _for_people(table: ResultTable) -> list[list[str]]:
+    """Headings, and texts of the cells of each line, of the columns for people."""
+    texts = ([column.cells[line].text for column in table.shown] for line in range(table.lines))
+    return [[column.name for column in table.shown], *texts]
 
 
 _LATEX = {letter: f"\\{letter}" for letter in "&%#_{}"} | {
