@@ -501,8 +501,8 @@ def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[s
 
 
 def _lines(case: grids.GridCase, other: grids.GridCase) -> list[comparison.Line]:
-    if "case" in case.results.coords and "life_years" in case.results:
-        return comparison.compare_cases(case.results, other.results).lines
+    if comparison.compared_measures(case.results):
+        return comparison.measured_lines(case.results, other.results, paired=True)
     return comparison.study_lines(_compared(case), _compared(other), paired=True)
 
 

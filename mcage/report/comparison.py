@@ -117,44 +117,62 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
 
 
 def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
-    """Compare two cases on the same dies; shifts at equal age only if they have the same epochs."""
+    """Compare two cases of sweeps on the same dies."""
     lives, other_lives = lives_of(case), lives_of(other)
-    ends, other_ends = case["epoch_end_years"].values, other["epoch_end_years"].values
-    lived_under_both = np.minimum(lives.years, other_lives.years)
-    lines, aged = [], []
-    for measure in _compared(case):
-        means = compare_means(
-            _by_instance(measure, case),
-            _by_instance(measure, other),
-            within=measure.within(lives.horizon_years),
-        )
-        lines.append(Line(measure.key, measure.name, measure.scale, means))
-        if measure.by_epoch and np.array_equal(ends, other_ends):
-            name, place = measure.by_epoch
-            first, second = (
-                _at_age(of[name].values[..., place], ends, lived_under_both) for of in (case, other)
-            )
-            means = compare_means(first, second)
-            words = measure.name.replace("at the end of life", "at equal age")
-            aged.append(Line(f"{measure.key}_at_equal_age", words, measure.scale, means))
     return Comparison(
         first=lives.label,
         second=other_lives.label,
         instances=lives.years.size,
         horizon_years=lives.horizon_years,
         outliving=outliving(lives.years, lives.died, other_lives.years, other_lives.died),
-        lines=[*lines, *aged],
+        lines=measured_lines(case, other, paired=True),
     )
 
 
-def _compared(case: xr.Dataset) -> list[Measure]:
-    """Measures of the study of a case that are compared."""
-    measures = header_class(str(case.attrs.get("study", OLDEST_STUDY))).measures
+def measured_lines(case: xr.Dataset, other: xr.Dataset, paired: bool) -> list[Line]:
+    """Compare two cases in the measures that their study compares.
+
+    Parameters
+    ----------
+    case, other : xarray.Dataset
+        Cases of the same study.
+    paired : bool
+        Whether instances are compared one by one; they must be the same. Then what is known by
+        epoch is compared at equal age, too, where both have the same epochs.
+    """
+    compare = compare_means if paired else compare_apart
+    horizon = float(case["epoch_end_years"][-1]) if "epoch_end_years" in case else np.nan
+    lines, aged = [], []
+    for measure in compared_measures(case):
+        first, second = (
+            measure.of({name: of[name].values for name in measure.variables})
+            for of in (case, other)
+        )
+        means = compare(first, second, within=measure.within(horizon))
+        lines.append(Line(measure.key, measure.name, measure.scale, means))
+        if measure.by_epoch and paired:
+            aged += _at_equal_age(measure, *measure.by_epoch, case, other)
+    return [*lines, *aged]
+
+
+def _at_equal_age(
+    measure: Measure, name: str, place: int, case: xr.Dataset, other: xr.Dataset
+) -> list[Line]:
+    """A measure at the last end of an epoch that a die survives in both cases."""
+    ends, other_ends = case["epoch_end_years"].values, other["epoch_end_years"].values
+    if not np.array_equal(ends, other_ends):
+        return []
+    lived = np.minimum(case["life_years"].values, other["life_years"].values)
+    first, second = (_at_age(of[name].values[..., place], ends, lived) for of in (case, other))
+    means = compare_means(first, second)
+    words = measure.name.replace("at the end of life", "at equal age")
+    return [Line(f"{measure.key}_at_equal_age", words, measure.scale, means)]
+
+
+def compared_measures(results: xr.Dataset) -> list[Measure]:
+    """Measures that a study compares; of none, all its variables are compared."""
+    measures = header_class(str(results.attrs.get("study", OLDEST_STUDY))).measures
     return [measure for measure in measures if measure.compared]
-
-
-def _by_instance(measure: Measure, case: xr.Dataset) -> Floats:
-    return measure.of({name: case[name].values for name in measure.variables})
 
 
 def compare_in_file(path: Path, first: str, second: str) -> Comparison:
@@ -524,7 +542,7 @@ def compare_files(
             raise UserError(f"{first} and {second} have no case in common: {'; '.join(theirs)}")
         if where:
             common = _selected(common, cases[0], where, axes_of(opened[0]))
-        compare = _slices_pair if _has_lives(opened[0]) else _study_pair
+        compare = _pair if compared_measures(opened[0]) else _study_pair
         pairs = [
             compare(cases[0][key].label, cases[0][key].part, cases[1][key].part, paired)
             for key in common
@@ -565,23 +583,19 @@ def _on_common_instances(
     return [results.isel(instance=at) for results, at in zip(opened, places, strict=True)]
 
 
-def _has_lives(results: xr.Dataset) -> bool:
-    """Whether the cases are those of a sweep, of which lives are compared."""
-    return "case" in results.dims and "life_years" in results
-
-
 Key = frozenset[tuple[str, str | float]]
 """Values of a case on its axes, by which two files have it in common."""
 
 
 def _cases(results: xr.Dataset) -> dict[Key, _Case]:
     """Cases of a file; those of other studies are places of the dimensions of its variables."""
-    axes = axes_of(results)
-    points = points_of(results) if CASE in results.dims else []
-    if _has_lives(results):
+    axes, points = axes_of(results), points_of(results)
+    if compared_measures(results):
+        along = [CASE] if CASE in results.dims else [axis.name for axis in axes]
+        indices = np.ndindex(*(results.sizes[dim] for dim in along))
         return {
-            identity(point, axes): _Case(point, results.isel(case=place))
-            for place, point in enumerate(points)
+            identity(point, axes): _Case(point, results.isel(dict(zip(along, place, strict=True))))
+            for point, place in zip(points, indices, strict=True)
         }
     parts: dict[Key, tuple[Point, dict[str, xr.DataArray]]] = {}
     for name, array in results.data_vars.items():
@@ -616,24 +630,13 @@ def _selected(
     return [chosen[place] for place in places]
 
 
-def _slices_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
-    if paired:
-        comparison = compare_cases(case, other)
-        return Pair(label, comparison.lines, comparison.outliving)
-    lines = [
-        Line(
-            measure.key,
-            measure.name,
-            measure.scale,
-            compare_apart(
-                _by_instance(measure, case),
-                _by_instance(measure, other),
-                within=measure.within(lives_of(case).horizon_years),
-            ),
-        )
-        for measure in _compared(case)
-    ]
-    return Pair(label, lines)
+def _pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:
+    """Two cases of a study that compares measures, and the lives of sweeps."""
+    lines = measured_lines(case, other, paired)
+    if not paired or "life_years" not in case:
+        return Pair(label, lines)
+    lives, others = lives_of(case), lives_of(other)
+    return Pair(label, lines, outliving(lives.years, lives.died, others.years, others.died))
 
 
 def _study_pair(label: str, case: xr.Dataset, other: xr.Dataset, paired: bool) -> Pair:

@@ -85,6 +85,13 @@ def test_cases_of_two_files_are_compared(path, tmp_path):
     line = invoke("compare", path, other, "--allow", "kelvin", "--json")
     (comparison,) = json.loads(line.output)
     assert [pair["case"] for pair in comparison["pairs"]] == ["air", "water"]
+    for pair in comparison["pairs"]:
+        assert [*pair["lines"]] == ["rail_life_years"]
+        assert pair["lines"]["rail_life_years"]["difference"]["lower"] > 0
+    with mcage.open_results(path) as results:
+        paired = results.mcage.paired("water", "air")
+    assert paired["quantity"].tolist() == ["rail_life_years"]
+    assert paired["difference_lower"][0] > 0
 
 
 def test_an_installed_study_is_found_by_its_entry_point(path, monkeypatch):
