@@ -252,8 +252,9 @@ class Analysis(Plots):
         Parameters
         ----------
         name : str
-            Its label, or the beginning of it: ``"rrcd dvfs"``. Of whole GPUs, its policy, or
-            policy and technique.
+            Its label, or values on axes that no other case has: ``"rrcd dvfs"``,
+            ``"rrcd@secded32"``, as `mcage.results.axes.find_point` finds it. Of whole GPUs, its
+            policy, or policy and technique.
 
         Raises
         ------
@@ -263,17 +264,17 @@ class Analysis(Plots):
         return grids.case_named(self._results, name).results
 
     def cube(self, *dims: str) -> xr.Dataset:
-        """Results with technique, environment and scenario as dimensions instead of ``case``.
+        """Results with axes, such as technique and environment, as dimensions instead of ``case``.
 
         Values are read when they are needed, as before. Where no case has a combination, numbers
-        are NaN; integers are therefore floats if a combination is missing, and only then. The
-        supply voltage is a dimension if it is needed to tell cases apart, otherwise a coordinate.
+        are NaN; integers are therefore floats if a combination is missing, and only then. By
+        default these are technique, environment and scenario, and such others, as protection and
+        supply voltage, as are needed to tell cases apart.
 
         Parameters
         ----------
         *dims : str
-            Dimensions to make of the cases, in this order, among ``technique``, ``environment``,
-            ``scenario`` and ``vdd_volts``.
+            Names of axes to make dimensions of, in this order.
 
         Raises
         ------
@@ -469,7 +470,7 @@ class Analysis(Plots):
         Parameters
         ----------
         first, second : str
-            Cases, by the beginning of their labels; of whole GPUs, by policy or policy and
+            Cases, as of `case`; of whole GPUs, by policy or policy and
             technique.
         other : xarray.Dataset, optional
             Results that the second case is of; by default these. Seeds must be equal; instances

@@ -209,8 +209,8 @@ def open_results(path: str | os.PathLike[str]) -> Results:
 
     What is in a file says docs/results-format.md. The cases of a sweep are found by their parts,
     too: ``results.sel(technique="rrcd", environment="dvfs")`` gives all cases of these, and keeps
-    the dimension ``case``; ``results.mcage.cube()`` has technique, environment, scenario and Vdd
-    as dimensions. ``results.mcage`` computes what `mcage show` prints.
+    the dimension ``case``; so does ``results.sel(protection="secded32")``. ``results.mcage.cube()``
+    has axes as dimensions. ``results.mcage`` computes what `mcage show` prints.
 
     Parameters
     ----------

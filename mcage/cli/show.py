@@ -145,7 +145,7 @@ class TableOptions:
     panel: ClassVar = TABLES
 
     compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None
-    """Compare two cases die by die; each is named by its label or its beginning, or by its file.
+    """Compare two cases die by die; each is named by its values on axes, its label, or its file.
     Whole files are compared by mcage compare."""
     causes: bool = False
     """Show by age what fraction of the slices each cause of death has ended."""
