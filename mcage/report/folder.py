@@ -252,7 +252,7 @@ def write_report(
         report = _Report(place, headers, names, options, say)
         studies = [report.study(together) for together in by_study.values()]
         report.refuse_unknown_figures()
-        (place / PAGE).write_text(page_of(studies), encoding="utf-8")
+        (place / PAGE).write_text(page_of(studies, report.mathematical), encoding="utf-8")
 
 
 def _header_of(path: Path, where: Sequence[Condition]) -> Header:
@@ -377,6 +377,11 @@ class _Report:
         """What is said of cases that are left out."""
         conditions = " and ".join(map(str, self._options.where))
         return (f"Only cases with {conditions} are shown.",) if conditions else ()
+
+    @property
+    def mathematical(self) -> list[str]:
+        """Names for people in which dollar signs enclose mathematics."""
+        return [name for name in self._technique_names.values() if "$" in name]
 
     def refuse_unknown_figures(self) -> None:
         """Refuse names of figures that no file has.

@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
+import matplotlib
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from matplotlib.font_manager import FontProperties
+from matplotlib.mathtext import MathTextParser
 
 from mcage.plain_text import visible, visible_lines
 from mcage.report.page.svg import PageFigure
@@ -185,13 +189,15 @@ def _choice(column: Column) -> Choice | None:
     return Choice(name, words, tuple(map(words.index, texts)))
 
 
-def page_of(studies: Sequence[Study]) -> str:
+def page_of(studies: Sequence[Study], names: Sequence[str] = ()) -> str:
     """HTML of the page.
 
     Parameters
     ----------
     studies : sequence of Study
         At least one.
+    names : sequence of str
+        Names for people in which dollar signs enclose mathematics, which a page shows as text.
     """
     script = _static("report.js")
     sources = [source for study in studies for source in study.sources]
@@ -199,7 +205,7 @@ def page_of(studies: Sequence[Study]) -> str:
         paper.bibtex() for source in sources for paper in references_of(source.header)
     )
     template = _environment().get_template("page.html.j2")
-    return template.render(
+    page = template.render(
         studies=studies,
         sources=sources,
         title=", ".join(source.name for source in sources),
@@ -209,6 +215,43 @@ def page_of(studies: Sequence[Study]) -> str:
         script_hash=_hash(script),
         version=running_code(),
     )
+    for name in map(visible, names):
+        words = escape(without_mathematics(name))
+        for written in (escape(name), _island(name)[1:-1]):
+            page = page.replace(str(written), str(words))
+    return page
+
+
+RAISED = str.maketrans("0123456789+-=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ")
+LOWERED = str.maketrans("0123456789+-=()", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎")
+
+
+_SIZE = 10.0
+
+
+def without_mathematics(name: str) -> str:
+    """Name whose mathematics between dollar signs has become letters.
+
+    Raised and lowered ones are Unicode's where there are such, and else follow ``^`` or ``_``.
+    """
+    return re.sub(r"\$[^$]+\$", lambda match: _letters(match[0]), name)
+
+
+def _letters(mathematics: str) -> str:
+    with matplotlib.rc_context({"mathtext.fontset": "dejavusans"}):  # glyphs by their code points
+        parsed = MathTextParser("path").parse(mathematics, prop=FontProperties(size=_SIZE))
+    glyphs = sorted((across, up, size, code) for _, size, code, *_, across, up in parsed.glyphs)
+    line = next((up for _, up, size, _ in glyphs if size == _SIZE), 0.0)
+    sides = (
+        (0 if size == _SIZE else 1 if up > line else -1, chr(code)) for _, up, size, code in glyphs
+    )
+    text = ""
+    for side, run in groupby(sides, lambda item: item[0]):
+        letters = "".join(letter for _, letter in run).replace("\N{MINUS SIGN}", "-")
+        sign, table = ("^", RAISED) if side > 0 else ("_", LOWERED)
+        known = all(ord(letter) in table for letter in letters)
+        text += letters.translate(table) if side and known else sign * bool(side) + letters
+    return text
 
 
 @cache

@@ -93,6 +93,7 @@ def test_figures_of_a_sweep(drawn):
             "dvth-worst",
             "dvth-age",
             "slowdown",
+            "slowdown-at-death",
             "spills",
             "writes",
         ),
@@ -180,6 +181,23 @@ def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
     texts = [text.get_text() for text in drawn["dvth-age"].panels[0].axes.texts]
     row = texts.index("a:T")
     assert texts[row + 1 : row + 6] == [str(np.count_nonzero(lived)) for lived in alive]
+
+
+def test_slowdown_at_death_is_that_of_the_epoch_of_death(drawn, results):
+    figure = drawn["slowdown-at-death"]
+    by_title = {panel.title: panel for panel in figure.panels}
+    panel = by_title["turbo 1 V, common: delay"]
+    of_case = results.isel(case=1)
+    died = of_case["end_cause"].values == EndCause.DELAY
+    slower = of_case["epoch_slowdown"].transpose("instance", "epoch").values
+    new = of_case["slowdown_new"].values
+    last = [
+        row[~np.isnan(row)][-1] if (~np.isnan(row)).any() else start
+        for row, start in zip(slower, new, strict=True)
+    ]
+    expected = 100 * np.quantile(np.array(last)[died], [0.05, 0.5, 0.95])
+    (series,) = (series for series in panel.series if series.label == "a:T")
+    assert [series.x_lower[0], series.x[0], series.x_upper[0]] == pytest.approx(expected)
 
 
 def test_years_until_slices_are_slower():
@@ -437,7 +455,7 @@ def all_live_on(first, last):
                 *("slowdown", "spills", "writes", "energy-life"),
             },
         ),
-        (all_live_on, {"causes", "spills"}),
+        (all_live_on, {"causes", "slowdown-at-death", "spills"}),
     ],
 )
 def test_what_cannot_be_drawn_is_said(compute, absent, tmp_path):

@@ -15,12 +15,13 @@ from tables import each
 
 from mcage.lifetime import EndCause
 from mcage.report.figures.canvas import Panel, ReportFigure, Series
+from mcage.report.page.page import without_mathematics
 from mcage.report.page.svg import GRID, page_figure
 from mcage.report.presentation import in_a_row
-from mcage.stats.estimates import plus_minus
+from mcage.stats.estimates import Estimate, plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
-from mcage.studies.sweep.presentation import _killers, _longest, assumptions_of
+from mcage.studies.sweep.presentation import _energy, _killers, _longest, assumptions_of
 from mcage.studies.vmin.presentation import VminPresentation
 from mcage.studies.vmin.study import VminHeader
 
@@ -87,6 +88,27 @@ def test_what_becomes_of_most_slices():
         "Most slices die because a register finds no home with a and b (66.7 % to 100 %); reach "
         "the horizon with c (66.7 %)."
     )
+
+
+@each(
+    ("name", "words"),
+    [
+        (r"RRCD$_{\mathrm{base}}$ (ours)", "RRCD_base (ours)"),
+        ("$V_{dd}$", "V_dd"),
+        (r"$\alpha_0^{+}$ and $10^{-3}$", "α₀⁺ and 10⁻³"),
+        ("plain", "plain"),
+    ],
+)
+def test_mathematics_of_a_name_becomes_letters(name, words):
+    assert without_mathematics(name) == words
+
+
+def test_a_summary_says_which_technique_saves_most():
+    known, unknown = Estimate(30.0, 29.0, 31.0), Estimate(np.nan, np.nan, np.nan)
+    said = _energy({"a": Estimate(20.0, 19.0, 21.0), "b": known, "c": unknown})
+    assert said.startswith("Most energy is saved by b, 30.0 ±1.0 % of what conventional slices")
+    assert said.endswith("It is not known of c.")
+    assert _energy({"c": unknown}) == "How much energy is saved is not known."
 
 
 # Does a page call only that published which is?

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from mcage.costs.energy import savings_of_all
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.protection.policy import DEFAULT
@@ -235,12 +236,40 @@ def outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
     """A point for each environment, scenario and voltage."""
     others = told_beside(results)
     cases = (results.isel(case=place) for place in range(results.sizes["case"]))
-    settings = by_setting(Named.of(case, lives_of(case), others) for case in cases)
-    together = (
-        (setting.title, {case.technique: case.numbers for case in named})
-        for setting, named in settings.items()
+    settings = by_setting(
+        Named.of(
+            case,
+            (
+                lives_of(case),
+                estimates.mean(100 * savings_of_all({name: case[name].values for name in SAVED})),
+            ),
+            others,
+        )
+        for case in cases
     )
-    return [(title, f"{_longest(lives)} {_killers(lives)}") for title, lives in together]
+    said = []
+    for setting, named in settings.items():
+        lives = {case.technique: case.numbers[0] for case in named}
+        saved = {case.technique: case.numbers[1] for case in named}
+        said.append((setting.title, f"{_longest(lives)} {_killers(lives)} {_energy(saved)}"))
+    return said
+
+
+SAVED = ("life_years", "energy_saving_nominal")
+
+
+def _energy(saved: Mapping[str, estimates.Estimate]) -> str:
+    """Which technique saves most energy, over all slices, and of which nobody knows."""
+    known = {name: of for name, of in saved.items() if not math.isnan(of.value)}
+    if not known:
+        return "How much energy is saved is not known."
+    best = max(known, key=lambda name: known[name].value)
+    text = (
+        f"Most energy is saved by {best}, {estimates.plus_minus(known[best])} % of what "
+        "conventional slices at the technology's nominal Vdd take, mean of all slices."
+    )
+    unknown = [name for name in saved if name not in known]
+    return f"{text} It is not known of {in_a_row(unknown)}." if unknown else text
 
 
 def _longest(lives: Mapping[str, CaseLives]) -> str:
