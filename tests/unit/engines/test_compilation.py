@@ -93,21 +93,18 @@ def test_a_function_with_a_lock_is_called_from_python_alone(tmp_path):
         (jitted, "", "the engine is compiled first, for half a minute, as in each run here"),
     ],
 )
-def test_a_sweep_says_what_is_compiled(monkeypatch, tmp_path, function, folder, words):
+def test_a_sweep_says_what_is_compiled(monkeypatch, function, folder, words):
     class Lines(Progress):
         said = ()
 
         def say(self, message):
             self.said += (message,)
 
-    def compile_something(*arguments, **options):
-        function()(1)
-
-    monkeypatch.setattr(run, "run_campaign", compile_something)
     monkeypatch.setattr(jit, "cache_folder", lambda: folder)
     lines = Lines()
     spec = SweepSpec.from_mapping({"instances": 1, "workload": {"kernels": ["MatrixTranspose"]}})
-    run.run_sweep(spec, tmp_path / "r.h5", engine="numba", progress=lines)
+    with run.sweep_study(spec, engine="numba", progress=lines):
+        function()(1)
     assert [line for line in lines.said if "compiled" in line] == [words]
 
 
