@@ -195,9 +195,10 @@ def case_named(results: xr.Dataset, name: str) -> GridCase:
         As `with_lives`; or no case has that name, or several have.
     """
     cases = list(cases_of(results))
-    names = [axis.name for axis in (LABEL, *axes_of(results))]
+    axes = axes_of(results)
+    names = [axis.name for axis in (LABEL, *axes)]
     points = [{n: case.labels[n] for n in names if n in case.labels} for case in cases]
-    return cases[find_point(points, name)]
+    return cases[find_point(points, name, axes)]
 
 
 def lives_in(results: xr.Dataset) -> Iterator[tuple[GridCase, CaseLives]]:

@@ -106,8 +106,8 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
     UserError
         A name means no case or several, or both mean the same.
     """
-    points = points_of(results)
-    places = find_point(points, first), find_point(points, second)
+    points, axes = points_of(results), axes_of(results)
+    places = find_point(points, first, axes), find_point(points, second, axes)
     if places[0] == places[1]:
         raise UserError(
             f"{first!r} and {second!r} are both {said(points[places[0]])!r}: two are needed"
@@ -224,7 +224,8 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
             for (path, case), title in zip(cases, titles, strict=True)
             for point in points_of(case)
         ]
-        places = [_find(points, name) for name in (first, second)]
+        axes = axes_of(cases[0][1])
+        places = [_find(points, name, axes) for name in (first, second)]
         if places[0] == places[1]:
             raise UserError(
                 f"{first!r} and {second!r} are both {titles[places[0]]!r}: two are needed"
@@ -255,7 +256,7 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
     )
 
 
-def _find(points: Sequence[tuple[Path, Point]], name: str) -> int:
+def _find(points: Sequence[tuple[Path, Point]], name: str, axes: Sequence[Axis]) -> int:
     """Place of the case that a name means, of which the file may be the first word."""
     for file in dict.fromkeys(path for path, _ in points):
         if f"{name} ".startswith(f"{file} "):
@@ -263,8 +264,8 @@ def _find(points: Sequence[tuple[Path, Point]], name: str) -> int:
             rest = name.removeprefix(str(file)).strip()
             if not rest and len(places) == 1:
                 return places[0]
-            return places[find_point([points[place][1] for place in places], rest)]
-    return find_point([point for _, point in points], name)
+            return places[find_point([points[place][1] for place in places], rest, axes)]
+    return find_point([point for _, point in points], name, axes)
 
 
 def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr.Dataset) -> None:

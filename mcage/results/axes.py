@@ -6,7 +6,7 @@ from its declaration in the ``axes`` of its study's header. Labels of cases are 
 people; nothing is found by a label but what a user types.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -167,7 +167,7 @@ def without_label(point: Point) -> dict[str, Value]:
     return {name: value for name, value in point.items() if name != CASE}
 
 
-def find_point(points: Sequence[Point], name: str) -> int:
+def find_point(points: Sequence[Point], name: str, axes: Iterable[Axis] = ()) -> int:
     """Find the only case that a user means.
 
     Parameters
@@ -178,6 +178,8 @@ def find_point(points: Sequence[Point], name: str) -> int:
         The whole label of a case as the user reads it; or values of axes, in any order, with spaces
         or `JOINED` between them (``rrcd dvfs``, ``rrcd@secded32``), each as it is or, if no case
         has them all, its beginning.
+    axes : iterable of Axis
+        Axes of the points; values that all cases of a file share by its spec find none.
 
     Returns
     -------
@@ -193,7 +195,8 @@ def find_point(points: Sequence[Point], name: str) -> int:
     if labels.count(name) == 1:
         return labels.index(name)
     wanted = name.replace(JOINED, " ").split()
-    of_cases = [_words(point) for point in points]
+    shared = {CASE, *(axis.name for axis in axes if axis.of_spec)}
+    of_cases = [_words(point, shared) for point in points]
     for has in (_has_words, _has_beginnings):
         places = [place for place, words in enumerate(of_cases) if wanted and has(words, wanted)]
         if len(places) == 1:
@@ -209,11 +212,11 @@ def said(point: Point) -> str:
     return str(point.get(CASE, " ".join(map(str, point.values()))))
 
 
-def _words(point: Point) -> list[str]:
+def _words(point: Point, without: Collection[str]) -> list[str]:
     return [
         word
         for name, value in point.items()
-        if name != CASE
+        if name not in without
         for word in (value if isinstance(value, str) else f"{value:.10g}").split()
     ]
 

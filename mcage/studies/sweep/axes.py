@@ -24,7 +24,7 @@ def _geometry(spec: Mapping[str, Any]) -> str:
 def _kernels(spec: Mapping[str, Any]) -> str:
     """Suite, or kernels of a spec."""
     workload = spec.get("workload", {})
-    return ", ".join(workload.get("kernels", ())) or str(workload.get("suite", ""))
+    return ", ".join(workload.get("kernels", ())) or str(workload.get("suite", "unknown"))
 
 
 TECHNIQUE = Axis("technique", "technique", lambda planned: planned.case.technique, named="always")

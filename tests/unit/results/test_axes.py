@@ -144,6 +144,11 @@ def test_a_whole_label_means_its_case_even_if_its_words_are_those_of_others():
     named = [point | {"case": f"case {place}"} for place, point in enumerate(GRID)]
     assert find_point(named, "case 3") == 3
     assert find_point(named, "a 0.5") == 0
+    slices = Axis("geometry", "slice", of_spec=lambda spec: "5 traces")
+    named = [point | {"geometry": "5 traces"} for point in named]
+    assert find_point(named, "b 0.5", (*FEW, slices)) == 1
+    with pytest.raises(UserError, match="no case 'a trac'"):
+        find_point(named, "a trac", (*FEW, slices))
     with pytest.raises(UserError, match="may be 'case 2', 'case 3'"):
         find_point(named, "a 0.4")
 
