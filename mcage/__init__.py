@@ -19,16 +19,26 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Analysis as Analysis
     from mcage.analysis import Results as Results
     from mcage.analysis import open_results as open_results
+    from mcage.analysis.files import compare as compare
+    from mcage.analysis.files import merge as merge
+    from mcage.analysis.files import pareto as pareto
+    from mcage.analysis.files import status as status
+    from mcage.analysis.files import verify as verify
     from mcage.errors import UserError as UserError
+    from mcage.functions import avf as avf
+    from mcage.functions import bundled_traces as bundled_traces
     from mcage.functions import emulate as emulate
+    from mcage.functions import exchange as exchange
     from mcage.functions import import_traces as import_traces
     from mcage.functions import inject as inject
     from mcage.functions import nbti as nbti
+    from mcage.functions import optimum as optimum
     from mcage.functions import reproduce as reproduce
     from mcage.functions import run as run
     from mcage.functions import run_gpu as run_gpu
     from mcage.functions import run_sweep as run_sweep
     from mcage.functions import sensitivity as sensitivity
+    from mcage.functions import temperature as temperature
     from mcage.functions import vmin as vmin
     from mcage.functions import write_report as write_report
     from mcage.lifetime import EndCause as EndCause
@@ -89,20 +99,27 @@ _HOMES = {
     "Trace": "mcage.traces",
     "UserError": "mcage.errors",
     "VminSpec": "mcage.studies.vmin.spec",
+    "avf": "mcage.functions",
+    "bundled_traces": "mcage.functions",
+    "compare": "mcage.analysis.files",
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
     "emulate": "mcage.functions",
+    "exchange": "mcage.functions",
     "failure_probability": "mcage.methods.rare_events",
     "faults": "mcage.single_runs.fault_maps",
     "fit_faults": "mcage.single_runs.fault_maps",
     "import_traces": "mcage.functions",
+    "inject": "mcage.functions",
     "kaplan_meier": "mcage.stats.survival",
     "life_quantile": "mcage.stats.survival",
     "load_trace": "mcage.traces",
-    "inject": "mcage.functions",
+    "merge": "mcage.analysis.files",
     "nbti": "mcage.functions",
     "open_results": "mcage.analysis",
     "open_trace": "mcage.traces",
+    "optimum": "mcage.functions",
+    "pareto": "mcage.analysis.files",
     "replay": "mcage.single_runs.replay",
     "reproduce": "mcage.functions",
     "run": "mcage.functions",
@@ -110,8 +127,11 @@ _HOMES = {
     "run_sweep": "mcage.functions",
     "save_trace": "mcage.traces",
     "sensitivity": "mcage.functions",
+    "status": "mcage.analysis.files",
     "technique": "mcage.techniques",
+    "temperature": "mcage.functions",
     "vdd_for_probability": "mcage.methods.rare_events",
+    "verify": "mcage.analysis.files",
     "vmin": "mcage.functions",
     "write_report": "mcage.functions",
 }

@@ -13,25 +13,30 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from mcage.errors import UserError
 from mcage.files.inputs import named_file
-from mcage.plain_text import shown_path
+from mcage.plain_text import shortened, shown_path
 from mcage.spec import SweepSpec
 
 if TYPE_CHECKING:
     from mcage.campaign.executors import Executor
     from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
+    from mcage.gpu.exchange.shares import ExchangeSummary
     from mcage.methods.sensitivity.methods import OneAtATime, Sobol
     from mcage.papers.table import Row
     from mcage.spec.study_spec import StudySpec
     from mcage.studies.inject.spec import InjectSpec
     from mcage.studies.vmin.spec import VminSpec
+    from mcage.traces import Trace
     from mcage.tracing.emulation.record import Recorded
 
 PathLike = str | os.PathLike[str]
+
+MOST_SECONDS = 1e9
+"""Longest time for which powers may have lasted."""
 
 
 def sensitivity(
@@ -103,6 +108,80 @@ def sensitivity(
 def _range(name: str, ends: str | tuple[float, float]) -> str:
     """Range as ``--range`` takes it."""
     return f"{name}={ends if isinstance(ends, str) else '..'.join(map(str, ends))}"
+
+
+FUNCTIONS: dict[str, tuple[str, ...]] = {
+    "sweep": ("run_sweep",),
+    "show": ("open_results",),
+    "compare": ("compare",),
+    "pareto": ("pareto",),
+    "report": ("write_report",),
+    "replay": ("replay",),
+    "avf": ("avf",),
+    "inject": ("inject",),
+    "vmin": ("vmin",),
+    "rare": ("failure_probability", "vdd_for_probability"),
+    "sensitivity": ("sensitivity",),
+    "reproduce": ("reproduce",),
+    "faults": ("faults", "fit_faults"),
+    "techniques": ("TECHNIQUES",),
+    "nbti": ("nbti",),
+    "merge": ("merge",),
+    "status": ("status",),
+    "verify": ("verify",),
+    "trace import": ("import_traces",),
+    "trace emulate": ("emulate",),
+    "trace list": ("bundled_traces",),
+    "trace show": ("open_trace",),
+    "trace validate": ("load_trace",),
+    "gpu both": ("run",),
+    "gpu gating": ("run",),
+    "gpu heterogeneity": ("run",),
+    "gpu exchange": ("exchange",),
+    "gpu optimum": ("optimum",),
+    "gpu temperature": ("temperature",),
+}
+"""Each command and the names in `mcage` that do the same, with the names of its options."""
+
+OF_THE_INSTALLATION = ("doctor", "cache", "docs", "cite")
+"""Commands about what is installed, which compute nothing: no function does the same."""
+
+OF_TERMINALS = {
+    **dict.fromkeys(("--json", "--csv", "--wide", "--all"), "the form of what is printed"),
+    **dict.fromkeys(("--sort", "--label"), "order and names of what is printed"),
+    "--list": "prints constants with their sources",
+    **dict.fromkeys(("--set", "--show-spec", "--trust", "--help-all"), "how a spec is typed"),
+}
+"""Options that change what a terminal shows, or how something is typed there, and nothing else."""
+
+OTHER_NAMES = {
+    "show": {
+        "--where": "results.sel",
+        "--compare": "results.mcage.paired",
+        "--causes": "results.mcage.causes",
+        "--rate-at": "results.mcage.rate_at",
+        "--figure": "results.mcage.plot_survival",
+        **dict.fromkeys(("--fit", "--slices-per-chip", "--spare-slices"), "mcage.stats.survival"),
+    },
+    "pareto": dict.fromkeys(("--figure", "--x", "--y"), "results.mcage.plot_pareto"),
+    "replay": {
+        "--fault-map": "fault_maps",
+        "--vdd": "vdd_volts",
+        **dict.fromkeys(("--technology", "--costs", "--vdd-scaling"), "technology"),
+        "--devices": "engine",
+    },
+    "rare": {"--age": "age_years"},
+    "sensitivity": {
+        "--range": "ranges",
+        "--out": "the result",
+        "--progress": "a bar, in notebooks",
+    },
+    "nbti": {"--constant": "constants"},
+    "trace import": {"--slice": "slices"},
+    "gpu gating": {"--nominal": "mcage.single_runs.nominal_gpu.gated_cases"},
+    "gpu heterogeneity": {"--benchmarks": "mcage.single_runs.nominal_gpu.benchmark_rows"},
+}
+"""Options that have another name in Python: several values of one, or a part of the result."""
 
 
 class RunKeys(TypedDict, total=False):
@@ -446,6 +525,62 @@ def nbti(
     return rows
 
 
+class RuleKeys(TypedDict, total=False):
+    """When a GPU is exchanged, and what it is made of, by the options of ``mcage gpu exchange``.
+
+    All but the last two are fields of `mcage.gpu.exchange.rule.ExchangeRule`; ``due_fit`` are soft
+    errors in FIT a slice, ``at`` the ages in years.
+    """
+
+    rule: str | int
+    sms: int | None
+    slices_per_sm: int | None
+    banks_per_sm: int | None
+    spare_sms: int
+    spare_entries: int
+    due_fit: float
+    at: Sequence[float] | None
+
+
+def exchange(
+    files: PathLike | Sequence[PathLike], where: str | Sequence[str] = (), **rule: Unpack[RuleKeys]
+) -> "list[tuple[Path, ExchangeSummary]]":
+    """Find by age the share of GPUs that are exchanged by the vendor's rule.
+
+    Parameters
+    ----------
+    files : path or sequence of paths
+        Results files of sweeps.
+    where : str or sequence of str
+        As of `mcage.compare`.
+    **rule
+        Keys of `RuleKeys`; what is None has its default.
+
+    Returns
+    -------
+    list of (Path, ExchangeSummary)
+        The file, and what it says of a case.
+
+    Raises
+    ------
+    UserError
+        A file is of no sweep, or a number is out of range.
+    """
+    from mcage.gpu.exchange.rule import ExchangeRule
+    from mcage.gpu.exchange.shares import Question, summarize_exchange_of_file
+    from mcage.report.cases import Condition
+
+    due_fit, ages = rule.pop("due_fit", 0.0), rule.pop("at", None)
+    sizes = {name: value for name, value in rule.items() if value is not None}
+    question = Question(ExchangeRule(**sizes), due_fit, ages)  # type: ignore[arg-type]
+    conditions = [Condition.parse(text) for text in _listed(where)]
+    return [
+        (path, summary)
+        for path in _paths(files)
+        for summary in summarize_exchange_of_file(path, question, conditions)
+    ]
+
+
 def reproduce(
     paper: str | None = None, release: str = "wavefront", engine: str = "auto"
 ) -> "list[Row]":
@@ -482,6 +617,66 @@ def reproduce(
     study = KernelReplays(select_engine(engine)[0], release=release)
     rows = [] if number in GPU_PAPERS else table.reproduce(study, number)
     return rows + ([] if number in PAPERS else table.reproduce_gpus(number))
+
+
+def avf(
+    traces: "Trace | PathLike | Sequence[Trace | PathLike]",
+    technique: str | Sequence[str] = "baseline",
+    fault_map: PathLike | None = None,
+    release: str = "wavefront",
+    delta_limit: int | str | None = 64,
+    by: Literal["entry", "bit"] | None = None,
+    stuck_cells: PathLike | None = None,
+    seed: int = 1,
+) -> list[dict[str, Any]]:
+    """Compute how vulnerable a slice is: AVF by ACE time, under techniques, with stuck cells.
+
+    Parameters
+    ----------
+    traces : Trace, str or path, or a sequence of these
+        Traces, names of bundled kernels, or trace files.
+    technique : str or sequence of str
+        Names of techniques.
+    fault_map : path, optional
+        NumPy file, uint8 of shape (instances, 256); by default a slice without faults.
+    release : str
+        When windows are released: ``wavefront`` or ``work-group``.
+    delta_limit : int or None
+        Largest delta of a compressible value.
+    by : str, optional
+        ``entry`` or ``bit``: the AVF of each.
+    stuck_cells : path, optional
+        NumPy file of integers, shape (cells, 3): instance, cell, value or -1.
+    seed : int
+        Seed of the values that are drawn.
+
+    Returns
+    -------
+    list of dict
+        A row for each trace, technique, instance and order in a cycle; unknown numbers are None.
+
+    Raises
+    ------
+    UserError
+        There is no such trace or technique, a file is refused, or a technique cannot run.
+    """
+    from mcage.single_runs.avf import Question, avf_rows
+    from mcage.single_runs.replay import parse_delta_limit
+    from mcage.techniques import technique as named_technique
+    from mcage.traces import Trace, open_trace
+
+    asked: Any = traces if isinstance(traces, list | tuple) else [traces]
+    question = Question(
+        techniques=[named_technique(name) for name in _listed(technique)],
+        fault_map=None if fault_map is None else named_file(fault_map),
+        stuck_cells=None if stuck_cells is None else named_file(stuck_cells),
+        delta_limit=parse_delta_limit("none" if delta_limit is None else str(delta_limit)),
+        release=release,
+        by=by,
+        seed=seed,
+    )
+    opened = [each if isinstance(each, Trace) else open_trace(each) for each in asked]
+    return [row for trace in opened for row in avf_rows(trace, question)]
 
 
 def emulate(
@@ -526,6 +721,90 @@ def emulate(
     if out is not None:
         save_trace(recorded.trace, named_file(out))
     return recorded
+
+
+def bundled_traces(suite: str = "sdk-2011", geometry: str = "gcn") -> list[dict[str, Any]]:
+    """Names and sizes of the bundled traces of a suite and a slice.
+
+    Parameters
+    ----------
+    suite : str
+        ``sdk-2011``, ``modern`` or ``all``.
+    geometry : str
+        Slice on which they were recorded.
+
+    Returns
+    -------
+    list of dict
+        For each trace ``name``, ``short_name`` in the papers, ``window_sizes``, and numbers of
+        windows, generations, writes, reads and cycles.
+
+    Raises
+    ------
+    UserError
+        There is no such suite or slice.
+    """
+    from mcage.geometry import preset
+    from mcage.traces.library import SHORT_NAMES, SUITES, bundled_trace, kernels_of_suite
+
+    if suite not in SUITES:
+        raise UserError(f"--suite {shortened(suite)}: must be one of {', '.join(SUITES)}")
+    wanted = preset(geometry)
+    sizes = ("concurrent_windows", "windows", "generations", "writes", "reads", "cycles")
+    rows = []
+    for name in kernels_of_suite(suite, wanted.entries, wanted.components):
+        trace = bundled_trace(name)
+        row = {"short_name": SHORT_NAMES.get(name, ""), "window_sizes": list(trace.window_sizes)}
+        rows.append({"name": name} | row | {size: getattr(trace, size) for size in sizes})
+    return rows
+
+
+def optimum(kernels: PathLike, gpu: str = "gtx580") -> list[dict[str, Any]]:
+    """Cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1).
+
+    Parameters
+    ----------
+    kernels : str or path
+        CSV file with the characteristics of each kernel.
+    gpu : str
+        GPU: ``gtx580``, or a TOML file.
+
+    Raises
+    ------
+    UserError
+        The file is refused, or there is no such GPU.
+    """
+    from mcage.gpu.chip import gpu as gpu_called
+    from mcage.single_runs.nominal_gpu import optima
+
+    return optima(named_file(kernels), gpu_called(gpu).machine)
+
+
+def temperature(
+    powers: PathLike, gpu: str = "gtx580", seconds: float | None = None
+) -> list[dict[str, Any]]:
+    """Temperature of each block of a GPU under powers.
+
+    Parameters
+    ----------
+    powers : str or path
+        CSV file with the columns block and power_W, and case if there are several.
+    gpu : str
+        GPU: ``gtx580``, or a TOML file.
+    seconds : float, optional
+        Time for which the powers have lasted, from a cold GPU on; by default for ever.
+
+    Raises
+    ------
+    UserError
+        The file or the time is refused, or there is no such GPU.
+    """
+    from mcage.gpu.chip import gpu as gpu_called
+    from mcage.single_runs.nominal_gpu import temperatures
+
+    if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
+        raise UserError(f"--seconds {seconds:g}: a time of 0 ... {MOST_SECONDS:g} s is needed")
+    return temperatures(named_file(powers), gpu_called(gpu), seconds)
 
 
 def import_traces(
@@ -639,7 +918,9 @@ def write_report(
     from mcage.report.cases import Condition
     from mcage.report.figures.canvas import WIDTHS_MM
 
-    width = drawing.get("width", max(WIDTHS_MM))
+    width, height = drawing.get("width", max(WIDTHS_MM)), drawing.get("height")
+    if height is not None and not 40 <= height <= 1000:
+        raise UserError(f"height {height:g}: must lie between 40 and 1000 mm")
     if width not in WIDTHS_MM:
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")
     options = folder.ReportOptions(
@@ -648,7 +929,7 @@ def write_report(
         figures=tuple(_listed(figure)),
         title=not drawing.get("no_title", False),
         labels=dict(labels or {}),
-        height_mm=drawing.get("height"),
+        height_mm=height,
         x=drawing.get("x", ""),
     )
     place = named_file(out)

@@ -1,4 +1,4 @@
-"""``.. command-reference::``: every command with its arguments and options, from its help."""
+"""``.. command-reference::`` and ``.. command-functions::``: every command and its function."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
 from mcage.cli.app import app
+from mcage.functions import FUNCTIONS, OF_TERMINALS, OF_THE_INSTALLATION, OTHER_NAMES
 
 HELP = "--help"
 """Every command has it."""
@@ -80,7 +81,43 @@ def in_rst(text: str) -> str:
     return "".join(a + b for a, b in zip(escaped, [*code, ""], strict=True))
 
 
+class CommandFunctions(SphinxDirective):
+    """A table of the commands and the functions of Python that do the same."""
+
+    def run(self) -> list[nodes.Node]:
+        """Parse what `functions` writes."""
+        section = nodes.section()
+        section.document = self.state.document
+        nested_parse_with_titles(self.state, StringList(list(functions()), "commands"), section)
+        return section.children
+
+
+def functions() -> Iterator[str]:
+    """Lines of reStructuredText: each command, its functions, and options with other names."""
+    yield from (".. list-table::", "   :header-rows: 1", "")
+    yield from _row("command", "in Python", "options with another name there")
+    for command, names in FUNCTIONS.items():
+        others = OTHER_NAMES.get(command, {}).items()
+        yield from _row(
+            f"``mcage {command}``",
+            ", ".join(f"``mcage.{name}``" for name in names),
+            "; ".join(f"``{option}``: {name}" for option, name in others),
+        )
+    about = ", ".join(f"``mcage {command}``" for command in OF_THE_INSTALLATION)
+    yield from ("", f"Without a function, since they are about what is installed: {about}.", "")
+    yield "Options of the terminal alone:"
+    for option, why in OF_TERMINALS.items():
+        yield from ("", f"- ``{option}``: {why}")
+    yield ""
+
+
+def _row(*cells: str) -> Iterator[str]:
+    for place, cell in enumerate(cells):
+        yield f"   {'  ' if place else '* '}- {cell}"
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directive."""
     app.add_directive("command-reference", CommandReference)
+    app.add_directive("command-functions", CommandFunctions)
     return {"parallel_read_safe": True}

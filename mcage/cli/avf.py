@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import mcage
 from mcage.cli.commands import Json, Release
 from mcage.errors import UserError
 from mcage.report.tables import Cell, Column, ResultTable, console, csv_of, names, print_table
 from mcage.stats.estimates import DASH
-from mcage.techniques import technique as named_technique
 
 STUCK = "Stuck cells"
 """Panel of the help."""
@@ -58,23 +58,9 @@ def avf(
     A bit counts from the write of a value to its last read. A trace knows no masking by logic, no
     wrong address and no control flow: the AVF is an upper bound.
     """
-    from mcage.single_runs.avf import Question, avf_rows
-    from mcage.single_runs.replay import parse_delta_limit
-    from mcage.traces import open_trace
-
     if csv and json:
         raise UserError("--csv and --json are two forms: give one of them")
-    question = Question(
-        techniques=[named_technique(name) for name in techniques or ["baseline"]],
-        fault_map=options.fault_map,
-        stuck_cells=options.stuck_cells,
-        delta_limit=parse_delta_limit(options.delta_limit),
-        release=options.release,
-        by=options.by,
-        seed=options.seed,
-    )
-    opened = [open_trace(name) for name in traces]
-    rows = [row for trace in opened for row in avf_rows(trace, question)]
+    rows = mcage.avf(traces, techniques or "baseline", **vars(options))
     if json:
         typer.echo(json_module.dumps(rows, indent=2))
         return

@@ -1,6 +1,5 @@
 """``mcage merge|status|verify``: what campaigns have left on disk."""
 
-import os
 from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
@@ -8,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import mcage
 from mcage.campaign.progress import duration
-from mcage.errors import UserError
-from mcage.files.inputs import DamagedFileError, verify_checksum
 from mcage.plain_text import visible
 from mcage.report.tables import console, print_table, table_of_texts
 
@@ -46,11 +44,10 @@ def merge(
     nothing is written, and the command that computes them is printed.
     """
     from mcage.campaign.merge import filling_command
-    from mcage.campaign.merge import merge as merge_instances
     from mcage.report.notes import note_on_absent
     from mcage.results.reader import read_header
 
-    path = merge_instances(out, elsewhere or (), partial, accept_other_code)
+    path = mcage.merge(out, elsewhere or (), partial, accept_other_code)
     typer.echo(visible(str(path)))
     header = read_header(path)
     if header.absent:
@@ -72,9 +69,7 @@ def status(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show how far campaigns are: finished instances, rate, time left, workers, failures."""
-    from mcage.campaign.status import statuses
-
-    campaigns = [campaign for path in paths or [Path("results")] for campaign in statuses(path)]
+    campaigns = mcage.status(paths or "results")
     if json:
         print(dumps([campaign.plain() for campaign in campaigns], indent=2))
     else:
@@ -125,63 +120,4 @@ def verify(
 
     The exit code is 0 if they are whole, and 2 otherwise.
     """
-    from mcage.campaign.shards import FILETYPE, NAME, read_owner
-    from mcage.results.reader import VerifiedFile
-
-    if os.path.isdir(file):  # unlike Path, it takes any name
-        _verify_folder(file)
-        return
-    try:
-        checksum = verify_checksum(file)
-        if VerifiedFile(file).attribute("filetype", str) == FILETYPE:
-            header = read_owner(file)
-            typer.echo(visible(f"{file} is whole: a shard of {header.study}, checksum {checksum}"))
-            return
-    except DamagedFileError as damage:
-        which = "" if NAME.fullmatch(file.name) else "move it away, and "
-        raise UserError(f"{damage}: {which}the same command computes it again") from damage
-    _say_whole(file, checksum)
-
-
-def _say_whole(file: Path, checksum: str) -> None:
-    from mcage.report.notes import note_on_absent
-    from mcage.results.header import code_in_words
-    from mcage.results.reader import read_header
-
-    header = read_header(file)
-    lines = [
-        f"{file} is whole: {header.holds} instances of {header.study}, seed {header.seed}",
-        f"checksum {checksum}",
-        f"computed by {code_in_words(header.codes)}",
-        note_on_absent(header),
-        header.stopped,
-    ]
-    for line in filter(None, lines):
-        typer.echo(visible(line))
-
-
-def _verify_folder(folder: Path) -> None:
-    """Print which instances a shard folder holds; refuse one with damaged shards."""
-    from mcage.campaign.finished import finished_instances, shards_in
-    from mcage.campaign.shards import in_words, unfinished
-
-    damaged: list[str] = []
-    shards = shards_in(folder, lambda _, damage: damaged.append(str(damage)), only_read=True)
-    finished = finished_instances(None, shards, None, accept_other_code=True)
-    if finished:
-        instances = finished.header.instances
-        whole = unfinished(instances, finished.missing(instances))
-        typer.echo(
-            visible(
-                f"{folder}: {finished.count} of {instances} instances are in "
-                f"{len(finished.sources)} whole shards ({', '.join(map(in_words, whole))})"
-            )
-        )
-    for damage in damaged:
-        typer.echo(visible(damage))
-    if damaged:
-        raise UserError(
-            f"{folder}: {len(damaged)} shards are damaged: the same command computes them again"
-        )
-    if not finished:
-        raise UserError(f"{folder} holds no finished shard")
+    mcage.verify(file, lambda line: typer.echo(visible(line)))

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+import mcage
 from mcage.cli.commands import Json
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
-from mcage.errors import UserError
-from mcage.gpu.exchange.rule import ExchangeRule
 from mcage.report.tables import console, print_table, table_of_texts
 from mcage.stats.estimates import DASH, plain
 
 if TYPE_CHECKING:
-    from mcage.gpu.exchange.shares import Question
-
-MOST_SECONDS = 1e9
-"""Longest time for which powers may have lasted."""
+    pass
 
 GpuName = Annotated[str, typer.Option("--gpu", metavar="NAME", help="GPU: gtx580, or a TOML file.")]
 
@@ -35,10 +31,7 @@ def optimum(
     json: Json = False,
 ) -> None:
     """Show cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1)."""
-    from mcage.gpu.chip import gpu as gpu_called
-    from mcage.single_runs.nominal_gpu import optima
-
-    print_rows(optima(kernels, gpu_called(gpu).machine), json)
+    print_rows(mcage.optimum(kernels, gpu), json)
 
 
 def temperature(
@@ -61,12 +54,7 @@ def temperature(
     json: Json = False,
 ) -> None:
     """Show the temperature of each block under given powers."""
-    from mcage.gpu.chip import gpu as gpu_called
-    from mcage.single_runs.nominal_gpu import temperatures
-
-    if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
-        raise UserError(f"--seconds {seconds:g}: a time of 0 ... {MOST_SECONDS:g} s is needed")
-    print_rows(temperatures(powers, gpu_called(gpu), seconds), json)
+    print_rows(mcage.temperature(powers, gpu, seconds), json)
 
 
 @dataclass(frozen=True)
@@ -96,20 +84,6 @@ class ExchangeOptions:
     at: Annotated[list[float] | None, typer.Option(metavar="YEARS")] = None
     """Age to report; may be given several times. Default: 0, each whole year, and the horizon."""
 
-    def question(self) -> "Question":
-        """What is asked."""
-        from mcage.gpu.exchange.shares import Question
-
-        sizes = {"sms": self.sms, "slices_per_sm": self.slices_per_sm}
-        rule = ExchangeRule(
-            self.rule,
-            banks_per_sm=self.banks_per_sm,
-            spare_sms=self.spare_sms,
-            spare_entries=self.spare_entries,
-            **{name: size for name, size in sizes.items() if size is not None},
-        )
-        return Question(rule, self.due_fit, self.at)
-
 
 def exchange(
     files: Annotated[
@@ -124,16 +98,10 @@ def exchange(
     A GPU is exchanged when a bank of its register files has more uncorrectable words than it may,
     on more SMs than the GPU can spare. Beside it: the GPUs with dead slices.
     """
-    from mcage.gpu.exchange.shares import summarize_exchange_of_file, table_of_exchange
-    from mcage.report.cases import Condition
+    from mcage.gpu.exchange.shares import table_of_exchange
 
     check_form(form)
-    question, where = which.question(), [Condition.parse(text) for text in form.where or ()]
-    lines = [
-        (path, summary)
-        for path in files
-        for summary in summarize_exchange_of_file(path, question, where)
-    ]
+    lines = mcage.exchange(files, form.where or (), **vars(which))
     several = len(files) > 1
     if form.json:
         print_json([({"file": str(p)} if several else {}) | plain(of) for p, of in lines])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+import mcage
 from mcage.cli.commands import Labels
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.errors import UserError
@@ -15,9 +16,6 @@ from mcage.report.tables import renamed_in
 if TYPE_CHECKING:
     from mcage.studies.sweep.objectives import Objective
     from mcage.studies.sweep.presentation.pareto import Front
-
-FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
-"""Resamples between which probabilities are of use, and a minute is enough for many cases."""
 
 
 @dataclass(frozen=True)
@@ -77,21 +75,15 @@ def pareto(
     Instance i has to be the same die in all cases. Dies are drawn with replacement, each time the
     same for all cases, and a case is on the front of a part of these resamples.
     """
-    from mcage.report.cases import Condition, names_for, parsed_labels
+    from mcage.report.cases import names_for, parsed_labels
     from mcage.results.reader import read_header
     from mcage.studies.sweep.objectives import objectives
-    from mcage.studies.sweep.presentation.pareto import front_of_files, table_of
+    from mcage.studies.sweep.presentation.pareto import table_of
 
     check_form(form)
-    if not FEWEST_RESAMPLES <= resamples <= MOST_RESAMPLES:
-        raise UserError(
-            f"--resamples {resamples}: must lie between {FEWEST_RESAMPLES} and {MOST_RESAMPLES}"
-        )
-    where = [Condition.parse(text) for text in form.where or ()]
-    chosen = objectives(tuple(objective or ()))
-    _check_drawing(drawing, chosen)
+    _check_drawing(drawing, objectives(tuple(objective or ())))
     names = names_for([read_header(path) for path in files], parsed_labels(label or ()))
-    front = front_of_files(files, chosen, where, allow or (), resamples)
+    front = mcage.pareto(files, objective or (), resamples, allow or (), form.where or ())
     if drawing.figure is not None:
         _draw(front, names, drawing)
     if form.json:

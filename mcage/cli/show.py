@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 from rich.text import Text
 
+import mcage
 from mcage.cli.commands import Labels
 from mcage.errors import UserError
 from mcage.files.inputs import UnreadableFileError
@@ -395,23 +396,17 @@ def compare(
     Files whose specs differ in more than cases, seed and instances are refused, unless --allow says
     that the difference is meant.
     """
-    from mcage.report.cases import Condition
     from mcage.report.comparison import (
         NOTE,
         NOTE_ON_STUDIES,
         as_json,
-        compare_files,
         pairs_of,
         pairs_table,
         title_of,
     )
 
     check_form(form)
-    first, *others = files
-    if not others:
-        raise UserError(f"{first} is compared with other results files: name them, too")
-    where = [Condition.parse(text) for text in form.where or ()]
-    comparisons = [compare_files(first, other, allow or (), where) for other in others]
+    comparisons = mcage.compare(files, allow or (), form.where or ())
     if form.json:
         print_json([as_json(comparison) for comparison in comparisons])
     else:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import mcage
 from mcage.errors import UserError
-from mcage.geometry import preset
 from mcage.plain_text import lines_of, shortened, visible
 from mcage.report.tables import console, plain_table
 
@@ -168,27 +168,7 @@ def list_traces(
     as_json: AsJson = False,
 ) -> None:
     """List the bundled traces of a suite and a slice."""
-    from mcage.traces.library import SHORT_NAMES, SUITES, bundled_trace, kernels_of_suite
-
-    if suite not in SUITES:
-        raise UserError(f"--suite {shortened(suite)}: must be one of {', '.join(SUITES)}")
-    wanted = preset(geometry)
-    entries: list[dict[str, Any]] = []
-    for name in kernels_of_suite(suite, wanted.entries, wanted.components):
-        trace = bundled_trace(name)
-        entries.append(
-            {
-                "name": name,
-                "short_name": SHORT_NAMES.get(name, ""),
-                "window_sizes": list(trace.window_sizes),
-                "concurrent_windows": trace.concurrent_windows,
-                "windows": trace.windows,
-                "generations": trace.generations,
-                "writes": trace.writes,
-                "reads": trace.reads,
-                "cycles": trace.cycles,
-            }
-        )
+    entries = mcage.bundled_traces(suite, geometry)
     if as_json:
         typer.echo(json.dumps(entries))
         return

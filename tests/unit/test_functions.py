@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from tables import each
 import mcage
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
-from mcage.cli.app import app
+from mcage.cli.app import COMMANDS, app
+from mcage.cli.commands import named
+from mcage.cli.spec_options import SpecOptions
+from mcage.functions import FUNCTIONS, OF_TERMINALS, OF_THE_INSTALLATION, OTHER_NAMES
 from mcage.methods.rare_events.case import estimate
 from mcage.stats.estimates import known_name
 from mcage.studies.sweep.header import stopping_rule
@@ -25,26 +29,88 @@ SMALL = {
     "environments": "dvfs",
     "workload": {"kernels": "MatrixTranspose", "generations": 1},
 }
-OWN_NAMES = {"files", "spec", "constants", "slices", "labels"}
-"""Parameters that are arguments of the command, or several values of an option."""
+
+
+def parameters_of(name):
+    """Parameters of a public function; of ``**keys`` the keys that it takes."""
+    function = getattr(mcage, name)
+    if not callable(function):
+        return set()
+    names = set()
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            names.add(parameter.name)
+        elif name == "emulate":
+            names |= mcage.Program.model_fields.keys()
+        else:
+            (keys,) = get_args(parameter.annotation) or get_args(eval(parameter.annotation))
+            names |= keys.__annotations__.keys()
+    return names
+
+
+def options_of(command):
+    """Flags of a command but those that set keys of its spec."""
+    made = typer.main.get_command(app)
+    for name in command.split():
+        made = made.commands[name]
+    function, keys = named(COMMANDS[command]), set()
+    for hint in get_type_hints(function, include_extras=True).values():
+        keys |= {
+            key.flag
+            for data in get_args(hint)
+            if isinstance(data, SpecOptions)
+            for key in data.kind.options()
+        }
+    flags = [option.opts[0] for option in made.params if option.param_type_name == "option"]
+    return set(flags) - keys
+
+
+def test_each_command_is_a_function():
+    assert FUNCTIONS.keys() | set(OF_THE_INSTALLATION) == COMMANDS.keys()
+    assert {name for names in FUNCTIONS.values() for name in names} <= set(mcage.__all__)
+
+
+@each("command", sorted(FUNCTIONS))
+def test_no_option_is_missing_in_python(command):
+    """Each option is a parameter of the same name, or it is listed why not, once."""
+    known = set().union(*map(parameters_of, FUNCTIONS[command]))
+    flags = options_of(command)
+    other = OTHER_NAMES.get(command, {})
+    assert other.keys() <= flags
+    missing = {
+        flag
+        for flag in flags - OF_TERMINALS.keys() - other.keys()
+        if flag.removeprefix("--").replace("-", "_") not in known
+    }
+    assert not missing
+    homes = {name for name in other.values() if name.isidentifier()}
+    assert homes <= known
+
+
+def test_exceptions_are_of_use():
+    flags = set().union(*map(options_of, FUNCTIONS))
+    assert OF_TERMINALS.keys() <= flags
 
 
 @each(
-    ("function", "command"),
+    ("words", "call"),
     [
-        (mcage.nbti, ["nbti"]),
-        (mcage.sensitivity, ["sensitivity"]),
-        (mcage.import_traces, ["trace", "import"]),
-        (mcage.write_report, ["report"]),
+        (
+            ["avf", "MatrixTranspose", "--technique", "rrcd", "--release", "work-group"],
+            lambda: mcage.avf("MatrixTranspose", "rrcd", release="work-group"),
+        ),
+        (
+            ["faults", "--scenario", "clustered", "--vdd", "0.45", "--maps", "3", "--mu", "0.15"],
+            lambda: mcage.faults(scenario="clustered", vdd=0.45, maps=3, mu=0.15).as_json(),
+        ),
+        (["faults", "--fit", "shipped"], lambda: mcage.fit_faults("shipped").as_json()),
+        (["trace", "list", "--suite", "all"], lambda: mcage.bundled_traces("all")),
     ],
 )
-def test_parameters_have_the_names_of_options(function, command):
-    made = typer.main.get_command(app)
-    for name in command:
-        made = made.commands[name]
-    options = {flag for parameter in made.params for flag in parameter.opts}
-    for name in set(inspect.signature(function).parameters) - OWN_NAMES:
-        assert f"--{name.replace('_', '-')}" in options
+def test_a_function_gives_what_its_command_prints(command, words, call):
+    code, out, _ = command(*words, "--json")
+    assert code == 0
+    assert json.loads(out) == json.loads(json.dumps(call()))
 
 
 def test_nbti_is_that_of_the_command(command):
@@ -69,6 +135,22 @@ def test_nbti_is_that_of_the_command(command):
         (lambda: mcage.import_traces("none.txt", "out"), "none.txt"),
         (lambda: mcage.write_report("none.h5", "out"), "none.h5"),
         (lambda: mcage.write_report("none.h5", "out", width=100), "width 100"),
+        (lambda: mcage.write_report("none.h5", "out", height=20), "height 20"),
+        (lambda: mcage.faults(maps=0), "maps 0"),
+        (lambda: mcage.faults(scenario="usual"), "usual"),
+        (lambda: mcage.compare("one.h5"), "name them, too"),
+        (lambda: mcage.pareto("one.h5", resamples=9), "--resamples 9"),
+        (lambda: mcage.exchange("one.h5", sms=0), "sms = 0"),
+        (lambda: mcage.emulate("k.cl", inputs=-1), "inputs = -1"),
+        (lambda: mcage.bundled_traces("old"), "--suite 'old'"),
+        (lambda: mcage.temperature("p.csv", seconds=-1), "--seconds -1"),
+        (lambda: mcage.verify("none.h5"), "none.h5"),
+        (lambda: mcage.merge("none.h5"), "nothing to merge"),
+        (lambda: mcage.reproduce("a paper"), "is unknown"),
+        (
+            lambda: mcage.run(mcage.SweepSpec(), "r.h5", processes=2, local_cluster=2),
+            "--processes and --local-cluster",
+        ),
         (
             lambda: mcage.vmin(mcage.SweepSpec(), "v.h5"),
             "a SweepSpec is no spec of mcage vmin",
