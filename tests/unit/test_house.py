@@ -250,7 +250,7 @@ def test_no_file_is_too_small_for_a_story():
 
 
 MOST_IMPORTS = 0.08
-MOST_CODE, MOST_MODULES = 60485, 324
+MOST_CODE, MOST_MODULES = 60625, 324
 """Lines of code, and modules: who raises them says in the changelog for what."""
 
 
