@@ -147,8 +147,8 @@ OF_THE_INSTALLATION = ("doctor", "cache", "docs", "cite")
 """Commands about what is installed, which compute nothing: no function does the same."""
 
 OF_TERMINALS = {
-    **dict.fromkeys(("--json", "--csv", "--wide", "--all"), "the form of what is printed"),
-    **dict.fromkeys(("--sort", "--label"), "order and names of what is printed"),
+    **dict.fromkeys(("--json", "--csv", "--latex", "--markdown"), "the form of what is printed"),
+    **dict.fromkeys(("--sort", "--label", "--wide", "--all"), "what is printed, and how called"),
     "--list": "prints constants with their sources",
     **dict.fromkeys(("--set", "--show-spec", "--trust", "--help-all"), "how a spec is typed"),
 }
