@@ -22,7 +22,6 @@ from mcage.report.tables import (
     console,
     csv_of,
     latex_of,
-    lives,
     markdown_of,
     print_table,
     renamed,
@@ -284,6 +283,7 @@ def _other_table(
     which: TableOptions,
 ) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
+    from mcage.report.tables import lives
     from mcage.studies.sweep.presentation.summary import summarize_chips_of_file, table_of_chips
 
     if which.causes:
@@ -319,6 +319,7 @@ def _show_cases(
 ) -> None:
     """Show the cases of all files, and what their lots and their constants make uncertain."""
     from mcage.report.presentation import presentation_of
+    from mcage.report.tables import lives
 
     files = list(headers)
     shown = presentation_of(headers[files[0]])
