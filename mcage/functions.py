@@ -9,10 +9,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
-from inspect import signature
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from mcage.errors import UserError
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from mcage.methods.sensitivity.methods import OneAtATime, Sobol
     from mcage.papers.table import Row
     from mcage.spec.study_spec import StudySpec
+    from mcage.studies.common import StudyOfSpec
     from mcage.studies.inject.spec import InjectSpec
     from mcage.studies.vmin.spec import VminSpec
     from mcage.traces import Trace
@@ -372,20 +372,18 @@ def study_of(
         There is no such study, or the spec makes no sense.
     """
     from mcage.results.header import header_class, studies
-    from mcage.studies.sweep.study import study_of_spec
+    from mcage.studies.sweep.study import Sweep
 
     if type(spec) is SweepSpec:
         spec.refuse_unused()
-        return study_of_spec(spec, engine, devices, say)
+        return Sweep.study_of_spec(spec, engine, devices, say)
     names = (getattr(spec, "command", "").replace(" ", "-"), *studies())
     headers = (header_class(name) for name in names)
     maker = next((header.maker for header in headers if header.spec is type(spec)), "")
     if not maker:
         raise UserError(f"a {type(spec).__name__} is no spec of a study")
-    module, _, name = maker.partition(":")
-    make: Callable[..., Study] = getattr(import_module(module), name)
-    asked = {"engine": engine, "say": say}
-    return make(spec, **{key: asked[key] for key in asked.keys() & signature(make).parameters})
+    kind: type[StudyOfSpec] = resolve_name(maker)
+    return kind.study_of_spec(spec, engine, devices, say)
 
 
 def run_sweep(

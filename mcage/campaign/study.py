@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from threading import Lock
 
 from mcage.campaign.shards import shard_name, write_shard
@@ -33,8 +33,9 @@ class Study:
         ``compute(first, last)`` returns the arrays of instances first ... last - 1. These depend
         on the spec and on the instance alone. It is called from several threads.
     maker : str
-        ``module:NAME`` of a function from the header to the same study, by which other processes
-        make it; empty for a study that only this process can compute.
+        ``module:NAME`` of a function, or ``module:CLASS.NAME`` of a method of a class, from the
+        header to the same study, by which other processes make it; empty for a study that only
+        this process can compute.
     batch : int
         Instances that are computed together: the smallest shard that is worth its while.
     threads : int
@@ -129,10 +130,9 @@ class ShardTask:
 
 @lru_cache(maxsize=1)
 def _made(maker: str, header: Header) -> Study:
-    module, _, name = maker.partition(":")
-    if not name:
+    if not maker:
         raise UserError(f"study {header.study!r} names no maker: only one process can compute it")
-    study: Study = getattr(import_module(module), name)(header)
+    study: Study = resolve_name(maker)(header)
     if difference := header.difference(study.header):
         raise UserError(f"study {header.study!r} is another one in this process: {difference}")
     if others := header.other_codes(study.header):

@@ -145,7 +145,8 @@ class Header(ABC):
     """Class of the specs of the study, if `mcage.run_gpu` is to compute them."""
 
     maker: ClassVar[str] = ""
-    """Function that makes the study of such a spec, as ``module:NAME``."""
+    """Class that makes the study of such a spec, a `mcage.studies.common.StudyOfSpec`, as
+    ``module:NAME``."""
 
     command: ClassVar[str] = ""
     """Command line that computes the study, but for spec and output; empty where there is none."""

@@ -30,7 +30,7 @@ from mcage.report.presentation import figures_of
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
-from mcage.studies.gpu_gating.study import study_of_spec
+from mcage.studies.gpu_gating.study import Gating
 
 FIGURES = {
     "gallery-survival": ("sweep", "survival"),
@@ -57,7 +57,7 @@ def few_instances(results: str, folder: Path) -> Path:
     """Results of the same spec with a few instances, and of a single kernel."""
     path = folder / f"{results}.h5"
     if results == "gating":
-        return run_campaign(study_of_spec(GatingSpec(instances=INSTANCES)), path)
+        return run_campaign(Gating(GatingSpec(instances=INSTANCES)).study, path)
     workload = {"kernels": ["QuasiRandomSequence"], "generations": 1}
     return run_sweep(SweepSpec(instances=INSTANCES, workload=workload), path, "numba")
 

@@ -29,9 +29,9 @@ from tomli_w import dumps
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.studies.gpu_gating.spec import GatingSpec
-from mcage.studies.gpu_gating.study import study_of_spec as gating_study
+from mcage.studies.gpu_gating.study import Gating
 from mcage.studies.vmin.spec import VminSpec
-from mcage.studies.vmin.study import study_of_spec as vmin_study
+from mcage.studies.vmin.study import VminStudy
 from mcage.traces import save_trace
 
 SECONDS = 10.0
@@ -151,9 +151,9 @@ def _sound_files() -> Path:
     np.save(folder / "m.npy", np.ones((2, 256, 4), dtype=bool))
     kernel = {"kernels": [str(folder / "t.h5")]}
     vmin = VminSpec(instances=2, techniques=["baseline", "rrcd"], workload=kernel)
-    run_campaign(vmin_study(vmin, "numpy"), folder / "vmin.h5")
+    run_campaign(VminStudy.study_of_spec(vmin, "numpy"), folder / "vmin.h5")
     gating = GatingSpec(instances=2, policies=["default", "round-robin"])
-    run_campaign(gating_study(gating), folder / "gating.h5")
+    run_campaign(Gating(gating).study, folder / "gating.h5")
     return folder
 
 

@@ -3,12 +3,10 @@
 All that it is shown by follows from the measure; only its figure is its own.
 """
 
-import tomllib
 from typing import ClassVar
 
 import numpy as np
 
-from mcage.campaign.study import Study
 from mcage.random import stream
 from mcage.report.figures.distributions import RowFigure, quantile_row, row_panel
 from mcage.report.presentation import INTERVALS, Presentation
@@ -17,6 +15,7 @@ from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
 from mcage.spec.sections import MeanStopping
 from mcage.spec.study_spec import StudySpec
+from mcage.studies.common import StudyOfSpec
 
 VARIABLES = (
     Variable("rail_years", ("cooling", "instance"), "float64", "year", "life of the first rail"),
@@ -51,7 +50,7 @@ class RailsSpec(StudySpec):
 @register("gpu-rails")
 class RailsHeader(DeclaredHeader):
     spec: ClassVar = RailsSpec
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    maker: ClassVar[str] = f"{__name__}:Rails"
     measures: ClassVar = (LIFE,)
 
 
@@ -68,20 +67,19 @@ class RailsPresentation(Presentation):
         return [("Rails", "Black's equation; lives are lognormal."), INTERVALS]
 
 
-def study_of_spec(spec):
-    grid = {"computes": VARIABLES, "labels": (COOLING,), "engine": "numpy"}
-    text = {"spec_toml": spec.to_toml(), "spec_digest": spec.digest()}
-    extent = {"seed": spec.seed, "instances": spec.instances}
-    rule = rule_of(spec.stopping, VARIABLES, RailsHeader.measures)
-    factors = np.exp(spec.activation_ev / BOLTZMANN_EV * (1 / np.array(spec.kelvin) - 1 / 378))
+class Rails(StudyOfSpec):
+    def __init__(self, spec):
+        self.spec = spec
 
-    def compute(first, last):
-        draws = [stream(spec.seed, "rails", i).lognormal(1.0, 0.3) for i in range(first, last)]
+    @property
+    def header(self):
+        rule = rule_of(self.spec.stopping, VARIABLES, RailsHeader.measures)
+        grid = {"name": "gpu-rails", "computes": VARIABLES, "labels": (COOLING,)}
+        return RailsHeader(**grid, stopping=rule, **self.campaign(self.spec, self.spec.digest()))
+
+    def compute(self, first, last):
+        kelvin = np.array(self.spec.kelvin)
+        factors = np.exp(self.spec.activation_ev / BOLTZMANN_EV * (1 / kelvin - 1 / 378))
+        seed = self.spec.seed
+        draws = [stream(seed, "rails", i).lognormal(1.0, 0.3) for i in range(first, last)]
         return {"rail_years": factors[:, None] * np.array(draws)}
-
-    header = RailsHeader(name="gpu-rails", **grid, **text, **extent, stopping=rule)
-    return Study(header, compute, f"{__name__}:study_of_header")
-
-
-def study_of_header(header):
-    return study_of_spec(RailsSpec.from_mapping(tomllib.loads(header.spec_toml)))

@@ -76,7 +76,7 @@ def test_its_measure_may_stop_it(tmp_path):
         assert results.sizes["instance"] == 500
         assert "rail_life to ±5 % in every case" in results.attrs["stopped"]
     with pytest.raises(UserError, match=r"must be one of rail_life$"):
-        rails.study_of_spec(rails.RailsSpec(stopping=rule | {"of": "rail_years"}))
+        rails.Rails.study_of_spec(rails.RailsSpec(stopping=rule | {"of": "rail_years"}))
 
 
 def test_cases_of_two_files_are_compared(path, tmp_path):

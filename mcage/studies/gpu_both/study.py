@@ -12,10 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.vmin import LARGER
-from mcage.campaign.study import Study
-from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
-from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
 from mcage.gpu.exchange.rule import (
@@ -26,11 +23,11 @@ from mcage.gpu.exchange.rule import (
     soft_errors,
 )
 from mcage.lifetime import EndCause
-from mcage.results.header import SCHEMA_VERSION, Header, rule_of
+from mcage.results.header import SCHEMA_VERSION, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined, stacked
-from mcage.spec.keys import plug_ins
+from mcage.studies.common import StudyOfSpec
 from mcage.studies.gpu_both.measures import MEASURES
 from mcage.studies.gpu_both.register_files import RegisterFiles, SliceFates, SmLevel
 from mcage.studies.gpu_both.spec import BothSpec
@@ -40,7 +37,6 @@ from mcage.studies.gpu_gating.workload import row_sum
 from mcage.studies.sweep.plan import PROGRAM, SweepPlan
 from mcage.studies.sweep.study import Halving, Say
 from mcage.variation.cells import CELL_8T
-from mcage.version import running_code
 
 # From the lives of SMs and slices to those of GPUs: the clock, and who dies of what first.
 
@@ -412,7 +408,7 @@ class BothHeader(GatingHeader):
 
     command: ClassVar[str] = "mcage gpu both --engine {engine}"
     spec: ClassVar[type] = BothSpec
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    maker: ClassVar[str] = f"{__name__}:Both"
     grid: ClassVar[tuple[str, ...]] = ("policy", "technique")
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
     decided_by: ClassVar = BothSpec.decided_by
@@ -423,7 +419,7 @@ class BothHeader(GatingHeader):
         return fields
 
 
-class Both:
+class Both(StudyOfSpec):
     """A study of both levels before its first GPU: everything that can be wrong is checked.
 
     Parameters
@@ -443,11 +439,13 @@ class Both:
         A level makes no sense.
     """
 
+    batch = FEWEST_GPUS
+
     def __init__(
         self, spec: BothSpec, engine: Engine, engine_reason: str = "", say: Say | None = None
     ) -> None:
-        self.spec = spec
-        self._reason = engine_reason
+        self.spec: BothSpec = spec
+        self.engine_reason = engine_reason
         self._halving = Halving(say)
         try:
             spec.sweep.refuse_unused()
@@ -527,6 +525,14 @@ class Both:
         """What files say about the study."""
         spec, plan, gating = self.spec, self.plan, self.gating
         swept = spec.sweep.model_copy(update={"programs": plan.programs})
+        digest = spec.digest(
+            str(SCHEMA_VERSION),
+            repr(gating.kernels),
+            gating.gpu.digest,
+            repr(gating.nbti),
+            *(trace.digest() for trace in plan.traces),
+            *(repr(case.technique) for case in plan.cases),
+        )
         return BothHeader(
             name="gpu-both",
             computes=self.variables,
@@ -535,29 +541,9 @@ class Both:
                 Coordinate(TECHNIQUE, spec.sweep.techniques),
                 Coordinate(AGE, self.ages_years),
             ),
-            spec_toml=spec.model_copy(update={"sweep": swept}).to_toml(),
-            spec_digest=spec.digest(
-                str(SCHEMA_VERSION),
-                repr(gating.kernels),
-                gating.gpu.digest,
-                repr(gating.nbti),
-                *(trace.digest() for trace in plan.traces),
-                *(repr(case.technique) for case in plan.cases),
-            ),
-            seed=spec.seed,
-            instances=spec.instances,
-            engine=plan.engine.name,
-            engine_reason=self._reason,
-            device=device_of(plan.engine),
             stopping=rule_of(spec.stopping, VARIABLES),
-            codes=(running_code(plug_ins(spec)),),
+            **self.campaign(spec.model_copy(update={"sweep": swept}), digest, plan.engine),
         )
-
-    @property
-    def study(self) -> Study:
-        """The study as campaigns know it."""
-        maker = f"{__name__}:{study_of_header.__name__}"
-        return Study(self.header, self.compute, maker, FEWEST_GPUS)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
@@ -676,18 +662,6 @@ class Both:
         if unread or not policy.gates or name == "fixed":
             return 0.0
         return sensors.interval_days * SECONDS_PER_DAY
-
-
-def study_of_spec(spec: BothSpec, engine: str) -> Study:
-    """The study of a spec, on an engine by its name."""
-    return Both(spec, *select_engine(engine, threads=usable_cores())).study
-
-
-def study_of_header(header: Header) -> Study:
-    """The study of a header, as another process makes it."""
-    spec = BothSpec.from_mapping(tomllib.loads(header.spec_toml))
-    engine, _ = select_engine(header.engine, threads=usable_cores())
-    return Both(spec, engine, header.engine_reason).study
 
 
 _ANY_RANGES = {

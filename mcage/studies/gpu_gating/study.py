@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from mcage.aging.nbti import NbtiModel, nbti_model
 from mcage.campaign.executors import IN_FLIGHT
-from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
@@ -23,7 +22,7 @@ from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined, stacked
-from mcage.spec.keys import plug_ins
+from mcage.studies.common import StudyOfSpec
 from mcage.studies.gpu_gating.life import (
     GpuLives,
     Lives,
@@ -36,7 +35,6 @@ from mcage.studies.gpu_gating.policies import Policy, policy
 from mcage.studies.gpu_gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
 from mcage.studies.gpu_gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
 from mcage.variation.field import correlation_factor
-from mcage.version import running_code
 
 # What a study of SM gating writes: each variable of its results files.
 
@@ -179,7 +177,7 @@ class GatingHeader(DeclaredHeader):
 
     command: ClassVar[str] = "mcage gpu gating"
     spec: ClassVar[type] = GatingSpec
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    maker: ClassVar[str] = f"{__name__}:Gating"
     grid: ClassVar[tuple[str, ...]] = ("policy",)
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
@@ -215,7 +213,7 @@ class GatingHeader(DeclaredHeader):
         return f"the launches of workload.recorded = {shown(name[1])} are not in the file"
 
 
-class Gating:
+class Gating(StudyOfSpec):
     """A study of SM gating before its first GPU: everything that can be wrong is checked.
 
     Parameters
@@ -229,8 +227,10 @@ class Gating:
         The GPU, the kernels, a policy, the model or the workload make no sense.
     """
 
+    batch = FEWEST_GPUS
+
     def __init__(self, spec: GatingSpec) -> None:
-        self.spec = spec
+        self.spec: GatingSpec = spec
         self.gpu = gpu(spec.gpu)
         if spec.life.spare_sms >= self.gpu.sms:
             raise UserError(
@@ -257,22 +257,14 @@ class Gating:
             name="gpu-gating",
             computes=VARIABLES,
             labels=(Coordinate(POLICY, spec.policies), Coordinate(AGE, spec.report_years)),
-            spec_toml=spec.to_toml(),
-            spec_digest=spec.digest(
-                str(SCHEMA_VERSION), repr(self.kernels), self.gpu.digest, repr(self.nbti)
-            ),
-            seed=spec.seed,
-            instances=spec.instances,
-            engine="numpy",
             stopping=rule_of(spec.stopping, VARIABLES),
-            codes=(running_code(plug_ins(spec)),),
+            **self.campaign(
+                spec,
+                spec.digest(
+                    str(SCHEMA_VERSION), repr(self.kernels), self.gpu.digest, repr(self.nbti)
+                ),
+            ),
         )
-
-    @property
-    def study(self) -> Study:
-        """The study as campaigns know it."""
-        maker = f"{__name__}:{study_of_header.__name__}"
-        return Study(self.header, self.compute, maker, FEWEST_GPUS)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the GPUs ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
@@ -316,16 +308,6 @@ class Gating:
             "mean_vt0_volts": row_sum(population.vt0_volts) / self.gpu.sms,
             **stacked(map(_of_policy, lives)),
         }
-
-
-def study_of_spec(spec: GatingSpec) -> Study:
-    """The study of a spec."""
-    return Gating(spec).study
-
-
-def study_of_header(header: Header) -> Study:
-    """The study of a header, as another process makes it."""
-    return study_of_spec(GatingSpec.from_mapping(tomllib.loads(header.spec_toml)))
 
 
 def _of_policy(life: Lives) -> dict[str, NDArray[np.generic]]:

@@ -1,6 +1,5 @@
 """A study of heterogeneous structures: from its spec to the arrays of any range of draws."""
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,17 +9,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.study import Study
 from mcage.distributions import Distribution
 from mcage.random import stream
-from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, Header, rule_of
+from mcage.results.header import SCHEMA_VERSION, DeclaredHeader, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays, stacked
+from mcage.studies.common import StudyOfSpec
 from mcage.studies.gpu_heterogeneity import structures
 from mcage.studies.gpu_heterogeneity.measures import MEASURES
 from mcage.studies.gpu_heterogeneity.spec import BENCHMARK, MODEL, PRINTED, HeterogeneitySpec
-from mcage.version import running_code
 
 # Uncertain inputs, drawn for each instance.
 
@@ -224,12 +222,12 @@ class HeterogeneityHeader(DeclaredHeader):
 
     command: ClassVar[str] = "mcage gpu heterogeneity"
     spec: ClassVar[type] = HeterogeneitySpec
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    maker: ClassVar[str] = f"{__name__}:Heterogeneity"
     grid: ClassVar[tuple[str, ...]] = ("reading", "design")
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
 
-class Heterogeneity:
+class Heterogeneity(StudyOfSpec):
     """A study of heterogeneous structures.
 
     Parameters
@@ -243,8 +241,10 @@ class Heterogeneity:
         A benchmark is unknown.
     """
 
+    batch = FEWEST_DRAWS
+
     def __init__(self, spec: HeterogeneitySpec) -> None:
-        self.spec = spec
+        self.spec: HeterogeneitySpec = spec
         self.benchmarks = structures.benchmarks_called(spec.scheduler.benchmarks)
         self._kinds = {name: structures.parts(name) for name in structures.FIELDS}
 
@@ -256,20 +256,11 @@ class Heterogeneity:
             name="gpu-heterogeneity",
             computes=VARIABLES,
             labels=(Coordinate(READING, spec.readings), Coordinate(DESIGN, structures.DESIGNS)),
-            spec_toml=spec.to_toml(),
-            spec_digest=spec.digest(str(SCHEMA_VERSION), repr(self.benchmarks), repr(self._kinds)),
-            seed=spec.seed,
-            instances=spec.instances,
-            engine="numpy",
             stopping=rule_of(spec.stopping, VARIABLES),
-            codes=(running_code(),),
+            **self.campaign(
+                spec, spec.digest(str(SCHEMA_VERSION), repr(self.benchmarks), repr(self._kinds))
+            ),
         )
-
-    @property
-    def study(self) -> Study:
-        """The study as campaigns know it."""
-        maker = f"{__name__}:{study_of_header.__name__}"
-        return Study(self.header, self.compute, maker, FEWEST_DRAWS)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the draws ``first`` ... ``last`` - 1, as `VARIABLES` declare them.
@@ -340,16 +331,6 @@ class Heterogeneity:
             for part in fields(structures.DesignDelays)
         ]
         return structures.DesignDelays(*selected)
-
-
-def study_of_spec(spec: HeterogeneitySpec) -> Study:
-    """The study of a spec."""
-    return Heterogeneity(spec).study
-
-
-def study_of_header(header: Header) -> Study:
-    """The study of a header, as another process makes it."""
-    return study_of_spec(HeterogeneitySpec.from_mapping(tomllib.loads(header.spec_toml)))
 
 
 def _of_designs(draws: Draws, cost: str) -> Floats:

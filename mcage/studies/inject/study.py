@@ -1,7 +1,6 @@
 """What injections compute: the fate of each run, in every case and at every age."""
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,22 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.study import Study
-from mcage.concurrency import Lazy, usable_cores
+from mcage.concurrency import Lazy
 from mcage.engines.interface import Engine
-from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.plain_text import shortened
 from mcage.results.axes import coordinates_of, points_of_cases
-from mcage.results.header import DeclaredHeader, Header, rule_of
+from mcage.results.header import DeclaredHeader, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
-from mcage.spec.keys import plug_ins
+from mcage.studies.common import StudyOfSpec
 from mcage.studies.inject.cells import CellsUnderWaves, Rules
 from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
 from mcage.studies.inject.hard import ChosenCells, FaultsAtAge, SliceFaults
@@ -61,7 +58,6 @@ from mcage.studies.sweep.soft_errors import NODE
 from mcage.traces.library import RecordedTrace
 from mcage.tracing.emulation.faults import End, Faults, Ran
 from mcage.tracing.emulation.waves import Say
-from mcage.version import running_code
 
 BATCH = 500
 """Injections that are computed together."""
@@ -111,7 +107,7 @@ class InjectHeader(DeclaredHeader):
     axes: ClassVar = tuple(axis for axis in AXES if axis not in (GEOMETRY, KERNELS))
     decided_by: ClassVar = InjectSpec.decided_by
     spec: ClassVar[type] = InjectSpec
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    maker: ClassVar[str] = f"{__name__}:InjectStudy"
     grid: ClassVar[tuple[str, ...]] = ("case",)
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
@@ -137,7 +133,7 @@ class InjectPlan(SweepPlan):
         return (RecordedTrace(*given),)
 
 
-class InjectStudy:
+class InjectStudy(StudyOfSpec):
     """Injections before the first: everything that can be wrong is checked.
 
     Parameters
@@ -157,12 +153,15 @@ class InjectStudy:
         The kernel cannot be run, or a case makes no sense.
     """
 
+    batch = BATCH
+
     def __init__(
         self, spec: InjectSpec, engine: Engine, engine_reason: str = "", say: Say | None = None
     ) -> None:
         spec.check_program()
         spec.refuse_unused()
-        self.spec, self._reason = spec, engine_reason
+        self.spec: InjectSpec = spec
+        self.engine_reason = engine_reason
         name = spec.inject.stuck_cells
         chosen = None if name is None else ChosenCells(name)  # before the kernel runs
         if chosen is not None and spec.instances > chosen.instances:
@@ -199,9 +198,10 @@ class InjectStudy:
     @cached_property
     def header(self) -> InjectHeader:
         """What files say about the study."""
-        spec, cases = self.spec, self.plan.cases
-        where = [self._placement(case) for case in cases]
-        points = points_of_cases(InjectHeader.axes, cases, self.plan.spec_values)
+        spec, plan = self.spec, self.plan
+        where = [self._placement(case) for case in plan.cases]
+        points = points_of_cases(InjectHeader.axes, plan.cases, plan.spec_values)
+        digest = plan.digest(self.kernel.digest, *plan.cells.values())
         return InjectHeader(
             name="inject",
             computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
@@ -212,15 +212,8 @@ class InjectStudy:
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
                 *self._rates(),
             ),
-            spec_toml=self.plan.recorded_spec.to_toml(),
-            spec_digest=self.plan.digest(self.kernel.digest, *self.plan.cells.values()),
-            seed=spec.seed,
-            instances=spec.instances,
-            engine=self.plan.engine.name,
-            engine_reason=self._reason,
-            device=device_of(self.plan.engine),
             stopping=rule_of(spec.stopping, VARIABLES, MEASURES),
-            codes=(running_code(plug_ins(spec)),),
+            **self.campaign(plan.recorded_spec, digest, plan.engine),
         )
 
     @property
@@ -250,12 +243,6 @@ class InjectStudy:
         protection = case.conditions.protection
         cells = drawn_cells(self._placement(case), protection, self._sizes)
         return fit_per_mbit / MBIT * cells
-
-    @property
-    def study(self) -> Study:
-        """The study as campaigns know it."""
-        maker = f"{__name__}:{study_of_header.__name__}"
-        return Study(self.header, self.compute, maker, BATCH)
 
     def compute(self, first: int, last: int) -> Arrays:
         """Fates of injections ``first`` ... ``last`` - 1, as the header declares."""
@@ -484,15 +471,3 @@ class _Results:
             else getattr(self, variable.name)
             for variable in VARIABLES
         }
-
-
-def study_of_spec(spec: InjectSpec, engine: str, say: Say | None = None) -> Study:
-    """The study of a spec, on an engine by its name; ``say`` as of `InjectStudy`."""
-    return InjectStudy(spec, *select_engine(engine, threads=usable_cores()), say).study
-
-
-def study_of_header(header: Header) -> Study:
-    """The study of a header, as another process makes it."""
-    spec: Any = InjectSpec.from_mapping(tomllib.loads(header.spec_toml))
-    engine, _ = select_engine(header.engine, threads=usable_cores())
-    return InjectStudy(spec, engine, header.engine_reason).study

@@ -515,6 +515,7 @@ class SweepHeader(Header):
 
     command: ClassVar[str] = "mcage sweep --engine {engine}"
     decided_by: ClassVar = SweepSpec.decided_by
+    spec: ClassVar[type] = SweepSpec
     axes: ClassVar[tuple[Axis, ...]] = AXES
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
     grid: ClassVar = ("case",)

@@ -9,7 +9,7 @@ from mcage.campaign.progress import Progress, progress_in_notebooks
 from mcage.campaign.study import Study
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.header import SweepHeader
-from mcage.studies.sweep.study import study_of_spec
+from mcage.studies.sweep.study import Sweep
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def sweep_study(
     executor = executor or Threads()
     here = isinstance(executor, Threads)
     say = progress.say if here else None
-    study = executor.study(partial(study_of_spec, spec, engine, devices, say))
+    study = executor.study(partial(Sweep.study_of_spec, spec, engine, devices, say))
     header = study.header
     assert isinstance(header, SweepHeader)
     progress.say(f"engine {header.engine} ({header.engine_reason}); {len(header.cases)} cases")

@@ -1,7 +1,6 @@
 """A register-file sweep: from its plan to the arrays of any range of instances, or a whole file."""
 
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import chain
@@ -11,22 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import constants
-from mcage.campaign.study import Study
-from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
-from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.results.axes import points_of_cases
-from mcage.results.header import Header
 from mcage.results.writer import Arrays, joined
 from mcage.spec import SweepSpec
 from mcage.spec.draws import DRAWN, OF_MODEL
-from mcage.spec.keys import plug_ins
+from mcage.studies.common import StudyOfSpec
 from mcage.studies.sweep.batch import batch_by_work, batches, compute_batch
 from mcage.studies.sweep.header import SweepHeader, stopping_rule
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
 from mcage.techniques import TECHNIQUES
-from mcage.version import running_code
 
 # Batches that become smaller when memory runs out.
 
@@ -97,7 +91,7 @@ class Halving:
                 self._say(f"out of memory ({why}): on with batches of {half} instances")
 
 
-class Sweep:
+class Sweep(StudyOfSpec):
     """A sweep before its first instance: traces are loaded, and all cases are checked.
 
     Parameters
@@ -136,8 +130,8 @@ class Sweep:
         say: Say | None = None,
     ) -> None:
         self.plan: SweepPlan = SweepPlan(spec, engine, like.plan if like else None)
-        self.spec = self.plan.recorded_spec
-        self._reason = engine_reason
+        self.spec: SweepSpec = self.plan.recorded_spec
+        self.engine_reason = engine_reason
         self._halving = Halving(say)
 
     @cached_property
@@ -145,10 +139,6 @@ class Sweep:
         """What files say about the sweep."""
         spec, plan = self.spec, self.plan
         return SweepHeader(
-            spec_toml=spec.to_toml(),
-            spec_digest=plan.digest(),
-            seed=spec.seed,
-            instances=spec.instances,
             cases=points_of_cases(SweepHeader.axes, plan.cases, plan.spec_values),
             kernels=tuple(trace.name for trace in plan.traces),
             workload_periods=spec.workload.periods,
@@ -159,22 +149,8 @@ class Sweep:
             margins=plan.margin_kinds,
             technique_names=_names(plan.cases),
             mix_size=plan.mix_size,
-            engine=plan.engine.name,
-            engine_reason=self._reason,
-            device=device_of(plan.engine),
             stopping=stopping_rule(spec),
-            codes=(running_code(plug_ins(spec)),),
-        )
-
-    @property
-    def study(self) -> Study:
-        """The sweep as campaigns know it."""
-        return Study(
-            self.header,
-            self.compute,
-            f"{__name__}:{study_of_header.__name__}",
-            self._batch_size,
-            self.plan.batch_threads,
+            **self.campaign(spec, plan.digest(), plan.engine),
         )
 
     def prepare(self) -> None:
@@ -185,56 +161,22 @@ class Sweep:
         """Results of instances ``first`` ... ``last`` - 1, as the header declares."""
         self.prepare()
         parts = self.plan.in_batch_threads(
-            partial(self._halving.run, self._batch), batches(first, last, self._batch_size)
+            partial(self._halving.run, self._batch), batches(first, last, self.batch)
         )
         return joined(self.header.variables, chain.from_iterable(parts))
 
     @cached_property
-    def _batch_size(self) -> int:
+    def batch(self) -> int:
+        """Instances that are computed together."""
         return batch_by_work(self.plan)
+
+    @property
+    def threads(self) -> int:
+        """Threads that compute a batch each."""
+        return self.plan.batch_threads
 
     def _batch(self, instances: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         return compute_batch(self.plan, instances)
-
-
-def study_of_spec(
-    spec: SweepSpec, engine: str, devices: Sequence[int] | None, say: Say | None = None
-) -> Study:
-    """The sweep of a spec.
-
-    Parameters
-    ----------
-    spec : SweepSpec
-        What to compute.
-    engine, devices
-        As `mcage.engines.select.select_engine` takes them.
-    say : callable, optional
-        As for `Sweep`.
-
-    Raises
-    ------
-    UserError
-        The spec makes no sense, or there is no such engine.
-    """
-    return Sweep(spec, *select_engine(engine, devices, usable_cores()), say=say).study
-
-
-def study_of_header(header: Header) -> Study:
-    """The sweep of a header, as another process makes it.
-
-    Parameters
-    ----------
-    header : Header
-        Header of a sweep, with its spec and the name of its engine.
-
-    Raises
-    ------
-    UserError
-        The spec makes no sense here, or there is no such engine.
-    """
-    spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
-    engine, _ = select_engine(header.engine, threads=usable_cores())
-    return Sweep(spec, engine, header.engine_reason).study
 
 
 def _columns(spec: SweepSpec) -> tuple[tuple[str, str, tuple[float, ...]], ...]:

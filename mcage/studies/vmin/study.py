@@ -1,34 +1,30 @@
 """What a study of Vmin computes: its variables, and the arrays of any instances."""
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.vmin import LARGER
-from mcage.campaign.study import Study
-from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
-from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.lowest_vdd import Asked, vmin_at_ages
 from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.results.axes import coordinates_of, points_of_cases
-from mcage.results.header import DeclaredHeader, Header, rule_of
+from mcage.results.header import DeclaredHeader, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
-from mcage.spec.keys import plug_ins
 from mcage.spec.sections import costs_of
+from mcage.studies.common import StudyOfSpec
 from mcage.studies.sweep.axes import CELL, GEOMETRY, KERNELS, SHARED
 from mcage.studies.sweep.batch import batch_by_work, batches
 from mcage.studies.sweep.header import independent_slices
@@ -39,7 +35,6 @@ from mcage.studies.vmin.spec import VminSpec
 from mcage.variation.cells import CELL_8T
 from mcage.variation.fault_models import NewSlices
 from mcage.variation.vmin_tail import lowest_floor, lowest_vdd
-from mcage.version import running_code
 
 BELOW_SCENARIO_VOLTS, OF_WORDS_VOLTS = 0.045, 0.1
 """How far below the Vdd of its scenario a Vdd is tried by default, if any entry works there; and
@@ -96,7 +91,7 @@ class VminHeader(DeclaredHeader):
     axes: ClassVar = (*SHARED, CELL, GEOMETRY, KERNELS)
     decided_by: ClassVar = VminSpec.decided_by
     spec: ClassVar[type] = VminSpec
-    maker: ClassVar[str] = f"{__name__}:study_of_spec"
+    maker: ClassVar[str] = f"{__name__}:VminStudy"
     grid: ClassVar[tuple[str, ...]] = ("case",)
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
 
@@ -107,7 +102,7 @@ class VminHeader(DeclaredHeader):
         return (f"energy rests on {said}",) if said else ()
 
 
-class VminStudy:
+class VminStudy(StudyOfSpec):
     """A study of Vmin before its first slice: everything that can be wrong is checked.
 
     Parameters
@@ -126,7 +121,8 @@ class VminStudy:
     """
 
     def __init__(self, spec: VminSpec, engine: Engine, engine_reason: str = "") -> None:
-        self.spec, self._reason, self._halving = spec, engine_reason, Halving()
+        self.spec: VminSpec = spec
+        self.engine_reason, self._halving = engine_reason, Halving()
         spec.refuse_unused()
         if eta := spec.aging.nbti_spread_mv:
             raise UserError(
@@ -198,30 +194,26 @@ class VminStudy:
                 Coordinate(VDD, self._vdd_volts),
                 Coordinate(LOWEST, [self._lowest_volts(case) for case in plan.cases]),
             ),
-            spec_toml=plan.recorded_spec.to_toml(),
-            spec_digest=plan.digest(),
-            seed=spec.seed,
-            instances=spec.instances,
-            engine=plan.engine.name,
-            engine_reason=self._reason,
-            device=device_of(plan.engine),
             stopping=rule_of(spec.stopping, VARIABLES, MEASURES, independent_slices(spec)),
-            codes=(running_code(plug_ins(spec)),),
+            **self.campaign(plan.recorded_spec, plan.digest(), plan.engine),
         )
 
     @property
-    def study(self) -> Study:
-        """The study as campaigns know it."""
-        maker = f"{__name__}:{study_of_header.__name__}"
-        size = batch_by_work(self.plan)
-        return Study(self.header, self.compute, maker, size, self.plan.batch_threads)
+    def batch(self) -> int:
+        """Slices that are computed together."""
+        return batch_by_work(self.plan)
+
+    @property
+    def threads(self) -> int:
+        """Threads that compute a batch each."""
+        return self.plan.batch_threads
 
     def compute(self, first: int, last: int) -> Arrays:
         """Arrays of the slices ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
         self.plan.prepare()
         parts = self.plan.in_batch_threads(
             partial(self._halving.run, self._batch),
-            batches(first, last, batch_by_work(self.plan)),
+            batches(first, last, self.batch),
         )
         batches_done = list(chain.from_iterable(parts))
         return {
@@ -289,15 +281,3 @@ Used = TypeVar("Used", LifeConditions, Meter)
 def _at(vdd_volts: float, used: Used) -> Used:
     """Conditions of lives, or what adds up their energy, with another Vdd in place of the low."""
     return replace(used, environment=used.environment.with_lowest_at(vdd_volts))
-
-
-def study_of_spec(spec: VminSpec, engine: str) -> Study:
-    """The study of a spec, on an engine by its name."""
-    return VminStudy(spec, *select_engine(engine, threads=usable_cores())).study
-
-
-def study_of_header(header: Header) -> Study:
-    """The study of a header, as another process makes it."""
-    spec: Any = VminSpec.from_mapping(tomllib.loads(header.spec_toml))
-    engine, _ = select_engine(header.engine, threads=usable_cores())
-    return VminStudy(spec, engine, header.engine_reason).study

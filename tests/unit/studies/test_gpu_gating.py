@@ -26,7 +26,7 @@ from mcage.studies.gpu_gating.policies import (
 )
 from mcage.studies.gpu_gating.presentation import GatingPresentation
 from mcage.studies.gpu_gating.spec import MOST_LAUNCHES, GatingSpec, GpuWorkload, read_launches
-from mcage.studies.gpu_gating.study import GatingHeader, study_of_header
+from mcage.studies.gpu_gating.study import Gating, GatingHeader
 from mcage.studies.gpu_gating.workload import kernel_shares
 
 LAUNCHES = {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}
@@ -49,7 +49,7 @@ def test_a_campaign_in_pieces_is_the_same_to_the_bit(whole, tmp_path):
 
 def test_a_process_makes_the_same_study_of_its_header(whole):
     original = study()
-    again = study_of_header(original.header)
+    again = Gating.study_of_header(original.header)
     assert original.header.difference(again.header) is None
     for name, array in original.compute(3, 5).items():
         np.testing.assert_array_equal(again.compute(3, 5)[name], array)
@@ -71,7 +71,7 @@ def recorded(tmp_path):
 
 def test_recorded_launches_are_read_once_and_stay_in_the_file(recorded, tmp_path):
     path = run_campaign(recorded(1), tmp_path / "r.h5", 100)
-    again = study_of_header(read_header(path))  # without the CSV file
+    again = Gating.study_of_header(read_header(path))  # without the CSV file
     assert run_campaign(again, tmp_path / "again.h5", 5).read_bytes() == path.read_bytes()
     table = study(workload={"recorded": LAUNCHES})
     assert table.header.spec_digest == again.header.spec_digest

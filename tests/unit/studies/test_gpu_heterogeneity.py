@@ -28,7 +28,6 @@ from mcage.studies.gpu_heterogeneity.structures import (
 from mcage.studies.gpu_heterogeneity.study import (
     Heterogeneity,
     HeterogeneityHeader,
-    study_of_header,
 )
 
 BASELINE, PROPOSAL, DUPLICATION = range(3)
@@ -73,7 +72,7 @@ def test_a_campaign_in_pieces_is_the_same_to_the_bit(tmp_path):
 
 def test_a_process_makes_the_same_study_of_its_header():
     original = study(proposal={"power": "normal(1, 0.1)", "delay": 1.05})
-    again = study_of_header(original.header)
+    again = Heterogeneity.study_of_header(original.header)
     assert original.header.difference(again.header) is None
     for name, array in original.compute(3, 5).items():
         np.testing.assert_array_equal(again.compute(3, 5)[name], array)

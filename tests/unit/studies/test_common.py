@@ -1,0 +1,57 @@
+"""How a spec, or the header of a file, becomes a study: the same way for all studies."""
+
+from pkgutil import resolve_name
+
+import pytest
+
+from mcage.errors import UserError
+from mcage.functions import study_of
+from mcage.results.header import header_class, studies
+from mcage.studies.common import StudyOfSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.vmin.spec import VminSpec
+from mcage.studies.vmin.study import VminStudy
+
+VMIN = VminSpec(instances=1, techniques=["baseline"], workload={"kernels": ["DCT"]})
+
+
+@pytest.mark.parametrize("name", studies())
+def test_each_study_is_made_of_its_spec_by_a_class_that_its_header_names(name):
+    header = header_class(name)
+    assert header.spec is not None
+    if name != "sweep":  # of which the module of the study names the header
+        assert issubclass(resolve_name(header.maker), StudyOfSpec)
+
+
+def test_a_process_makes_the_same_study_of_header_and_maker():
+    original = study_of(VMIN, "numpy")
+    again = resolve_name(original.maker)(original.header)
+    assert again.header.engine == "numpy"
+    assert original.header.difference(again.header) is None
+    assert (again.maker, again.batch, again.threads) == (
+        f"{VminStudy.__module__}:VminStudy.study_of_header",
+        original.batch,
+        original.threads,
+    )
+
+
+def test_devices_are_heard_by_every_study_that_has_an_engine():
+    with pytest.raises(UserError, match="--devices is for the engine 'cuda', not for 'numpy'"):
+        study_of(VMIN, "numpy", (0,))
+    assert study_of(GatingSpec(instances=1), "numpy", (0,)).header.engine == "numpy"
+
+
+def test_a_class_is_asked_only_for_what_it_takes():
+    said = []
+
+    class Heard(StudyOfSpec):
+        header = None
+
+        def __init__(self, spec, say=None):
+            say(spec)
+
+        def compute(self, first, last):
+            return {}
+
+    Heard.study_of_spec("a spec", "no such engine", say=said.append)
+    assert said == ["a spec"]
