@@ -300,7 +300,7 @@ def test_every_number_of_the_table_is_seen_on_a_phone_and_on_a_desk(opened):
         assert max(edges) <= viewport["width"]
     # Where no heading stands above a number, its name stands beside it.
     names = "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
-    assert cells.evaluate_all(names)[2] == '"B10 life [years]"'
+    assert '"B10 life [years]"' in cells.evaluate_all(names)
 
 
 def lightness(page, selector, style):
@@ -381,7 +381,7 @@ def test_the_widest_table_of_a_sweep_fits_on_a_desk_or_shows_that_it_goes_on(
         for of in ("undervolted", "dispersed")
     ]
     table = table_of(lines, [Path("a.h5"), Path("b.h5")])
-    assert len(table.shown) == 16
+    assert len(table.shown) == 18
     study = Study("sweep", (), table, ("table.csv",), ("a", "b"), ())
     (tmp_path / "page.html").write_text(page_of([study]), encoding="utf-8")
     page = browser.new_page(viewport=DESKTOP)
