@@ -451,7 +451,7 @@ PLUGIN = Mine()
 def test_whatever_a_file_of_arguments_raises_is_its_own(text, words, command, write):
     write("user_arguments", FAILS + text)
     sample = ROOT / "tests" / "samples" / "emulation" / "gfx900.co"
-    given = ("--arch", "gfx900", "--args", "user_arguments.py", "--kernel", "saxpy")
+    given = ("--arch", "gfx900", "--args", "user_arguments.py", "--entry", "saxpy")
     code, out, said = command("trace", "emulate", sample, *given, "--out", "t.h5")
     assert (code, out) == (2, ""), said
     assert said.startswith("error: user_arguments.py")

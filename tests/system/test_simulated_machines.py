@@ -230,7 +230,7 @@ def test_doctor_tells_failure_from_disagreement(machine, mcage, few_techniques):
 def few_techniques(monkeypatch):
     from mcage.techniques import TECHNIQUES
 
-    monkeypatch.setattr("mcage.techniques.TECHNIQUES", {"rrcd": TECHNIQUES["rrcd"]})
+    monkeypatch.setattr("mcage.cli.doctor.TECHNIQUES", {"rrcd": TECHNIQUES["rrcd"]})
 
 
 # ---- several cards ---------------------------------------------------------------------------

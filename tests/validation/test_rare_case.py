@@ -4,17 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from rare_cases import (
-    KERNELS,
-    case_of,
-    dead_at_start,
-    distribution_of,
-    engine,
-    fields,
-    ready_case,
-    spec_of,
-    sweep_of,
-)
+from one_case import KERNELS, engine, spec_of, sweep_of
+from rare_cases import case_of, dead_at_start, distribution_of, fields, ready_case
 from scipy.stats import truncnorm
 
 from mcage.errors import UserError

@@ -390,7 +390,7 @@ def test_a_given_amplitude_is_not_overruled():
 def test_what_is_refused_is_refused_before_anything_is_replayed():
     given = spec(**ONE_KERNEL, instances=2)
     refused = study(given)
-    assert refused.label.startswith("baseline turbo")
+    assert refused.label.startswith("baseline ecp1 turbo")
     with pytest.raises(UserError, match=r"the amplitude is what is fitted again.*\(--no-refit\)"):
         refused.check(varied(given, "aging.constants.amplitude=1e5..2e5"))
     assert not {"fault_free", "conventional"} & set(vars(refused.case.plan))

@@ -1,7 +1,5 @@
 """Lives of GPUs, reading by reading."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from gpu_cases import gating, lives, vectors
@@ -308,7 +306,7 @@ def test_a_die_must_fit_on_its_spreader():
     wide = {name: tuple(2 * number for number in where) for name, where in SQUARE.items()}
     with pytest.raises(UserError, match="a die of 40 x 20 mm must fit on a spreader of 30 mm"):
         ThermalNetwork(Floorplan(wide), NETWORK.package)
-    small = replace(NETWORK.package, sink_side_m=0.02)
+    small = NETWORK.package.model_copy(update={"sink_side_m": 0.02})
     with pytest.raises(UserError, match="a sink of 20 mm"):
         ThermalNetwork(Floorplan(SQUARE), small)
 
