@@ -565,17 +565,18 @@ def exchange(
         A file is of no sweep, or a number is out of range.
     """
     from mcage.gpu.exchange.rule import ExchangeRule
-    from mcage.gpu.exchange.shares import Question, summarize_exchange_of_file
-    from mcage.report.cases import Condition
+    from mcage.gpu.exchange.shares import Question, summarize_exchange
+    from mcage.report.cases import Condition, summarized
 
     due_fit, ages = rule.pop("due_fit", 0.0), rule.pop("at", None)
     sizes = {name: value for name, value in rule.items() if value is not None}
     question = Question(ExchangeRule(**sizes), due_fit, ages)  # type: ignore[arg-type]
+    summarize = partial(summarize_exchange, question=question)
     conditions = [Condition.parse(text) for text in _listed(where)]
     return [
         (path, summary)
         for path in _paths(files)
-        for summary in summarize_exchange_of_file(path, question, conditions)
+        for summary in summarized(path, summarize, conditions)
     ]
 
 

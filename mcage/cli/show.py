@@ -284,17 +284,17 @@ def _other_table(
 ) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
     from mcage.report.tables import lives
-    from mcage.studies.sweep.presentation.summary import summarize_chips_of_file, table_of_chips
+    from mcage.studies.sweep.presentation.summary import summarize_chips, table_of_chips
 
     if which.causes:
-        return lives.summarize_causes_of_file, lives.table_of
+        return lives.summarize_causes, lives.table_of
     if which.fit:
-        return lives.summarize_fits_of_file, lives.table_of_fits
+        return lives.summarize_fits, lives.table_of_fits
     if which.rate_at:
         ages = which.rate_at
-        return partial(lives.summarize_rates_of_file, ages_years=ages), lives.table_of_rates
+        return partial(lives.summarize_rates, ages_years=ages), lives.table_of_rates
     count, spare = which.slices_per_chip, which.spare_slices or 0
-    summarize = partial(summarize_chips_of_file, slices_per_chip=count, spare_slices=spare)
+    summarize = partial(summarize_chips, slices_per_chip=count, spare_slices=spare)
     return summarize, table_of_chips
 
 
@@ -306,7 +306,9 @@ def _show_lines(
     form: _Form,
 ) -> None:
     """Show the cases of all files in one table."""
-    lines = [(path, summary) for path in files for summary in summarize(path, where=where)]
+    from mcage.report.cases import summarized
+
+    lines = [(path, summary) for path in files for summary in summarized(path, summarize, where)]
     if form.options.json:
         print_json([_with_file(path, plain(summary), files) for path, summary in lines])
         return
@@ -318,6 +320,7 @@ def _show_cases(
     headers: Mapping[Path, "Header"], where: Sequence["Condition"], form: _Form
 ) -> None:
     """Show the cases of all files, and what their lots and their constants make uncertain."""
+    from mcage.report.cases import summarized
     from mcage.report.presentation import presentation_of
     from mcage.report.tables import lives
 
@@ -328,7 +331,7 @@ def _show_cases(
         (path, summary)
         for path, header in headers.items()
         if getattr(header, "draws", ())
-        for summary in lives.summarize_draws_of_file(path, where)
+        for summary in summarized(path, lives.summarize_draws, where)
     ]
     if form.options.json:
         by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}

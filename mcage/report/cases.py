@@ -3,7 +3,7 @@
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise, product
 from pathlib import Path
@@ -29,6 +29,11 @@ CAUSES = {
     if cause is not EndCause.CENSORED
 }
 """Causes of death in words."""
+
+
+def cases_in(results: xr.Dataset) -> Iterator[xr.Dataset]:
+    """Each case of a results file, in its order."""
+    return (results.isel(case=place) for place in range(results.sizes["case"]))
 
 
 def lives_of(case: xr.Dataset) -> CaseLives:

@@ -406,7 +406,7 @@ class _Report:
         summarize: Summarize = partial(shown.summarize_file, where=where)
         table, pairs = self._joined(shown.table_of, summarize, paths, several)
         if drawn := [path for path in paths if getattr(self._headers[path], "draws", ())]:
-            summarize = partial(lives.summarize_draws_of_file, where=where)
+            summarize = partial(summarized, summarize=lives.summarize_draws, conditions=where)
             of_draws, _ = self._joined(lives.table_of_draws, summarize, drawn, several)
             table = replace(table, below=(*table.below, of_draws))
         cases = [

@@ -22,25 +22,22 @@ from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
 from mcage.files import hdf5
 from mcage.files.inputs import DamagedFileError
+from mcage.report.cases import summarized
 from mcage.report.comparison import compare_files, compare_in_file
 from mcage.report.notes import note_on_shared_dies
-from mcage.report.tables.lives import (
-    summarize_causes_of_file,
-    summarize_fits_of_file,
-    summarize_rates_of_file,
-)
+from mcage.report.tables.lives import summarize_causes, summarize_fits, summarize_rates
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.presentation import SweepPresentation
-from mcage.studies.sweep.presentation.summary import summarize_chips_of_file
+from mcage.studies.sweep.presentation.summary import summarize_chips
 from mcage.traces.storage import load_trace
 
 SHOWN = (
     SweepPresentation(SweepHeader).summarize_file,
-    summarize_causes_of_file,
-    summarize_fits_of_file,
-    partial(summarize_chips_of_file, slices_per_chip=2, spare_slices=0),
+    partial(summarized, summarize=summarize_causes),
+    partial(summarized, summarize=summarize_fits),
+    partial(summarized, summarize=partial(summarize_chips, slices_per_chip=2, spare_slices=0)),
     partial(compare_in_file, first="base", second="rrcd tur"),
-    partial(summarize_rates_of_file, ages_years=(1e-9,)),
+    partial(summarized, summarize=partial(summarize_rates, ages_years=(1e-9,))),
     lambda path: compare_files(path, path),
     note_on_shared_dies,
 )

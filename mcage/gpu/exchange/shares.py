@@ -9,7 +9,6 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from mcage.gpu.exchange.rule import (
 )
 from mcage.protection.policy import protection
 from mcage.report import tables
-from mcage.report.cases import Condition, lives_of, summarized
+from mcage.report.cases import lives_of
 from mcage.spec.sections import faults_of
 from mcage.stats.estimates import CONFIDENCE, DASH, SAME_AGE_YEARS, Estimate, proportion
 from mcage.stats.survival import CaseLives
@@ -195,19 +194,6 @@ def summarize_exchange(results: xr.Dataset, question: Question) -> list[Exchange
         summary = _summary(lives_of(case), kept, words, question, seed)
         summaries.append(summary if coded[index] else _without_words(summary))
     return summaries
-
-
-def summarize_exchange_of_file(
-    path: Path, question: Question, where: Sequence[Condition] = ()
-) -> list[ExchangeSummary]:
-    """Shares of exchanged GPUs of the cases of a results file that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `summarize_exchange` and `mcage.report.cases.summarized`.
-    """
-    return summarized(path, partial(summarize_exchange, question=question), where)
 
 
 def _words_of(results: xr.Dataset, question: Question) -> tuple[Floats, NDArray[np.int64] | None]:

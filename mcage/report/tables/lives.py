@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report import tables
-from mcage.report.cases import CAUSES, Condition, lives_of, summarized
+from mcage.report.cases import CAUSES, cases_in, lives_of
 from mcage.stats.estimates import CONFIDENCE, DASH, Bools, Estimate, Floats, percent, with_bounds
 from mcage.stats.fits import Fit, fit_distributions
 from mcage.stats.nested import (
@@ -52,24 +51,10 @@ class CauseSummary:
 def summarize_causes(results: xr.Dataset) -> list[CauseSummary]:
     """Cumulative incidence of each cause in each case, in the order of the file."""
     years = np.concatenate([[0.0], results["epoch_end_years"].values])
-    return [
-        _summarize_case(lives_of(results.isel(case=index)), years)
-        for index in range(results.sizes["case"])
-    ]
+    return [_causes_of(lives_of(case), years) for case in cases_in(results)]
 
 
-def summarize_causes_of_file(path: Path, where: Sequence[Condition] = ()) -> list[CauseSummary]:
-    """Summarize the causes of death in the cases of a results file that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `mcage.report.cases.summarized`.
-    """
-    return summarized(path, summarize_causes, where)
-
-
-def _summarize_case(lives: CaseLives, years: Floats) -> CauseSummary:
+def _causes_of(lives: CaseLives, years: Floats) -> CauseSummary:
     def dead(of_cause: Bools) -> list[Estimate]:
         curve = cumulative_incidence(lives.years, lives.died, of_cause, years)
         bands = zip(curve.share, curve.lower, curve.upper, strict=True)
@@ -192,13 +177,10 @@ def summarize_draws(results: xr.Dataset) -> list[DrawsSummary]:
     if "draw" not in results:
         raise UserError("the sweep has no joint draws of constants (mcage sweep --constants)")
     draw = results["draw"].values
-    return [
-        _summarize_case_draws(results.isel(case=place), draw)
-        for place in range(results.sizes["case"])
-    ]
+    return [_draws_of(case, draw) for case in cases_in(results)]
 
 
-def _summarize_case_draws(case: xr.Dataset, draw: np.ndarray) -> DrawsSummary:
+def _draws_of(case: xr.Dataset, draw: np.ndarray) -> DrawsSummary:
     lives = lives_of(case)
     return DrawsSummary(
         label=lives.label,
@@ -210,17 +192,6 @@ def _summarize_case_draws(case: xr.Dataset, draw: np.ndarray) -> DrawsSummary:
         max_dvth_mv=mean_by_draw(case["max_dvth_mv"].values.max(axis=1), draw),
         share_of_life=share_of_constants(lives.years, draw),
     )
-
-
-def summarize_draws_of_file(path: Path, where: Sequence[Condition] = ()) -> list[DrawsSummary]:
-    """Summarize the cases of a results file that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `summarize_draws` and `mcage.report.cases.summarized`.
-    """
-    return summarized(path, summarize_draws, where)
 
 
 def table_of_draws(
@@ -324,7 +295,6 @@ class FitSummary:
 
 def summarize_fits(results: xr.Dataset) -> list[FitSummary]:
     """Fit the lives of each case, in the order of the file."""
-    cases = (lives_of(results.isel(case=index)) for index in range(results.sizes["case"]))
     return [
         FitSummary(
             label=lives.label,
@@ -332,19 +302,8 @@ def summarize_fits(results: xr.Dataset) -> list[FitSummary]:
             horizon_years=lives.horizon_years,
             fits=fit_distributions(lives.years, lives.died, lives.horizon_years),
         )
-        for lives in cases
+        for lives in map(lives_of, cases_in(results))
     ]
-
-
-def summarize_fits_of_file(path: Path, where: Sequence[Condition] = ()) -> list[FitSummary]:
-    """Fit the lives of the cases of a results file that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `mcage.report.cases.summarized`.
-    """
-    return summarized(path, summarize_fits, where)
 
 
 def table_of_fits(
@@ -378,7 +337,7 @@ def table_of_fits(
                 "dead_on_arrival",
                 "dead on\narrival [%]",
                 [fit.dead_on_arrival for fit in fits],
-                _in_percent_fits,
+                _in_percent,
             ),
             tables.remarks("parameters", [_parameters(fit) for fit in fits], primary=True),
             *(
@@ -394,10 +353,6 @@ def table_of_fits(
             tables.names("verdict", "verdict", [fit.reason for fit in fits]),
         ),
     )
-
-
-def _in_percent_fits(share: Estimate) -> str:
-    return with_bounds(share, 100.0)
 
 
 def _short(form: str) -> Callable[[float], str]:
@@ -459,29 +414,15 @@ def summarize_rates(results: xr.Dataset, ages_years: Sequence[float]) -> list[Ra
                 f"--rate-at {age:g}: the age must lie above 0 and within the horizon of "
                 f"{horizon:g} years"
             )
-    lives = [lives_of(results.isel(case=place)) for place in range(results.sizes["case"])]
     return [
         RatesSummary(
-            label=case.label,
-            instances=case.years.size,
-            horizon_years=case.horizon_years,
-            rates=[failure_rate(case, age) for age in ages_years],
+            label=lives.label,
+            instances=lives.years.size,
+            horizon_years=lives.horizon_years,
+            rates=[failure_rate(lives, age) for age in ages_years],
         )
-        for case in lives
+        for lives in map(lives_of, cases_in(results))
     ]
-
-
-def summarize_rates_of_file(
-    path: Path, ages_years: Sequence[float], where: Sequence[Condition] = ()
-) -> list[RatesSummary]:
-    """Failures in a results file, as `summarize_rates`, of the cases that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `summarize_rates` and `mcage.report.cases.summarized`.
-    """
-    return summarized(path, partial(summarize_rates, ages_years=ages_years), where)
 
 
 def table_of_rates(

@@ -16,7 +16,7 @@ import mcage
 from mcage.analysis.grid import DependentSlicesWarning
 from mcage.campaign.run import run_campaign
 from mcage.report.tables import csv_of
-from mcage.report.tables.lives import summarize_rates_of_file
+from mcage.report.tables.lives import summarize_rates
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
 from mcage.stats.survival import cumulative_incidence, life_quantile
@@ -51,9 +51,7 @@ def of_gpus(tmp_path_factory):
 
 def test_failure_rates_are_those_of_mcage_show(results, path):
     frame = results.mcage.rate_at([1, HORIZON_YEARS])
-    shown = [
-        rate for case in summarize_rates_of_file(path, [1, HORIZON_YEARS]) for rate in case.rates
-    ]
+    shown = [rate for case in summarize_rates(results, [1, HORIZON_YEARS]) for rate in case.rates]
     assert list(frame["case"]) == [label for label in LABELS for _ in range(2)]
     for (_, row), rate in zip(frame.iterrows(), shown, strict=True):
         assert row["age_years"] == rate.age_years

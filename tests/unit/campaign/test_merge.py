@@ -25,11 +25,12 @@ from mcage.campaign.shards import LOCK_NAME, shard_folder, shard_name, write_sha
 from mcage.campaign.study import Study
 from mcage.cli.main import main
 from mcage.errors import UserError
+from mcage.report.cases import summarized
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
-from mcage.studies.sweep.presentation.summary import summarize_chips_of_file
+from mcage.studies.sweep.presentation.summary import summarize_chips
 from mcage.version import Code
 
 
@@ -360,7 +361,7 @@ def test_a_partial_file_cannot_be_divided(partial, tmp_path):
 
 def test_chips_of_a_partial_file_are_refused(partial):
     with pytest.raises(UserError, match="slices are missing in this partial file"):
-        summarize_chips_of_file(partial, 2)
+        summarized(partial, lambda results: summarize_chips(results, 2))
 
 
 def test_a_study_of_a_user(tmp_path):

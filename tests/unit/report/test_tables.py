@@ -19,6 +19,7 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
+from mcage.report.cases import summarized
 from mcage.report.tables import (
     WIDTH_WITHOUT_TERMINAL,
     PlainConsole,
@@ -43,7 +44,6 @@ from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.sweep.presentation.summary import (
     ChipSummary,
     summarize_chips,
-    summarize_chips_of_file,
     table_of_chips,
 )
 
@@ -345,8 +345,13 @@ def file_of(tmp_path_factory):
     return written
 
 
+def chips_of(path, *chips):
+    """Summaries of the chips of all cases of a file."""
+    return summarized(path, lambda results: summarize_chips(results, *chips))
+
+
 def test_summaries_follow_the_arrays(file_of) -> None:
-    summaries = summarize_chips_of_file(file_of(), 8, 2)
+    summaries = chips_of(file_of(), 8, 2)
     arrays = fake_campaign.compute(0, 50)
     assert [s.label for s in summaries] == [case["case"] for case in fake_campaign.CAMPAIGN.cases]
     for index, case in enumerate(summaries):
@@ -370,18 +375,18 @@ def test_by_default_chips_are_those_of_the_sweep(file_of) -> None:
 @pytest.mark.parametrize("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.0}])
 def test_where_dies_are_alike_any_slices_make_a_chip(file_of, faults) -> None:
     path = file_of(**faults)
-    assert summarize_chips_of_file(path, 25)[0].chips == 2
-    assert summarize_chips_of_file(path)[0].chips == 50 // faults.get("slices_per_chip", 1)
+    assert chips_of(path, 25)[0].chips == 2
+    assert chips_of(path)[0].chips == 50 // faults.get("slices_per_chip", 1)
 
 
 def test_errors_name_the_file(file_of) -> None:
     path = file_of()
     with pytest.raises(UserError, match=rf"^{path}: 50 slices make no chip of 60"):
-        summarize_chips_of_file(path, 60)
+        chips_of(path, 60)
 
 
 def test_table(file_of) -> None:
-    summaries: list[ChipSummary] = summarize_chips_of_file(file_of(), 8, 1)
+    summaries: list[ChipSummary] = chips_of(file_of(), 8, 1)
     stream = io.StringIO()
     print_table(table_of_chips(summaries), PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     lines = [line.strip() for line in stream.getvalue().splitlines()]
@@ -392,7 +397,7 @@ def test_table(file_of) -> None:
     row = next(line for line in lines if line.startswith("rrcd dvfs"))
     assert f"{summaries[2].median_life_years.value:.2f} [" in row
     assert "delay" in row
-    assert "left out" not in table_of_chips(summarize_chips_of_file(file_of(), 10)).title
+    assert "left out" not in table_of_chips(chips_of(file_of(), 10)).title
 
 
 # ---- command line ------------------------------------------------------------------------------
@@ -405,7 +410,7 @@ def shown(*arguments):
 def test_the_command_shows_chips(file_of) -> None:
     path = file_of()
     chips = json.loads(shown(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
-    assert chips == json.loads(json.dumps(plain(summarize_chips_of_file(path, 8, 2))))
+    assert chips == json.loads(json.dumps(plain(chips_of(path, 8, 2))))
     assert "6 chips of 8 slices, 0 to spare" in shown(path, "--slices-per-chip", 8).stdout
 
 

@@ -13,7 +13,7 @@ from mcage.costs.energy import savings_of_all
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.protection.policy import DEFAULT
-from mcage.report.cases import CAUSES, Named, by_setting, lives_of, names_in, told_beside
+from mcage.report.cases import CAUSES, Named, by_setting, cases_in, lives_of, names_in, told_beside
 from mcage.report.presentation import (
     INTERVALS,
     LEFT_OUT,
@@ -235,7 +235,6 @@ def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
 def outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
     """A point for each environment, scenario and voltage."""
     others = told_beside(results)
-    cases = (results.isel(case=place) for place in range(results.sizes["case"]))
     settings = by_setting(
         Named.of(
             case,
@@ -245,7 +244,7 @@ def outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
             ),
             others,
         )
-        for case in cases
+        for case in cases_in(results)
     )
     said = []
     for setting, named in settings.items():

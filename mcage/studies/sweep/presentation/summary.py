@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report import tables
-from mcage.report.cases import CAUSES, Condition, lives_of, summarized
+from mcage.report.cases import CAUSES, cases_in, lives_of
 from mcage.report.presentation import Summary
 from mcage.results.axes import CASE
 from mcage.results.measures import Case
@@ -292,8 +292,7 @@ def summarize_chips(
     sampled, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
     slices_per_chip = sampled if slices_per_chip is None else slices_per_chip
     summaries = []
-    for index in range(results.sizes["case"]):
-        case = results.isel(case=index)
+    for case in cases_in(results):
         shipped = scenario(str(case["scenario"].item())).sigma_die_volts
         if slices_per_chip != sampled and (shipped if sigma_volts is None else sigma_volts) > 0:
             raise UserError(
@@ -301,30 +300,11 @@ def summarize_chips(
                 "each in this sweep: leave it out, or run the sweep with "
                 f"faults.slices_per_chip = {slices_per_chip}"
             )
-        summaries.append(_summarize_case_chips(lives_of(case), slices_per_chip, spare_slices))
+        summaries.append(_chips_of(lives_of(case), slices_per_chip, spare_slices))
     return summaries
 
 
-def summarize_chips_of_file(
-    path: Path,
-    slices_per_chip: int | None = None,
-    spare_slices: int = 0,
-    where: Sequence[Condition] = (),
-) -> list[ChipSummary]:
-    """Summarize the lives of chips in the cases of a results file that fulfil all conditions.
-
-    Raises
-    ------
-    UserError
-        As `summarize_chips` and `mcage.report.cases.summarized`.
-    """
-    summarize = partial(summarize_chips, slices_per_chip=slices_per_chip, spare_slices=spare_slices)
-    return summarized(path, summarize, where)
-
-
-def _summarize_case_chips(
-    slices: CaseLives, slices_per_chip: int, spare_slices: int
-) -> ChipSummary:
+def _chips_of(slices: CaseLives, slices_per_chip: int, spare_slices: int) -> ChipSummary:
     chips = chip_lives(slices, slices_per_chip, spare_slices)
     count = chips.years.size
     return ChipSummary(
