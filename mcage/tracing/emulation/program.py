@@ -120,7 +120,7 @@ class Program(Section):
     check: Annotated[
         str | None, Option("--check FILE.py", default="that of --args"), RunsCode(bool)
     ] = None
-    """Python file with a function expected(**arguments), with which outputs are compared."""
+    """Python file with a function `expected(**arguments)`, with which outputs are compared."""
     tolerance: Annotated[float, Field(ge=0)] | None = None
     """Largest error of an output, relative to its largest value; by default TOLERANCE of the
     file."""
