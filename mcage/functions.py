@@ -5,7 +5,6 @@ called.
 """
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +14,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from mcage.errors import UserError
-from mcage.files.inputs import named_file
+from mcage.files.inputs import PathLike, listed, named_file, named_files
 from mcage.plain_text import shortened, shown_path
 from mcage.spec import SweepSpec
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from mcage.studies.vmin.spec import VminSpec
     from mcage.traces import Trace
     from mcage.tracing.emulation.record import Recorded
-
-PathLike = str | os.PathLike[str]
 
 MOST_SECONDS = 1e9
 """Longest time for which powers may have lasted."""
@@ -94,7 +91,7 @@ def sensitivity(
     question = Question(
         of=of,
         method=method,
-        parameter=_listed(parameter),
+        parameter=listed(parameter),
         range_=texts,
         ranges=file,
         refit=refit,
@@ -572,10 +569,10 @@ def exchange(
     sizes = {name: value for name, value in rule.items() if value is not None}
     question = Question(ExchangeRule(**sizes), due_fit, ages)  # type: ignore[arg-type]
     summarize = partial(summarize_exchange, question=question)
-    conditions = [Condition.parse(text) for text in _listed(where)]
+    conditions = [Condition.parse(text) for text in listed(where)]
     return [
         (path, summary)
-        for path in _paths(files)
+        for path in named_files(files)
         for summary in summarized(path, summarize, conditions)
     ]
 
@@ -666,7 +663,7 @@ def avf(
 
     asked: Any = traces if isinstance(traces, list | tuple) else [traces]
     question = Question(
-        techniques=[named_technique(name) for name in _listed(technique)],
+        techniques=[named_technique(name) for name in listed(technique)],
         fault_map=None if fault_map is None else named_file(fault_map),
         stuck_cells=None if stuck_cells is None else named_file(stuck_cells),
         delta_limit=parse_delta_limit("none" if delta_limit is None else str(delta_limit)),
@@ -852,8 +849,8 @@ def import_traces(
     from mcage.tracing.importing import run
     from mcage.tracing.importing.sources import Limits, Options
 
-    options = Options(Limits(windows, *cycles, frozenset(_listed(slices))), ticks_per_cycle, values)
-    return run.import_traces(_paths(files), format, named_file(out), options).facts()
+    options = Options(Limits(windows, *cycles, frozenset(listed(slices))), ticks_per_cycle, values)
+    return run.import_traces(named_files(files), format, named_file(out), options).facts()
 
 
 class DrawingKeys(TypedDict, total=False):
@@ -924,23 +921,13 @@ def write_report(
         raise UserError(f"width {width:g}: must be one of {', '.join(map(str, WIDTHS_MM))}")
     options = folder.ReportOptions(
         width_mm=float(width),
-        where=tuple(map(Condition.parse, _listed(where))),
-        figures=tuple(_listed(figure)),
+        where=tuple(map(Condition.parse, listed(where))),
+        figures=tuple(listed(figure)),
         title=not drawing.get("no_title", False),
         labels=dict(labels or {}),
         height_mm=height,
         x=drawing.get("x", ""),
     )
     place = named_file(out)
-    folder.write_report(_paths(files), place, options)
+    folder.write_report(named_files(files), place, options)
     return place / folder.PAGE
-
-
-def _listed(texts: str | Sequence[str]) -> list[str]:
-    return [texts] if isinstance(texts, str) else list(texts)
-
-
-def _paths(files: PathLike | Sequence[PathLike]) -> list[Path]:
-    if isinstance(files, list | tuple):
-        return [named_file(file) for file in files]
-    return [named_file(files)]

@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -54,6 +54,23 @@ def named_file(path: object) -> Path:
             "str or pathlib.Path; what is in memory has to be written first"
         )
     return Path(name)
+
+
+PathLike = str | os.PathLike[str]
+Files = PathLike | Sequence[PathLike]
+Texts = str | Sequence[str]
+
+
+def named_files(files: Files) -> list[Path]:
+    """Paths of the files that a user of Python names: one, or several."""
+    if isinstance(files, list | tuple):
+        return [named_file(file) for file in files]
+    return [named_file(files)]
+
+
+def listed(texts: Texts) -> list[str]:
+    """Return the texts that a user of Python gives: one, or several."""
+    return [texts] if isinstance(texts, str) else list(texts)
 
 
 def open_regular(path: str | os.PathLike[str], most_bytes: int = sys.maxsize) -> BinaryIO:
