@@ -13,10 +13,9 @@ from mcage.files.inputs import DamagedFileError, named_file, verify_checksum
 from mcage.report.cases import Condition
 from mcage.report.comparison import FileComparison, compare_files
 from mcage.report.notes import note_on_absent
+from mcage.report.pareto import Front, front_of_files
 from mcage.results.header import code_in_words
 from mcage.results.reader import VerifiedFile, read_header
-from mcage.studies.sweep.objectives import objectives
-from mcage.studies.sweep.presentation.pareto import Front, front_of_files
 
 PathLike = str | os.PathLike[str]
 Files = PathLike | Sequence[PathLike]
@@ -67,10 +66,11 @@ def pareto(
     Parameters
     ----------
     files : path or sequence of paths
-        Results files of sweeps on the same dies.
+        Results files of a study on the same dies.
     objective : str or sequence of str
-        Measures or variables, ``area`` among them, each with ``:min`` or ``:max`` added where that
-        is not known; by default mean life, saving of energy, and area.
+        Measures or variables, ``area`` of sweeps among them, each with ``:min`` or ``:max`` added
+        where that is not known; by default, of sweeps, mean life, saving of energy, and area, and
+        else all measures of which is known what is better.
     resamples : int
         How often dies are drawn with replacement, 100 ... 100,000.
     allow, where
@@ -91,8 +91,8 @@ def pareto(
         raise UserError(
             f"--resamples {resamples}: must lie between {FEWEST_RESAMPLES} and {MOST_RESAMPLES}"
         )
-    chosen = objectives(tuple(_listed(objective)))
-    return front_of_files(_paths(files), chosen, _conditions(where), _listed(allow), resamples)
+    chosen, allowed = _listed(objective), _listed(allow)
+    return front_of_files(_paths(files), chosen, _conditions(where), allowed, resamples)
 
 
 def merge(

@@ -1,4 +1,4 @@
-"""``mcage pareto``: which cases of sweeps on shared dies no other beats, and how sure that is."""
+"""``mcage pareto``: which cases on shared dies no other beats, and how sure that is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from mcage.errors import UserError
 from mcage.report.tables import renamed_in
 
 if TYPE_CHECKING:
-    from mcage.studies.sweep.objectives import Objective
-    from mcage.studies.sweep.presentation.pareto import Front
+    from mcage.report.pareto import Front
+    from mcage.results.measures import Measure
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DrawingOptions:
 def pareto(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Results files of sweeps on the same dies."),
+        typer.Argument(metavar="FILE...", help="Results files of a study on the same dies."),
     ],
     form: FormOptions,
     drawing: DrawingOptions,
@@ -45,9 +45,10 @@ def pareto(
         list[str] | None,
         typer.Option(
             metavar="NAME[:min|max]",
-            help="What counts: a measure or a variable of sweeps, or area; after a colon, whether "
-            "less (min) or more (max) is better. May be given several times. Default: rmst_years, "
-            "energy_saving_of_all, area.",
+            help="What counts: a measure or a variable of the study, or area of sweeps; after a "
+            "colon, whether less (min) or more (max) is better. May be given several times. "
+            "Default: of sweeps, rmst_years, energy_saving_of_all, area; else all measures of "
+            "which is known what is better.",
         ),
     ] = None,
     resamples: Annotated[
@@ -76,13 +77,13 @@ def pareto(
     same for all cases, and a case is on the front of a part of these resamples.
     """
     from mcage.report.cases import names_for, parsed_labels
+    from mcage.report.pareto import objectives, table_of
     from mcage.results.reader import read_header
-    from mcage.studies.sweep.objectives import objectives
-    from mcage.studies.sweep.presentation.pareto import table_of
 
     check_form(form)
-    _check_drawing(drawing, objectives(tuple(objective or ())))
-    names = names_for([read_header(path) for path in files], parsed_labels(label or ()))
+    headers = [read_header(path) for path in files]
+    _check_drawing(drawing, objectives(headers[0], objective or ()))
+    names = names_for(headers, parsed_labels(label or ()))
     front = mcage.pareto(files, objective or (), resamples, allow or (), form.where or ())
     if drawing.figure is not None:
         _draw(front, names, drawing)
@@ -94,7 +95,7 @@ def pareto(
     print_notes(files, to_stderr=bool(form.forms), heeds_dies=True)
 
 
-def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Objective"]) -> None:
+def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Measure"]) -> None:
     """Refuse a figure that could not be drawn or written."""
     for name, key in (("--x", drawing.x), ("--y", drawing.y)):
         if key and drawing.figure is None:
@@ -113,7 +114,7 @@ def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Objective"]) -> No
 def _draw(front: "Front", names: dict[str, str], drawing: DrawingOptions) -> None:
     """Draw the front into a file."""
     from mcage.report.figures import canvas
-    from mcage.studies.sweep.presentation.pareto import figure_of
+    from mcage.report.pareto import figure_of
 
     assert drawing.figure is not None
     canvas.save(figure_of(front, names, drawing.x, drawing.y).figure, drawing.figure)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -233,15 +234,7 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
         (path, case), (other_path, other) = (cases[place] for place in places)
         if path != other_path:
             _require_same_dies(path, case, other_path, other)
-            common, *indices = np.intersect1d(
-                case["instance"], other["instance"], assume_unique=True, return_indices=True
-            )
-            if not common.size:
-                raise UserError(f"{path} and {other_path} hold no instance in common")
-            case, other = (
-                each.isel(instance=index)
-                for each, index in zip((case, other), indices, strict=True)
-            )
+            case, other = on_common_instances((case, other), (path, other_path))
         compared = compare_cases(case, other)
         differences = []
         if path != other_path:
@@ -535,7 +528,7 @@ def compare_files(
     with ExitStack() as files:
         opened = [files.enter_context(open_results(path)) for path in (first, second)]
         if paired:
-            opened = _on_common_instances(opened, (first, second))
+            opened = on_common_instances(opened, (first, second))
         cases = [_cases(results) for results in opened]
         common = [key for key in cases[0] if key in cases[1]]
         if not common:
@@ -572,16 +565,22 @@ def _checked(headers: tuple[Header, Header], allowed: Sequence[str]) -> list[Dif
     return differences
 
 
-def _on_common_instances(
-    opened: Sequence[xr.Dataset], paths: tuple[Path, Path]
-) -> list[xr.Dataset]:
+def on_common_instances(opened: Sequence[xr.Dataset], paths: Sequence[Path]) -> list[xr.Dataset]:
+    """Results files with the instances that all of them hold.
+
+    Raises
+    ------
+    UserError
+        There are none.
+    """
     ids = [results["instance"].values for results in opened]
-    common, *places = np.intersect1d(ids[0], ids[1], assume_unique=True, return_indices=True)
+    common = reduce(partial(np.intersect1d, assume_unique=True), ids)
     if not common.size:
-        raise UserError(f"{paths[0]} and {paths[1]} hold no instance in common")
-    if all(common.size == of.size for of in ids):
-        return list(opened)
-    return [results.isel(instance=at) for results, at in zip(opened, places, strict=True)]
+        raise UserError(f"{' and '.join(map(str, paths))} hold no instance in common")
+    return [
+        results if common.size == of.size else results.isel(instance=np.searchsorted(of, common))
+        for results, of in zip(opened, ids, strict=True)
+    ]
 
 
 Key = frozenset[tuple[str, str | float]]

@@ -1,7 +1,7 @@
 """How a study is shown: its table, its figures, its words. A study overrides what it shows."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -128,21 +128,16 @@ class Presentation:
             means = _means(results)
             called = [{"variable": row.variable} for row in means]
             return [means[line] for line in places_where(where, called)] if where else means
-        dims = (*self.grid, *self.along)
-        lines = list(lines_along(results, dims))
-        chosen = places_where(where, lines, axes_of(results)) if where else range(len(lines))
         there = available(self.measures, map(str, results.variables))
         needed = {name for measure in there for name in measure.variables}
-        places = list(np.ndindex(*(results.sizes[dim] for dim in dims)))
-        cases = cases_of(results, dims, needed, [places[line] for line in chosen])
         return [
             Summary(
-                lines[line]
+                line
                 | {"instances": results.sizes["instance"]}
                 | self.added(case)
                 | self._said(there, case)
             )
-            for line, case in zip(chosen, cases, strict=True)
+            for line, case in chosen_cases(results, (*self.grid, *self.along), needed, where)
         ]
 
     def added(self, case: Case) -> dict[str, Any]:
@@ -307,6 +302,30 @@ def lines_along(results: xr.Dataset, dims: Sequence[str]) -> Iterator[dict[str, 
         of_dims.append(points_of(results) if dim == CASE else [{key: value} for value in values])
     for parts in product(*of_dims):
         yield {key: name for part in parts for key, name in part.items()}
+
+
+def chosen_cases(
+    results: xr.Dataset, dims: Sequence[str], names: Iterable[str], where: Sequence[Condition]
+) -> Iterator[tuple[dict[str, str | float], Case]]:
+    """Cases along some dimensions that fulfil all conditions, each with what it is called.
+
+    Parameters
+    ----------
+    results, dims, names
+        As of `mcage.results.measures.cases_of`.
+    where : sequence of Condition
+        On the names of cases.
+
+    Raises
+    ------
+    UserError
+        A condition has a key that does not exist, or nothing fulfils all of them.
+    """
+    lines = list(lines_along(results, dims))
+    chosen = places_where(where, lines, axes_of(results))
+    places = list(np.ndindex(*(results.sizes[dim] for dim in dims)))
+    cases = cases_of(results, dims, names, [places[line] for line in chosen])
+    yield from zip((lines[line] for line in chosen), cases, strict=True)
 
 
 def name_of(summary: Summary) -> str:

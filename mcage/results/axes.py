@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.results.variable import Coordinate, Variable
+from mcage.results.variable import Better, Coordinate, Variable
 
 CASE = "case"
 """The dimension of the cases; its coordinate holds their labels."""
@@ -55,6 +55,8 @@ class Axis:
         file differ in it, or never, since another axis says it.
     derived : bool
         Whether other axes decide its value, so that no case is told apart by it alone.
+    better : {'less', 'more', ''}
+        What is better of two values, where it may be an objective; empty where that depends.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Axis:
     named: Literal["always", "differing", "never"] = "differing"
     derived: bool = False
     of_spec: Callable[[Mapping[str, Any]], Value] | None = None
+    better: Better = ""
 
     @property
     def is_number(self) -> bool:

@@ -158,6 +158,10 @@ class Header(ABC):
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Numbers that the study says of each of its cases; those that may stop it among them."""
 
+    objectives: ClassVar[tuple[str, ...]] = ()
+    """Keys of what its cases are chosen by unless the user says; empty for all measures of which is
+    known what is better."""
+
     grid: ClassVar[tuple[str, ...]] = ()
     """Dimensions along which its cases lie; empty for all that have names."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mcage.results.variable import Coordinate, Quantity, Sample, Variable
+from mcage.results.variable import Better, Coordinate, Quantity, Sample, Variable
 from mcage.stats.estimates import (
     DASH,
     Bools,
@@ -41,8 +41,6 @@ many have it; or a number of the case itself, which depends on no instance."""
 Form = Literal["mean", "bounds", "age", "percent", "short"]
 """How an estimate is written: with half its interval, with its bounds, as an age that may lie
 beyond the horizon; or without its interval, in percent with the sign, or in the name's unit."""
-
-Better = Literal["less", "more", ""]
 
 Unknown = Literal["left out", "decides"]
 """What becomes of the estimate where the value of an instance that works is not known (NaN)."""

@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.stats.estimates import Estimate, with_bounds
 from mcage.stats.survival import Precision, mean_precision
+
+Better = Literal["less", "more", ""]
+"""What is better of two values; empty where that depends."""
 
 
 @dataclass(frozen=True)

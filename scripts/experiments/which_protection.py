@@ -33,13 +33,12 @@ from mcage.lifetime import EndCause
 from mcage.protection.policy import protection
 from mcage.random import stream
 from mcage.report.figures.canvas import LOOKS, STYLE, line_of, save
-from mcage.results.reader import open_results
+from mcage.report.pareto import Front, front_of_files, objectives
+from mcage.results.measures import cases_of
+from mcage.results.reader import open_results, read_header
 from mcage.soft_errors.rates import soft_errors, upsets
 from mcage.spec import SweepSpec
-from mcage.spec.sections import costs_of
 from mcage.stats.estimates import DASH, Estimate, mean, plus_minus, proportion
-from mcage.studies.sweep.objectives import objective, objectives
-from mcage.studies.sweep.presentation.pareto import Front, front_of_files
 from mcage.techniques import TECHNIQUES
 from mcage.variation.fault_models import EntryFaults, FaultModel
 from mcage.variation.scenarios import scenario
@@ -142,18 +141,17 @@ class Grid:
     @classmethod
     def _of_file(cls, path: Path) -> "Grid":
         with open_results(path) as results:
-            technology = costs_of(results.attrs["spec"]).of_technology
             volts = results["vdd_volts"].values.round(3).tolist()
             names = (results[name].values.tolist() for name in ("technique", "protection"))
             keys = list(zip(*names, volts, strict=True))
             wanted = ("energy_saving_of_all", "due_fit", "sdc_fit", "slowdown", "power_mw:min")
-            values = {
-                name.partition(":")[0]: objective(name).values(results, technology)
-                for name in wanted
-            }
+            chosen = objectives(read_header(path), (*wanted, "area"))
+            needed = {name for of in chosen for name in of.variables}
+            cases = list(cases_of(results, ("case",), needed))
+            values = {of.key: np.array([of.of(case) for case in cases]) for of in chosen}
+            area = values.pop("area")
             values["alive"] = (results["end_cause"].values == EndCause.CENSORED).astype(float)
             values["dead_on_arrival"] = (results["life_years"].values == 0).astype(float)
-            area = objective("area").values(results, technology)
         return cls((path,), {key: place for place, key in enumerate(keys)}, values, area)
 
     @property
@@ -474,8 +472,8 @@ def front_table(front: Front) -> str:
         ],
         [
             [
-                f"`{d.technique}`",
-                f"{d.vdd_volts:g} V",
+                f"`{d.point['technique']}`",
+                f"{d.point['vdd_volts']:g} V",
                 f"{d.objectives['rmst_years'].value:.2f}",
                 plus_minus(d.objectives["energy_saving_of_all"], 100),
                 f"{100 * d.objectives['area'].value:.1f}",
@@ -490,7 +488,7 @@ def front_table(front: Front) -> str:
 def front_rows(front: Front) -> Rows:
     rows = []
     for d in front.designs:
-        row: dict[str, Any] = {"technique": d.technique, "vdd_volts": d.vdd_volts}
+        row: dict[str, Any] = {name: d.point[name] for name in ("technique", "vdd_volts")}
         for name, of in d.objectives.items():
             row |= _numbers(name, of)
         rows.append(row | {"on_front": d.on_front, "probability": d.front_probability})
@@ -656,7 +654,7 @@ def tables_of_6t(grid: Grid) -> dict[str, str]:
     crossings, softs, budget = crossing_rows(grid), soft_rows(), budget_rows(grid)
     front = front_of_files(
         grid.paths,
-        objectives(("rmst_years", "energy_saving_of_all", "area", "sdc_fit")),
+        ("rmst_years", "energy_saving_of_all", "area", "sdc_fit"),
         allowed=["protections"],
         resamples=RESAMPLES,
     )

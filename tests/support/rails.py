@@ -19,6 +19,7 @@ from mcage.studies.common import StudyOfSpec
 
 VARIABLES = (
     Variable("rail_years", ("cooling", "instance"), "float64", "year", "life of the first rail"),
+    Variable("cooling_watts", ("cooling", "instance"), "float64", "W", "power of the coolant"),
 )
 COOLING = Coordinate(Variable("cooling", ("cooling",), "text", "1", "coolant"), ("air", "water"))
 BOLTZMANN_EV = 8.617e-5
@@ -82,4 +83,5 @@ class Rails(StudyOfSpec):
         factors = np.exp(self.spec.activation_ev / BOLTZMANN_EV * (1 / kelvin - 1 / 378))
         seed = self.spec.seed
         draws = [stream(seed, "rails", i).lognormal(1.0, 0.3) for i in range(first, last)]
-        return {"rail_years": factors[:, None] * np.array(draws)}
+        watts = np.array([[20.0], [60.0]]) * np.ones(last - first)
+        return {"rail_years": factors[:, None] * np.array(draws), "cooling_watts": watts}

@@ -94,6 +94,38 @@ def test_cases_of_two_files_are_compared(path, tmp_path):
     assert paired["difference_lower"][0] > 0
 
 
+def test_its_cases_make_a_front(path, tmp_path):
+    def front(better, *options):
+        objectives = ("--objective", "rail_life", "--objective", f"cooling_watts:{better}")
+        of = json.loads(invoke("pareto", path, *objectives, "--json", *options).output)
+        return of, [(of["cooling"], of["front_probability"]) for of in of["designs"]]
+
+    of, (*shares,) = front("min", "--figure", str(tmp_path / "front.svg"))
+    assert shares == [("air", 1.0), ("water", 1.0)]
+    assert (tmp_path / "front.svg").is_file()
+    air, water = json.loads(invoke("show", path, "--json").output)
+    lives = [design["objectives"]["rail_life_years"] for design in of["designs"]]
+    assert lives == [air["rail_life_years"], water["rail_life_years"]]
+    of, shares = front("max")
+    assert shares == [("air", 0.0), ("water", 1.0)]
+    assert of["designs"][0]["dominated_by"] == "water"
+    assert [name for _, name in front("max", "--where", "cooling=air")[1]] == [1.0]
+    watts = ("--objective", "cooling_watts:min", *LIVES)
+    table = invoke("pareto", path, *watts).output
+    assert table.startswith("2 of 2 cases on the front, 40 instances per case\n")
+    head = invoke("pareto", path, *watts, "--csv").output
+    assert head.startswith("cooling,instances,cooling_watts,cooling_watts_lower")
+    for words, options in (
+        ("has no two measures of which is known what is better", ()),
+        ("say what is better, cooling_watts:min or", ("--objective", "cooling", *LIVES)),
+        ("choose from rail_life_years, rail_years, cooling", ("--objective", "area", *LIVES)),
+    ):
+        assert words in str(invoke("pareto", path, *options).exception)
+
+
+LIVES = ("--objective", "rail_life_years")
+
+
 def test_an_installed_study_is_found_by_its_entry_point(path, monkeypatch):
     """As those of mcage are, and as that of a package of a user's would be."""
     assert set(headers.studies()) >= {"sweep", "gpu-gating", "gpu-heterogeneity", "gpu-both"}

@@ -7,14 +7,16 @@ import fake_campaign
 import matplotlib
 import numpy as np
 import pytest
+import rails
 from command_line import invoke
 from tables import each
 
+import mcage
 from mcage.costs import area, load_costs
 from mcage.errors import UserError
+from mcage.report.pareto import added_area
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
-from mcage.studies.sweep.objectives import added_area
 from mcage.techniques import TECHNIQUES
 
 CASES = fake_campaign.CAMPAIGN.cases
@@ -98,6 +100,15 @@ def test_the_user_may_turn_an_objective_round(folder):
     of = from_json(folder, "a.h5", "--objective", "rmst:min", "--objective", "vdd_volts")
     assert [d["on_front"] for d in of["designs"]] == [False, False, True]
     assert [o["better"] for o in of["objectives"]] == ["less", "less"]
+
+
+def test_an_axis_that_is_an_objective_has_one_column(folder):
+    head, *_ = pareto(folder, "a.h5", *of("rmst", "vdd_volts"), "--csv").stdout.splitlines()
+    assert head.split(",").count("vdd_volts") == 1
+
+
+def of(*objectives):
+    return [word for name in objectives for word in ("--objective", name)]
 
 
 def test_by_default_life_energy_and_area_count(folder):
@@ -195,7 +206,8 @@ def test_a_figure_shows_the_objectives_that_the_user_names(folder, tmp_path, axe
         (["a.h5", "--objective", "epoch_slowdown:min", "--objective", "area"], "there is no such"),
         (["a.h5", "--objective", "", "--objective", "area"], "there is no such"),
         (["a.h5", "--objective", "energy", "--objective", "area"], "there are several such"),
-        (["a.h5", "--objective", "median_life", "--objective", "area"], "use rmst_years"),
+        (["a.h5", "--objective", "median_life", "--objective", "area"], "is no mean over"),
+        (["a.h5", "--objective", "life_years:max", "--objective", "area"], "there is no such"),
         (["a.h5", "--objective", "power", "--objective", "area"], "power_mw:min or power_mw:max"),
         (["a.h5", "--objective", "rmst:best", "--objective", "area"], "min or max is needed"),
         (["a.h5", "--resamples", "0"], "between 100 and 100000"),
@@ -225,3 +237,10 @@ def test_without_any_value_there_is_no_objective(tmp_path):
     result = invoke("pareto", path, "--objective", "rmst", "--objective", "spill_rate")
     assert isinstance(result.exception, UserError)
     assert f"{path}: spill_rate: no case has a value of it" in str(result.exception)
+
+
+def test_studies_do_not_mix(folder, tmp_path):
+    other = mcage.run_gpu(rails.RailsSpec(instances=4), tmp_path / "rails.h5")
+    error = invoke("pareto", folder / "a.h5", other).exception
+    assert isinstance(error, UserError)
+    assert "hold the studies sweep and gpu-rails: a front is of one" in str(error)

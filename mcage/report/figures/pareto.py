@@ -131,10 +131,10 @@ def draw(
         for number, along in enumerate(others)
     ]
     caption = (
-        "Each point is a case, the darker and the larger the more resamples of the dies have it on "
-        f"the front; those in less than {LIKELY:.0%} of them are grey. Bars: {canvas.PERCENT} "
-        f"intervals of the cases on the front, where these are {MOST_BARS} at most; beside them, "
-        "where there is room, their lowest Vdd."
+        "Each point is a case, the darker and the larger the more resamples of the instances have "
+        f"it on the front; those in less than {LIKELY:.0%} of them are grey. Bars: "
+        f"{canvas.PERCENT} intervals of the cases on the front, where these are {MOST_BARS} at most"
+        f"{'; beside them, where there is room, their lowest Vdd' * any(marks)}."
     )
     title = f"{on_front.sum():,} of {len(names):,} cases on the front"
     cloud = Cloud("pareto", title, caption, "", upright.label, names, probability, on_front, marks)

@@ -287,6 +287,24 @@ def columns_of_axes(
     )
 
 
+def columns_of_cases(axes: Sequence[Axis], lines: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Columns that say which case a line is, and what it counts where that is known of some.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        As of `columns_of_axes`.
+    lines : sequence of mapping
+        Of each line, its values on the axes, and ``instances``, ``worked``, ``horizon_years``.
+    """
+    columns = list(columns_of_axes(axes, lines))
+    for name in ("instances", "worked", "horizon_years"):
+        counts = [line[name] for line in lines]
+        if not all(map(math.isnan, counts)):
+            columns.append(numbers(name, "", counts))
+    return columns
+
+
 def _value(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:.10g}"
 

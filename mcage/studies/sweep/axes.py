@@ -55,6 +55,7 @@ VDD = Axis(
     key="vdd",
     heading="lowest Vdd [V]",
     named="never",
+    better="less",
 )
 HIGHEST_VDD = Axis(
     "highest_vdd_volts",
@@ -65,6 +66,7 @@ HIGHEST_VDD = Axis(
     heading="highest Vdd [V]",
     named="never",
     derived=True,
+    better="less",
 )
 
 CELL = Axis("cell", "SRAM cell", of_spec=lambda spec: spec.get("faults", {}).get("cell", CELL_6T))

@@ -518,6 +518,7 @@ class SweepHeader(Header):
     spec: ClassVar[type] = SweepSpec
     axes: ClassVar[tuple[Axis, ...]] = AXES
     measures: ClassVar[tuple[Measure, ...]] = MEASURES
+    objectives: ClassVar = ("rmst_years", "energy_saving_of_all", "area")
     grid: ClassVar = ("case",)
 
     def __post_init__(self) -> None:

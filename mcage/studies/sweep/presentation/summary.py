@@ -104,7 +104,7 @@ def table_of(summaries: Sequence[Summary], files: Sequence[Path] = ()) -> tables
         f"against a conventional slice{energy}{of_all}{_mixture(summaries) if files else ''}",
         columns=(
             *tables.file_column(files),
-            *columns_of_cases(summaries),
+            *tables.columns_of_cases(SweepHeader.axes, summaries),
             *_columns(summaries, nominal_vdd),
         ),
     )
@@ -128,23 +128,6 @@ def _energy_is_known(summaries: Sequence[Summary]) -> bool:
 def _counts_the_dead(summaries: Sequence[Summary]) -> bool:
     """Whether the mean saving of all slices is another than that of those that worked."""
     return _energy_is_known(summaries) and any(s.worked < s.instances for s in summaries)
-
-
-def columns_of_cases(summaries: Sequence[Mapping[str, Any]]) -> tuple[tables.Column, ...]:
-    """Columns that say which case a line is.
-
-    Parameters
-    ----------
-    summaries : sequence of mapping
-        Of each line, the values of a `Summary` that name its case and count its instances.
-    """
-    return (
-        *tables.columns_of_axes(SweepHeader.axes, summaries),
-        *(
-            tables.numbers(name, "", [summary[name] for summary in summaries])
-            for name in ("instances", "worked", "horizon_years")
-        ),
-    )
 
 
 def _columns(summaries: Sequence[Summary], nominal_vdd: str) -> tuple[tables.Column, ...]:
