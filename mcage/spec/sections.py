@@ -5,7 +5,7 @@ are trusted.
 """
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -482,6 +482,12 @@ class Faults(Section):
         except UserError as error:
             raise ValueError(f'must be a size such as "128x128", or "{NO_ARRAYS}"') from error
         return arrays
+
+    def dies_differ(self, scenarios: Iterable[str]) -> bool:
+        """Whether dies differ in the mean of Vmin, in any of the scenarios that are named."""
+        if self.sigma_die_volts is not None:
+            return self.sigma_die_volts > 0
+        return any(scenario(name).sigma_die_volts > 0 for name in scenarios)
 
 
 class Geometry(Section):

@@ -34,7 +34,6 @@ from mcage.spec.sections import faults_of
 from mcage.stats.estimates import CONFIDENCE, DASH, SAME_AGE_YEARS, Estimate, proportion
 from mcage.stats.survival import CaseLives
 from mcage.variation.field import die_of
-from mcage.variation.scenarios import scenario
 
 YEARS, ENTRIES = "uncorrectable_years", "uncorrectable_entry"
 """Variables [case, instance, uncorrectable_rank]: ages of the first uncorrectable words of a slice,
@@ -233,8 +232,7 @@ class _Slices:
     @classmethod
     def of(cls, ids: NDArray[np.int64], rule: ExchangeRule, spec: str, name: str) -> "_Slices":
         faults = faults_of(spec)
-        given, on_die = faults.sigma_die_volts, faults.slices_per_chip
-        differ = (scenario(name).sigma_die_volts if given is None else given) > 0
+        differ, on_die = faults.dies_differ([name]), faults.slices_per_chip
         if "draws" in tomllib.loads(spec):
             raise UserError(
                 "draws: slices with the same draw of the constants are not independent; run the "

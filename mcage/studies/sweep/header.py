@@ -21,7 +21,6 @@ from mcage.spec.draws import check_key
 from mcage.spec.sections import faults_of
 from mcage.studies.sweep.axes import AXES, OLDER_AXES
 from mcage.studies.sweep.measures import MEASURES
-from mcage.variation.scenarios import scenario
 
 # What a sweep writes: each variable of its results files, declared once.
 #
@@ -454,12 +453,8 @@ def independent_slices(spec: SweepSpec) -> int:
     """
     if spec.stopping is None:
         return 1
-    slices, sigma_volts = spec.faults.slices_per_chip, spec.faults.sigma_die_volts
-    dies_differ = any(
-        (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-        for name in spec.scenarios
-    )
-    if slices > 1 and (dies_differ or spec.draws is not None):
+    slices = spec.faults.slices_per_chip
+    if slices > 1 and (spec.faults.dies_differ(spec.scenarios) or spec.draws is not None):
         raise UserError(
             f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {slices} slices share each die, and dies "
             "differ: slices are not independent, and their intervals too narrow to stop by; leave "
@@ -564,12 +559,8 @@ class SweepHeader(Header):
             Its spec is not one of a sweep.
         """
         faults = faults_of(self.spec_toml)
-        sigma_volts = faults.sigma_die_volts
         scenarios = {str(case["scenario"]) for case in self.cases}
-        differ = bool(self.draws) or any(
-            (scenario(name).sigma_die_volts if sigma_volts is None else sigma_volts) > 0
-            for name in scenarios
-        )
+        differ = self.draws or faults.dies_differ(scenarios)
         return faults.slices_per_chip if differ else 1
 
     @override

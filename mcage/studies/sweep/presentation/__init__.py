@@ -34,7 +34,6 @@ from mcage.stats.survival import CaseLives
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.presentation.summary import added_to, table_of
 from mcage.variation.cells import CELL_6T, CELL_8T
-from mcage.variation.scenarios import scenario
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -104,7 +103,7 @@ def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
             f"{_vmin(aging.vmin_model, life.vmin_coefficient, faults.cell)}."
             + (
                 ""
-                if _dies_differ(scenarios, faults.sigma_die_volts)
+                if faults.dies_differ(scenarios)
                 else " Dies do not differ in their mean, since no source gives how much."
             ),
         ),
@@ -159,12 +158,6 @@ def _vmin(model: str, coefficient: float, cell: str | None) -> str:
         return f"larger shift of its two transistors, times {coefficient:g}"
     *others, last = KINDS_OF[cell or CELL_6T]
     return f"margins for {', '.join(others)} and {last} ({model})"
-
-
-def _dies_differ(scenarios: list[str], sigma_volts: float | None) -> bool:
-    if sigma_volts is not None:
-        return sigma_volts > 0
-    return any(scenario(name).sigma_die_volts > 0 for name in scenarios)
 
 
 def _schedule(workload: Workload) -> str:

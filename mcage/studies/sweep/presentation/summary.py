@@ -23,7 +23,6 @@ from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, mean, percent, pro
 from mcage.stats.survival import CaseLives, chip_lives, life_quantile
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.measures import last_slowdown
-from mcage.variation.scenarios import scenario
 
 
 @lru_cache(maxsize=8)
@@ -272,12 +271,11 @@ def summarize_chips(
             "slices are missing in this partial file, so that chips cannot be put together"
         )
     faults = faults_of(results.attrs["spec"])
-    sampled, sigma_volts = faults.slices_per_chip, faults.sigma_die_volts
+    sampled = faults.slices_per_chip
     slices_per_chip = sampled if slices_per_chip is None else slices_per_chip
     summaries = []
     for case in cases_in(results):
-        shipped = scenario(str(case["scenario"].item())).sigma_die_volts
-        if slices_per_chip != sampled and (shipped if sigma_volts is None else sigma_volts) > 0:
+        if slices_per_chip != sampled and faults.dies_differ([str(case["scenario"].item())]):
             raise UserError(
                 f"slices_per_chip = {slices_per_chip}, but dies differ and {sampled} slices shared "
                 "each in this sweep: leave it out, or run the sweep with "
