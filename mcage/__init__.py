@@ -19,11 +19,6 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Analysis as Analysis
     from mcage.analysis import Results as Results
     from mcage.analysis import open_results as open_results
-    from mcage.analysis.files import compare as compare
-    from mcage.analysis.files import merge as merge
-    from mcage.analysis.files import pareto as pareto
-    from mcage.analysis.files import status as status
-    from mcage.analysis.files import verify as verify
     from mcage.errors import UserError as UserError
     from mcage.functions import avf as avf
     from mcage.functions import bundled_traces as bundled_traces
@@ -46,6 +41,11 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.methods.rare_events import RareVdd as RareVdd
     from mcage.methods.rare_events import failure_probability as failure_probability
     from mcage.methods.rare_events import vdd_for_probability as vdd_for_probability
+    from mcage.report.files import compare as compare
+    from mcage.report.files import merge as merge
+    from mcage.report.files import pareto as pareto
+    from mcage.report.files import status as status
+    from mcage.report.files import verify as verify
     from mcage.single_runs.fault_maps import faults as faults
     from mcage.single_runs.fault_maps import fit_faults as fit_faults
     from mcage.single_runs.replay import replay as replay
@@ -101,7 +101,7 @@ _HOMES = {
     "VminSpec": "mcage.studies.vmin.spec",
     "avf": "mcage.functions",
     "bundled_traces": "mcage.functions",
-    "compare": "mcage.analysis.files",
+    "compare": "mcage.report.files",
     "compare_means": "mcage.stats.paired",
     "cumulative_incidence": "mcage.stats.survival",
     "emulate": "mcage.functions",
@@ -114,12 +114,12 @@ _HOMES = {
     "kaplan_meier": "mcage.stats.survival",
     "life_quantile": "mcage.stats.survival",
     "load_trace": "mcage.traces",
-    "merge": "mcage.analysis.files",
+    "merge": "mcage.report.files",
     "nbti": "mcage.functions",
     "open_results": "mcage.analysis",
     "open_trace": "mcage.traces",
     "optimum": "mcage.functions",
-    "pareto": "mcage.analysis.files",
+    "pareto": "mcage.report.files",
     "replay": "mcage.single_runs.replay",
     "reproduce": "mcage.functions",
     "run": "mcage.functions",
@@ -127,11 +127,11 @@ _HOMES = {
     "run_sweep": "mcage.functions",
     "save_trace": "mcage.traces",
     "sensitivity": "mcage.functions",
-    "status": "mcage.analysis.files",
+    "status": "mcage.report.files",
     "technique": "mcage.techniques",
     "temperature": "mcage.functions",
     "vdd_for_probability": "mcage.methods.rare_events",
-    "verify": "mcage.analysis.files",
+    "verify": "mcage.report.files",
     "vmin": "mcage.functions",
     "write_report": "mcage.functions",
 }

@@ -1,31 +1,39 @@
 """What commands do with results files, as functions: compare, merge, verify and others."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcage.campaign import merge as merging
 from mcage.campaign.finished import finished_instances, shards_in
 from mcage.campaign.shards import FILETYPE, NAME, in_words, read_owner, unfinished
 from mcage.campaign.status import CampaignStatus, statuses
 from mcage.errors import UserError
-from mcage.files.inputs import DamagedFileError, named_file, verify_checksum
-from mcage.report.cases import Condition
-from mcage.report.comparison import FileComparison, compare_files
+from mcage.files.inputs import (
+    DamagedFileError,
+    Files,
+    PathLike,
+    Texts,
+    listed,
+    named_file,
+    named_files,
+    verify_checksum,
+)
 from mcage.report.notes import note_on_absent
-from mcage.report.pareto import Front, front_of_files
 from mcage.results.header import code_in_words
 from mcage.results.reader import VerifiedFile, read_header
 
-PathLike = str | os.PathLike[str]
-Files = PathLike | Sequence[PathLike]
-Texts = str | Sequence[str]
+if TYPE_CHECKING:
+    from mcage.report.cases import Condition
+    from mcage.report.comparison import FileComparison
+    from mcage.report.pareto import Front
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
 """Resamples between which probabilities are of use, and a minute is enough for many cases."""
 
 
-def compare(files: Files, allow: Texts = (), where: Texts = ()) -> list[FileComparison]:
+def compare(files: Files, allow: Texts = (), where: Texts = ()) -> "list[FileComparison]":
     """Compare results files case by case: one by one on the same dies where seeds match.
 
     Parameters
@@ -47,11 +55,13 @@ def compare(files: Files, allow: Texts = (), where: Texts = ()) -> list[FileComp
     UserError
         There is one file only, or specs differ in more than is allowed.
     """
-    first, *others = _paths(files)
+    from mcage.report.comparison import compare_files
+
+    first, *others = named_files(files)
     if not others:
         raise UserError(f"{first} is compared with other results files: name them, too")
     conditions = _conditions(where)
-    return [compare_files(first, other, _listed(allow), conditions) for other in others]
+    return [compare_files(first, other, listed(allow), conditions) for other in others]
 
 
 def pareto(
@@ -60,7 +70,7 @@ def pareto(
     resamples: int = 1000,
     allow: Texts = (),
     where: Texts = (),
-) -> Front:
+) -> "Front":
     """Find the cases that no other beats in all objectives, and how sure that is.
 
     Parameters
@@ -87,12 +97,14 @@ def pareto(
     UserError
         There is no such objective, or instances are not the same dies.
     """
+    from mcage.report.pareto import front_of_files
+
     if not FEWEST_RESAMPLES <= resamples <= MOST_RESAMPLES:
         raise UserError(
             f"--resamples {resamples}: must lie between {FEWEST_RESAMPLES} and {MOST_RESAMPLES}"
         )
-    chosen, allowed = _listed(objective), _listed(allow)
-    return front_of_files(_paths(files), chosen, _conditions(where), allowed, resamples)
+    chosen, allowed = listed(objective), listed(allow)
+    return front_of_files(named_files(files), chosen, _conditions(where), allowed, resamples)
 
 
 def merge(
@@ -124,7 +136,7 @@ def merge(
     UserError
         As `mcage.campaign.merge.merge`.
     """
-    return merging.merge(named_file(out), _paths(elsewhere), partial, accept_other_code)
+    return merging.merge(named_file(out), named_files(elsewhere), partial, accept_other_code)
 
 
 def status(paths: Files = "results") -> list[CampaignStatus]:
@@ -140,7 +152,7 @@ def status(paths: Files = "results") -> list[CampaignStatus]:
     UserError
         There is no campaign.
     """
-    return [campaign for path in _paths(paths) for campaign in statuses(path)]
+    return [campaign for path in named_files(paths) for campaign in statuses(path)]
 
 
 def verify(file: PathLike, say: Callable[[str], None] | None = None) -> list[str]:
@@ -222,15 +234,7 @@ def _verify_folder(folder: Path, tell: Callable[[str], None]) -> None:
         raise UserError(f"{folder} holds no finished shard")
 
 
-def _listed(texts: Texts) -> list[str]:
-    return [texts] if isinstance(texts, str) else list(texts)
+def _conditions(where: Texts) -> "list[Condition]":
+    from mcage.report.cases import Condition
 
-
-def _conditions(where: Texts) -> list[Condition]:
-    return [Condition.parse(text) for text in _listed(where)]
-
-
-def _paths(files: Files) -> list[Path]:
-    if isinstance(files, list | tuple):
-        return [named_file(file) for file in files]
-    return [named_file(files)]
+    return [Condition.parse(text) for text in listed(where)]
