@@ -1,1 +1,1 @@
-"""Studies that ask many sweeps or single replays: rare events, sensitivity, reproduction."""
+"""Studies, a folder each: spec, computing, measures, figures, command."""
