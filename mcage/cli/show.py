@@ -17,18 +17,6 @@ from mcage.cli.commands import Labels
 from mcage.errors import UserError
 from mcage.files.inputs import UnreadableFileError
 from mcage.plain_text import shown, visible
-from mcage.report.tables import (
-    PlainConsole,
-    console,
-    csv_of,
-    latex_of,
-    markdown_of,
-    print_table,
-    renamed,
-    renamed_in,
-    sorted_by,
-)
-from mcage.stats.estimates import plain
 
 if TYPE_CHECKING:
     from mcage.report.cases import Condition
@@ -94,16 +82,18 @@ def print_in_form(table: "ResultTable", form: FormOptions) -> None:
     UserError
         There is no column to sort by.
     """
+    from mcage.report import tables
+
     if form.sort is not None:
-        table = sorted_by(table, form.sort)
+        table = tables.sorted_by(table, form.sort)
     if not form.forms:
-        print_table(table, console(), wide=form.wide, remedy="--wide")
+        tables.print_table(table, tables.console(), wide=form.wide, remedy="--wide")
         return
     if not form.csv:
-        written = latex_of if form.latex else markdown_of
+        written = tables.latex_of if form.latex else tables.markdown_of
         typer.echo("\n".join(map(written, (table, *table.below))), nl=False)
         return
-    typer.echo(csv_of(table), nl=False)
+    typer.echo(tables.csv_of(table), nl=False)
     for below in table.below:
         typer.echo(f"not in this CSV, but in --json and in mcage report: {below.title}", err=True)
 
@@ -224,6 +214,8 @@ class _Form:
 
     def print(self, table: "ResultTable") -> None:
         """Print a table for people or as CSV."""
+        from mcage.report.tables import renamed_in
+
         print_in_form(renamed_in(table, self.names), self.options)
 
 
@@ -307,6 +299,7 @@ def _show_lines(
 ) -> None:
     """Show the cases of all files in one table."""
     from mcage.report.cases import summarized
+    from mcage.stats.estimates import plain
 
     lines = [(path, summary) for path in files for summary in summarized(path, summarize, where)]
     if form.options.json:
@@ -323,6 +316,7 @@ def _show_cases(
     from mcage.report.cases import summarized
     from mcage.report.presentation import presentation_of
     from mcage.report.tables import lives
+    from mcage.stats.estimates import plain
 
     files = list(headers)
     shown = presentation_of(headers[files[0]])
@@ -359,6 +353,8 @@ def _show_comparison(
 ) -> None:
     """Show two cases die by die."""
     from mcage.report.comparison import compare_in_file, compare_in_files, lines_by_key, table_of
+    from mcage.report.tables import renamed
+    from mcage.stats.estimates import plain
 
     compared = (
         compare_in_files(files, *pair) if len(files) > 1 else compare_in_file(files[0], *pair)
@@ -483,6 +479,7 @@ def report(
     """Write a page with summary, table and figures that needs no network, and all figures."""
     from mcage.report.cases import Condition, parsed_labels
     from mcage.report.folder import PAGE, ReportOptions, write_report
+    from mcage.report.tables import PlainConsole
 
     options = ReportOptions(
         width_mm=float(drawing.width),
