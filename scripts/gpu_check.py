@@ -57,13 +57,7 @@ from mcage.engines.cuda_engine.opening import ask_driver, open_devices
 from mcage.engines.cuda_engine.programs import PROBE
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.parity import (
-    ask,
-    compare,
-    demanding_maps,
-    excerpt,
-    largest_difference,
-)
+from mcage.engines.parity import ask, compare, demanding_maps, excerpt, largest_difference
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
@@ -778,12 +772,7 @@ def _timed_sweep(spec, name, engine):
 
 
 def _ceilings(check):
-    from gpu_ceilings import (
-        TimedDevice,
-        floors_of_stress,
-        kernel_resources,
-        measure_ceilings,
-    )
+    from gpu_ceilings import TimedDevice, floors_of_stress, kernel_resources, measure_ceilings
 
     ceilings = measure_ceilings(check.cupy, check.device)
     check.found = {"ceilings": ceilings}

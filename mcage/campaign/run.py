@@ -9,13 +9,7 @@ from typing import Self
 
 from mcage.campaign import shards
 from mcage.campaign.executors import Cutting, Executor, Threads
-from mcage.campaign.finished import (
-    Finished,
-    Source,
-    finished_instances,
-    results_at,
-    shards_in,
-)
+from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
 from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress
 from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter

@@ -26,11 +26,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
 from mcage.lifetime.end_of_life import CellLimits, delay_end
 from mcage.lifetime.faults import BatchLuck, NewFaults
-from mcage.lifetime.feasibility import (
-    FaultFreeReplays,
-    FaultMapReplays,
-    Feasibility,
-)
+from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
 from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth

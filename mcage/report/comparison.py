@@ -14,12 +14,7 @@ from mcage.errors import UserError
 from mcage.report import tables
 from mcage.report.cases import Condition, axes_of, lives_of, places_where, points_of
 from mcage.results.axes import CASE, Axis, Point, find_point, identity, said, without_label
-from mcage.results.differences import (
-    Difference,
-    keys_of,
-    refuse_unmeant,
-    spec_differences,
-)
+from mcage.results.differences import Difference, keys_of, refuse_unmeant, spec_differences
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.measures import Measure
 from mcage.results.reader import open_results, read_header

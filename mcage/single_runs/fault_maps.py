@@ -27,13 +27,7 @@ from mcage.variation.fault_models import (
 )
 from mcage.variation.field import sample_die, sample_field
 from mcage.variation.figure import draw_map
-from mcage.variation.fitting import (
-    FaultCounts,
-    FittedVmin,
-    fit_vmin,
-    read_counts,
-    shipped_counts,
-)
+from mcage.variation.fitting import FaultCounts, FittedVmin, fit_vmin, read_counts, shipped_counts
 from mcage.variation.scenarios import CLASSES, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, expected_classes
 

@@ -9,13 +9,7 @@ import numpy as np
 from mcage.costs import Energy, Slowdown
 from mcage.geometry import GCN
 from mcage.papers import kernel_replays
-from mcage.papers.register_files import (
-    OCCUPANCIES,
-    Samples,
-    dvth_volts,
-    occupancies,
-    spent,
-)
+from mcage.papers.register_files import OCCUPANCIES, Samples, dvth_volts, occupancies, spent
 from mcage.techniques import technique
 from mcage.traces import KERNELS
 from mcage.variation.scenarios import PUBLISHED

@@ -10,12 +10,7 @@ import locale
 import sys
 
 import pytest
-from kernel_resources import (
-    NvrtcError,
-    architectures,
-    compile_kernels,
-    oldest_of_generations,
-)
+from kernel_resources import NvrtcError, architectures, compile_kernels, oldest_of_generations
 
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.geometry import MOST_BLOCKS, MOST_ENTRIES, NVIDIA, SliceGeometry

@@ -3,14 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from trace_strategies import (
-    alloc,
-    pattern,
-    read,
-    release,
-    trace_of,
-    write,
-)
+from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 from mcage.costs import activity_of
 from mcage.costs.activity import powered_fractions, used_entries

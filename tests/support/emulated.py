@@ -5,14 +5,7 @@ import re
 from functools import cache
 
 import numpy as np
-from scalar_gpu import (
-    Memory,
-    Wave,
-    prepare_memory,
-    random_instruction,
-    run,
-    special_values,
-)
+from scalar_gpu import Memory, Wave, prepare_memory, random_instruction, run, special_values
 
 from mcage.tracing.emulation import memory as emulated_memory
 from mcage.tracing.emulation.code_object import CodeObject

@@ -1,9 +1,6 @@
 """Lives that faults end at a known moment."""
 
-from life_cases import (
-    YEAR,
-    dvth,
-)
+from life_cases import YEAR, dvth
 
 from mcage.lifetime import BISECTIONS
 

@@ -1,18 +1,9 @@
 """Power and costs of lives that are known by hand."""
 
 import numpy as np
-from life_cases import (
-    NUMBA,
-)
+from life_cases import NUMBA
 
-from mcage.costs import (
-    CONVENTIONAL,
-    activity_of,
-    conventional,
-    energy,
-    load_costs,
-    slowdown,
-)
+from mcage.costs import CONVENTIONAL, activity_of, conventional, energy, load_costs, slowdown
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 

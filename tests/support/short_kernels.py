@@ -2,16 +2,7 @@
 
 import random
 
-from trace_strategies import (
-    ALL_LANES,
-    alloc,
-    pattern,
-    random_value,
-    read,
-    release,
-    trace_of,
-    write,
-)
+from trace_strategies import ALL_LANES, alloc, pattern, random_value, read, release, trace_of, write
 
 from mcage.traces import save_trace
 

@@ -18,14 +18,7 @@ from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.opening import Card, Driver, ask_driver
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.numpy_engine.programs import NumpyProgramRunner
-from mcage.engines.parity import (
-    Answers,
-    ask,
-    compare,
-    demanding_maps,
-    excerpt,
-    largest_difference,
-)
+from mcage.engines.parity import Answers, ask, compare, demanding_maps, excerpt, largest_difference
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES

@@ -17,14 +17,7 @@ import gpu_ceilings
 import gpu_check
 import numpy as np
 import pytest
-from gpu_ceilings import (
-    OPERATIONS,
-    STEPS,
-    TimedDevice,
-    floors_of_stress,
-    kernels_of,
-    rate_source,
-)
+from gpu_ceilings import OPERATIONS, STEPS, TimedDevice, floors_of_stress, kernels_of, rate_source
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from kernel_resources import compile_kernels

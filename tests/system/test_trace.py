@@ -15,12 +15,7 @@ from mcage.errors import UserError
 from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.plan import kernels_of
-from mcage.traces.library import (
-    KERNELS,
-    ApproximateTraceWarning,
-    open_trace,
-    recorded_trace,
-)
+from mcage.traces.library import KERNELS, ApproximateTraceWarning, open_trace, recorded_trace
 from mcage.traces.storage import load_trace, save_trace
 
 

@@ -14,13 +14,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
 from mcage.engines.select import select_engine
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
-from mcage.papers.table import (
-    GPU_METRICS,
-    as_json,
-    in_counts,
-    reproduce_gpus,
-    verdict,
-)
+from mcage.papers.table import GPU_METRICS, as_json, in_counts, reproduce_gpus, verdict
 from mcage.papers.whole_gpus import (
     LAUNCHES,
     LONG_TERM,

@@ -8,12 +8,7 @@ from paper_tables import PLOTS
 from published_runs import replays
 from reproduce import LINES, OTHER_TABLE, PAGE, RESULTS, TABLE, with_tables, with_verdicts
 
-from mcage.papers.kernel_replays import (
-    LIMITS,
-    PUBLISHED_LIMIT,
-    KernelReplays,
-    Reasons,
-)
+from mcage.papers.kernel_replays import LIMITS, PUBLISHED_LIMIT, KernelReplays, Reasons
 from mcage.papers.table import Row, as_json, reproduce, reproduce_gpus
 from mcage.traces.transforms import WORK_GROUP
 

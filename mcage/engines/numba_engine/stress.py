@@ -66,12 +66,7 @@ from mcage.engines.numba_engine.tracked_cells import (
     run_side_by_side,
     run_together,
 )
-from mcage.engines.stress import (
-    FaultFreeDuties,
-    StressAccumulator,
-    TrackedCells,
-    Turns,
-)
+from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, Turns
 from mcage.geometry import Bytes, Floats, Integers, SliceGeometry
 
 # Memory in which the instances of a thread, and of a batch, are worked on.

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mcage.report.presentation import (
-    INTERVALS,
-    Assumptions,
-    Presentation,
-    Summary,
-    Words,
-)
+from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Summary, Words
 from mcage.report.tables import Column
 from mcage.results.header import Header
 from mcage.results.measures import Case, Measure

@@ -10,13 +10,7 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report.cases import names_in
-from mcage.report.presentation import (
-    INTERVALS,
-    LEFT_OUT,
-    Assumptions,
-    Presentation,
-    Words,
-)
+from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Words
 from mcage.results.header import Header
 from mcage.stats.estimates import Estimate, life, mean, plus_minus, with_bounds
 

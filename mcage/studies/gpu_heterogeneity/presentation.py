@@ -11,14 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mcage.report.cases import Condition, names_in
-from mcage.report.presentation import (
-    INTERVALS,
-    LEFT_OUT,
-    Assumptions,
-    Presentation,
-    Summary,
-    Words,
-)
+from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Summary, Words
 from mcage.report.tables import Column, ResultTable, file_column, measured, names, numbers
 from mcage.results.header import Header
 from mcage.results.measures import cases_of

@@ -13,14 +13,7 @@ from mcage.geometry import COMPONENT_BITS, Bytes, Floats, Integers, SliceGeometr
 from mcage.replays.prepare import RedirectedReplay, prepare
 from mcage.replays.schedule import Writes, writes_of
 from mcage.results.differences import refuse_other_programs
-from mcage.soft_errors.ace import (
-    Needs,
-    Placed,
-    needs_of,
-    placed,
-    placed_on_maps,
-    vulnerability,
-)
+from mcage.soft_errors.ace import Needs, Placed, needs_of, placed, placed_on_maps, vulnerability
 from mcage.studies.inject.spec import CODE, COMPILER, INPUTS, LAUNCH, SOURCE
 from mcage.studies.inject.stored import Form, Storing
 from mcage.techniques import Technique
@@ -30,12 +23,7 @@ from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.emulate import Emulation, TimedWave
 from mcage.tracing.emulation.faults import Ran, Reruns
 from mcage.tracing.emulation.program import Program
-from mcage.tracing.emulation.record import (
-    errors_named,
-    ready_kernel,
-    recorded,
-    relative_error,
-)
+from mcage.tracing.emulation.record import errors_named, ready_kernel, recorded, relative_error
 from mcage.tracing.emulation.waves import Say
 
 

@@ -26,11 +26,7 @@ from mcage.studies.common import StudyOfSpec
 from mcage.studies.inject.cells import CellsUnderWaves, Rules
 from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
 from mcage.studies.inject.hard import ChosenCells, FaultsAtAge, SliceFaults
-from mcage.studies.inject.kernel import (
-    InjectedKernel,
-    Placement,
-    WrongOutputs,
-)
+from mcage.studies.inject.kernel import InjectedKernel, Placement, WrongOutputs
 from mcage.studies.inject.measures import MEASURES
 from mcage.studies.inject.outcomes import (
     DETECTED,
@@ -41,14 +37,7 @@ from mcage.studies.inject.outcomes import (
     VARIABLES,
     Fate,
 )
-from mcage.studies.inject.slices import (
-    GIVEN_UP,
-    NOBODY_KNOWS,
-    Looked,
-    Slice,
-    arrays_of,
-    ran_with,
-)
+from mcage.studies.inject.slices import GIVEN_UP, NOBODY_KNOWS, Looked, Slice, arrays_of, ran_with
 from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
 from mcage.studies.inject.stored import Form
 from mcage.studies.sweep.axes import AXES, GEOMETRY, KERNELS

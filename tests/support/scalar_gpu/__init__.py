@@ -14,11 +14,7 @@ from .forms import FORMS_OF
 from .generator import random_instruction, special_values
 from .interpreter import run
 from .machine import Memory, Unknown, Wave
-from .memory_generator import (
-    prepare_memory,
-    random_matrix_instruction,
-    random_memory_instruction,
-)
+from .memory_generator import prepare_memory, random_matrix_instruction, random_memory_instruction
 from .scalar import IGNORED
 
 FLOW = (

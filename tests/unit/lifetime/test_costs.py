@@ -23,11 +23,7 @@ from sweep_cases import SMALL_KERNELS, small_sweep
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.aging.environment import environment
-from mcage.costs import (
-    CONVENTIONAL,
-    activity_of,
-    conventional,
-)
+from mcage.costs import CONVENTIONAL, activity_of, conventional
 from mcage.costs.activity import KernelActivity
 from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.lifetime.outcomes import LifeMoments, Meter

@@ -40,15 +40,7 @@ from mcage.papers.kernel_replays import (
     published_figures,
 )
 from mcage.papers.register_files import Measured, of_kernels
-from mcage.papers.table import (
-    METRICS,
-    Row,
-    as_json,
-    cells,
-    in_counts,
-    print_rows,
-    ways_of,
-)
+from mcage.papers.table import METRICS, Row, as_json, cells, in_counts, print_rows, ways_of
 from mcage.replays.outcome import CellTimes
 from mcage.report.figures.canvas import WIDTHS_MM, inches
 from mcage.techniques import TECHNIQUES

@@ -14,13 +14,7 @@ from trace_strategies import ALL_LANES, alloc, release, trace_of, write
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.lifetime.degradation import Slices, worst_cells
-from mcage.replays.most_stressed import (
-    BLOCK,
-    Skyline,
-    duty_cycles,
-    longest_total,
-    skyline_cells,
-)
+from mcage.replays.most_stressed import BLOCK, Skyline, duty_cycles, longest_total, skyline_cells
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import writes_of
 from mcage.techniques import TECHNIQUES

@@ -41,11 +41,7 @@ from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate, plain, plus_minus
 from mcage.studies.gpu_both.presentation import BothPresentation
 from mcage.studies.gpu_both.study import BothHeader
-from mcage.studies.sweep.presentation.summary import (
-    ChipSummary,
-    summarize_chips,
-    table_of_chips,
-)
+from mcage.studies.sweep.presentation.summary import ChipSummary, summarize_chips, table_of_chips
 
 NAN, INF = math.nan, math.inf
 LIVES = [Estimate(1234.5, 1200.25, 1250.75), Estimate(INF, 9.5, INF), Estimate(NAN, NAN, NAN)]

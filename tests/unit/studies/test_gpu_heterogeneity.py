@@ -25,10 +25,7 @@ from mcage.studies.gpu_heterogeneity.structures import (
     nbti_efficiency,
     parts,
 )
-from mcage.studies.gpu_heterogeneity.study import (
-    Heterogeneity,
-    HeterogeneityHeader,
-)
+from mcage.studies.gpu_heterogeneity.study import Heterogeneity, HeterogeneityHeader
 
 BASELINE, PROPOSAL, DUPLICATION = range(3)
 

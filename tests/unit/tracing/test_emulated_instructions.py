@@ -17,11 +17,7 @@ from emulated import (
     random_program,
     random_wave,
 )
-from scalar_gpu import (
-    random_instruction,
-    random_matrix_instruction,
-    random_memory_instruction,
-)
+from scalar_gpu import random_instruction, random_matrix_instruction, random_memory_instruction
 from scalar_gpu.generator import Maker, available, text_of
 from tables import each
 
