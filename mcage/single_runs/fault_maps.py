@@ -26,7 +26,6 @@ from mcage.variation.fault_models import (
     faulty_bits,
 )
 from mcage.variation.field import sample_die, sample_field
-from mcage.variation.figure import draw_map
 from mcage.variation.fitting import FaultCounts, FittedVmin, fit_vmin, read_counts, shipped_counts
 from mcage.variation.scenarios import CLASSES, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, expected_classes
@@ -271,6 +270,8 @@ def _shares(model: FaultModel, seed: int, maps: int, vdd_volts: float) -> _Rows:
 
 def _draw(path: Path, model: FaultModel, sampled: FaultMaps) -> None:
     """Draw the map over the systematic part of Vmin."""
+    from mcage.variation.figure import draw_map  # with Matplotlib
+
     field = None
     if model.grows:
         instances = np.array([sampled.facts["instance"]])
