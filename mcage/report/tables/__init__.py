@@ -309,11 +309,6 @@ def _value(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:.10g}"
 
 
-def hidden_names(summaries: Sequence[Any], keys: Sequence[str]) -> tuple[Column, ...]:
-    """Columns for programs alone of what names a case: attributes of the summary of each line."""
-    return tuple(names(key, "", [getattr(row, key) for row in summaries]) for key in keys)
-
-
 def remarks(heading: str, texts: Sequence[str], *, primary: bool = False) -> Column:
     """Column of words for people alone."""
     cells = tuple(Cell(text, None) for text in texts)
