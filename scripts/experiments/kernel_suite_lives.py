@@ -8,7 +8,7 @@ Computes what is not in the folder yet: for each suite on a slice `sweep-SUITE-S
 `mcage sweep`, `unlimited-SUITE-SLICE.h5` by the same without a limit of the slowdown, and
 `vmin-SUITE-SLICE.h5` by `mcage vmin`, a few minutes each. Writes
 `results/kernel-suites/lives.csv`, `unlimited.csv` and `vmin.csv`, which hold what `mcage show
---csv` prints, `guesses.csv`, and with `--page` the tables of docs/kernels-today.md.
+--csv` prints, `guesses.csv`, and with `--page` the tables of results/kernel-suites/tables.md.
 """
 
 import argparse
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 
 import numpy as np
 from doc_tables import bring_up_to_date, markdown
-from kernel_suites import LIMIT, PAGE, ROOT, SLOWED, Rows, subjects_of, write_csv
+from kernel_suites import LIMIT, ROOT, SLOWED, TABLES, Rows, subjects_of, write_csv
 
 import mcage
 from mcage.replays.schedule import writes_of
@@ -239,7 +239,7 @@ def main() -> None:
     }
     print("\n".join(texts.values()))
     if options.page:
-        bring_up_to_date(PAGE, texts)
+        bring_up_to_date(TABLES, texts)
 
 
 if __name__ == "__main__":

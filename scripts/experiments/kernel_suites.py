@@ -1,14 +1,15 @@
 """What do today's kernels hold in their registers, beside those of 2011? Tables of a page.
 
     python scripts/experiments/kernel_suites.py [SUITE@SLICE|TRACE|FOLDER ...]
-        [--latency FACTOR=FOLDER ...] [--dies 20] [--out results/kernel-suites] [--page]
+        [--latency FACTOR=FOLDER ...] [--dies 20] [--out FOLDER] [--page]
 
 Ranks compression algorithms, replays every technique that ships, and says how far the numbers
 depend on the assumed latencies and, where an entry is one block, on blocks. Takes bundled suites
 on a slice, such as modern@cdna2 (by default sdk-2011@gcn and modern on every slice), names of
 bundled traces, files, and folders of files. Traces that were emulated make a suite for each slice.
 `--latency` names a folder with the same kernels recorded with other latencies. Prints the tables,
-writes them and all numbers to `--out`, and with `--page` puts them between the comments of
+writes all numbers to `--out` (results/kernel-suites), and with `--page` puts the tables between
+the comments of results/kernel-suites/tables.md, the means also between those of
 docs/kernels-today.md. Takes two to ten seconds a trace. To record such a folder:
 
     python scripts/record_modern_kernels.py FOLDER --arch gfx90a --latency 2
@@ -42,6 +43,7 @@ from mcage.variation.fault_models import fault_map, fault_model
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "kernels-today.md"
+TABLES = ROOT / "results" / "kernel-suites" / "tables.md"
 
 SEED, SCENARIO = 2019, "common"
 """Dies of the fault maps."""
@@ -705,13 +707,10 @@ def main() -> None:
     for name, rows in files.items():
         if rows:
             write_csv(options.out / f"{name}.csv", rows)
-    whole = "".join(f"## {name.capitalize()}\n\n{text}\n" for name, text in texts.items())
-    print(whole)
-    (options.out / "tables.md").write_text(
-        f"# Tables of kernel suites\n\n{whole.rstrip()}\n", encoding="utf-8"
-    )
+    print("\n".join(texts.values()))
     if options.page:
-        bring_up_to_date(PAGE, texts)
+        bring_up_to_date(TABLES, texts)
+        bring_up_to_date(PAGE, {name: texts[name] for name in ("in short", "slowdowns")})
 
 
 if __name__ == "__main__":
