@@ -5,8 +5,8 @@
 Computes the sweeps that are not in the folder yet, `which-protection-6t.h5`,
 `which-protection-6t-further.h5` and `which-protection-8t.h5`, and prints what they take. Writes
 `results/protection/*.csv`, `docs/figures/which-protection.png`, and the tables of
-`docs/which-protection.md`, which stand between comments there. With `--instances-8t 0`, there are
-no 8T cells.
+`results/protection/tables.md` and `docs/which-protection.md`, which stand between comments there.
+With `--instances-8t 0`, there are no 8T cells.
 """
 
 import argparse
@@ -46,6 +46,7 @@ from mcage.variation.scenarios import scenario
 ROOT = Path(__file__).parents[2]
 CSV = ROOT / "results" / "protection"
 PAGE = ROOT / "docs" / "which-protection.md"
+TABLES = ROOT / "results" / "protection" / "tables.md"
 FIGURE = ROOT / "docs" / "figures" / "which-protection.png"
 
 NAMES = ("baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+rc+rar")
@@ -696,7 +697,8 @@ def main() -> None:
             tables |= tables_of_6t(grid)
         else:
             tables["at 0.42 V 8t"] = at_table(grid, 0.42, life_and_saving)
-    bring_up_to_date(PAGE, tables)
+    bring_up_to_date(TABLES, tables)
+    bring_up_to_date(PAGE, {name: tables[name] for name in ("lowest 6t", "best")})
     print("\n".join(f"{name}\n{text}" for name, text in tables.items()))
 
 
