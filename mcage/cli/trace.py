@@ -58,7 +58,7 @@ def import_command(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Format: auto, csv, npz, gem5, multi2sim, mgpusim, cutracer, nvbit, recorder or "
+            help="Format: auto, csv, gem5, multi2sim, mgpusim, cutracer, nvbit, recorder or "
             "accelsim.",
         ),
     ] = "auto",

@@ -15,7 +15,7 @@ import zstandard
 from cutracer_text import old_version
 from import_samples import NAMES, files_of
 from multi2sim_text import multi2sim_files
-from plain_files import plain_arrays, plain_table
+from plain_files import plain_table
 from small_traces import small_trace
 
 from mcage.errors import UserError
@@ -103,7 +103,7 @@ def write_mutated(format_name, rng, folder):
             for _ in range(rng.choice((1, 1, 1, 2, 4))):
                 content = rng.choice(MUTATIONS)(rng, content)
         path = folder / name
-        if format_name != "npz" and rng.random() < 0.1:
+        if rng.random() < 0.1:
             content = zstandard.compress(content)
             content = _damaged(rng, content) if rng.random() < 0.5 else content
             path = folder / f"{name}.zst"
@@ -130,8 +130,6 @@ def excerpts(format_name):
     """Small sound inputs of a format: lists of names and contents of files."""
     if format_name == "csv":
         return [[("run.csv", plain_table(small_trace()).encode())]]
-    if format_name == "npz":
-        return [[("run.npz", _npz())]]
     inputs = []
     if format_name == "multi2sim":
         text, timing = multi2sim_files(small_trace())
@@ -182,14 +180,6 @@ def _beginning(timing, text):
     fetched = [match.start() for match in re.finditer(rb"(?m)^ *si.new_inst", texts[0])]
     end = [*fetched, len(texts[0])][blocks.count(b"// 0")]
     return [(timing.stem, texts[0][:end]), (text.stem, blocks)]
-
-
-def _npz():
-    from io import BytesIO
-
-    stream = BytesIO()
-    np.savez(stream, **plain_arrays(small_trace()))
-    return stream.getvalue()
 
 
 def _names_a_file(message, paths):

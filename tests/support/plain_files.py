@@ -1,4 +1,4 @@
-"""A native trace as a user may write it down: a table, or arrays."""
+"""A native trace as a user may write it down: a table."""
 
 import numpy as np
 
@@ -34,20 +34,6 @@ def plain_table(trace):
             fields[5] = " ".join(f"{value:08x}" for value in values)
         lines.append(",".join(map(str, fields)))
     return "\n".join(lines) + "\n"
-
-
-def plain_arrays(trace):
-    """Arrays of a trace, by name."""
-    window = trace.window_of_event()
-    return {
-        **{"cycle": trace.cycle, "kind": trace.kind, "window": window, "reg": trace.reg},
-        **{"exec": trace.exec_mask, "value": trace.value, "values": trace.values},
-        "kernel": trace.alloc_kernel[window],
-        "kernels": np.array([kernel.name for kernel in trace.kernels]),
-        "launch": trace.alloc_launch[window],
-        "work_group": trace.alloc_work_group[window],
-        "wavefront": trace.alloc_wavefront[window],
-    }
 
 
 def lanes_of(trace, row):

@@ -590,7 +590,11 @@ class Reader:
     ----------
     source, line : Source, int
         The file at hand, and the number of its line.
+    unfinished : bool
+        Whether a last line without a line break counts; see `Source.blocks`.
     """
+
+    unfinished = False
 
     def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
         self.recording, self.sources, self.options = recording, sources, options
@@ -613,7 +617,7 @@ class Reader:
 
     def read(self) -> None:
         """Read the file at hand."""
-        for number, line in self.source.lines():
+        for number, line in self.source.lines(self.unfinished):
             self.line = number
             self.take(line)
 

@@ -6,7 +6,6 @@ from mcage.tracing.importing.recording import Format
 
 FORMATS: tuple[Format, ...] = (
     plain.FORMAT,
-    plain.ARRAYS_FORMAT,
     recorder.FORMAT,
     gem5.FORMAT,
     multi2sim.FORMAT,

@@ -1,13 +1,11 @@
-"""Traces that users write down themselves, as CSV or NPZ."""
+"""Traces that users write down themselves, as CSV."""
 
 import gzip
-import io
 
-import numpy as np
 import pytest
 import zstandard
 from import_samples import assert_same_events, imported
-from plain_files import plain_arrays, plain_table
+from plain_files import plain_table
 
 from mcage.errors import UserError
 from mcage.traces import bundled_trace, first_generations, load_trace
@@ -46,13 +44,6 @@ def test_a_table_gives_the_trace_that_it_says(recorded, tmp_path, packed, end):
     assert result.recording.tools == {"recorder": "1.0"}
     assert trace.source["tools"] == {"recorder": "1.0"}
     assert trace.source["approximate"] == {}
-
-
-def test_arrays_give_the_trace_that_they_say(recorded, tmp_path):
-    np.savez_compressed(tmp_path / "run.npz", **plain_arrays(recorded))
-    trace = only_trace(imported([tmp_path / "run.npz"], tmp_path), tmp_path)
-    assert_same_events(trace, recorded)
-    assert trace.kernels == recorded.kernels
 
 
 def test_a_last_line_without_a_line_break_counts(tmp_path):
@@ -160,44 +151,3 @@ def test_a_head_that_is_no_head_is_refused(tmp_path, head, words):
     (tmp_path / "run.csv").write_text(head)
     with pytest.raises(UserError, match=words):
         imported([tmp_path / "run.csv"], tmp_path, "csv")
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"value": None}, "has no array 'value'"),
-        ({"colour": [1]}, "array 'colour' is unknown"),
-        ({"kind": [2, 9]}, "event 1: kind 9"),
-        ({"cycle": [0.5, 1]}, "cycle has type float64"),
-        ({"reg": [0]}, r"reg has shape \(1,\), must have \(2,\), as kind has"),
-        ({"cycle": [0, -3]}, r"event 1: cycle is -3, must be 0 \.\.\. 4,611,686"),
-        ({"exec": np.array([1, 1 << 63], np.uint64)}, "event 1: a write of the lanes 0x80000"),
-        ({"value": [0, -2]}, r"event 1: value is -2, must be -1 \.\.\."),
-        ({"unit": [1 << 32, 0]}, "event 0: unit is 4294967296, must be 0"),
-        ({"values": np.full((2, 32), [[7], [-1]])}, "row 1, lane 0: values is -1, must be 0"),
-        ({"value": [0, 1]}, "event 1: row 1 of values does not exist"),
-        ({"exec": [1, 0]}, "event 1: a write of the lanes 0x0"),
-        ({"values": np.zeros((1, 16), int)}, "values has 16 columns"),
-        ({"values": np.array([{}])}, "array 'values' cannot be read"),
-    ],
-)
-def test_arrays_that_are_wrong_are_refused(tmp_path, change, words):
-    arrays = {"cycle": [0, 1], "kind": [2, 2], "window": [0, 0], "reg": [0, 0], "value": [0, 0]}
-    arrays |= {"values": np.zeros((1, 32), int)} | change
-    arrays = {name: array for name, array in arrays.items() if array is not None}
-    np.savez(tmp_path / "run.npz", **arrays)
-    with pytest.raises(UserError, match=words):
-        imported([tmp_path / "run.npz"], tmp_path)
-
-
-def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path):
-    content = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        content, {"descr": "<u4", "fortran_order": False, "shape": (1 << 40, 32)}
-    )
-    import zipfile
-
-    with zipfile.ZipFile(tmp_path / "run.npz", "w") as archive:
-        archive.writestr("values.npy", content.getvalue())
-    with pytest.raises(UserError, match="not as its header says"):
-        imported([tmp_path / "run.npz"], tmp_path)
