@@ -235,7 +235,9 @@ class _Table(Reader):
 @lru_cache(_MOST_KEPT)
 def _values(text: str, count: int) -> bytes | None:
     """Numbers of so many lanes, or of one for all of them; None if one is no such number."""
-    digits = [word.lstrip("0").zfill(8) for word in text.split()]
+    digits = text.split()
+    if {*map(len, digits)} != {8}:
+        digits = [word.lstrip("0").zfill(8) for word in digits]
     try:
         values = np.frombuffer(bytes.fromhex("".join(digits)), ">u4").astype("<u4")
     except ValueError:
