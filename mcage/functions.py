@@ -175,8 +175,6 @@ OTHER_NAMES = {
     },
     "nbti": {"--constant": "constants"},
     "trace import": {"--slice": "slices"},
-    "gpu gating": {"--nominal": "mcage.single_runs.nominal_gpu.gated_cases"},
-    "gpu heterogeneity": {"--benchmarks": "mcage.single_runs.nominal_gpu.benchmark_rows"},
 }
 """Options that have another name in Python: several values of one, or a part of the result."""
 
@@ -771,7 +769,7 @@ def optimum(kernels: PathLike, gpu: str = "gtx580") -> list[dict[str, Any]]:
         The file is refused, or there is no such GPU.
     """
     from mcage.gpu.chip import gpu as gpu_called
-    from mcage.single_runs.nominal_gpu import optima
+    from mcage.studies.gpu_gating.workload import optima
 
     return optima(named_file(kernels), gpu_called(gpu).machine)
 
@@ -796,7 +794,7 @@ def temperature(
         The file or the time is refused, or there is no such GPU.
     """
     from mcage.gpu.chip import gpu as gpu_called
-    from mcage.single_runs.nominal_gpu import temperatures
+    from mcage.gpu.chip import temperatures
 
     if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
         raise UserError(f"--seconds {seconds:g}: a time of 0 ... {MOST_SECONDS:g} s is needed")

@@ -4,18 +4,70 @@ import json as json_module
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 import mcage
-from mcage.cli.commands import Json
+from mcage.cli.commands import Engine, Json, ShowSpec
+from mcage.cli.run_options import RunOptions, run_study
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
+from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.report.tables import console, print_table, table_of_texts
-from mcage.stats.estimates import DASH, plain
+from mcage.stats.estimates import plain
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 
-if TYPE_CHECKING:
-    pass
+
+def gating(
+    arguments: Annotated[
+        SpecArguments, SpecOptions("gpu gating", kind=GatingSpec, example="workload.weights.LU=2")
+    ],
+    run: RunOptions,
+    json: Json = False,
+    show_spec: ShowSpec = False,
+) -> None:
+    """Simulate GPUs whose SMs are gated: delay margin, lives and power under each policy.
+
+    The same command again continues a study that was stopped.
+    """
+    run_study(arguments.spec(show_spec), run, json, show_spec)
+
+
+def heterogeneity(
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions("gpu heterogeneity", kind=HeterogeneitySpec, example="l2.baseline_delay=0.12"),
+    ],
+    run: RunOptions,
+    json: Json = False,
+    show_spec: ShowSpec = False,
+) -> None:
+    """Map how well a two-stage scheduler and an L2 that is read after its tags do.
+
+    Inputs are numbers or distributions, such as "uniform(0.2, 0.6)"; by default they are ranges
+    that hold what the paper leaves open.
+    """
+    run_study(arguments.spec(show_spec), run, json, show_spec)
+
+
+def both(
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions("gpu both", kind=BothSpec, example="sweep.faults.mu_volts=0.14"),
+    ],
+    run: RunOptions,
+    engine: Engine = "auto",
+    json: Json = False,
+    show_spec: ShowSpec = False,
+) -> None:
+    """Simulate GPUs that gate SMs and protect register files: each level alone, both, none.
+
+    The same command again continues a study that was stopped.
+    """
+    run_study(arguments.spec(show_spec), run, json, show_spec, engine)
+
 
 GpuName = Annotated[str, typer.Option("--gpu", metavar="NAME", help="GPU: gtx580, or a TOML file.")]
 
@@ -31,7 +83,7 @@ def optimum(
     json: Json = False,
 ) -> None:
     """Show cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1)."""
-    print_rows(mcage.optimum(kernels, gpu), json)
+    _print_rows(mcage.optimum(kernels, gpu), json)
 
 
 def temperature(
@@ -54,7 +106,7 @@ def temperature(
     json: Json = False,
 ) -> None:
     """Show the temperature of each block under given powers."""
-    print_rows(mcage.temperature(powers, gpu, seconds), json)
+    _print_rows(mcage.temperature(powers, gpu, seconds), json)
 
 
 @dataclass(frozen=True)
@@ -111,16 +163,16 @@ def exchange(
     print_notes(files, to_stderr=bool(form.forms))
 
 
-def print_rows(rows: Sequence[dict[str, Any]], json: bool, title: str = "") -> None:
-    """Print rows that have the same keys; None where there is no value."""
+def _print_rows(rows: Sequence[dict[str, Any]], json: bool) -> None:
+    """Print rows that have the same keys."""
     if json:
         typer.echo(json_module.dumps(list(rows), indent=2, allow_nan=False))
         return
 
     words = [name for name, value in rows[0].items() if isinstance(value, str)]
     numbers = [name for name in rows[0] if name not in words]
-    lines = [[DASH if value is None else _text(value) for value in row.values()] for row in rows]
-    table = table_of_texts(title, list(rows[0]), lines, numbers, [*words, *numbers[:1]])
+    lines = [[_text(value) for value in row.values()] for row in rows]
+    table = table_of_texts("", list(rows[0]), lines, numbers, [*words, *numbers[:1]])
     print_table(table, console(), remedy="--json")
 
 

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 
 from mcage.aging.environment import environment
-from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, Phases, Transistors, nbti_model
+from mcage.aging.nbti import SECONDS_PER_YEAR, Bhardwaj, Phases, nbti_model
 from mcage.gpu.chip import gpu
 from mcage.papers.kernel_replays import MEAN, Published, published_figures
 from mcage.papers.register_files import Measured
 from mcage.report.tables import print_table, table_of_texts
-from mcage.single_runs.nominal_gpu import MEAN as MEAN_ROW
-from mcage.single_runs.nominal_gpu import ROUND_SECONDS, ROUNDS, Rounds, benchmark_rows
+from mcage.studies.gpu_gating.life import ROUND_SECONDS, ROUNDS, shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_gating.workload import GatedKernel, TimeModel, gated_kernels
 from mcage.studies.gpu_heterogeneity import structures
@@ -64,33 +63,21 @@ def sms() -> int:
     return gpu("gtx580").sms
 
 
-def history(active: int, rounds: int = ROUNDS, time_ratio: float = 1.0) -> Rounds:
-    """Rounds of a kernel on equal SMs at 353.15 K.
+@cache
+def largest_dvth_mv(name: str, active: int, time_ratio: float = 1.0) -> float:
+    """Largest shift of an SM after the last round under a policy, mV.
 
     Parameters
     ----------
+    name : str
+        The policy.
     active : int
         SMs that work.
-    rounds : int
-        Rounds.
     time_ratio : float
         Length of a round relative to that on all SMs.
     """
-    return Rounds(
-        model=nbti_model("bhardwaj-unscaled"),
-        counts=np.full(rounds, active),
-        seconds=ROUND_SECONDS * time_ratio,
-        vdd_volts=VDD_VOLTS,
-        transistors=Transistors(temperature_kelvin=353.15),
-        sms=sms(),
-    )
-
-
-@cache
-def largest_dvth_mv(name: str, active: int, time_ratio: float = 1.0) -> float:
-    """Largest shift of an SM after the last round under a policy, mV."""
-    shifts: NDArray[np.float64] = history(active, time_ratio=time_ratio).dvth_volts(policy(name))
-    return float(1e3 * shifts.max())
+    counts, seconds = np.full(ROUNDS, active), ROUND_SECONDS * time_ratio
+    return float(1e3 * shifts_of_rounds(policy(name), counts, sms(), seconds).max())
 
 
 def mitigation_percent(active: int, time_ratio: float = 1.0) -> float:
@@ -164,8 +151,55 @@ HeterogeneityMetric = Callable[[Published, str], Measured]
 
 @cache
 def rows_by_name() -> dict[str, dict[str, Any]]:
-    """Rows of `benchmark_rows` with the shipped constants, by benchmark."""
-    return {row["benchmark"]: row for row in benchmark_rows(structures.parts())}
+    """Rows of the ten benchmarks and of their mean, by name; delays in %, temperatures in K.
+
+    What is printed has ``printed`` in its name, and is None where the paper prints nothing.
+    Benchmarks without a printed baseline have the printed mean of 7.7 %; those without a printed
+    miss rate have `USUAL_MISS_RATE` (assumed), and those without a printed latency no projected
+    IPC. The mean is taken with the printed mean as the baseline of each.
+    """
+    benchmarks = structures.benchmarks()
+    at_mean = [
+        _of_benchmark(replace(benchmark, baseline_delay=structures.MEAN_BASELINE_DELAY))
+        for benchmark in benchmarks.values()
+    ]
+    printed = structures.printed_means()
+    computed = ("baseline_pct", "activity_pct", "combined_pct", "thermal_pct", "drop_K", "l2_pct")
+    means = {name: float(np.mean([row[name] for row in at_mean])) for name in computed}
+    means |= {
+        "printed_pct": 100 * printed["two_stage_delay"],
+        "printed_l2_pct": 100 * printed["l2_delay"],
+    }
+    return {name: _of_benchmark(each) for name, each in benchmarks.items()} | {
+        MEAN: dict.fromkeys(at_mean[0]) | means
+    }
+
+
+def _of_benchmark(benchmark: structures.Benchmark) -> dict[str, float | None]:
+    finfet, conditions = structures.parts().finfet, structures.Conditions()
+    latency = benchmark.latency_cycles
+    delays = (
+        {"baseline_pct": benchmark.scheduler_delay}
+        | {
+            f"{reading}_pct": structures.TwoStage(reading).delay(
+                finfet, conditions, benchmark.scheduler_delay, benchmark.filter_rate
+            )
+            for reading in structures.READINGS
+        }
+        | {"l2_pct": structures.SequentialL2().delay(finfet, conditions, benchmark.miss_rate)}
+    )
+    return {
+        **{name: 100 * float(delay) for name, delay in delays.items()},
+        "printed_pct": _scaled(benchmark.printed, "two_stage_delay", 100),
+        "drop_K": float(structures.TwoStage().drop_kelvin(benchmark.filter_rate)),
+        "printed_drop_K": _scaled(benchmark.printed, "temperature_drop", 1),
+        "projected_IPC": latency and float(1 / (1 + structures.ipc_overhead(latency))),
+        "printed_l2_pct": _scaled(benchmark.printed, "l2_delay", 100),
+    }
+
+
+def _scaled(printed: dict[str, float], name: str, factor: float) -> float | None:
+    return factor * printed[name] if name in printed else None
 
 
 def _of_benchmarks(column: str, figure: Published) -> Measured:
@@ -173,8 +207,8 @@ def _of_benchmarks(column: str, figure: Published) -> Measured:
     rows = rows_by_name()
     if figure.kernel != MEAN:
         return Measured(rows[figure.kernel][column])
-    by_benchmark = {name: row[column] for name, row in rows.items() if name != MEAN_ROW}
-    return Measured(rows[MEAN_ROW][column], by_kernel=by_benchmark)
+    by_benchmark = {name: row[column] for name, row in rows.items() if name != MEAN}
+    return Measured(rows[MEAN][column], by_kernel=by_benchmark)
 
 
 def _delay_increase(figure: Published, reading: str) -> Measured:

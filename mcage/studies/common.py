@@ -10,6 +10,8 @@ from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.engines.select import device_of, select_engine
+from mcage.errors import UserError
+from mcage.plain_text import shortened
 from mcage.results.header import Header
 from mcage.results.writer import Arrays
 from mcage.spec.keys import plug_ins
@@ -104,10 +106,14 @@ class StudyOfSpec(ABC):
         Raises
         ------
         UserError
-            The spec makes no sense, or there is no such engine.
+            The spec makes no sense, or there is no such engine; or one is named, or devices are, of
+            a study that has none.
         """
         fields: dict[str, Any] = {"say": say}
         known = signature(cls).parameters
+        if "engine" not in known and (devices or engine not in ("auto", "numpy")):
+            option = f"devices = {[*devices]}" if devices else f"engine = {shortened(engine)}"
+            raise UserError(f"{option}: this study has no engine; leave it out")
         if "engine" in known:
             chosen, reason = select_engine(engine, devices, usable_cores())
             fields |= {"engine": chosen, "engine_reason": reason}

@@ -20,7 +20,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
 from mcage.papers import kernel_replays, whole_gpus
 from mcage.papers.whole_gpus import ages, rows_by_name
 from mcage.report.figures.canvas import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
-from mcage.single_runs.nominal_gpu import ROUND_SECONDS, ROUNDS
+from mcage.studies.gpu_gating.life import ROUND_SECONDS, ROUNDS, shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_heterogeneity import structures
 from mcage.studies.gpu_heterogeneity.structures import READINGS, nbti_efficiency
@@ -269,7 +269,7 @@ def shifts_of_lu() -> GpuTable:
     rows = []
     for rounds in range(1, ROUNDS + 1):
         default, gated = (
-            1e3 * whole_gpus.history(active, rounds).dvth_volts(policy(name))[:, 0]
+            1e3 * shifts_of_rounds(policy(name), np.full(rounds, active), whole_gpus.sms())[:, 0]
             for name in ("default", "least-shift")
         )
         row = {"ms": 1e3 * rounds * ROUND_SECONDS, "default": float(default.max())}
@@ -316,7 +316,7 @@ def mitigation_over_ages() -> GpuTable:
 
 
 def _of_benchmarks(columns: dict[str, str]) -> Callable[[], GpuTable]:
-    """Table of the benchmarks with columns of `benchmark_rows` under new names."""
+    """Table of the benchmarks with columns of `rows_by_name` under new names."""
 
     def table() -> GpuTable:
         return [

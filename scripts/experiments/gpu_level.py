@@ -23,19 +23,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcage.aging.environment import Environment, OperatingPoint
-from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
+from mcage.aging.nbti import SECONDS_PER_YEAR, nbti_model
 from mcage.campaign.progress import progress_on_stderr
 from mcage.campaign.run import run_campaign
 from mcage.concurrency import usable_cores
 from mcage.engines.select import select_engine
 from mcage.report.figures.canvas import STYLE, save
 from mcage.results.reader import open_results
-from mcage.single_runs.nominal_gpu import ROUND_SECONDS, Rounds
 from mcage.stats.estimates import plus_minus, with_bounds
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import kaplan_meier, life_quantile
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_both.study import Both
+from mcage.studies.gpu_gating.life import ROUND_SECONDS, shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import Gating
@@ -203,19 +203,13 @@ def mitigation_by_age() -> dict[tuple[str, int], list[tuple[float, float]]]:
     model, with the duty of SMs that take turns.
     """
     curves: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    phases = nbti_model("bhardwaj-unscaled")
     for active in ACTIVE:
         points = []
         for rounds in ROUND_COUNTS:
-            history = Rounds(
-                phases,
-                np.full(rounds, active),
-                ROUND_SECONDS,
-                1.0,
-                Transistors(temperature_kelvin=353.15),
-                16,
-            )
-            shifts = [history.dvth_volts(policy(name)).max() for name in ("round-robin", "default")]
+            shifts = [
+                shifts_of_rounds(policy(name), np.full(rounds, active), 16).max()
+                for name in ("round-robin", "default")
+            ]
             points.append((rounds * ROUND_SECONDS, 100 * (1 - shifts[0] / shifts[1])))
         curves["bhardwaj, launch by launch", active] = points
         for name, volts in VDD_VOLTS.items():

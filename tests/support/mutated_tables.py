@@ -22,11 +22,6 @@ SOUND: dict[str, tuple[str, list[str]]] = {
         "kernel,seconds\nVAD,1.5\n# pause\nNN,20\n",
         ["gpu", "both", "--show-spec", "--out", "out/r.h5", "--recorded"],
     ),
-    "nominal gating": (
-        "case,policy,active_SMs_per_round_cyclic,rounds,round_s\n"
-        "a,default,16,20,86400\nb,round_robin,8 16 4,20,86400\n",
-        ["gpu", "gating", "--nominal"],
-    ),
     "optimum": (
         "kernel,global_latency_cycles,cache_latency_cycles,miss_rate,load_bytes_per_thread,"
         "comp_cycles,total_warps,total_workload_warps\nBSRT,520,60,0.4,8,300,24,3000\n",

@@ -8,7 +8,6 @@ from gpu_cases import DATA, vectors
 
 OUTPUTS = {
     "optimum": ("cycles_all_SMs", "cycles_optimum", "optimum_SMs"),
-    "gating": ("max_dVth_mV", "min_dVth_mV", "mean_dVth_mV"),
     "temperature": ("temperature_K",),
 }
 
@@ -21,8 +20,7 @@ def test_tables_without_variation(command, tmp_path, name):
     path = tmp_path / "inputs.csv"
     lines = [",".join(inputs)] + [",".join(row[column] for column in inputs) for row in rows]
     path.write_text("\n".join(lines))
-    way = ["--nominal"] if name == "gating" else []
-    code, out, err = command("gpu", name, *way, path, "--json")
+    code, out, err = command("gpu", name, path, "--json")
     assert (code, err) == (0, "")
     tolerance = {"abs": 0.01} if name == "temperature" else {"rel": 1e-5}
     for row, expected in zip(json.loads(out), rows, strict=True):
@@ -92,26 +90,13 @@ def test_a_map_of_heterogeneous_structures(command):
     assert command("show", "r.h5", "--fit")[0] == 2
 
 
-def test_benchmarks_beside_the_printed_numbers(command):
-    code, out, _ = command("gpu", "heterogeneity", "--benchmarks", "--json")
-    rows = {row["benchmark"]: row for row in json.loads(out)}
-    assert code == 0
-    assert rows["NN"]["activity_pct"] == pytest.approx(2.10, abs=0.005)
-    assert rows["NN"]["printed_pct"] == pytest.approx(1.96)
-    assert rows["WP"]["printed_pct"] is None
-    assert "–" in command("gpu", "heterogeneity", "--benchmarks")[1]
-
-
 def test_tables_of_papers_fit_the_terminal(command, monkeypatch):
-    whole = command("gpu", "heterogeneity", "--benchmarks")[1]
     monkeypatch.setenv("COLUMNS", "80")
-    for line in (("gpu", "heterogeneity", "--benchmarks"), ("reproduce", "--paper", "zhang-2015")):
-        code, narrow, _ = command(*line)
-        assert code == 0
-        assert max(map(len, narrow.splitlines())) <= 80
-        assert "…" not in narrow
-        assert "Too wide for this terminal" in narrow
-    assert "printed_l2_pct" in whole.splitlines()[0]
+    code, narrow, _ = command("reproduce", "--paper", "zhang-2015")
+    assert code == 0
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "…" not in narrow
+    assert "Too wide for this terminal" in narrow
 
 
 def test_a_paper_on_whole_gpus_is_reproduced(command):
@@ -145,19 +130,15 @@ REFUSED = [
         ),
         "proposal.delay and proposal.l2_ipc_loss: give one of them",
     ),
-    (("heterogeneity", "--benchmarks", "--seed", "2"), "--benchmarks: nothing is drawn"),
     (("heterogeneity", "--rel-ci", "0.1", "--of", "life", "--out", "r.h5"), "is no variable"),
     (("gating",), "--out FILE is needed"),
     (("gating", "--policy", "best", "--out", "r.h5"), "policy 'best' is unknown"),
-    (("gating", "--nominal", "cases.csv", "--instances", "5"), "--nominal: the cases of the file"),
-    (("gating", "--nominal", "cases.csv"), "cases.csv: line 2: active_SMs_per_round_cyclic = '17'"),
     (("gating", "--kernels", "k.toml", "--out", "r.h5"), "k.toml"),
     (("optimum", "cases.csv"), "the column global_latency_cycles is missing"),
     (("gating", "--kernels", "noon.toml", "--out", "r.h5"), "noon.toml: kernels.a.sms = 12:00:00"),
     (("gating", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
     (("both", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
     (("gating", "--recorded", "open.csv", "--out", "r.h5"), "open.csv: line 2: no CSV"),
-    (("gating", "--nominal", "open.csv"), "open.csv: line 2: no CSV (unexpected end of data)"),
     (("optimum", "long.csv"), "long.csv: line 1: no CSV (field larger than field limit"),
     (("optimum", "none.csv"), "none.csv"),
     (("temperature", "powers.csv"), "powers.csv: line 2: power_W = 'nan' must be a number"),
@@ -171,13 +152,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_what_is_refused(command, tmp_path, arguments, message):
-    (tmp_path / "cases.csv").write_text("policy,active_SMs_per_round_cyclic\npaper,17\n")
+    (tmp_path / "cases.csv").write_text("kernel,total_warps\nLU,17\n")
     (tmp_path / "k.toml").write_text("[kernels.a]\nsms = 99\n")
     (tmp_path / "noon.toml").write_text("[kernels.a]\nsms = 12:00:00\n")
     (tmp_path / "l.csv").write_text("kernel,seconds\nLU,1\nBFS,2\n")
-    (tmp_path / "open.csv").write_text(
-        'policy,active_SMs_per_round_cyclic,kernel,seconds\n"a,1,b,1\n'
-    )
+    (tmp_path / "open.csv").write_text('kernel,seconds\n"b,1\n')
     (tmp_path / "long.csv").write_text("x" * 140_000 + "\n1\n")
     (tmp_path / "powers.csv").write_text("block,power_W\nSM3,nan\n")
     (tmp_path / "hot.csv").write_text("block,power_W\nSM3,400\n")

@@ -286,10 +286,7 @@ WINGS = {
     "inject": ("studies.inject",),
     "papers": ("papers",),
     "methods": ("methods",),
-    "gpus": (
-        *("gpu", "single_runs.nominal_gpu"),
-        *("studies.gpu_gating", "studies.gpu_heterogeneity", "studies.gpu_both"),
-    ),
+    "gpus": (*("gpu", "studies.gpu_gating", "studies.gpu_heterogeneity", "studies.gpu_both"),),
 }
 """Parts of mcage without which all others work, by the name of the wing."""
 

@@ -10,7 +10,7 @@ from life_cases import in_sequence
 from paper_drawings import GPU_PLOTS
 from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
-from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors, nbti_model
+from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.engines.select import select_engine
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
@@ -19,15 +19,15 @@ from mcage.papers.whole_gpus import (
     LAUNCHES,
     LONG_TERM,
     ages,
-    history,
     kernels,
     launch_by_launch,
     mitigation_percent,
+    rows_by_name,
 )
-from mcage.single_runs.nominal_gpu import ROUND_SECONDS, Rounds, benchmark_rows
 from mcage.studies.gpu_both.register_files import with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_both.study import Both, BothEnd
+from mcage.studies.gpu_gating.life import shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import Gating
@@ -36,7 +36,6 @@ from mcage.studies.gpu_heterogeneity.structures import (
     benchmarks,
     ipc_overhead,
     nbti_efficiency,
-    parts,
     printed_means,
 )
 from mcage.studies.sweep.plan import workloads_of
@@ -159,9 +158,10 @@ def test_the_same_rule_saves_more_after_more_rounds(active, by_rounds):
 
 def test_a_counter_does_what_the_rule_of_the_paper_does():
     for active in (15, 11, 7):
-        sequence = history(active, 150)
-        gated = sequence.dvth_volts(policy("least-shift")).max()
-        always = sequence.dvth_volts(policy("default")).max()
+        gated, always = (
+            shifts_of_rounds(policy(name), np.full(150, active), 16).max()
+            for name in ("least-shift", "default")
+        )
         (turns,) = launch_by_launch([active], (150,))[0]
         assert turns == pytest.approx(1 - gated / always, rel=1e-9)
 
@@ -256,15 +256,10 @@ def test_fourteen_kernels_by_their_published_counts():
     counts = [kernel.sms for kernel in gating().kernels]
     mitigations = []
     for count in counts:
-        history = Rounds(
-            nbti_model("bhardwaj-unscaled"),
-            np.full(100, count),
-            ROUND_SECONDS,
-            1.0,
-            Transistors(temperature_kelvin=353.15),
-            16,
-        )
-        shifts = [history.dvth_volts(policy(name)).max() for name in ("least-shift", "default")]
+        shifts = [
+            shifts_of_rounds(policy(name), np.full(100, count), 16).max()
+            for name in ("least-shift", "default")
+        ]
         mitigations.append(100 * (1 - shifts[0] / shifts[1]))
     assert len(counts) == 14
     assert min(mitigations) == pytest.approx(27.1, abs=0.05)
@@ -278,7 +273,7 @@ def test_fourteen_kernels_by_their_published_counts():
 
 @pytest.fixture(scope="module")
 def measured_benchmarks():
-    return {row["benchmark"]: row for row in benchmark_rows(parts())}
+    return rows_by_name()
 
 
 @pytest.mark.parametrize(
@@ -307,10 +302,8 @@ def test_the_cache(measured_benchmarks):
     assert measured_benchmarks["Gaussian"]["l2_pct"] == pytest.approx(2.95, abs=0.005)
 
 
-def test_filter_rates_are_those_of_table_4(measured_benchmarks):
-    rates = np.array(
-        [row["filter_rate"] for name, row in measured_benchmarks.items() if name != "mean"]
-    )
+def test_filter_rates_are_those_of_table_4():
+    rates = np.array([benchmark.filter_rate for benchmark in benchmarks().values()])
     assert (len(rates), rates.mean()) == (10, pytest.approx(0.9138, abs=1e-4))
     assert np.median(rates) == pytest.approx(0.9400, abs=1e-4)
 

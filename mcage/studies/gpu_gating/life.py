@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.aging.environment import TEMPERATURE_KELVIN, Environment, OperatingPoint
-from mcage.aging.nbti import SECONDS_PER_YEAR, NbtiModel, Rates, Transistors
+from mcage.aging.nbti import (
+    SECONDS_PER_YEAR,
+    Bhardwaj,
+    NbtiModel,
+    Phases,
+    Rates,
+    Transistors,
+    nbti_model,
+)
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.gpu.chip import Gpu
@@ -630,3 +638,61 @@ class _Run:
         in_order = np.sort(self._too_slow_since, axis=0)
         days: NDArray[np.float64] = in_order[self._all.spec.life.spare_sms]
         return days
+
+
+# Aging launch by launch: the experiment of Chen et al., DAC 2014, section 6.
+
+ROUND_SECONDS = 3.596e-4
+"""Length of a round (reconstructed): 100 rounds of LU shift an SM that always works by the printed
+6.78 mV. The paper says "about millisecond or more"."""
+
+ROUNDS = 100
+"""Rounds of a kernel (section 6.1)."""
+
+
+def shifts_of_rounds(
+    policy: Policy,
+    counts: NDArray[np.int64],
+    sms: int,
+    seconds: float = ROUND_SECONDS,
+    model: NbtiModel | None = None,
+    gpus: int = 1,
+) -> NDArray[np.float64]:
+    """Shift of each SM after the last of some rounds at 1.0 V and 353.15 K, V: float64[sms, gpus].
+
+    All SMs start new, and are equal. One that does not work is gated, and recovers.
+
+    Parameters
+    ----------
+    policy : Policy
+        Chooses the SMs that work.
+    counts : int64[rounds]
+        SMs that each round needs.
+    sms : int
+        SMs of a GPU.
+    seconds : float
+        Length of each round, s.
+    model : NbtiModel, optional
+        How SMs age, `Bhardwaj` phase by phase; by default that of the paper.
+    gpus : int
+        Number of GPUs, which differ in what a policy draws.
+    """
+    model = model or nbti_model("bhardwaj-unscaled")
+    phases = Phases(model) if isinstance(model, Bhardwaj) else model
+    rates = model.rates(Environment("rounds", (OperatingPoint(1.0, 1.0, TEMPERATURE_KELVIN),)))
+    generators = [stream(1, "gpu.rounds", gpu) for gpu in range(gpus)]
+    state, turn = phases.initial_state((sms, gpus)), np.zeros(gpus, np.int64)
+    for count in counts.tolist():
+        shifts = phases.dvth_of(state)
+        readings = Readings(
+            dvth_volts=shifts,
+            vt_volts=model.vt0_volts + shifts,
+            temperature_kelvin=np.full((sms, gpus), TEMPERATURE_KELVIN),
+            retired=np.zeros((sms, gpus), np.bool_),
+            turn=turn,
+            random=lambda: np.stack([g.random(sms) for g in generators], axis=1),
+        )
+        needed = np.full(gpus, count if policy.gates else sms)
+        state = phases.advance(state, rates, policy.workers(readings, needed), seconds)
+        turn = turn + count
+    return phases.dvth_of(state)

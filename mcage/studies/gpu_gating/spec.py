@@ -7,7 +7,6 @@ from pydantic import Field, field_validator, model_validator
 
 from mcage.files.csv_table import read_table
 from mcage.files.inputs import MIB
-from mcage.plain_text import shortened
 from mcage.spec.keys import PLUG_IN, Option
 from mcage.spec.sections import (
     PAPER_GUARDBAND,
@@ -83,8 +82,6 @@ class GpuWorkload(Section):
     """Kernel of the set."""
     weights: dict[Name, Annotated[float, Field(ge=0, le=1e12)]] | None = None
     """Time of each kernel, in any unit, on a GPU whose SMs all work; None: equal times."""
-    transitions: dict[Name, dict[Name, Annotated[float, Field(ge=0, le=1)]]] | None = None
-    """Markov chain: for each kernel the probabilities of the next."""
     recorded: Annotated[
         Launches | None, Option("--recorded FILE", default="kernels by their weights")
     ] = None
@@ -98,17 +95,10 @@ class GpuWorkload(Section):
 
     @model_validator(mode="after")
     def _one_sequence(self) -> Self:
-        given = [key for key in ("weights", "transitions", "recorded") if getattr(self, key)]
-        if len(given) > 1:
-            raise ValueError(f"workload.{given[0]} and workload.{given[1]}: give one of them")
+        if self.weights and self.recorded:
+            raise ValueError("workload.weights and workload.recorded: give one of them")
         if self.recorded and self.job_days:
             raise ValueError("workload.job_days: a recorded sequence has times of its own")
-        for kernel, following in (self.transitions or {}).items():
-            if abs(sum(following.values()) - 1) > 1e-9:
-                raise ValueError(
-                    f"workload.transitions.{shortened(kernel)}: probabilities sum to "
-                    f"{sum(following.values()):.10g}, not to 1"
-                )
         if self.weights is not None and not sum(self.weights.values()) > 0:
             raise ValueError("workload.weights: no kernel has a weight above 0")
         return self
@@ -253,16 +243,6 @@ class GatingSpec(StudySpec):
                 f"{self.life.horizon_years:g}"
             )
         return self
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """What must be said wherever the results are shown."""
-        if self.temperature.model == "fixed" and "coolest-first" in self.policies:
-            return (
-                "coolest-first: at a fixed temperature all SMs are equally warm, so that the same "
-                "SMs always work, as under fixed",
-            )
-        return ()
 
     @property
     def report_years(self) -> tuple[float, ...]:

@@ -183,17 +183,15 @@ class GatingHeader(DeclaredHeader):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What must be said wherever the results are shown.
-
-        Raises
-        ------
-        UserError
-            The spec of the header makes no sense.
-        """
-        fields = self._gating
-        lost = [self._lost] if self._lost else []
-        fields.get("workload", {}).pop("recorded", None)  # no caveat is about it
-        return (*GatingSpec.from_mapping(fields).caveats, *lost)
+        """What must be said wherever the results are shown."""
+        fields, said = self._gating, []
+        is_fixed = fields.get("temperature", {}).get("model") == "fixed"
+        if is_fixed and "coolest-first" in fields.get("policies", ()):
+            said.append(
+                "coolest-first: at a fixed temperature all SMs are equally warm, so that the same "
+                "SMs always work, as under fixed"
+            )
+        return (*said, *filter(None, [self._lost]))
 
     def difference(self, other: Header) -> str | None:
         """As `Header.difference`; files without the launches they are of join no others."""

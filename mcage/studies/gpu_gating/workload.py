@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from mcage.errors import UserError
+from mcage.files.csv_table import Row, read_table
 from mcage.files.inputs import read_toml
 from mcage.gpu.chip import Machine
 from mcage.plain_text import shortened
@@ -145,6 +146,76 @@ class TimeModel:
         return np.broadcast_to(np.asarray(given, dtype=np.float64), (sms,))
 
 
+# Optimal numbers of SMs of kernels in a CSV file: the time model and Algorithm 1.
+
+OPTIMUM_NEEDED = (
+    "global_latency_cycles",
+    "cache_latency_cycles",
+    "miss_rate",
+    "load_bytes_per_thread",
+    "comp_cycles",
+    "total_warps",
+    "total_workload_warps",
+)
+"""Columns that a file must have, those of `KernelTiming`; for the others there are defaults."""
+
+_MOST = 1e15
+
+
+def optima(path: Path, machine: Machine) -> list[dict[str, Any]]:
+    """Cycles and number of SMs of each kernel of a file.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file with the columns `NEEDED` and, where they differ from the defaults, ``kernel``,
+        ``SMs``, ``min_SMs``, ``delta``, ``reading``, ``whole_warps``, ``bandwidth_B_per_s``,
+        ``f_Hz``.
+    machine : Machine
+        Defaults of SMs, bandwidth and clock.
+
+    Returns
+    -------
+    list of dict
+        The columns of the file, and ``cycles_all_SMs``, ``cycles_optimum``, ``optimum_SMs``.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, or a value makes no sense.
+    """
+    return [_of_row_optimum(row, machine) for row in read_table(path, OPTIMUM_NEEDED)]
+
+
+def _of_row_optimum(row: Row, default: Machine) -> dict[str, Any]:
+    machine = Machine(
+        row.integer("SMs", 1, 10_000, default.sms),
+        row.number("bandwidth_B_per_s", 1, _MOST, default.bandwidth_bytes_per_s),
+        row.number("f_Hz", 1, _MOST, default.clock_hz),
+    )
+    model = TimeModel(
+        reading=row.text("reading", READINGS, "literal"),  # type: ignore[arg-type]
+        whole_warps=bool(row.integer("whole_warps", 0, 1, 0)),
+        delta=row.number("delta", 0, 10, 0.08),
+        min_sms=row.integer("min_SMs", 1, machine.sms, min(4, machine.sms)),
+    )
+    bounds = {"miss_rate": (0.0, 1.0), "load_bytes_per_thread": (0.0, _MOST)}
+    kernel = KernelTiming(
+        *(row.number(name, *bounds.get(name, (1e-9, _MOST))) for name in OPTIMUM_NEEDED)
+    )
+    try:
+        cycles, best = model.cycles(kernel, machine), model.optimum(kernel, machine)
+    except UserError as error:
+        raise UserError(f"{row.source}: {error}") from error
+    return row.plain() | {
+        "cycles_all_SMs": float(cycles[-1]),
+        "cycles_optimum": float(cycles[best - 1]),
+        "optimum_SMs": best,
+    }
+
+
+# Which kernels each interval runs.
+
 MOST_JOBS = 100_000
 """Most jobs of a life."""
 
@@ -264,14 +335,12 @@ def kernel_shares(
     Raises
     ------
     UserError
-        A kernel is not known or missing; the chain has no unique stationary distribution, or there
-        are too many jobs.
+        A kernel is not known, or there are too many jobs.
     """
     if workload.recorded:
         recorded = _recorded(workload.recorded, names)
         return lambda _: recorded
-    chain = _chain(workload, names)
-    shares = _weights(workload.weights, names) if chain is None else _stationary(chain)
+    shares = _weights(workload.weights, names)
     if workload.job_days == 0:
         return lambda _: ConstantShares(shares)
     jobs = int(np.ceil(horizon_days / workload.job_days))
@@ -286,26 +355,11 @@ def kernel_shares(
         kernels = np.empty((jobs, len(instances)), np.int16)
         for column, instance in zip(kernels.T, instances.tolist(), strict=True):
             uniform = stream(seed, "gpu.workload", instance).random(jobs)
-            column[:] = _walk(uniform, shares, chain)
+            drawn_kernels = np.searchsorted(shares.cumsum(), uniform, "right")
+            column[:] = np.minimum(drawn_kernels, len(shares) - 1)
         return DrawnJobs(kernels, workload.job_days, len(names))
 
     return drawn
-
-
-def _walk(
-    uniform: NDArray[np.float64], start: NDArray[np.float64], chain: NDArray[np.float64] | None
-) -> NDArray[np.int64]:
-    """Kernels of a GPU's jobs, from a number in 0 ... 1 for each."""
-    last = len(start) - 1
-    if chain is None:
-        return np.minimum(np.searchsorted(start.cumsum(), uniform, "right"), last)
-    steps = chain.cumsum(axis=1)
-    kernels = np.empty(len(uniform), np.int64)
-    row = start.cumsum()
-    for job, number in enumerate(uniform.tolist()):
-        kernels[job] = min(int(np.searchsorted(row, number, "right")), last)
-        row = steps[kernels[job]]
-    return kernels
 
 
 def _weights(weights: Mapping[str, float] | None, names: Sequence[str]) -> NDArray[np.float64]:
@@ -315,34 +369,6 @@ def _weights(weights: Mapping[str, float] | None, names: Sequence[str]) -> NDArr
     numbers = np.array([weights.get(name, 0.0) for name in names])
     shares: NDArray[np.float64] = numbers / numbers.sum()
     return shares
-
-
-def _chain(workload: GpuWorkload, names: Sequence[str]) -> NDArray[np.float64] | None:
-    """Matrix of the probabilities of the next kernel: float64[kernels, kernels]."""
-    if workload.transitions is None:
-        return None
-    given = workload.transitions
-    _refuse_unknown("workload.transitions", given, names)
-    for name in names:
-        if name not in given:
-            raise UserError(f"workload.transitions.{shortened(name)} is missing")
-        _refuse_unknown(f"workload.transitions.{name}", given[name], names)
-    return np.array([[given[name].get(following, 0.0) for following in names] for name in names])
-
-
-def _stationary(chain: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of the kernels in the long run."""
-    count = len(chain)
-    equations = np.vstack([chain.T - np.eye(count), np.ones(count)])
-    shares, _, rank, _ = np.linalg.lstsq(equations, np.append(np.zeros(count), 1.0), rcond=None)
-    if rank < count:
-        raise UserError(
-            "workload.transitions: some kernels never lead to others, so that shares depend on the "
-            "first kernel"
-        )
-    shares = np.maximum(shares, 0.0)
-    stationary: NDArray[np.float64] = shares / shares.sum()
-    return stationary
 
 
 def _recorded(launches: Launches, names: Sequence[str]) -> RepeatedShares:

@@ -1,16 +1,28 @@
 """How a spec, or the header of a file, becomes a study: the same way for all studies."""
 
+from inspect import signature
 from pkgutil import resolve_name
 
 import pytest
+import typer.main
 
+from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.functions import study_of
 from mcage.results.header import header_class, studies
 from mcage.studies.common import StudyOfSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
 from mcage.studies.vmin.study import VminStudy
+
+
+def options_of(command):
+    made = typer.main.get_command(app)
+    for name in command.split():
+        made = made.commands[name]
+    return {option.opts[0] for option in made.params}
+
 
 VMIN = VminSpec(instances=1, techniques=["baseline"], workload={"kernels": ["DCT"]})
 
@@ -38,7 +50,6 @@ def test_a_process_makes_the_same_study_of_header_and_maker():
 def test_devices_are_heard_by_every_study_that_has_an_engine():
     with pytest.raises(UserError, match="--devices is for the engine 'cuda', not for 'numpy'"):
         study_of(VMIN, "numpy", (0,))
-    assert study_of(GatingSpec(instances=1), "numpy", (0,)).header.engine == "numpy"
 
 
 def test_a_class_is_asked_only_for_what_it_takes():
@@ -53,5 +64,24 @@ def test_a_class_is_asked_only_for_what_it_takes():
         def compute(self, first, last):
             return {}
 
-    Heard.study_of_spec("a spec", "no such engine", say=said.append)
+    Heard.study_of_spec("a spec", say=said.append)
     assert said == ["a spec"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "devices", "message"),
+    [("cuda", None, "engine = 'cuda'"), ("numpy", (0, 1), r"devices = \[0, 1\]")],
+)
+def test_a_study_without_an_engine_takes_none(engine, devices, message):
+    assert study_of(GatingSpec(instances=1), "numpy").header.engine == "numpy"
+    with pytest.raises(UserError, match=f"{message}: this study has no engine; leave it out"):
+        study_of(GatingSpec(instances=1), engine, devices)
+
+
+@pytest.mark.parametrize("command", [name.replace("-", " ") for name in studies()])
+def test_only_commands_of_studies_with_an_engine_offer_its_options(command):
+    header = header_class(command.replace(" ", "-"))
+    study = Sweep if command == "sweep" else resolve_name(header.maker)
+    flags = options_of(command)
+    assert ("--engine" in flags) == ("engine" in signature(study).parameters)
+    assert "--devices" not in flags or "--engine" in flags

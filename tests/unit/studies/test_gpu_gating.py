@@ -8,14 +8,14 @@ import xarray as xr
 from gpu_cases import gating, vectors
 from tables import each
 
-from mcage.aging.nbti import Transistors, nbti_model
+from mcage.aging.nbti import nbti_model
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
 from mcage.report.notes import caveats_of
 from mcage.results.reader import read_header
-from mcage.single_runs.nominal_gpu import OTHER_NAMES, ROUND_SECONDS, Rounds
+from mcage.studies.gpu_gating.life import shifts_of_rounds
 from mcage.studies.gpu_gating.policies import (
     POLICIES,
     CheckedPolicy,
@@ -184,7 +184,6 @@ def test_a_campaign_may_stop_when_a_mean_is_known(tmp_path):
             {"workload": {"weights": {"LU": 1.0}, "recorded": LAUNCHES}},
             "workload.weights and workload.recorded: give one of them",
         ),
-        ({"workload": {"transitions": {"LU": {"LU": 0.5}}}}, "probabilities sum to 0.5, not to 1"),
         ({"sensors": {"noise_mv": float("nan")}}, "noise_mv = nan must be a finite number"),
         ({"aging": {"model": "hci"}}, "NBTI model 'hci' is unknown"),
         ({"temperature": {"ambient_kelvin": 20.0}}, "ambient_kelvin = 20"),
@@ -247,37 +246,24 @@ def test_a_spec_survives_its_toml():
 
 # SM gating launch by launch.
 
-UNSCALED = nbti_model("bhardwaj-unscaled")
 
-
-def rounds_of(counts, rounds, sms=16, model=UNSCALED, gpus=1, seed=1, seconds=ROUND_SECONDS):
-    return Rounds(
-        model,
-        np.resize(counts, rounds),
-        seconds,
-        1.0,
-        Transistors(temperature_kelvin=353.15),
-        sms,
-        gpus,
-        seed,
-    )
+def shifts(name, counts, rounds, sms=16, **others):
+    return shifts_of_rounds(policy(name), np.resize(counts, rounds), sms, **others)
 
 
 @each("row", vectors("gating"))
 def test_vectors(row):
     counts = [int(text) for text in row["active_SMs_per_round_cyclic"].split()]
-    history = rounds_of(counts, int(row["rounds"]), int(row["SMs"]))
-    name = row["policy"].replace("_", "-")
-    shifts = 1e3 * history.dvth_volts(policy(OTHER_NAMES.get(name, name)))
-    assert shifts.max() == pytest.approx(float(row["max_dVth_mV"]), rel=1e-5)
-    assert shifts.min() == pytest.approx(float(row["min_dVth_mV"]), rel=1e-5)
-    assert shifts.mean() == pytest.approx(float(row["mean_dVth_mV"]), rel=1e-5)
+    name = {"paper": "least-shift"}.get(row["policy"], row["policy"].replace("_", "-"))
+    of_sms = 1e3 * shifts(name, counts, int(row["rounds"]), int(row["SMs"]))
+    assert of_sms.max() == pytest.approx(float(row["max_dVth_mV"]), rel=1e-5)
+    assert of_sms.min() == pytest.approx(float(row["min_dVth_mV"]), rel=1e-5)
+    assert of_sms.mean() == pytest.approx(float(row["mean_dVth_mV"]), rel=1e-5)
 
 
-def mitigation(active, rounds, name="least-shift"):
-    history = rounds_of([active], rounds)
-    always = history.dvth_volts(policy("default")).max()
-    return 1 - history.dvth_volts(policy(name)).max() / always
+def mitigation(active, rounds):
+    gated, always = (shifts(name, [active], rounds).max() for name in ("least-shift", "default"))
+    return 1 - gated / always
 
 
 def closed_form_mitigation(active, sms, rounds):
@@ -308,33 +294,30 @@ def test_the_closed_form_holds_for_a_thousand_rounds(active):
 
 @pytest.mark.parametrize("active", [3, 7, 11, 15])
 def test_least_shift_does_what_a_counter_does_where_sms_are_equal(active):
-    history = rounds_of([active], 200)
     by_shift, by_turn = (
-        np.sort(history.dvth_volts(policy(name)), axis=0) for name in ("least-shift", "round-robin")
+        np.sort(shifts(name, [active], 200), axis=0) for name in ("least-shift", "round-robin")
     )
     np.testing.assert_allclose(by_shift, by_turn, rtol=1e-3)
     assert by_shift.max() == pytest.approx(by_turn.max(), rel=1e-9)
 
 
 def test_lots_help_less_than_turns():
-    history = rounds_of([12], 100, gpus=40)
-    always = history.dvth_volts(policy("default")).max()
-    by_lot = 1 - history.dvth_volts(policy("random")).max(axis=0) / always
+    lots, always = (shifts(name, [12], 100, gpus=40) for name in ("random", "default"))
+    by_lot = 1 - lots.max(axis=0) / always.max()
     assert 100 * by_lot.mean() == pytest.approx(31, abs=2)
     assert by_lot.std() > 0.005
 
 
 def test_lu_is_that_of_the_paper():
-    history = rounds_of([12], 100)
-    assert 1e3 * history.dvth_volts(policy("default")).max() == pytest.approx(6.78, abs=0.005)
-    assert 1e3 * history.dvth_volts(policy("least-shift")).max() == pytest.approx(3.78, abs=0.005)
+    assert 1e3 * shifts("default", [12], 100).max() == pytest.approx(6.78, abs=0.005)
+    assert 1e3 * shifts("least-shift", [12], 100).max() == pytest.approx(3.78, abs=0.005)
 
 
 def test_an_additive_model_takes_rounds_too():
-    facelift = nbti_model("facelift")
-    history = rounds_of([15], 160, model=facelift, seconds=1e5)
-    always = history.dvth_volts(policy("default")).max()
-    turns = history.dvth_volts(policy("round-robin")).max()
+    turns, always = (
+        shifts(name, [15], 160, model=nbti_model("facelift"), seconds=1e5).max()
+        for name in ("round-robin", "default")
+    )
     # Duty 15/16 at any age: docs/gpu-level.md.
     assert 100 * (1 - turns / always) == pytest.approx(16.2, abs=0.1)
 
@@ -445,7 +428,7 @@ def test_a_policy_that_fails_is_blamed():
         CheckedPolicy(Failing(), "policy 'a:B'").workers(readings(), COUNT)
 
 
-# Sequences of kernels: weights, chains, recorded launches.
+# Sequences of kernels: weights, jobs, recorded launches.
 
 NAMES = ("a", "b", "c")
 GPUS = np.arange(4)
@@ -455,36 +438,13 @@ def shares_of(workload, horizon_days=3650.0, instances=GPUS):
     return kernel_shares(workload, NAMES, horizon_days, 1)(instances)
 
 
-def shares(start=0.0, end=7.0, **fields):
+def shares_between(start=0.0, end=7.0, **fields):
     return shares_of(GpuWorkload.model_validate(fields)).between(start, end)
 
 
 def test_kernels_have_equal_shares_unless_weights_say_otherwise():
-    np.testing.assert_allclose(shares(), np.full((3, 1), 1 / 3))
-    np.testing.assert_allclose(shares(weights={"a": 3, "c": 1})[:, 0], [0.75, 0, 0.25])
-
-
-def test_a_chain_settles_in_its_stationary_distribution():
-    chain = {"a": {"b": 1.0}, "b": {"a": 0.5, "c": 0.5}, "c": {"a": 1.0}}
-    np.testing.assert_allclose(shares(transitions=chain)[:, 0], [0.4, 0.4, 0.2])
-
-
-def test_a_chain_that_falls_apart_is_refused():
-    chain = {"a": {"a": 1.0}, "b": {"b": 1.0}, "c": {"a": 1.0}}
-    with pytest.raises(UserError, match="some kernels never lead to others"):
-        shares(transitions=chain)
-
-
-def test_jobs_follow_their_chain():
-    chain = {"a": {"b": 1.0}, "b": {"a": 0.5, "c": 0.5}, "c": {"a": 1.0}}
-    workload = GpuWorkload(transitions=chain, job_days=1.0)
-    jobs = shares_of(workload)
-    days = np.stack([jobs.between(day, day + 1) for day in range(300)])
-    assert set(np.unique(days)) == {0.0, 1.0}
-    kernels = days.argmax(axis=1)
-    steps = set(zip(kernels[:-1].ravel().tolist(), kernels[1:].ravel().tolist(), strict=True))
-    assert steps == {(0, 1), (1, 0), (1, 2), (2, 0)}
-    np.testing.assert_allclose(days.mean(axis=(0, 2)), [0.4, 0.4, 0.2], atol=0.03)
+    np.testing.assert_allclose(shares_between(), np.full((3, 1), 1 / 3))
+    np.testing.assert_allclose(shares_between(weights={"a": 3, "c": 1})[:, 0], [0.75, 0, 0.25])
 
 
 def test_a_job_that_an_interval_cuts_counts_in_part():
@@ -516,14 +476,14 @@ def launches(tmp_path):
 
 def test_a_recorded_sequence_is_repeated_to_the_second(launches):
     recorded = launches("# seen\nkernel,size,seconds\na,1,86400\nb,2,172800\n\na,1,86400\n")
-    np.testing.assert_allclose(shares(0, 4, **recorded)[:, 0], [0.5, 0.5, 0])
-    np.testing.assert_allclose(shares(0.5, 2, **recorded)[:, 0], [1 / 3, 2 / 3, 0])
-    np.testing.assert_allclose(shares(3, 5.5, **recorded)[:, 0], [2 / 2.5, 0.5 / 2.5, 0])
+    np.testing.assert_allclose(shares_between(0, 4, **recorded)[:, 0], [0.5, 0.5, 0])
+    np.testing.assert_allclose(shares_between(0.5, 2, **recorded)[:, 0], [1 / 3, 2 / 3, 0])
+    np.testing.assert_allclose(shares_between(3, 5.5, **recorded)[:, 0], [2 / 2.5, 0.5 / 2.5, 0])
 
 
 def test_a_recorded_sequence_as_a_spreadsheet_saves_it(launches):
     recorded = launches(b'\xef\xbb\xbfkernel,seconds\r\n"a", 1.5e2\r\nb,50\r\n')
-    np.testing.assert_allclose(shares(0, 200 / 86_400, **recorded)[:, 0], [0.75, 0.25, 0])
+    np.testing.assert_allclose(shares_between(0, 200 / 86_400, **recorded)[:, 0], [0.75, 0.25, 0])
 
 
 SEQUENCE = "kernel,seconds\n"
@@ -550,17 +510,16 @@ SEQUENCE = "kernel,seconds\n"
 )
 def test_recorded_sequences_that_are_none(launches, text, message):
     with pytest.raises(UserError, match=rf"launches\.csv: {message}"):
-        shares(**launches(text))
+        shares_between(**launches(text))
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"weights": {"d": 1.0}}, "workload.weights: kernel 'd' is unknown"),
-        ({"transitions": {"a": {"a": 1.0}}}, "workload.transitions.'b' is missing"),
         ({"job_days": 0.01}, "365,000 jobs in 10 years"),
     ],
 )
 def test_workloads_that_make_no_sense(fields, message):
     with pytest.raises(UserError, match=message):
-        shares(**fields)
+        shares_between(**fields)
