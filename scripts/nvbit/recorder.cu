@@ -115,11 +115,9 @@ void instrument(Instr *instruction, Address control, unsigned function, bool fir
     bool guard_is_kept = !mcage::overwrites_its_guard(sass);
     if (first_of_kernel) insert_mark(instruction, control, where, mcage::begins);
     if (sass.name == "EXIT") insert_mark(instruction, control, where, mcage::exits);
-    if (recorder.wishes.values) {
-        for (int n : written.registers) insert_write(instruction, control, where | unsigned(n), guard_is_kept, n);
-        bool marked = mcage::reads_registers(sass) || !written.known;
-        if (written.registers.empty() && marked) insert_mark(instruction, control, where, mcage::reads);
-    }
+    for (int n : written.registers) insert_write(instruction, control, where | unsigned(n), guard_is_kept, n);
+    bool marked = mcage::reads_registers(sass) || !written.known;
+    if (written.registers.empty() && marked) insert_mark(instruction, control, where, mcage::reads);
     std::vector<unsigned> registers(written.registers.begin(), written.registers.end());
     recorder.file.write(Line("instruction")
                             .add("number", number)
@@ -336,8 +334,7 @@ void open_file(int device) {
                             .add("gpu", properties.name)
                             .list("compute_capability", {unsigned(properties.major), unsigned(properties.minor)})
                             .add("sms", unsigned(properties.multiProcessorCount))
-                            .list("recorded_sms", {recorder.wishes.sms.first, recorder.wishes.sms.second})
-                            .add("recorded", recorder.wishes.values ? "values" : "marks"));
+                            .list("recorded_sms", {recorder.wishes.sms.first, recorder.wishes.sms.second}));
 }
 
 }  // namespace

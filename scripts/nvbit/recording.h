@@ -124,7 +124,6 @@ inline std::pair<unsigned, unsigned> range_of(const char *name, const char *text
 
 struct Wishes {
     std::string path, kernels;
-    bool values = true;
     std::pair<unsigned, unsigned> launches, sms;
     unsigned long long buffer_bytes = 0;
 
@@ -140,11 +139,6 @@ struct Wishes {
         wishes.sms = range_of("RECORD_SMS", given("RECORD_SMS", "0"), 0xFFFF);
         auto megabytes = range_of("RECORD_BUFFER", given("RECORD_BUFFER", "1024"), 1u << 20);
         wishes.buffer_bytes = megabytes.first * (1ull << 20);
-        std::string mode = given("RECORD", "values");
-        if (mode != "values" && mode != "marks") {
-            throw std::runtime_error("RECORD=" + mode + ": values or marks");
-        }
-        wishes.values = mode == "values";
         return wishes;
     }
     bool want(unsigned launch, const std::string &kernel) const {

@@ -152,9 +152,6 @@ def _other_versions(format_name, content):
     if format_name == "cutracer" and content.startswith(b"{"):
         yield b"".join(old_version(content, numbered=True))
         yield b"".join(old_version(content, addresses=False))
-    if format_name == "recorder":
-        more = b'\\1,"writes_known":1,"registers_by_nvbit":1'
-        yield re.sub(rb'("guard_overwritten":\d)', more, content)
 
 
 def _excerpt(path):

@@ -216,7 +216,6 @@ def test_numbers_of_registers_are_compared_with_those_of_nvbit(tmp_path):
 
 @with_compiler
 def test_what_the_table_does_not_know_is_counted(tmp_path):
-    """And what an older one knew wrongly is left out."""
     record(tmp_path / "values.mcr", 1)
     text = (tmp_path / "values.mcr").read_text()
     unknown = text.replace("STG.E [R2.64], R5", "HGMMA.64x8x16.F32 R2, R5")
@@ -224,16 +223,6 @@ def test_what_the_table_does_not_know_is_counted(tmp_path):
     (tmp_path / "unknown.mcr").write_text(unknown)
     skipped = imported(tmp_path / "unknown.mcr").skipped
     assert skipped["writes of HGMMA, whose registers are not known"][0] == 4
-    older = re.sub(r',"writes_known":\d,"registers_by_nvbit":\d', "", text)
-    older = older.replace("IMAD.WIDE.U32 R2, R0, R0, c", "FFMA R2, R0, R0, c")
-    (tmp_path / "older.mcr").write_text(older)
-    recording = imported(tmp_path / "older.mcr")
-    (count, *_) = recording.skipped[
-        "writes to registers that the instruction does not write, by an older recorder"
-    ]
-    registers = [register for *_, register, _, _ in found_writes(recording)]
-    assert count == registers.count(2) == 6
-    assert 3 not in registers
 
 
 @with_compiler
@@ -264,30 +253,6 @@ def test_reads_are_the_sources_of_what_ran(tmp_path):
 
 
 @with_compiler
-def test_marks_say_when_warps_lived(tmp_path):
-    record(tmp_path / "values.mcr")
-    record(tmp_path / "marks.mcr", RECORD="marks")
-    alone = imported(tmp_path / "values.mcr")
-    both = imported(tmp_path / "marks.mcr", tmp_path / "values.mcr")
-    assert "in proportion" in both.approximate["time"]
-    assert "in proportion" not in alone.approximate["time"]
-    assert [w.facts for w in both.windows] == [w.facts for w in alone.windows]
-    assert [w.counted.facts() for w in both.windows] == [w.counted.facts() for w in alone.windows]
-    for window in both.windows:
-        assert window.begin <= window.last <= window.end
-
-
-@with_compiler
-def test_ctas_that_ran_elsewhere_are_replaced(tmp_path):
-    """Values of SM 1 for the lives of warps on SM 0, as when the second run spreads otherwise."""
-    record(tmp_path / "values.mcr", RECORD_SMS="1")
-    record(tmp_path / "marks.mcr", RECORD="marks")
-    recording = imported(tmp_path / "values.mcr", tmp_path / "marks.mcr")
-    assert "4 CTAs" in recording.approximate["contents"]
-    assert {window.facts["sm"] for window in recording.windows} == {0}
-
-
-@with_compiler
 def test_wishes(tmp_path):
     """Kernels, launches, SMs."""
     record(tmp_path / "some.mcr", RECORD_KERNELS="^ends", RECORD_LAUNCHES="2-", RECORD_SMS="0-1")
@@ -302,7 +267,6 @@ def test_wishes(tmp_path):
 @pytest.mark.parametrize(
     ("environment", "named"),
     [
-        ({"RECORD": "everything"}, "RECORD=everything"),
         ({"RECORD_SMS": "3-1"}, "RECORD_SMS=3-1"),
         ({"RECORD_LAUNCHES": "first"}, "RECORD_LAUNCHES=first"),
         ({"RECORD_KERNELS": "("}, "RECORD_KERNELS=("),
