@@ -1,11 +1,11 @@
-"""Which assumptions move a headline by more than a tenth? The tables of docs/sensitivity.md.
+"""Which assumptions move a headline by more than a tenth? The tables of results/sensitivity.md.
 
     python scripts/experiments/which_assumptions.py [--instances 200] [--headline NAME ...] [--page]
 
 Each parameter of `mcage sensitivity` is set to the ends of its range, one at a time, and the
 headline is computed again on the same dies. Prints a Markdown table for each headline; `--page`
-puts them between the comments of docs/sensitivity.md. 80 dies take one to eight minutes for each
-headline on two cores.
+puts them between the comments of results/sensitivity.md. 80 dies take one to eight minutes for
+each headline on two cores.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
 from mcage.studies.vmin.study import VminStudy
 
-PAGE = Path(__file__).parents[2] / "docs" / "sensitivity.md"
+PAGE = Path(__file__).parents[2] / "results" / "sensitivity.md"
 MOVED = 0.1
 """Part of a headline by which an assumption must move it to have a line of its own."""
 
