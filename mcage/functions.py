@@ -41,7 +41,7 @@ def sensitivity(
     of: str = "median_life",
     method: str = "one-at-a-time",
     parameter: str | Sequence[str] = (),
-    ranges: Mapping[str, str | tuple[float, float]] | PathLike | None = None,
+    ranges: Mapping[str, str | tuple[float, float]] | None = None,
     refit: bool = True,
     samples: int = 64,
     engine: str = "auto",
@@ -53,15 +53,15 @@ def sensitivity(
     spec : SweepSpec
         A sweep of one case; its instances are the dies of each evaluation.
     of : str
-        Quantity: ``median_life``, ``rmst``, ``survival``, ``max_dvth``, ``delay`` or
-        ``spill_rate``.
+        Quantity: ``median_life``, ``rmst`` or another measure of a sweep, or at the horizon
+        ``max_dvth`` or ``delay``.
     method : str
         ``one-at-a-time`` or ``sobol``.
     parameter : str or sequence of str
         Names of the parameters to vary; by default all that can matter.
-    ranges : mapping or path, optional
+    ranges : mapping, optional
         Range of each parameter, or key of the spec, that has another than the shipped one: its
-        ends, or a text as of ``--range`` (``"0.2..0.4"``, ``"28nm,32nm"``); or a TOML file.
+        ends, or a text as of ``--range`` (``"0.2..0.4"``, ``"28nm,32nm"``).
     refit : bool
         Whether amplitude and mu are fitted again, so that published figures stay as they are.
     samples : int
@@ -83,23 +83,15 @@ def sensitivity(
     from mcage.engines.select import engine_of
     from mcage.methods.sensitivity.methods import Question
 
-    file, texts = None, []
-    if isinstance(ranges, Mapping):
-        texts = [_range(name, ends) for name, ends in ranges.items()]
-    elif ranges is not None:
-        file = named_file(ranges)
     question = Question(
         of=of,
         method=method,
         parameter=listed(parameter),
-        range_=texts,
-        ranges=file,
+        range_=[_range(name, ends) for name, ends in (ranges or {}).items()],
         refit=refit,
         samples=samples,
     )
-    question.check()
-    varied = question.varied(spec)
-    return question.answer(question.study(spec, engine_of(engine), progress_in_notebooks()), varied)
+    return question.answer(spec, engine_of(engine), progress_in_notebooks())
 
 
 def _range(name: str, ends: str | tuple[float, float]) -> str:

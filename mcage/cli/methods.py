@@ -14,13 +14,11 @@ from mcage.cli.commands import RUN, Engine, Json, ProgressKind
 from mcage.cli.spec_options import CASE, OF_TABLES, ONE_CASE, SpecArguments, SpecOptions
 from mcage.engines.select import select_engine
 from mcage.plain_text import visible
-from mcage.report.tables import console
-from mcage.spec import SweepSpec
+from mcage.report.tables import console, print_table
 from mcage.stats.estimates import Estimate, plain
 
 if TYPE_CHECKING:
     from mcage.methods.rare_events import RareEstimate, RareVdd
-    from mcage.methods.sensitivity.methods import Question
 
 RARE_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
 """Where an estimate differs from a sweep unless told otherwise."""
@@ -183,15 +181,13 @@ class StudyOptions:
     method: Annotated[str, typer.Option(metavar="NAME")] = "one-at-a-time"
     """Method: one-at-a-time or sobol."""
     of: Annotated[str, typer.Option(metavar="QUANTITY")] = "median_life"
-    """Output quantity: median_life, rmst (mean life up to the horizon), survival, max_dvth, delay
-    or spill_rate."""
+    """Output quantity: median_life, rmst (mean life up to the horizon), censored_share, another
+    measure of a sweep, or at the horizon max_dvth or delay."""
     parameter: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     """Parameter to vary. May be repeated. Default: all that can matter."""
     range_: Annotated[list[str] | None, typer.Option("--range", metavar="NAME=RANGE")] = None
     """Range of a parameter or of a key of the spec: NAME=LOW..HIGH or NAME=ONE,OTHER. May be
     repeated."""
-    ranges: Annotated[Path | None, typer.Option(metavar="FILE")] = None
-    """TOML file of ranges, in the form of the shipped ones."""
     refit: Annotated[bool, typer.Option("--refit/--no-refit")] = True
     """Whether amplitude and mu are fitted again, so that published figures stay as they are."""
     samples: Annotated[int, typer.Option(metavar="N")] = 64
@@ -237,33 +233,22 @@ def sensitivity(
         _list()
         return
     from mcage.methods.sensitivity.methods import Question
-    from mcage.methods.sensitivity.output import check_path
+    from mcage.methods.sensitivity.output import as_json, check_path, table_of, write
 
     question = Question(**vars(study))
-    question.check()
     if output.out:
         check_path(output.out)
-    _answer(arguments.spec(), question, output)
-
-
-def _answer(base: SweepSpec, question: "Question", output: OutputOptions) -> None:
-    from mcage.methods.sensitivity.methods import Sobol
-    from mcage.methods.sensitivity.output import as_json, print_one_at_a_time, print_sobol, write
-
-    varied = question.varied(base)
+    base = arguments.spec()
     engine, reason = select_engine(output.engine)
     progress = progress_on_stderr(output.progress)
-    study = question.study(base, engine, progress)
-    progress.say(f"engine {engine.name} ({reason}); {study.label}")
-    result = question.answer(study, varied)
+    progress.say(f"engine {engine.name} ({reason})")
+    result = question.answer(base, engine, progress)
     if output.out:
         write(result, base, output.out)
     if output.json:
         print(as_json(result, base))
-    elif isinstance(result, Sobol):
-        print_sobol(result, console())
     else:
-        print_one_at_a_time(result, console())
+        print_table(table_of(result), console(), remedy="--json")
 
 
 def _list() -> None:

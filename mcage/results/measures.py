@@ -212,6 +212,11 @@ class Measure:
         """Its name for people, without the unit."""
         return self.name.partition(" [")[0]
 
+    @property
+    def unit(self) -> str:
+        """The unit of its name."""
+        return self.name.rpartition("[")[2].rstrip("]") if "[" in self.name else ""
+
     def of(self, case: Sample) -> Floats:
         """Value of each instance of a case, as the mean of them counts it."""
         values = np.asarray(self._values(case), np.float64)
@@ -277,11 +282,10 @@ class Measure:
         """Write what it says of a case with bounds and unit."""
         if self.form == "age" and isinstance(estimate, Estimate):
             return f"{life(estimate, horizon_years)} years"
-        unit = self.name.rpartition("[")[2].rstrip("]") if "[" in self.name else ""
         text = self.written(estimate, horizon_years)
         if isinstance(estimate, Estimate):
             text = with_bounds(estimate, self.scale)
-        return f"{text} {unit}".rstrip()
+        return f"{text} {self.unit}".rstrip()
 
     def _died(self, case: Sample, values: Floats) -> Bools:
         if "end_cause" in self.variables:

@@ -158,7 +158,10 @@ ROUNDING = 1e-9
 """Half of an interval over the value that rounding of equal numbers can leave."""
 
 
-SAME = (("rmst", "mean_life", "life_to_horizon", "life_to_horizon_years", "rmst_years"),)
+SAME = (
+    ("rmst", "mean_life", "life_to_horizon", "life_to_horizon_years", "rmst_years"),
+    ("censored_share", "survival"),
+)
 """Names that a quantity has had: users may type any of them for the first."""
 
 

@@ -16,21 +16,17 @@ from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.methods.sensitivity.methods import (
+    QUANTITIES,
     SensitivityStudy,
-    _difference_of_medians,
+    _difference_of_quantiles,
     evaluated,
     indices,
     one_at_a_time,
     sobol,
 )
-from mcage.methods.sensitivity.output import print_one_at_a_time, setting
-from mcage.methods.sensitivity.parameters import (
-    QUANTITIES,
-    Parameter,
-    shipped,
-    user_range,
-    value_of,
-)
+from mcage.methods.sensitivity.output import setting, table_of
+from mcage.methods.sensitivity.parameters import Parameter, shipped, user_range, value_of
+from mcage.report.tables import print_table
 from mcage.studies.sweep.study import Sweep
 
 ENGINE, _ = select_engine("numba")
@@ -42,7 +38,7 @@ def spec(technique="baseline", environment="turbo", **fields):
 
 
 def study(given, of="median_life", **options):
-    return SensitivityStudy(given, QUANTITIES[of], ENGINE, **options)
+    return SensitivityStudy(given, of, ENGINE, **options)
 
 
 def varied(given, *ranges):
@@ -187,6 +183,22 @@ def test_an_evaluation_is_the_sweep_of_its_spec(setting):
     assert not np.allclose(base, changed, rtol=1e-3)
 
 
+def test_a_quantity_is_what_a_sweep_says_of_it():
+    """Every measure of a sweep, in the unit of its name, with the same interval."""
+    given = spec("rrcd", "dvfs", **ONE_KERNEL, instances=8, life={"horizon_years": 3.0})
+    arrays = Sweep(given, ENGINE).compute(0, 8)
+    case = {name: array[0] for name, array in arrays.items()}
+    for name, measure in QUANTITIES.items():
+        of = study(given, name)
+        found, said = of.estimate(of.of_dies(arrays)), measure.estimate(case, 3.0)
+        scaled = [measure.scale * bound for bound in vars(said).values()]
+        assert [*vars(found).values()] == pytest.approx(scaled, rel=1e-9, nan_ok=True), name
+    assert {"rmst", "energy_saving_of_all", "b10_life", "delay"} <= QUANTITIES.keys()
+    del arrays["due_fit"]
+    with pytest.raises(UserError, match="of due_fit: a sweep of this spec has no due_fit"):
+        study(given, "due_fit").of_dies(arrays)
+
+
 def test_replays_are_taken_over_only_where_they_are_the_same():
     base = Sweep(spec("rrcd", **ONE_KERNEL), ENGINE)
     base.prepare()
@@ -233,16 +245,16 @@ def test_lives_beyond_the_horizon_are_said_to_be():
 def test_differences_of_medians_are_paired():
     """Dies that all live a year longer: a year, without an interval."""
     lives = np.random.default_rng(1).exponential(3.0, 51)
-    gained = _difference_of_medians(lives + 1.0, lives)
+    gained = _difference_of_quantiles(lives + 1.0, lives)
     assert vars(gained) == pytest.approx({"value": 1.0, "lower": 1.0, "upper": 1.0})
-    other = _difference_of_medians(np.random.default_rng(2).exponential(3.0, 51), lives)
+    other = _difference_of_quantiles(np.random.default_rng(2).exponential(3.0, 51), lives)
     assert other.lower < other.value < other.upper
 
 
-def test_few_dies_give_no_interval_of_a_difference_of_medians():
+def test_few_dies_give_no_interval_of_a_difference_of_quantiles():
     """Five dies lie all on one side of their true median in 6 % of the lots; six, in 3 %."""
     lives = np.random.default_rng(1).exponential(3.0, 6)
-    few, enough = (_difference_of_medians(lives[:n] + 1.0, lives[:n]) for n in (5, 6))
+    few, enough = (_difference_of_quantiles(lives[:n] + 1.0, lives[:n]) for n in (5, 6))
     assert few.value == pytest.approx(1.0)
     assert math.isnan(few.lower)
     assert math.isnan(few.upper)
@@ -258,7 +270,7 @@ def test_intervals_of_differences_of_medians_cover():
     hits = 0
     for seed in range(200):
         lives, nominal = np.random.default_rng(seed).exponential(3.0, (2, 60))
-        result = _difference_of_medians(lives, nominal)
+        result = _difference_of_quantiles(lives, nominal)
         hits += result.lower <= 0 <= result.upper
     assert hits >= 180
 
@@ -274,13 +286,13 @@ def test_it_is_said_how_many_dies_have_a_quantity(monkeypatch):
     assert [(effect.dies, effect.pairs) for effect in by.values()] == [(3, 2), (1, 1)]
     assert by["shift_factor", 0.5].difference.value == pytest.approx((-0.5 - 2.0) / 2)
     console = Console(file=io.StringIO(), width=200)
-    print_one_at_a_time(result, console)
+    print_table(table_of(result), console)
     said = console.file.getvalue()
     assert "mV, 3 instances" in said
     assert "pairs: those that have it under both settings" in said
     lots[:] = [[1.0, 2.0, 3.0, 4.0]] * 3
     whole, _ = effects(given, "shift_factor=0.5..2", of="max_dvth")
-    print_one_at_a_time(whole, console)
+    print_table(table_of(whole), console)
     assert not whole.leaves_out
     said_of_whole = console.file.getvalue()[len(said) :]
     assert "instances" not in said_of_whole.replace("4 instances, horizon", "")
@@ -331,7 +343,11 @@ def test_indices_of_a_shift_follow_its_closed_form():
         ),
         ("rmst", ("guardband=0.1..0.2",), "two or more are needed"),
         ("rmst", ("guardband=0.1..0.2", "lds_rows=0,32"), "a choice has no Sobol' index"),
-        ("survival", ("shift_factor=0.9..1", "temperature=350..355"), "is 0 whatever the param"),
+        (
+            "censored_share",
+            ("shift_factor=0.9..1", "temperature=350..355"),
+            "is 0 whatever the param",
+        ),
     ],
 )
 def test_indices_that_would_say_nothing(of, ranges, message):
@@ -390,7 +406,7 @@ def test_a_given_amplitude_is_not_overruled():
 def test_what_is_refused_is_refused_before_anything_is_replayed():
     given = spec(**ONE_KERNEL, instances=2)
     refused = study(given)
-    assert refused.label.startswith("baseline ecp1 turbo")
+    assert refused.case.label.startswith("baseline ecp1 turbo")
     with pytest.raises(UserError, match=r"the amplitude is what is fitted again.*\(--no-refit\)"):
         refused.check(varied(given, "aging.constants.amplitude=1e5..2e5"))
     assert not {"fault_free", "conventional"} & set(vars(refused.case.plan))
@@ -410,7 +426,7 @@ def test_a_model_that_is_fitted_by_another_constant_is_not_fitted_again():
 def test_survival_is_a_share_with_its_interval():
     """Three slices that all reach the horizon: Wilson's bounds, which stay within 0 to 100 %."""
     given = spec(**ONE_KERNEL, life={"delay_guardband": 0.9}, instances=3)
-    result, _ = effects(given, "temperature=350..360", of="survival")
+    result, _ = effects(given, "temperature=350..360", of="censored_share")
     assert result.nominal.value == 100.0
     assert result.nominal.lower == pytest.approx(100 * 3 / (3 + 1.959964**2), rel=1e-6)
     assert result.nominal.upper == 100.0
@@ -503,13 +519,12 @@ def test_the_list_has_every_shipped_parameter():
     ("arguments", "message"),
     [
         (["--method", "morris"], "method morris: choose from one-at-a-time, sobol"),
-        (["--of", "life"], "of life: choose from median_life, rmst,"),
+        (["--of", "life"], "of life: choose from b10_life, median_life, rmst,"),
         (["--samples", "100"], "samples = 100: a power of two is needed"),
         (["--out", "study.xlsx"], "cannot write study.xlsx: its name must end in .json, .csv,"),
         (["--out", "nowhere/study.csv"], "there is no folder nowhere"),
         (["--parameter", "heat"], "parameter 'heat' is unknown"),
         (["--range", "temperature"], "--range temperature: NAME=LOW..HIGH is needed"),
-        (["--ranges", "none.toml"], "none.toml: cannot read"),
         (["--vdd", "0"], "vdd_volts.0 = 0.0"),
         (["--technique", "rrdc"], "technique 'rrdc' is unknown"),
         (["--method", "sobol", "--parameter", "eta"], "two or more are needed"),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,31 +13,69 @@ from mcage.campaign.progress import Progress
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
+from mcage.lifetime import EndCause
 from mcage.methods.sensitivity.parameters import (
     CONSTANT,
-    QUANTITIES,
     Choice,
     Parameter,
-    Quantity,
     Value,
     changed,
-    check_keys,
     chosen,
-    from_file,
     refitted,
     shipped,
     user_range,
 )
 from mcage.plain_text import shown
 from mcage.random import stream
+from mcage.results.measures import Measure
+from mcage.results.writer import Arrays
 from mcage.single_runs.replay import SingleCase
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, known_name, mean
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, Range, known_name, mean
 from mcage.stats.paired import compare_means
-from mcage.stats.survival import life_quantile
+from mcage.stats.survival import life_quantile, quantile_rank
+from mcage.studies.sweep.measures import MEASURES
 
 Setting = Mapping[str, Value]
 """Changed keys of a spec, with their values."""
+
+
+def _of_survivors(case: Mapping[str, Floats], values: Floats) -> Floats:
+    """Values of the dies that reach the horizon, which have the same age; NaN for others."""
+    return np.where(case["end_cause"] != EndCause.CENSORED, np.nan, values.astype(np.float64))
+
+
+AT_HORIZON = (
+    Measure(
+        "max_dvth",
+        "largest dVth at the horizon [mV]",
+        ("max_dvth_mv", "end_cause"),
+        lambda case: _of_survivors(case, case["max_dvth_mv"].max(axis=-1)),
+    ),
+    Measure(
+        "delay",
+        "delay increase at the horizon [%]",
+        ("delay_increase", "end_cause"),
+        lambda case: _of_survivors(case, 100.0 * case["delay_increase"]),
+        scale=1.0,
+    ),
+)
+"""Measures of shifts and delays at one age: no guardband ends a life, and dies that die of another
+cause do not count."""
+
+WITHOUT_GUARDBAND = {"life.delay_guardband": 100.0}
+"""A guardband that no life uses up: the highest that a spec may have."""
+
+QUANTITIES = {
+    measure.key if measure.part else measure.stops or measure.key: measure
+    for measure in (*MEASURES, *AT_HORIZON)
+}
+"""Measures that a study may be about, by the names of ``--of``."""
+
+
+def changes_for(of: str) -> Setting:
+    """Keys of the spec that a quantity changes, with their values."""
+    return WITHOUT_GUARDBAND if QUANTITIES[of] in AT_HORIZON else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +86,8 @@ class SensitivityStudy:
     ----------
     spec : SweepSpec
         A sweep of one case; its instances are the dies of each evaluation.
-    quantity : Quantity
-        The quantity.
+    of : str
+        The quantity, of `QUANTITIES`.
     engine : Engine
         Engine that computes lives.
     refit : bool
@@ -67,7 +104,7 @@ class SensitivityStudy:
     """
 
     spec: SweepSpec
-    quantity: Quantity
+    of: str
     engine: Engine
     refit: bool = True
     progress: Progress = field(default_factory=Progress)
@@ -82,9 +119,56 @@ class SensitivityStudy:
         return SingleCase(self.spec, self.engine, "a sensitivity study")
 
     @property
-    def label(self) -> str:
-        """Name of the case in files and tables."""
-        return self.case.label
+    def measure(self) -> Measure:
+        """The quantity as a measure of a sweep."""
+        return QUANTITIES[self.of]
+
+    @property
+    def changes(self) -> Setting:
+        """Keys of the spec that the quantity changes, with their values."""
+        return changes_for(self.of)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Fields of an `Answer`."""
+        return {
+            "label": self.case.label,
+            "quantity": self.of,
+            "unit": self.measure.unit,
+            "instances": self.spec.instances,
+            "horizon_years": self.spec.life.horizon_years,
+            "refit": self.refit,
+        }
+
+    def of_dies(self, arrays: Arrays) -> Floats:
+        """The quantity of each die, in its unit, of the arrays of a sweep: float64[instances].
+
+        Infinity stands for "after the horizon", NaN where the die has no value.
+
+        Raises
+        ------
+        UserError
+            A sweep of this spec does not compute it.
+        """
+        if missing := set(self.measure.variables) - arrays.keys():
+            raise UserError(f"of {self.of}: a sweep of this spec has no {min(missing)}")
+        case = {name: array[0] for name, array in arrays.items()}
+        dies = self.measure.scale * self.measure.of(case)
+        if self.measure.quantile is None:
+            return dies
+        return np.where(case["end_cause"] == EndCause.CENSORED, np.inf, dies)
+
+    def estimate(self, dies: Floats) -> Estimate:
+        """The quantity over all dies, with its interval."""
+        if self.measure.quantile is not None:
+            return life_quantile(dies, np.isfinite(dies), self.measure.quantile)
+        return mean(dies, within=self.within)
+
+    @property
+    def within(self) -> Range | None:
+        """Range of the values of dies, where they have one."""
+        within = self.measure.within(self.spec.life.horizon_years)
+        return within and (within[0] * self.measure.scale, within[1] * self.measure.scale)
 
     def at(self, setting: Setting) -> SweepSpec:
         """Spec of the case under a setting.
@@ -94,7 +178,7 @@ class SensitivityStudy:
         UserError
             A key may not have its value, or the setting cannot be refitted.
         """
-        spec = changed(self.spec, {**self.quantity.changes, **setting}, "a sensitivity study")
+        spec = changed(self.spec, {**self.changes, **setting}, "a sensitivity study")
         return refitted(spec, self.spec, setting) if self.refit else spec
 
     def check(self, parameters: Sequence[Parameter | Choice]) -> None:
@@ -106,8 +190,8 @@ class SensitivityStudy:
             One line that names the parameter.
         """
         for parameter in parameters:
-            if parameter.key in self.quantity.changes:
-                raise UserError(f"{parameter.name}: {self.quantity.name} does not depend on it")
+            if parameter.key in self.changes:
+                raise UserError(f"{parameter.name}: {self.of} does not depend on it")
             if self.refit and parameter.key == f"{CONSTANT}amplitude":
                 raise UserError(
                     f"{parameter.name}: the amplitude is what is fitted again; vary shift_factor, "
@@ -154,7 +238,7 @@ class SensitivityStudy:
         def evaluate(setting: Setting) -> Any:
             try:
                 arrays = self.case.compute(self.at(setting))
-                result = function(setting, self.quantity.of_dies(arrays))
+                result = function(setting, self.of_dies(arrays))
             except UserError as error:
                 raise UserError(f"at {in_words(setting)}: {error}") from error
             self.progress.advance(dies)
@@ -244,8 +328,8 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class OneAtATime:
-    """Result of varying each parameter alone.
+class Answer:
+    """What a study is of.
 
     Parameters
     ----------
@@ -257,6 +341,22 @@ class OneAtATime:
         End of the simulated time.
     refit : bool
         Whether amplitude and mu were fitted again.
+    """
+
+    label: str
+    quantity: str
+    unit: str
+    instances: int
+    horizon_years: float
+    refit: bool
+
+
+@dataclass(frozen=True)
+class OneAtATime(Answer):
+    """Result of varying each parameter alone.
+
+    Parameters
+    ----------
     nominal : Estimate
         The quantity under the nominal setting, that of the spec.
     nominal_dies : int
@@ -267,12 +367,6 @@ class OneAtATime:
         Bars, the largest first.
     """
 
-    label: str
-    quantity: str
-    unit: str
-    instances: int
-    horizon_years: float
-    refit: bool
     nominal: Estimate
     nominal_dies: int
     nominal_alike: bool
@@ -309,48 +403,32 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choi
     study.check(parameters)
     settings = [(varied, value) for varied in parameters for value in varied.settings]
     nominal, *results = study.values([{}, *({varied.key: value} for varied, value in settings)])
-    horizon = study.spec.life.horizon_years
     effects: dict[str, list[Effect]] = {varied.name: [] for varied in parameters}
     for (varied, value), dies in zip(settings, results, strict=True):
-        effects[varied.name].append(_effect(study.quantity, value, dies, nominal, horizon))
+        effects[varied.name].append(_effect(study, value, dies, nominal))
     bars = [Bar(varied, tuple(effects[varied.name])) for varied in parameters]
     return OneAtATime(
-        label=study.label,
-        quantity=study.quantity.name,
-        unit=study.quantity.unit,
-        instances=study.spec.instances,
-        horizon_years=horizon,
-        refit=study.refit,
-        nominal=summary(study.quantity, nominal, horizon),
+        **study.facts,
+        nominal=study.estimate(nominal),
         nominal_dies=_known(nominal),
-        nominal_alike=_alike(study.quantity, nominal),
+        nominal_alike=_alike(study.measure, nominal),
         bars=tuple(sorted(bars, key=lambda bar: -bar.size)),
     )
 
 
-def summary(quantity: Quantity, dies: Floats, horizon_years: float) -> Estimate:
-    """Median, share or mean of the quantity over all dies, with its interval."""
-    if quantity.is_median:
-        died = np.isfinite(dies)
-        return life_quantile(np.where(died, dies, np.inf), died)
-    return mean(dies, within=quantity.within(horizon_years))
-
-
-def _effect(
-    quantity: Quantity, setting: Value, dies: Floats, nominal: Floats, horizon_years: float
-) -> Effect:
-    value = summary(quantity, dies, horizon_years)
-    counts = _known(dies), _known(dies + nominal), _alike(quantity, dies)
+def _effect(study: SensitivityStudy, setting: Value, dies: Floats, nominal: Floats) -> Effect:
+    value, horizon = study.estimate(dies), study.spec.life.horizon_years
+    counts = _known(dies), _known(dies + nominal), _alike(study.measure, dies)
     if np.allclose(dies, nominal, rtol=ROUNDING, atol=0.0, equal_nan=True) and value.value < np.inf:
         return Effect(setting, value, Estimate(0.0, 0.0, 0.0), 0.0, *counts)
-    if not quantity.is_median:
-        within = quantity.within(horizon_years)
-        difference = compare_means(dies, nominal, within=within).difference
+    if study.measure.quantile is None:
+        difference = compare_means(dies, nominal, within=study.within).difference
         least = 0.0 if math.isnan(difference.value) else difference.value
-        return Effect(setting, value, difference, least, *counts)
-    before = summary(quantity, nominal, horizon_years).value
-    least = min(value.value, horizon_years) - min(before, horizon_years)
-    return Effect(setting, value, _difference_of_medians(dies, nominal), least, *counts)
+    else:
+        difference = _difference_of_quantiles(dies, nominal, study.measure.quantile)
+        before = study.estimate(nominal).value
+        least = min(value.value, horizon) - min(before, horizon)
+    return Effect(setting, value, difference, least, *counts)
 
 
 def _known(dies: Floats) -> int:
@@ -358,7 +436,7 @@ def _known(dies: Floats) -> int:
     return int(np.count_nonzero(~np.isnan(dies)))
 
 
-def _alike(quantity: Quantity, dies: Floats) -> bool:
+def _alike(measure: Measure, dies: Floats) -> bool:
     """Whether all dies that have the quantity have the same, but for rounding.
 
     Of a share each die says yes or no, and even if all say the same, the share has an interval.
@@ -366,35 +444,35 @@ def _alike(quantity: Quantity, dies: Floats) -> bool:
     known = dies[~np.isnan(dies)]
     return (
         known.size > 1
-        and not quantity.is_share
+        and measure.kind != "share"
         and np.allclose(known, known[0], rtol=ROUNDING, atol=0.0)
     )
 
 
-def _difference_of_medians(dies: Floats, nominal: Floats) -> Estimate:
-    """Difference of the medians of paired lives; infinite lives end after the horizon."""
+def _difference_of_quantiles(dies: Floats, nominal: Floats, share: float = 0.5) -> Estimate:
+    """Difference of a quantile of paired lives; infinite lives end after the horizon."""
     count = dies.size
     drawn = stream(0, "sensitivity.medians", count).integers(count, size=(RESAMPLES, count))
     # Both beyond the horizon: their difference is not known.
     with np.errstate(invalid="ignore"):
-        value = _median(dies[None])[0] - _median(nominal[None])[0]
-        differences = _median(dies[drawn]) - _median(nominal[drawn])
+        value = _quantile(dies[None], share)[0] - _quantile(nominal[None], share)[0]
+        differences = _quantile(dies[drawn], share) - _quantile(nominal[drawn], share)
     tail = (1.0 - CONFIDENCE) / 2.0
-    # So few dies may all lie on the same side of the true median: there is no interval.
-    if not math.isfinite(value) or 0.5**count > tail:
+    # So few dies may all lie on the same side of the true quantile: there is no interval.
+    if not math.isfinite(value) or max(share, 1.0 - share) ** count > tail:
         return Estimate(float(value), math.nan, math.nan)
     ranked = np.sort(np.where(np.isnan(differences), np.inf, differences))
-    lower, upper = (ranked[round(share * (RESAMPLES - 1))] for share in (tail, 1.0 - tail))
+    lower, upper = (ranked[round(of * (RESAMPLES - 1))] for of in (tail, 1.0 - tail))
     if np.isnan(differences).mean() > tail:
         upper = math.nan
     return Estimate(float(value), float(lower), float(upper))
 
 
-def _median(lives: Floats) -> Floats:
-    """Lower median of each row, as that of `life_quantile`."""
-    middle = (lives.shape[1] + 1) // 2 - 1
-    medians: Floats = np.partition(lives, middle, axis=1)[:, middle]
-    return medians
+def _quantile(lives: Floats, share: float) -> Floats:
+    """Quantile of each row, as that of `life_quantile`."""
+    place = quantile_rank(lives.shape[1], share) - 1
+    quantiles: Floats = np.partition(lives, place, axis=1)[:, place]
+    return quantiles
 
 
 # Sobol' indices: the share of the variance that each parameter makes, alone and with others.
@@ -429,19 +507,13 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Sobol:
+class Sobol(Answer):
     """Indices of all parameters, the largest total first.
 
     Parameters
     ----------
-    label, quantity, unit : str
-        Label of the case; name and unit of the quantity.
-    instances, samples, evaluations : int
-        Numbers of dies, of points of each of the two designs, and of settings that were computed.
-    horizon_years : float
-        End of the simulated time.
-    refit : bool
-        Whether amplitude and mu were fitted again.
+    samples, evaluations : int
+        Numbers of points of each of the two designs, and of settings that were computed.
     mean, deviation, lowest, highest : float
         Mean and standard deviation of the quantity over the two designs; its least and its largest
         value over all settings.
@@ -449,14 +521,8 @@ class Sobol:
         Indices, the largest total first.
     """
 
-    label: str
-    quantity: str
-    unit: str
-    instances: int
     samples: int
     evaluations: int
-    horizon_years: float
-    refit: bool
     mean: float
     deviation: float
     lowest: float
@@ -515,14 +581,9 @@ def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], sam
     order = np.argsort([-estimate.value for estimate in total], kind="stable")
     of_design = values[: 2 * samples]
     return Sobol(
-        label=study.label,
-        quantity=study.quantity.name,
-        unit=study.quantity.unit,
-        instances=study.spec.instances,
+        **study.facts,
         samples=samples,
         evaluations=len(values),
-        horizon_years=study.spec.life.horizon_years,
-        refit=study.refit,
         mean=float(of_design.mean()),
         deviation=float(of_design.std()),
         lowest=float(values.min()),
@@ -533,23 +594,21 @@ def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], sam
 
 def _value(study: SensitivityStudy, dies: Floats) -> float:
     """The quantity over all dies; refused where it is not a number that describes all of them."""
-    quantity = study.quantity
-    horizon = study.spec.life.horizon_years
-    value = summary(quantity, dies, horizon).value
+    horizon, value = study.spec.life.horizon_years, study.estimate(dies).value
     if np.isinf(value):
         raise UserError(
-            f"{quantity.name} lies beyond the horizon of {horizon:g} years, and indices of lives "
+            f"{study.of} lies beyond the horizon of {horizon:g} years, and indices of lives "
             "cut there would be of the cut; give a longer --horizon, or ask for rmst, which "
             "is defined up to the horizon"
         )
-    if np.isnan(dies).any() and quantity.changes:
+    if np.isnan(dies).any() and study.changes:
         raise UserError(
             f"{np.count_nonzero(np.isnan(dies))} of {dies.size} dies die before the horizon of "
-            f"{horizon:g} years: {quantity.name} would be of the others only; give a shorter "
+            f"{horizon:g} years: {study.of} would be of the others only; give a shorter "
             "--horizon, or ask for rmst"
         )
     if np.isnan(value):
-        raise UserError(f"no die has a {quantity.name}")
+        raise UserError(f"no die has a {study.of}")
     return value
 
 
@@ -670,7 +729,7 @@ def _saltelli(designs: Floats) -> Floats:
 
 # What a study is asked: which quantity, by which method, over which ranges of which constants.
 
-ONE_AT_A_TIME, SOBOL = METHODS = ("one-at-a-time", "sobol")
+METHODS = ("one-at-a-time", "sobol")
 
 
 @dataclass(frozen=True)
@@ -685,56 +744,37 @@ class Question:
         Names of the parameters to vary; empty: all that can matter.
     range_ : sequence of str
         Ranges as ``--range`` takes them.
-    ranges : Path or None
-        TOML file of ranges.
     refit : bool
         Whether amplitude and mu are fitted again.
     samples : int
         Points of the Sobol' design.
+
+    Raises
+    ------
+    UserError
+        There is no such method or quantity, or the number of samples is no power of two.
     """
 
     of: str
     method: str
     parameter: Sequence[str] | None
     range_: Sequence[str] | None
-    ranges: Path | None
     refit: bool
     samples: int
 
-    def check(self) -> None:
-        """Refuse what no study could take, before anything is read or computed.
-
-        Raises
-        ------
-        UserError
-            There is no such method or quantity, or the number of samples is no power of two.
-        """
+    def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise UserError(f"method {shown(self.method)}: choose from {', '.join(METHODS)}")
         if known_name(self.of, QUANTITIES) not in QUANTITIES:
             raise UserError(f"of {shown(self.of)}: choose from {', '.join(QUANTITIES)}")
         check_samples(self.samples)
 
-    @property
-    def quantity(self) -> Quantity:
-        """The quantity."""
-        return QUANTITIES[known_name(self.of, QUANTITIES)]
-
-    def varied(self, base: SweepSpec) -> list[Parameter | Choice]:
+    def _varied(self, base: SweepSpec) -> list[Parameter | Choice]:
         """Parameters and choices: those that are named, or all that can matter to the quantity.
 
         A parameter of which a range is asked for is among them, or is refused.
-
-        Raises
-        ------
-        UserError
-            A name or a range is refused.
         """
         entries = shipped()
-        if self.ranges:
-            in_file = from_file(self.ranges)
-            check_keys(in_file, base, str(self.ranges))
-            entries |= in_file
         given = [user_range(text, entries) for text in self.range_ or ()]
         asked = [entry.name for entry in given]
         if twice := [name for name in asked if asked.count(name) > 1]:
@@ -751,32 +791,24 @@ class Question:
             if name in asked
             or (
                 entry.applies(base)
-                and entry.key not in self.quantity.changes
-                and not (entry.alternatives and self.method == SOBOL)
+                and entry.key not in changes_for(known_name(self.of, QUANTITIES))
+                and not (entry.alternatives and self.method == "sobol")
             )
         }
         return chosen(base, entries, list(entries))
 
-    def study(self, base: SweepSpec, engine: Engine, progress: Progress) -> SensitivityStudy:
-        """Make the study of a case.
+    def answer(self, base: SweepSpec, engine: Engine, progress: Progress) -> OneAtATime | Sobol:
+        """Compute a study of a sweep of one case.
 
         Raises
         ------
         UserError
-            As `SensitivityStudy`.
+            As `SensitivityStudy`; or a name, a range or a parameter is refused.
         """
-        return SensitivityStudy(base, self.quantity, engine, self.refit, progress)
-
-    def answer(
-        self, study: SensitivityStudy, varied: Sequence[Parameter | Choice]
-    ) -> OneAtATime | Sobol:
-        """Compute a study.
-
-        Raises
-        ------
-        UserError
-            A parameter is refused.
-        """
-        if self.method == SOBOL:
+        varied = self._varied(base)
+        of = known_name(self.of, QUANTITIES)
+        study = SensitivityStudy(base, of, engine, self.refit, progress)
+        progress.say(f"engine {engine.name}; {study.case.label}")
+        if self.method == "sobol":
             return sobol(study, varied, self.samples)
         return one_at_a_time(study, varied)

@@ -1,65 +1,76 @@
 """Tables and the tornado of a sensitivity study, in files of several forms."""
 
-import csv
-import io
 import json
 import math
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
 from mcage.methods.sensitivity.methods import Bar, Effect, OneAtATime, Sobol
 from mcage.methods.sensitivity.parameters import Value
-from mcage.plain_text import csv_text
 from mcage.report.figures.canvas import STYLE, save
-from mcage.report.tables import print_table, table_of_texts
+from mcage.report.tables import Cell, Column, ResultTable, csv_of
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, life, plain, with_bounds
 
-# Results of a study as tables for people, and as rows for files.
+# Results of a study as a table, for people and for files.
 
 REFIT = "amplitude and mu fitted again to the published delay and share of faulty cells"
 NO_REFIT = "amplitude and mu as they are, whatever varies"
 
 
-def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
-    """Print a line for each setting, those of a parameter together, the largest bar first."""
-    value, difference = f"{result.quantity}\n[{result.unit}]", f"difference\n[{result.unit}]"
-    headings = (
-        (value, "instances", difference, "pairs") if result.leaves_out else (value, difference)
-    )
+def table_of(result: OneAtATime | Sobol) -> ResultTable:
+    """Table of a study: a line for each setting or for each parameter, the largest bar first."""
+    return _of_indices(result) if isinstance(result, Sobol) else _of_settings(result)
+
+
+def _of_settings(result: OneAtATime) -> ResultTable:
     lines = []
     for bar in result.bars:
-        parameter = bar.parameter
-        nominal = f"{setting(parameter.nominal)} {_unit(parameter.unit)}".rstrip()
+        of = bar.parameter
         for place, effect in enumerate(bar.effects):
-            of_parameter = [parameter.name, parameter.status, nominal]
+            reference = f"{setting(of.nominal)} {_unit(of.unit)}".rstrip()
+            name, status, reference = ("", "", "") if place else (of.name, of.status, reference)
             lines.append(
                 [
-                    *(["", "", ""] if place else of_parameter),
-                    setting(effect.setting),
-                    _number(effect.value, result.horizon_years, effect.alike),
-                    *([f"{effect.dies:,}"] if result.leaves_out else []),
-                    _difference(effect, effect.alike and result.nominal_alike),
-                    *([f"{effect.pairs:,}"] if result.leaves_out else []),
+                    Cell(name, of.name),
+                    Cell("", of.key),
+                    Cell(status, of.status),
+                    Cell(reference, of.nominal),
+                    Cell(setting(effect.setting), effect.setting),
+                    Cell("", of.unit),
+                    _cell(_number(effect.value, result.horizon_years, effect.alike), effect.value),
+                    Cell(f"{effect.dies:,}", effect.dies),
+                    _cell(
+                        _difference(effect, effect.alike and result.nominal_alike),
+                        effect.difference,
+                    ),
+                    Cell(f"{effect.pairs:,}", effect.pairs),
                 ]
             )
-    table = table_of_texts(
+    counted = result.leaves_out
+    headings = {
+        "parameter": "parameter",
+        "key": "",
+        "status": "status",
+        "nominal": "reference",
+        "setting": "setting",
+        "unit": "",
+        result.quantity: f"{result.quantity}\n[{result.unit}]",
+        "dies": "instances" if counted else "",
+        "difference": f"difference\n[{result.unit}]",
+        "pairs": "pairs" if counted else "",
+    }
+    title = (
         f"{result.quantity} of {result.label}, {result.instances} instances, "
         f"horizon {result.horizon_years:g} years\n"
         f"reference: {_number(result.nominal, result.horizon_years, result.nominal_alike)} "
-        f"{result.unit}"
-        f"{f', {result.nominal_dies:,} instances' if result.leaves_out else ''}",
-        ("parameter", "status", "reference", "setting", *headings),
-        lines,
-        ("reference", "setting", *headings),
-        ("parameter", "setting", difference, *headings[3:]),
+        f"{result.unit}{f', {result.nominal_dies:,} instances' if counted else ''}"
     )
     left_out = (
         "; instances: those that have the quantity, of which the value is; pairs: those that have "
@@ -67,73 +78,74 @@ def print_one_at_a_time(result: OneAtATime, console: Console) -> None:
     )
     caption = (
         f"{CONFIDENCE:.0%} intervals; differences from the reference setting die by die; "
-        f"{REFIT if result.refit else NO_REFIT}{left_out if result.leaves_out else ''}"
+        f"{REFIT if result.refit else NO_REFIT}{left_out if counted else ''}"
     )
-    print_table(replace(table, caption=caption), console, remedy="--json")
+    return _table(title, caption, headings, lines, ("parameter", "setting", "difference", "pairs"))
 
 
-def print_sobol(result: Sobol, console: Console) -> None:
-    """Print a line for each parameter, the largest total index first."""
-    lines = [
-        [
-            index.parameter.name,
-            index.parameter.status,
-            f"{setting(index.parameter.low)} ... {setting(index.parameter.high)} "
-            f"{_unit(index.parameter.unit)}".rstrip(),
-            _index(index.first_order),
-            _index(index.total),
-        ]
-        for index in result.indices
-    ]
-    table = table_of_texts(
+def _of_indices(result: Sobol) -> ResultTable:
+    lines = []
+    for index in result.indices:
+        of = index.parameter
+        ends = f"{setting(of.low)} ... {setting(of.high)} {_unit(of.unit)}".rstrip()
+        lines.append(
+            [
+                Cell(of.name, of.name),
+                Cell("", of.key),
+                Cell(of.status, of.status),
+                Cell(ends, of.low),
+                Cell("", of.high),
+                Cell("", of.unit),
+                _cell(_index(index.first_order), index.first_order),
+                _cell(_index(index.total), index.total),
+            ]
+        )
+    headings = {
+        "parameter": "parameter",
+        "key": "",
+        "status": "status",
+        "low": "range",
+        "high": "",
+        "unit": "",
+        "first_order": "first order",
+        "total": "total",
+    }
+    title = (
         f"Sobol' indices of {result.quantity} of {result.label}, {result.instances} instances, "
         f"horizon {result.horizon_years:g} years\n"
         f"{result.evaluations} settings, N = {result.samples}: mean {result.mean:.4g}, deviation "
-        f"{result.deviation:.3g}, {result.lowest:.4g} ... {result.highest:.4g} {result.unit}",
-        ("parameter", "status", "range", "first order", "total"),
-        lines,
-        ("range", "first order", "total"),
-        ("parameter", "first order", "total"),
+        f"{result.deviation:.3g}, {result.lowest:.4g} ... {result.highest:.4g} {result.unit}"
     )
     caption = (
         f"{CONFIDENCE:.0%} bootstrap intervals over the settings; "
         f"{REFIT if result.refit else NO_REFIT}"
     )
-    print_table(replace(table, caption=caption), console, remedy="--json")
+    return _table(title, caption, headings, lines, ("parameter", "first_order", "total"))
 
 
-def rows(result: OneAtATime | Sobol) -> list[dict[str, Any]]:
-    """Convert results into a flat row for each setting, or for each parameter."""
-    if isinstance(result, Sobol):
-        return [
-            {
-                "parameter": index.parameter.name,
-                "key": index.parameter.key,
-                "status": index.parameter.status,
-                "low": index.parameter.low,
-                "high": index.parameter.high,
-                "unit": index.parameter.unit,
-                **_flat("first_order", index.first_order),
-                **_flat("total", index.total),
-            }
-            for index in result.indices
-        ]
-    return [
-        {
-            "parameter": bar.parameter.name,
-            "key": bar.parameter.key,
-            "status": bar.parameter.status,
-            "nominal": bar.parameter.nominal,
-            "setting": effect.setting,
-            "unit": bar.parameter.unit,
-            **_flat(result.quantity, effect.value),
-            **_flat("difference", effect.difference),
-            "dies": effect.dies,
-            "pairs": effect.pairs,
-        }
-        for bar in result.bars
-        for effect in bar.effects
-    ]
+def _table(
+    title: str,
+    caption: str,
+    headings: dict[str, str],
+    lines: Sequence[Sequence[Cell]],
+    primary: Sequence[str],
+) -> ResultTable:
+    """Table of lines of cells, with a heading for each key; columns of texts stand to the left."""
+    columns = (
+        Column(
+            key,
+            heading,
+            tuple(cells),
+            primary=key in primary,
+            justify="left" if key in ("parameter", "status") else "right",
+        )
+        for (key, heading), cells in zip(headings.items(), zip(*lines, strict=True), strict=True)
+    )
+    return ResultTable(title, caption, tuple(columns))
+
+
+def _cell(text: str, estimate: Estimate) -> Cell:
+    return Cell(text, *vars(estimate).values())
 
 
 def setting(value: Value) -> str:
@@ -151,10 +163,6 @@ def _index(estimate: Estimate) -> str:
 
 def _unit(unit: str) -> str:
     return "" if unit == "1" else unit
-
-
-def _flat(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
 
 
 def _number(estimate: Estimate, horizon_years: float, alike: bool) -> str:
@@ -210,22 +218,9 @@ def write(result: OneAtATime | Sobol, spec: SweepSpec, path: Path) -> None:
     if kind in FIGURES.values():
         draw(result, path)
         return
-    text = f"{as_json(result, spec)}\n" if kind is JSON else as_csv(result)
+    text = f"{as_json(result, spec)}\n" if kind is JSON else csv_of(table_of(result))
     with whole_file(path, kind) as stream:
         stream.write(text.encode())
-
-
-def as_csv(result: OneAtATime | Sobol) -> str:
-    """Write results as CSV text, with a line for each row of their table."""
-    table = rows(result)
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(table[0]))
-    writer.writeheader()
-    writer.writerows(
-        {key: csv_text(value) if isinstance(value, str) else value for key, value in row.items()}
-        for row in table
-    )
-    return text.getvalue()
 
 
 def as_json(result: OneAtATime | Sobol, spec: SweepSpec) -> str:

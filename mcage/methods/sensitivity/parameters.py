@@ -1,27 +1,20 @@
-"""What a sensitivity study varies, and which quantity it looks at."""
+"""What a sensitivity study varies."""
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from mcage.aging.nbti import MODEL_NAMES, constants
 from mcage.aging.nbti.catalogue import CALIBRATED, can_be_calibrated
 from mcage.aging.vmin import LARGER
 from mcage.errors import UserError
-from mcage.files.inputs import read_toml
 from mcage.geometry import GCN
-from mcage.lifetime import EndCause
-from mcage.results.writer import Arrays
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import Floats, Range
 from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
-from mcage.variation.scenarios import NO_ARRAYS, ArraySize, scenario
+from mcage.variation.scenarios import NO_ARRAYS, scenario
 
 Value = float | str
 """Value of a constant or of a choice."""
@@ -106,7 +99,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Entry:
-    """A parameter or choice as a file defines it, for no spec in particular."""
+    """A parameter or choice as it is shipped or asked for, for no spec in particular."""
 
     name: str
     key: str
@@ -130,7 +123,7 @@ class Entry:
             return False
         if self.key.startswith(FAULTS) and spec.faults.mode != "varius":
             return False
-        if self.key == PHI and _has_arrays(spec):
+        if self.key == PHI and value_of(spec, ARRAYS) != NO_ARRAYS:
             return False
         try:
             nominal = value_of(spec, self.key)
@@ -191,63 +184,15 @@ class Entry:
 def shipped() -> dict[str, Entry]:
     """Parameters and choices of ``data/sensitivity.toml``, by name."""
     text = files("mcage").joinpath("data", "sensitivity.toml").read_text(encoding="utf-8")
-    return _entries(tomllib.loads(text), "sensitivity.toml")
+    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return {
+        name: Entry(name, **{key: _tuple(of) for key, of in table.items()})
+        for name, table in tables.items()
+    }
 
 
-def from_file(path: Path) -> dict[str, Entry]:
-    """Parameters and choices of a user's file, of the form of ``data/sensitivity.toml``.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or an entry is refused.
-    """
-    return _entries(read_toml(path), str(path))
-
-
-def _entries(tables: Mapping[str, Any], source: str) -> dict[str, Entry]:
-    return {name: _entry(name, table, source) for name, table in tables.items()}
-
-
-def _entry(name: str, table: Any, source: str) -> Entry:
-    where = f"{source}: {name}"
-    if not isinstance(table, dict):
-        raise UserError(f"{where} = {table!r}: a table is needed, with a key and a range")
-    unknown = set(table) - {field for field in Entry.__dataclass_fields__ if field != "name"}
-    if unknown:
-        raise UserError(f"{where}: unknown key {min(unknown)!r}")
-    texts = {key: table.get(key, "") for key in ("key", "unit", "status", "source", "model")}
-    for key, text in texts.items():
-        if not isinstance(text, str) or (key == "key" and not text):
-            raise UserError(f"{where}: {key} = {text!r} must be a text")
-    given = [key for key in ("range", "factors", "alternatives") if key in table]
-    listed = [key for key in ("alternatives", "distributions", "not_in") if key in table]
-    if len(given) != 1:
-        raise UserError(f"{where}: one of range, factors and alternatives is needed")
-    for key in ("range", "factors"):
-        if key in table:
-            _check_pair(table[key], f"{where}: {key}")
-    for key in listed:
-        _check_list(table[key], f"{where}: {key}")
-    texts["status"] = texts["status"] or USER_DEFINED
-    lists: dict[str, Any] = {key: tuple(table[key]) for key in {*given, *listed}}
-    return replace(Entry(name, **texts), **lists)
-
-
-def _check_pair(given: Any, where: str) -> None:
-    numbers = isinstance(given, list) and all(_is_number(number) for number in given)
-    if not (numbers and len(given) == 2 and given[0] < given[1]):
-        raise UserError(f"{where} = {given!r} must be two numbers, the lower one first")
-
-
-def _check_list(given: Any, where: str) -> None:
-    fine = isinstance(given, list) and all(isinstance(x, int | float | str) for x in given)
-    if not fine or not given or len(set(given)) < len(given):
-        raise UserError(f"{where} = {given!r} must be a list of different numbers or texts")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
@@ -271,11 +216,15 @@ def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
     before = known.get(name, Entry(name, name))
     if ".." not in given:
         settings = tuple(_number_or_word(part.strip()) for part in given.split(","))
-        _check_list(list(settings), f"--range {text}")
+        if len(set(settings)) < len(settings):
+            raise UserError(f"--range {text}: {settings} must be different numbers or texts")
         return replace(before, range=None, factors=None, alternatives=settings)
-    ends = [_number_or_word(part.strip()) for part in given.split("..", 1)]
-    _check_pair(ends, f"--range {text}")
-    low, high = (float(end) for end in ends)
+    low, high = (_number_or_word(part.strip()) for part in given.split("..", 1))
+    if any(isinstance(end, str | bool) for end in (low, high)) or not low < high:  # type: ignore[operator]
+        raise UserError(
+            f"--range {text}: {low!r} and {high!r} must be two numbers, the lower one first"
+        )
+    low, high = float(low), float(high)
     return replace(before, range=(low, high), factors=None, alternatives=())
 
 
@@ -378,12 +327,6 @@ def _implied(spec: SweepSpec, setting: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _has_arrays(spec: SweepSpec) -> bool:
-    given = spec.faults.arrays
-    size = scenario(spec.scenarios[0]).arrays if given is None else ArraySize.of(given)
-    return size is not None
-
-
 def _at(fields: Any, key: str) -> Any:
     """Value of a dotted key in nested tables and lists; None if there is none."""
     for part in key.split("."):
@@ -392,23 +335,6 @@ def _at(fields: Any, key: str) -> Any:
         else:
             fields = fields.get(part) if isinstance(fields, dict) else None
     return fields
-
-
-def check_keys(entries: Mapping[str, Entry], spec: SweepSpec, source: str) -> None:
-    """Refuse entries whose key a sweep does not have; otherwise they would be ignored silently.
-
-    Raises
-    ------
-    UserError
-        One line with file, entry and key.
-    """
-    fields = spec.model_dump(mode="json")
-    of_models = {f"{CONSTANT}{name}" for model in MODEL_NAMES for name in constants(model)}
-    for name, entry in entries.items():
-        table, _, last = entry.key.rpartition(".")
-        holder = _at(fields, table) if table else {SPREAD: fields[SPREAD]}
-        if not (entry.key in of_models or (isinstance(holder, dict) and last in holder)):
-            raise UserError(f"{source}: {name}: {entry.key!r} is no key of a sweep")
 
 
 def _constant_of(spec: SweepSpec, name: str) -> Value:
@@ -448,104 +374,6 @@ def chosen(
         raise UserError(f"parameters: {', '.join(names)}: one is named twice")
     taken = names or [name for name, entry in entries.items() if entry.applies(spec)]
     return [entries[name].of(spec) for name in taken]
-
-
-# Quantities of a study: a number of each die, and how dies are summarized.
-
-NEVER = 100.0
-"""A delay guardband that no life uses up: the highest that a spec may have."""
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A quantity of the dies of a study.
-
-    Parameters
-    ----------
-    name, unit : str
-        Name on the command line, and unit.
-    of_dies : callable
-        From the arrays of a sweep to a number of each die: infinity for "after the horizon", NaN
-        where the die has no value.
-    is_median : bool
-        Whether dies are summarized by their median instead of their mean.
-    is_share : bool
-        Whether each die has either 0 or 100 %, so that their mean is a share of the dies.
-    is_life : bool
-        Whether each die has years up to the horizon.
-    changes : mapping
-        Keys of the spec that the quantity changes, with their values.
-    """
-
-    name: str
-    unit: str
-    of_dies: Callable[[Arrays], Floats]
-    is_median: bool = False
-    is_share: bool = False
-    is_life: bool = False
-    changes: Mapping[str, Any] = field(default_factory=dict)
-
-    def within(self, horizon_years: float) -> Range | None:
-        """Range of its values, where they have one."""
-        if self.is_life:
-            return 0.0, horizon_years
-        return (0.0, 100.0) if self.is_share else None
-
-
-def _lives(arrays: Arrays) -> Floats:
-    years: Floats = np.asarray(arrays["life_years"][0], dtype=np.float64)
-    return years
-
-
-def _died(arrays: Arrays) -> Any:
-    return arrays["end_cause"][0] != EndCause.CENSORED
-
-
-def _at_horizon(arrays: Arrays, values: Any) -> Floats:
-    """Values of the dies that reach the horizon, which have the same age; NaN for others."""
-    return np.where(_died(arrays), np.nan, np.asarray(values, dtype=np.float64))
-
-
-QUANTITIES = {
-    quantity.name: quantity
-    for quantity in (
-        Quantity(
-            "median_life",
-            "years",
-            lambda arrays: np.where(_died(arrays), _lives(arrays), np.inf),
-            is_median=True,
-        ),
-        Quantity("rmst", "years", _lives, is_life=True),
-        Quantity(
-            "survival",
-            "%",
-            lambda arrays: np.where(_died(arrays), 0.0, 100.0),
-            is_share=True,
-        ),
-        Quantity(
-            "max_dvth",
-            "mV",
-            lambda arrays: _at_horizon(arrays, arrays["max_dvth_mv"][0].max(axis=-1)),
-            changes={"life.delay_guardband": NEVER},
-        ),
-        Quantity(
-            "delay",
-            "%",
-            lambda arrays: _at_horizon(arrays, 100.0 * arrays["delay_increase"][0]),
-            changes={"life.delay_guardband": NEVER},
-        ),
-        Quantity(
-            "spill_rate",
-            "%",
-            lambda arrays: np.asarray(100.0 * arrays["spill_rate"][0], dtype=np.float64),
-        ),
-    )
-}
-"""Quantities by name.
-
-Shifts and delays are taken at the horizon: no guardband ends a life, and dies that die of another
-cause do not count.
-"""
 
 
 # What is fitted to published figures, fitted again when another constant varies.

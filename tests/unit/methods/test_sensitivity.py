@@ -16,9 +16,7 @@ from mcage.methods.sensitivity.parameters import (
     Entry,
     Parameter,
     changed,
-    check_keys,
     chosen,
-    from_file,
     shipped,
     user_range,
     value_of,
@@ -233,7 +231,7 @@ def test_own_choices():
         ("temperature=a..b", "must be two numbers"),
         ("temperature=340..", "must be two numbers"),
         ("temperature=340..nan", "must be two numbers"),
-        ("lds_rows=1,1", "must be a list of different numbers or texts"),
+        ("lds_rows=1,1", "must be different numbers or texts"),
     ],
 )
 def test_refused_texts(text, message):
@@ -269,67 +267,6 @@ def test_names():
         chosen(spec(), shipped(), ["eto"])
     with pytest.raises(UserError, match="one is named twice"):
         chosen(spec(), shipped(), ["eta", "eta"])
-
-
-def test_a_file_of_ranges(tmp_path):
-    path = tmp_path / "ranges.toml"
-    path.write_text('[hot]\nkey = "life.temperature_kelvin"\nrange = [350.0, 400.0]\n')
-    (parameter,) = chosen(spec(), from_file(path))
-    assert (parameter.name, parameter.low, parameter.high, parameter.status) == (
-        "hot",
-        350,
-        400,
-        "user-defined",
-    )
-
-
-@pytest.mark.parametrize(
-    ("key", "known"),
-    [
-        ("life.temperature_kelvin", True),
-        ("life.temprature_kelvin", False),
-        ("lives.temperature_kelvin", False),
-        ("faults.mu_volts", True),
-        ("aging.constants.xi1", True),  # of another model: the file may be of several
-        ("aging.constants.xi3", False),
-        ("operating_points.half.0.share", False),  # of an environment that the spec does not have
-    ],
-)
-def test_keys_of_a_file_are_those_of_a_sweep(key, known, tmp_path):
-    path = tmp_path / "ranges.toml"
-    path.write_text(f"[mine]\nkey = '{key}'\nrange = [1, 2]\n")
-    entries = from_file(path)
-    if known:
-        check_keys(entries, spec(), str(path))
-        return
-    with pytest.raises(UserError, match=rf"ranges\.toml: mine: '{key}' is no key of a sweep"):
-        check_keys(entries, spec(), str(path))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("hot = 3", "hot = 3: a table is needed"),
-        ("[hot]\nrange = [1, 2]", "hot: key = '' must be a text"),
-        ("[hot]\nkey = 3\nrange = [1, 2]", "hot: key = 3 must be a text"),
-        ("[hot]\nkey = 'a'", "hot: one of range, factors and alternatives is needed"),
-        ("[hot]\nkey = 'a'\nrange = [1, 2]\nfactors = [1, 2]", "one of range, factors and alter"),
-        ("[hot]\nkey = 'a'\nrange = [2, 1]", "hot: range = [2, 1] must be two numbers"),
-        ("[hot]\nkey = 'a'\nrange = 'x'", "hot: range = 'x' must be two numbers"),
-        ("[hot]\nkey = 'a'\nalternatives = []", "hot: alternatives = [] must be a list"),
-        ("[hot]\nkey = 'a'\nranges = [1, 2]", "hot: unknown key 'ranges'"),
-        ("[hot]\nkey = 'a'\nrange = [1, nan]", "nan must be a finite number"),
-        ("[hot]\nkey = 'a'\nrange = [1, 2]\nnot_in = 3", "hot: not_in = 3 must be a list"),
-        ("[hot", "not TOML"),
-    ],
-)
-def test_refused_files(text, message, tmp_path):
-    path = tmp_path / "ranges.toml"
-    path.write_text(text)
-    with pytest.raises(UserError) as caught:
-        from_file(path)
-    assert str(caught.value).startswith(str(path))
-    assert message in str(caught.value)
 
 
 # Sobol' indices of functions whose indices are known, through the code that studies use.
