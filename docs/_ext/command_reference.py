@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
+from commands_in_python import FUNCTIONS, OF_TERMINALS, OF_THE_INSTALLATION, OTHER_NAMES
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
@@ -12,7 +13,6 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
 from mcage.cli.app import app
-from mcage.functions import FUNCTIONS, OF_TERMINALS, OF_THE_INSTALLATION, OTHER_NAMES
 
 HELP = "--help"
 """Every command has it."""

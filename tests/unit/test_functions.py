@@ -7,6 +7,7 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 import typer.main
+from commands_in_python import FUNCTIONS, OF_TERMINALS, OF_THE_INSTALLATION, OTHER_NAMES
 from gpu_cases import gating
 from places import ROOT
 from tables import each
@@ -17,7 +18,6 @@ from mcage.campaign.run import run_campaign
 from mcage.cli.app import COMMANDS, app
 from mcage.cli.commands import named
 from mcage.cli.spec_options import SpecOptions
-from mcage.functions import FUNCTIONS, OF_TERMINALS, OF_THE_INSTALLATION, OTHER_NAMES
 from mcage.methods.rare_events.case import estimate
 from mcage.stats.estimates import known_name
 from mcage.studies.sweep.header import stopping_rule
