@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.functions import optimum as optimum
     from mcage.functions import reproduce as reproduce
     from mcage.functions import run as run
-    from mcage.functions import run_gpu as run_gpu
     from mcage.functions import run_sweep as run_sweep
     from mcage.functions import sensitivity as sensitivity
     from mcage.functions import temperature as temperature
@@ -123,7 +122,6 @@ _HOMES = {
     "replay": "mcage.single_runs.replay",
     "reproduce": "mcage.functions",
     "run": "mcage.functions",
-    "run_gpu": "mcage.functions",
     "run_sweep": "mcage.functions",
     "save_trace": "mcage.traces",
     "sensitivity": "mcage.functions",

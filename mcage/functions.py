@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcage.campaign.executors import Executor
     from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
+    from mcage.gpu.exchange.rule import RuleKeys
     from mcage.gpu.exchange.shares import ExchangeSummary
     from mcage.methods.sensitivity.methods import OneAtATime, Sobol
     from mcage.papers.table import Row
@@ -367,10 +368,6 @@ def inject(
     return path
 
 
-run_gpu = run
-"""Earlier name, of studies of whole GPUs."""
-
-
 def _of_command(spec: "StudySpec", command: str) -> "StudySpec":
     """The spec, which must be of the study of a command."""
     if getattr(spec, "command", "") != command:
@@ -438,25 +435,12 @@ def nbti(
     return rows
 
 
-class RuleKeys(TypedDict, total=False):
-    """When a GPU is exchanged, and what it is made of, by the options of ``mcage gpu exchange``.
-
-    All but the last two are fields of `mcage.gpu.exchange.rule.ExchangeRule`; ``due_fit`` are soft
-    errors in FIT a slice, ``at`` the ages in years.
-    """
-
-    rule: str | int
-    sms: int | None
-    slices_per_sm: int | None
-    banks_per_sm: int | None
-    spare_sms: int
-    spare_entries: int
-    due_fit: float
-    at: Sequence[float] | None
-
-
 def exchange(
-    files: PathLike | Sequence[PathLike], where: str | Sequence[str] = (), **rule: Unpack[RuleKeys]
+    files: PathLike | Sequence[PathLike],
+    where: str | Sequence[str] = (),
+    due_fit: float = 0.0,
+    at: Sequence[float] | None = None,
+    **rule: "Unpack[RuleKeys]",
 ) -> "list[tuple[Path, ExchangeSummary]]":
     """Find by age the share of GPUs that are exchanged by the vendor's rule.
 
@@ -466,8 +450,12 @@ def exchange(
         Results files of sweeps.
     where : str or sequence of str
         As of `mcage.compare`.
+    due_fit : float
+        Soft errors that are detected and not corrected, in FIT a slice.
+    at : sequence of float, optional
+        Ages in years; by default 0, each whole year, and the horizon.
     **rule
-        Keys of `RuleKeys`; what is None has its default.
+        Keys of `mcage.gpu.exchange.rule.RuleKeys`: when a GPU is exchanged, and what it is made of.
 
     Returns
     -------
@@ -483,9 +471,7 @@ def exchange(
     from mcage.gpu.exchange.shares import Question, summarize_exchange
     from mcage.report.cases import Condition, summarized
 
-    due_fit, ages = rule.pop("due_fit", 0.0), rule.pop("at", None)
-    sizes = {name: value for name, value in rule.items() if value is not None}
-    question = Question(ExchangeRule(**sizes), due_fit, ages)  # type: ignore[arg-type]
+    question = Question(ExchangeRule.of(**rule), due_fit, at)
     summarize = partial(summarize_exchange, question=question)
     conditions = [Condition.parse(text) for text in listed(where)]
     return [

@@ -12,7 +12,7 @@ from mcage.analysis import frames
 from mcage.analysis import grid as grids
 from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_of_lives
 from mcage.errors import UserError
-from mcage.gpu.exchange.rule import ExchangeRule
+from mcage.gpu.exchange.rule import ExchangeRule, RuleKeys
 from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
 from mcage.report.cases import names_for
@@ -45,17 +45,6 @@ class Parts(Words, total=False):
 
     at_risk: bool
     bands: bool
-
-
-class RuleKeys(TypedDict, total=False):
-    """Keywords of `mcage.gpu.exchange.rule.ExchangeRule`."""
-
-    rule: str | int
-    sms: int
-    slices_per_sm: int
-    banks_per_sm: int | None
-    spare_sms: int
-    spare_entries: int
 
 
 class Plots:
@@ -572,8 +561,8 @@ class Analysis(Plots):
             Probability that the interval covers.
         **rule
             ``rule`` (``"secded"``, ``"parity"`` or a number of words), ``sms``,
-            ``slices_per_sm``, ``banks_per_sm``, ``spare_sms``, ``spare_entries``: when a GPU is
-            exchanged; docs/exchange.md.
+            ``slices_per_sm``, ``banks_per_sm``, ``spare_sms``: when a GPU is exchanged;
+            docs/exchange.md.
 
         Returns
         -------
@@ -589,7 +578,7 @@ class Analysis(Plots):
             The ages of uncorrectable words are not known, GPUs cannot be made of these slices, or
             a number is out of range.
         """
-        question = Question(ExchangeRule(**rule), due_fit, ages_years, years, confidence)
+        question = Question(ExchangeRule.of(**rule), due_fit, ages_years, years, confidence)
         summaries = summarize_exchange(grids.with_lives(self._results), question)
         return frames.table_frame(table_of_exchange(summaries))
 

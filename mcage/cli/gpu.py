@@ -127,9 +127,6 @@ class ExchangeOptions:
     each slice is a bank."""
     spare_sms: Annotated[int, typer.Option(metavar="N")] = 0
     """SMs that may be given up before the GPU is exchanged."""
-    spare_entries: Annotated[int, typer.Option(metavar="N")] = 0
-    """Entries of a slice that are replaced when they have an uncorrectable word; their words do not
-    count. Beside those of the protection of the sweep."""
     due_fit: Annotated[float, typer.Option(metavar="FIT")] = 0.0
     """Soft errors that are detected and not corrected, in FIT a slice; they count as well, each
     address once."""

@@ -142,7 +142,7 @@ class Header(ABC):
     absent: tuple[tuple[int, int], ...] = ()
 
     spec: ClassVar[type | None] = None
-    """Class of the specs of the study, if `mcage.run_gpu` is to compute them."""
+    """Class of the specs of the study, if `mcage.run` is to compute them."""
 
     maker: ClassVar[str] = ""
     """Class that makes the study of such a spec, a `mcage.studies.common.StudyOfSpec`, as

@@ -19,7 +19,7 @@ from mcage.results import header as headers
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     out = tmp_path_factory.mktemp("rails") / "rails.h5"
-    return mcage.run_gpu(rails.RailsSpec(instances=40), out, shard_size=15)
+    return mcage.run(rails.RailsSpec(instances=40), out, shard_size=15)
 
 
 def test_it_computes_what_its_equation_says(path):
@@ -71,7 +71,7 @@ def test_its_figure_and_its_words_are_in_the_report(path, tmp_path):
 
 def test_its_measure_may_stop_it(tmp_path):
     rule = {"rel_ci": 0.05, "of": "rail_life"}
-    path = mcage.run_gpu(rails.RailsSpec(instances=4000, stopping=rule), tmp_path / "s.h5")
+    path = mcage.run(rails.RailsSpec(instances=4000, stopping=rule), tmp_path / "s.h5")
     with mcage.open_results(path) as results:
         assert results.sizes["instance"] == 500
         assert "rail_life to ±5 % in every case" in results.attrs["stopped"]
@@ -81,7 +81,7 @@ def test_its_measure_may_stop_it(tmp_path):
 
 def test_cases_of_two_files_are_compared(path, tmp_path):
     warmer = rails.RailsSpec(instances=40, kelvin=(363.0, 353.0))
-    other = mcage.run_gpu(warmer, tmp_path / "warmer.h5")
+    other = mcage.run(warmer, tmp_path / "warmer.h5")
     line = invoke("compare", path, other, "--allow", "kelvin", "--json")
     (comparison,) = json.loads(line.output)
     assert [pair["case"] for pair in comparison["pairs"]] == ["air", "water"]

@@ -205,15 +205,6 @@ def test_the_table_names_the_levels(command):
     assert code == 0
     for word in ("none", "gating", "registers", "both", "if independent"):
         assert word in out
-    assert "exchange" not in out
-
-
-def test_soft_errors_have_a_column(command):
-    code, out, _ = command(*SMALL, "--instances", "2", "--due-fit", "9e4", "--out", "r.h5")
-    assert code == 0
-    assert "exchange" in out
-    (row,) = json.loads(command("show", "r.h5", "--where", "policy=default", "--json")[1])[:1]
-    assert row["exchange_life"]["value"] == row["median_life"]["value"] < 10
 
 
 def test_a_spec_is_shown_and_read_again(command, tmp_path):

@@ -240,7 +240,7 @@ def test_without_any_value_there_is_no_objective(tmp_path):
 
 
 def test_studies_do_not_mix(folder, tmp_path):
-    other = mcage.run_gpu(rails.RailsSpec(instances=4), tmp_path / "rails.h5")
+    other = mcage.run(rails.RailsSpec(instances=4), tmp_path / "rails.h5")
     error = invoke("pareto", folder / "a.h5", other).exception
     assert isinstance(error, UserError)
     assert "hold the studies sweep and gpu-rails: a front is of one" in str(error)

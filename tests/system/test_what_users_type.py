@@ -506,7 +506,7 @@ def test_a_file_is_named_by_a_text_or_a_path(wrong):
     """In Python, too, a mistake says what would be right."""
     opened = [mcage.open_results, mcage.open_trace, mcage.load_trace]
     opened += [lambda path: mcage.run_sweep(SweepSpec(), path)]
-    opened += [lambda path: mcage.run_gpu(GatingSpec(), path)]
+    opened += [lambda path: mcage.run(GatingSpec(), path)]
     opened += [lambda path: mcage.write_report("r.h5", path)]
     opened += [lambda path: mcage.import_traces("r.csv", path)]
     opened += [lambda path: mcage.save_trace(small_trace(), path)]

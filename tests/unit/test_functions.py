@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from typing import get_args, get_type_hints
+from typing import Unpack, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from mcage.campaign.run import run_campaign
 from mcage.cli.app import COMMANDS, app
 from mcage.cli.commands import named
 from mcage.cli.spec_options import SpecOptions
+from mcage.gpu.exchange.rule import RuleKeys
 from mcage.methods.rare_events.case import estimate
 from mcage.stats.estimates import known_name
 from mcage.studies.sweep.header import stopping_rule
@@ -43,7 +44,9 @@ def parameters_of(name):
         elif name == "emulate":
             names |= mcage.Program.model_fields.keys()
         else:
-            (keys,) = get_args(parameter.annotation) or get_args(eval(parameter.annotation))
+            (keys,) = get_args(parameter.annotation) or get_args(
+                eval(parameter.annotation, {"Unpack": Unpack, "RuleKeys": RuleKeys})
+            )
             names |= keys.__annotations__.keys()
     return names
 
@@ -167,7 +170,7 @@ def test_mistakes_are_named(call, words, tmp_path, monkeypatch):
 
 def test_a_study_of_gpus_is_that_of_the_command(tmp_path):
     study = gating(instances=4, policies=["default"])
-    path = mcage.run_gpu(study.spec, tmp_path / "function.h5")
+    path = mcage.run(study.spec, tmp_path / "function.h5")
     assert path.read_bytes() == run_campaign(study.study, tmp_path / "study.h5").read_bytes()
     page = mcage.write_report(path, tmp_path / "report", width=85, figure="survival")
     assert page == tmp_path / "report" / "index.html"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,16 @@ def words_allowed(rule: str | int) -> int:
     return int(rule)
 
 
+class RuleKeys(TypedDict, total=False):
+    """Fields of `ExchangeRule`; what is None has its default."""
+
+    rule: str | int
+    sms: int | None
+    slices_per_sm: int | None
+    banks_per_sm: int | None
+    spare_sms: int
+
+
 @dataclass(frozen=True)
 class ExchangeRule:
     """When a GPU is exchanged.
@@ -81,9 +91,6 @@ class ExchangeRule:
         times as many: a slice has several, among which its entries lie in turn.
     spare_sms : int
         SMs of a GPU that may be given up before it is exchanged.
-    spare_entries : int
-        Entries of each slice that spare entries replace when they have their first uncorrectable
-        word; the words of a replaced entry do not count.
 
     Raises
     ------
@@ -96,11 +103,10 @@ class ExchangeRule:
     slices_per_sm: int = field(default_factory=lambda: _number("slices_per_sm"))
     banks_per_sm: int | None = None
     spare_sms: int = 0
-    spare_entries: int = 0
 
     def __post_init__(self) -> None:
         words_allowed(self.rule)
-        most = {"sms": (1, 1000), "slices_per_sm": (1, 64), "spare_entries": (0, 4096)}
+        most = {"sms": (1, 1000), "slices_per_sm": (1, 64)}
         for name, (low, high) in (most | {"spare_sms": (0, self.sms - 1)}).items():
             if not low <= getattr(self, name) <= high:
                 raise UserError(f"{name} = {getattr(self, name)}: expected {low} ... {high}")
@@ -111,6 +117,11 @@ class ExchangeRule:
                 f"banks_per_sm = {banks}: an SM has {slices} slices; expected a divisor of that, "
                 f"or a multiple of it up to {most_banks:,}, a bank for each entry"
             )
+
+    @classmethod
+    def of(cls, **fields: Unpack[RuleKeys]) -> "ExchangeRule":
+        """Return the rule of the fields that are not None."""
+        return cls(**{name: value for name, value in fields.items() if value is not None})  # type: ignore[arg-type]
 
     @property
     def words(self) -> int:
@@ -132,11 +143,6 @@ class ExchangeRule:
     def slices(self) -> int:
         """Slices of a GPU."""
         return self.sms * self.slices_per_sm
-
-    @property
-    def needs_entries(self) -> bool:
-        """Whether it matters in which entry a word lies."""
-        return self.spare_entries > 0 or self.banks_per_slice > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,40 +180,6 @@ class UncorrectableWords:
         if self.known_until_years is None:
             object.__setattr__(self, "known_until_years", years[:, -1:].max(axis=1, initial=0.0))
 
-    @classmethod
-    def none(cls, slices: int) -> "UncorrectableWords":
-        """No words of so many slices, for ever."""
-        nothing = np.empty((slices, 0))
-        return cls(nothing, nothing.astype(np.int64), np.full(slices, np.inf))
-
-    def without_replaced(self, spare_entries: int) -> "UncorrectableWords":
-        """These words but those of entries that spare entries replace.
-
-        The entries that are replaced are the first to have an uncorrectable word; of entries that
-        have it at the same age, those that come first in the arrays.
-
-        Parameters
-        ----------
-        spare_entries : int
-            Spare entries of each slice.
-
-        Raises
-        ------
-        ValueError
-            The entries of the words are not known.
-        """
-        if not spare_entries:
-            return self
-        if self.entries is None:
-            raise ValueError("which entries are replaced depends on the entries of the words")
-        happens = np.isfinite(self.years)
-        same = self.entries[:, :, None] == self.entries[:, None, :]
-        first = same.argmax(axis=2)  # rank of the first word of the same entry
-        is_first = (first == np.arange(first.shape[1])) & happens
-        number = np.take_along_axis(is_first.cumsum(axis=1), first, axis=1)
-        left = np.where(number <= spare_entries, np.inf, self.years)
-        return UncorrectableWords._of(left, self.entries, self.known_until_years)
-
     def with_soft_errors(self, soft: "SoftErrors") -> "UncorrectableWords":
         """These words and those in which soft errors are detected, each address once.
 
@@ -232,14 +204,11 @@ class UncorrectableWords:
             # A hard word that never happens has no entry: then it is that of the soft error.
             unknown = ~np.isfinite(self.years[places])
             entries[rows[unknown], places[1][unknown]] = soft.entries[rows, columns][unknown]
-        return UncorrectableWords._of(merged, entries, self.known_until_years)
-
-    @staticmethod
-    def _of(years: Floats, entries: Integers | None, known: Floats | None) -> "UncorrectableWords":
-        order = years.argsort(axis=1, kind="stable")
+        order = merged.argsort(axis=1, kind="stable")
         if entries is not None:
             entries = np.take_along_axis(entries, order, axis=1)
-        return UncorrectableWords(np.take_along_axis(years, order, axis=1), entries, known)
+        merged = np.take_along_axis(merged, order, axis=1)
+        return UncorrectableWords(merged, entries, self.known_until_years)
 
 
 def sm_years(
@@ -255,7 +224,7 @@ def sm_years(
     rule : ExchangeRule
         What a bank is, and what it may have.
     soft : SoftErrors, optional
-        Soft errors of the same slices, which count as well; no spare entry is used up for them.
+        Soft errors of the same slices, which count as well.
 
     Returns
     -------
@@ -267,11 +236,9 @@ def sm_years(
     UserError
         More words of a slice would have to be known.
     """
-    if rule.needs_entries and words.entries is None:
-        raise ValueError("banks within a slice and spare entries need the entries of the words")
-    left = words.without_replaced(rule.spare_entries)
-    if soft is not None:
-        left = left.with_soft_errors(soft)
+    if rule.banks_per_slice > 1 and words.entries is None:
+        raise ValueError("banks within a slice need the entries of the words")
+    left = words if soft is None else words.with_soft_errors(soft)
     if rule.banks_per_slice > 1:
         years = _beyond_in_slices(left, rule)
     else:
@@ -281,8 +248,8 @@ def sm_years(
     if unknown := int((years > known).sum()):
         raise UserError(
             f"the first {words.years.shape[1]} uncorrectable words of a slice are not enough to "
-            f"say when {unknown:,} SMs are given up (words a bank {rule.words}, spare entries "
-            f"{rule.spare_entries}, banks an SM {rule.banks}): more of them must be recorded"
+            f"say when {unknown:,} SMs are given up (words a bank {rule.words}, "
+            f"banks an SM {rule.banks}): more of them must be recorded"
         )
     return years
 

@@ -210,11 +210,11 @@ def _words_of(results: xr.Dataset, question: Question) -> tuple[Floats, NDArray[
     shape = results.sizes["case"], results.sizes["instance"]
     if years.ndim != 3 or years.shape[:2] != shape:
         raise UserError(f"{YEARS} has the shape {years.shape}, expected {(*shape, 'ranks')}")
-    if question.rule.needs_entries:
+    if question.rule.banks_per_slice > 1:
         if question.years is not None or ENTRIES not in results:
             raise UserError(
-                f"there is no variable {ENTRIES} in these results: spare entries, and several "
-                "banks in a slice, depend on the entries of the words"
+                f"there is no variable {ENTRIES} in these results: several banks in a "
+                "slice depend on the entries of the words"
             )
         entries = results[ENTRIES].transpose(*dims).values.astype(np.int64)
     return years, entries
@@ -358,7 +358,6 @@ def table_of_exchange(
             number("slices_per_sm", lambda summary: summary.rule.slices_per_sm),
             number("banks_per_sm", lambda summary: summary.rule.banks),
             number("spare_sms", lambda summary: summary.rule.spare_sms),
-            number("spare_entries", lambda summary: summary.rule.spare_entries),
             number("due_fit", lambda summary: summary.due_fit),
             tables.numbers(
                 "age_years",

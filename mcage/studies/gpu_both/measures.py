@@ -139,13 +139,6 @@ MEASURES = (
         "logic\n[years]",
         "logic_life",
     ),
-    _median(
-        "median_exchange_years",
-        "exchange_years",
-        "have banks with too many uncorrectable words",
-        "exchange\n[years]",
-        "exchange_life",
-    ),
     Measure(
         "median_life_years",
         "age at which half of the GPUs are dead [years]",

@@ -11,13 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import tomli_w
 from pydantic import Field, model_validator
 
-from mcage.errors import UserError
 from mcage.files.inputs import read_toml
-from mcage.gpu.exchange.rule import ExchangeRule
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import COMPARED, Key, Option
-from mcage.spec.sections import MeanOf, MeanStopping, Section
+from mcage.spec.sections import MeanOf, MeanStopping
 from mcage.spec.study_spec import StudySpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 
@@ -43,23 +41,6 @@ class BothStopping(MeanStopping):
 
     of: MeanOf = "cell_margin"
     """The variable whose mean is looked at."""
-
-
-class Exchange(Section):
-    """When SMs are given up for soft errors that are detected: docs/exchange.md."""
-
-    panel: ClassVar = "Registers"
-
-    due_fit: Annotated[
-        float, Field(gt=0, le=1e6), Option("--due-fit FIT", default="soft errors end no life")
-    ]
-    """Soft errors that are detected and not corrected, in FIT a slice while its SM is on. An SM is
-    dead when a bank has had them in more words than it may."""
-    rule: Annotated[str, Option("--rule RULE")] = "secded"
-    """Uncorrectable words that a bank may have: NVIDIA's for SRAM with secded (2) or parity (4), or
-    a number; only with --due-fit."""
-    banks_per_sm: Annotated[int, Field(ge=1)] | None = None
-    """Address banks of the register files of an SM; by default each slice is a bank."""
 
 
 class BothSpec(StudySpec):
@@ -93,8 +74,6 @@ class BothSpec(StudySpec):
     """The level of the SMs; the first policy is the reference."""
     sweep: SweepSpec = SweepSpec.from_mapping(DEFAULTS["sweep"])
     """The level of the register files; the first technique is the reference."""
-    exchange: Exchange | None = None
-    """What soft errors do to SMs; None: nothing."""
     stopping: BothStopping | None = None
 
     @classmethod
@@ -127,14 +106,6 @@ class BothSpec(StudySpec):
             if _is_given(self, key) and not (source and value == _at(self, source)):
                 reason = f"it is that of {source}" if source else _DECIDED[key]
                 raise ValueError(f"{key} = {shortened(value)}: {reason}; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _banks_fit(self) -> Self:
-        try:
-            self.exchange_rule(1)
-        except UserError as error:
-            raise ValueError(f"exchange.{error}") from error
         return self
 
     @model_validator(mode="after")
@@ -198,13 +169,6 @@ class BothSpec(StudySpec):
             fields["aging"]["constants"] = numbers
         fields["faults"]["slices_per_chip"] = slices
         return SweepSpec.from_mapping(fields, f"{self.command}: sweep")
-
-    def exchange_rule(self, sms: int) -> ExchangeRule | None:
-        """When SMs of a GPU with so many SMs are given up for soft errors; None: never."""
-        if self.exchange is None:
-            return None
-        banks = self.exchange.banks_per_sm
-        return ExchangeRule(self.exchange.rule, sms, self.slices_per_sm, banks)
 
     def gating_of(self, report_years: tuple[float, ...]) -> GatingSpec:
         """Spec of the level of the SMs, which reports at the given ages."""

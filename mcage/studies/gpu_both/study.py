@@ -1,8 +1,8 @@
 """A study of both levels: from its spec to the arrays of any range of GPUs."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
@@ -15,13 +15,6 @@ from mcage.aging.vmin import LARGER
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
-from mcage.gpu.exchange.rule import (
-    UncorrectableWords,
-    gpu_years,
-    per_year_of_fit,
-    sm_years,
-    soft_errors,
-)
 from mcage.lifetime import EndCause
 from mcage.results.header import SCHEMA_VERSION, rule_of
 from mcage.results.measures import Measure
@@ -51,7 +44,6 @@ class BothEnd(IntEnum):
     NO_HOME = 4
     SPILL_LIMIT = 5
     TOO_SLOW = 6
-    UNCORRECTABLE_WORDS = 7
 
 
 _OF_SLICE = {
@@ -165,13 +157,11 @@ def combined(
     sms: SmHistory,
     clock: Clock,
     rules: GpuRules,
-    exceeded_years: NDArray[np.float64] | None = None,
 ) -> GpuFates:
     """Combine the lives of SMs and slices into those of GPUs.
 
-    An SM is dead when its logic is too slow, any of its slices is too slow or has failed, or a bank
-    has had more uncorrectable words than it may. A GPU is dead when more SMs are than there are
-    spares.
+    An SM is dead when its logic is too slow, or any of its slices is too slow or has failed. A GPU
+    is dead when more SMs are than there are spares.
 
     Parameters
     ----------
@@ -183,9 +173,6 @@ def combined(
         When cells are too slow.
     rules : GpuRules
         What holds for all GPUs.
-    exceeded_years : float64[I, n], optional
-        Ages at which a bank of each SM has had more uncorrectable words than it may; by default
-        none ever has.
     """
     spares = rules.spares
     late = too_slow_years(slices, clock.dvth_limit(), rules.root)
@@ -193,17 +180,14 @@ def combined(
     by_logic = sms.too_slow_years.T
     first_slice = slices.fault_years.argmin(axis=2)[..., None]
     cause = np.take_along_axis(slices.cause, first_slice, axis=2)[..., 0]
-    if exceeded_years is None:
-        exceeded_years = np.full(cause.shape, np.inf)
     causes = np.stack(
         [
             np.full(cause.shape, BothEnd.LOGIC_DELAY, np.int8),
             np.full(cause.shape, BothEnd.CELL_DELAY, np.int8),
             _of_gpu(cause),
-            np.full(cause.shape, BothEnd.UNCORRECTABLE_WORDS, np.int8),
         ]
     )
-    ways = np.stack([by_logic, by_delay, by_faults, exceeded_years])
+    ways = np.stack([by_logic, by_delay, by_faults])
     first_way = ways.argmin(axis=0)[None]
     death = np.take_along_axis(ways, first_way, axis=0)[0]
     cause = np.take_along_axis(causes, first_way, axis=0)[0]
@@ -364,24 +348,10 @@ VARIABLES = (
         "1",
         "cause of the end of life",
         "Of the SM that could not be given up any more.",
-        flags=flags_of(BothEnd)[: BothEnd.UNCORRECTABLE_WORDS],
+        flags=flags_of(BothEnd),
     ),
 )
 """What is computed, in the order of the files."""
-
-OF_EXCHANGE = (
-    *VARIABLES[:-1],
-    replace(VARIABLES[-1], flags=flags_of(BothEnd)),
-    Variable(
-        "exchange_years",
-        _BOTH,
-        "float64",
-        "year",
-        "age at which more SMs have a bank with too many uncorrectable words than may be given up",
-        "The horizon where there is none.",
-    ),
-)
-"""What is computed where soft errors can end a life."""
 
 TECHNIQUE = Variable("technique", ("technique",), "text", "1", "technique of the register files")
 
@@ -511,11 +481,6 @@ class Both(StudyOfSpec):
         return self.spec.cell_vt0 == "sm"
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """What is computed, in the order of the files."""
-        return VARIABLES if self.spec.exchange is None else OF_EXCHANGE
-
-    @property
     def plan(self) -> SweepPlan:
         """The sweep over all slices."""
         return self.register_files.plan
@@ -535,7 +500,7 @@ class Both(StudyOfSpec):
         )
         return BothHeader(
             name="gpu-both",
-            computes=self.variables,
+            computes=VARIABLES,
             labels=(
                 Coordinate(POLICY, spec.gating.policies),
                 Coordinate(TECHNIQUE, spec.sweep.techniques),
@@ -552,7 +517,7 @@ class Both(StudyOfSpec):
             self._batch(np.arange(start, min(start + BATCH_GPUS, last)))
             for start in range(first, last, BATCH_GPUS)
         ]
-        return _joined(parts)
+        return joined(VARIABLES, parts)
 
     def _batch(self, gpus: NDArray[np.int64]) -> Arrays:
         population = self.gating.population(gpus)
@@ -571,7 +536,8 @@ class Both(StudyOfSpec):
         parts = self.plan.in_batch_threads(
             lambda chosen: self._halving.run(of_places, chosen), places
         )
-        return self._of_sms(lives) | dict(_joined(chain.from_iterable(parts)))
+        of_slices = [variable for variable in VARIABLES if "technique" in variable.dims]
+        return self._of_sms(lives) | joined(of_slices, chain.from_iterable(parts))
 
     def _of_sms(self, lives: Mapping[str, Lives]) -> dict[str, NDArray[np.generic]]:
         """Arrays of the level of the SMs."""
@@ -603,14 +569,8 @@ class Both(StudyOfSpec):
             for name in lives
         }
         fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
-        given_up = {
-            name: self._exceeded_years(population.instances[chosen], level.history)
-            for name, level in levels.items()
-        }
         of_pairs = [
-            self._of_pair(
-                combined(slices, levels[name].history, clock, rules, given_up[name]), given_up[name]
-            )
+            self._of_pair(combined(slices, levels[name].history, clock, rules))
             for name, _, slices in fates
         ]
         shape = len(levels), len(self.plan.cases)
@@ -619,32 +579,10 @@ class Both(StudyOfSpec):
             for name, array in stacked(of_pairs).items()
         }
 
-    def _exceeded_years(
-        self, gpus: NDArray[np.int64], history: SmHistory
-    ) -> NDArray[np.float64] | None:
-        """Ages at which soft errors have been in too many words of a bank: float64[I, n]."""
-        spec, rule = self.spec, self.spec.exchange_rule(self.sms)
-        if spec.exchange is None or rule is None:
-            return None
-        ids = (gpus[:, None] * rule.slices + np.arange(rule.slices)).ravel()
-        on_share = np.repeat(np.ascontiguousarray(history.on_share.T).ravel(), rule.slices_per_sm)
-        rate = per_year_of_fit(spec.exchange.due_fit) * on_share
-        geometry = self.plan.traces[0].geometry
-        shape, most = (geometry.entries, geometry.components), rule.banks_per_slice * rule.words + 1
-        soft = soft_errors(spec.seed, ids, rate, self.ages_years[-1], shape, most)
-        words = UncorrectableWords.none(len(ids))
-        return sm_years(words, rule, soft).reshape(len(gpus), self.sms)
-
-    def _of_pair(
-        self, fates: GpuFates, exceeded_years: NDArray[np.float64] | None
-    ) -> dict[str, NDArray[Any]]:
+    def _of_pair(self, fates: GpuFates) -> dict[str, NDArray[Any]]:
         """Arrays of a policy and a technique, as the variables are called."""
         horizon = self.ages_years[-1]
-        by_words = {}
-        if exceeded_years is not None:
-            spares = self.spec.gating.life.spare_sms
-            by_words["exchange_years"] = np.minimum(gpu_years(exceeded_years, spares), horizon)
-        return by_words | {
+        return {
             "cell_margin": fates.cell_margin,
             "max_dvth_mv": 1e3 * fates.max_dvth_volts,
             "longest_duty": fates.longest_duty,
@@ -670,9 +608,3 @@ _ANY_RANGES = {
     "vt0_volts": (0.3, 0.3),
 }
 """Ranges for a sweep of which only the epochs are asked."""
-
-
-def _joined(parts: Sequence[Arrays] | chain[Arrays]) -> Arrays:
-    """Arrays of several ranges of GPUs, one after the other."""
-    given = list(parts)
-    return joined([variable for variable in OF_EXCHANGE if variable.name in given[0]], given)

@@ -51,7 +51,6 @@ def test_numbers_are_those_of_the_vendor():
     assert (words_allowed("secded"), words_allowed("parity"), words_allowed(7)) == (2, 4, 7)
     given = ExchangeRule()
     assert (given.words, given.sms, given.slices_per_sm, given.banks) == (2, 132, 4, 4)
-    assert not given.needs_entries
     constants = tomllib.loads(files("mcage").joinpath("data", "exchange.toml").read_text())
     for table in constants.values():
         for constant in table.values():
@@ -71,7 +70,6 @@ def test_numbers_are_those_of_the_vendor():
         ({"banks_per_sm": 10**9}, "banks_per_sm = 1000000000: .* up to 6,144"),
         ({"slices_per_sm": 1, "banks_per_sm": 1537}, "banks_per_sm = 1537"),
         ({"spare_sms": 132}, "spare_sms = 132"),
-        ({"spare_entries": -1}, "spare_entries = -1"),
     ],
 )
 def test_bad_rules_are_refused(fields, words):
@@ -85,7 +83,7 @@ def test_every_count_of_a_study_of_gpus_has_an_upper_bound(spec):
         if not re.search(r"\bint\b", repr(field.annotation)):
             continue
         table, dot, key = name.rpartition(".")
-        fields = {key: 10**30} | ({"due_fit": 1.0} if table == "exchange" else {})
+        fields = {key: 10**30}
         for part in reversed(table.split(".") if dot else []):
             fields = {part: fields}
         with pytest.raises(UserError, match=key):
@@ -116,16 +114,6 @@ def test_a_slice_may_have_several_banks():
     )
     assert sm_years(words, rule(1, banks_per_sm=4)).tolist() == [3.0]
     assert sm_years(words, rule(1, banks_per_sm=2)).tolist() == [2.0]
-
-
-def test_spare_entries_replace_entries_not_words():
-    entries = np.array([[5, 5, 7, 7, 9]])
-    words = UncorrectableWords(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), entries, np.full(1, NEVER))
-    ages = {
-        spares: sm_years(words, rule(0, slices_per_sm=1, spare_entries=spares))[0]
-        for spares in range(4)
-    }
-    assert ages == {0: 1.0, 1: 3.0, 2: 5.0, 3: NEVER}
 
 
 def test_a_gpu_gives_up_its_spare_sms_first():
@@ -161,13 +149,7 @@ def brute_force(words, soft, asked):
         events = []
         for place in range(asked.slices_per_sm):
             number = sm * asked.slices_per_sm + place
-            replaced = []
-            for age, address, entry in words[number]:
-                if entry not in replaced and len(replaced) < asked.spare_entries:
-                    replaced.append(entry)
-                if entry not in replaced:
-                    events.append((age, place, address, entry))
-            events += [(age, place, *where) for age, *where in soft[number]]
+            events += [(age, place, *where) for age, *where in words[number] + soft[number]]
         met = set()
         for age, place, address, entry in sorted(events):
             if (place, address) in met:
@@ -204,13 +186,12 @@ def test_random_gpus_are_exchanged_when_words_are_counted_one_by_one(number):
         slices_per_sm=slices,
         banks_per_sm=draw.choice([None, 1, slices, 2 * slices]),
         spare_sms=draw.randint(0, sms - 1),
-        spare_entries=draw.choice([0, 0, 1, 2]),
     )
     ranks, words, soft = 8, [], []
     for _ in range(asked.slices):
         ages = sorted(draw.randint(0, 12) / 2 for _ in range(draw.randint(0, ranks - 1)))
         words.append([(age, rank, draw.randrange(5)) for rank, age in enumerate(ages)])
-        addresses = [] if asked.spare_entries else draw.sample(range(16), 3)
+        addresses = draw.sample(range(16), 3)
         at = sorted(draw.randint(0, 12) / 2 for _ in addresses)
         soft.append([(age, where, where % 5) for age, where in zip(at, addresses, strict=True)])
     years, entries = arrays(words, ranks)
@@ -273,22 +254,15 @@ def test_no_error_without_a_rate():
     assert sm_years(UncorrectableWords(years), rule(1), soft).tolist() == [2.0]
 
 
-def test_spare_entries_are_for_hard_words_alone():
-    """The word of the first entry is replaced; the soft error in the second one counts."""
-    words = UncorrectableWords(np.array([[1.0, 4.0, NEVER]]), np.array([[3, 5, 0]]))
-    soft = SoftErrors(np.array([[2.0]]), np.array([[700]]), np.array([[5]]))
-    asked = rule(1, slices_per_sm=1, spare_entries=1)
-    assert sm_years(words, asked).tolist() == [NEVER]
-    assert sm_years(words, asked, soft).tolist() == [4.0]
-
-
 @each(("words", "banks"), [(2, 4), (4, 4), (2, 1), (1, 8)])
 def test_soft_errors_exceed_banks_as_often_as_in_closed_form(words, banks):
     """The formula of docs/exchange.md; 1 false alarm in 90,000 for each case."""
     slices, per_slice = 12_000, 0.9
     soft = soft_errors(8, np.arange(slices), np.full(slices, 0.3), 3.0, (256, 64), 2 * words + 1)
     asked = ExchangeRule(words, slices_per_sm=4, banks_per_sm=banks)
-    given_up = sm_years(UncorrectableWords.none(slices), asked, soft)
+    nothing = np.empty((slices, 0))
+    words_of_slices = UncorrectableWords(nothing, nothing.astype(int), np.full(slices, NEVER))
+    given_up = sm_years(words_of_slices, asked, soft)
     share = -np.expm1(banks * np.log1p(-poisson.sf(words, 4 * per_slice / banks)))
     error = np.sqrt(share * (1 - share) / given_up.size)
     assert abs(np.isfinite(given_up).mean() - share) < 4.4 * error
@@ -391,7 +365,7 @@ def test_where_dies_differ_a_gpu_is_a_die(of_dies):
         ({"sms": 4, "slices_per_sm": 2, "due_fit": -1.0}, "due_fit = -1"),
         ({"sms": 4, "slices_per_sm": 2, "confidence": 1.0}, "confidence = 1"),
         ({"sms": 4, "slices_per_sm": 2, "ages_years": [11.0]}, "age 11 years"),
-        ({"sms": 4, "slices_per_sm": 2, "spare_entries": 1}, "no variable uncorrectable_entry"),
+        ({"sms": 4, "slices_per_sm": 2, "banks_per_sm": 4}, "no variable uncorrectable_entry"),
         ({"sms": 4, "slices_per_sm": 2, "banks_per_sm": 4}, "no variable uncorrectable_entry"),
     ],
 )
@@ -482,15 +456,12 @@ def test_words_of_the_file_are_those_of_the_argument(results):
     assert part.equals(given.mcage.exchanged(AGES, years=years[2:, :60], **asked))
 
 
-def test_spare_entries_and_small_banks_put_exchanges_off(results):
-    of_file, asked = recorded(results), {"rule": 0, "sms": 6, "slices_per_sm": 2}
-    once = {**asked, "rule": 1}
+def test_small_banks_put_exchanges_off(results):
+    of_file, once = recorded(results), {"rule": 1, "sms": 6, "slices_per_sm": 2}
     plain = of_file.mcage.exchanged(AGES, **once)["exchanged"]
     assert (of_file.mcage.exchanged(AGES, **once, banks_per_sm=4)["exchanged"] <= plain).all()
     assert (of_file.mcage.exchanged(AGES, **once, banks_per_sm=1)["exchanged"] >= plain).all()
-    spared = of_file.mcage.exchanged(AGES, **asked, spare_entries=1)["exchanged"]
-    assert (spared <= of_file.mcage.exchanged(AGES, **asked)["exchanged"]).all()
-    assert 0 < spared.iloc[-1] < 1
+    assert 0 < plain.iloc[-1] < 1
 
 
 def test_soft_errors_bring_exchanges_forward(results):

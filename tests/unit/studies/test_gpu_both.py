@@ -10,20 +10,11 @@ from tables import each
 from mcage.aging.nbti import nbti_model
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
-from mcage.gpu.exchange.rule import soft_errors
 from mcage.lifetime import EndCause
 from mcage.report.notes import caveats_of
 from mcage.studies.gpu_both.register_files import SliceFates, SmLevel, with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
-from mcage.studies.gpu_both.study import (
-    VARIABLES,
-    Both,
-    BothEnd,
-    Clock,
-    GpuRules,
-    combined,
-    too_slow_years,
-)
+from mcage.studies.gpu_both.study import Both, BothEnd, Clock, GpuRules, combined, too_slow_years
 from mcage.studies.gpu_gating.life import SmHistory
 from mcage.studies.gpu_gating.spec import GatingSpec
 
@@ -57,11 +48,6 @@ RANGES = {
         ({"gating": 3}, "gating = 3"),
         ({"slices_per_sm": 0}, "slices_per_sm = 0"),
         ({"cell_vt0": "die"}, "cell_vt0"),
-        ({"exchange": {"due_fit": 0.0}}, "exchange.due_fit = 0.0"),
-        ({"exchange": {"due_fit": 2e6}}, "exchange.due_fit = 2000000.0"),
-        ({"exchange": {"rule": "parity"}}, "exchange.due_fit is missing"),
-        ({"exchange": {"due_fit": 1.0, "rule": "ecc"}}, "exchange.rule = 'ecc'"),
-        ({"exchange": {"due_fit": 1.0, "banks_per_sm": 3}}, "exchange.banks_per_sm = 3"),
     ],
 )
 def test_a_key_that_another_decides_is_refused(fields, words):
@@ -233,19 +219,6 @@ def test_cells_too_slow_end_a_life():
     assert gpu.max_dvth_volts[0] == pytest.approx(0.041 * AGES**0.25)
 
 
-def test_too_many_uncorrectable_words_end_a_life():
-    """The SM that cannot be spared is dead by its words, or by its logic before."""
-    slices = fates([[[NEVER], [NEVER]]], [[[CENSORED], [CENSORED]]], np.full((1, 2, 1), 1e-3))
-    for spares, life, end in (
-        (0, 2.0, BothEnd.UNCORRECTABLE_WORDS),
-        (1, 3.0, BothEnd.LOGIC_DELAY),
-    ):
-        logic, words = history([[4.0, 3.0]]), np.array([[2.0, 5.0]])
-        gpu = combined(slices, logic, clock(), rules(spares), words)
-        assert (gpu.life_years[0], gpu.cause[0]) == (life, end)
-        assert np.isinf(gpu.fault_years[0])
-
-
 def test_margins_are_of_slices_that_live():
     faults = [[[2.0], [NEVER]]]
     causes = [[[EndCause.NO_HOME], [CENSORED]]]
@@ -299,33 +272,6 @@ def test_files_say_where_coolest_first_cannot_rank(study):
     spec_toml = BothSpec.from_mapping({"gating": gating}).to_toml()
     (caveat,) = caveats_of(replace(study.header, spec_toml=spec_toml))
     assert caveat.startswith("CAVEAT: coolest-first: at a fixed temperature all SMs are equally")
-
-
-def test_soft_errors_end_the_lives_of_gpus(study):
-    """By default nothing is different: neither spec and digest, nor any variable and its flags."""
-    fields = tomllib.loads(study.spec.to_toml())
-    assert "exchange" not in fields
-    assert study.header.computes == VARIABLES
-    assert dict(VARIABLES[-1].flags) == {end.name.lower(): end for end in BothEnd if end < 7}
-    fields |= {"exchange": {"due_fit": 5000.0, "rule": "0", "banks_per_sm": 4}}
-    fields["gating"]["life"]["spare_sms"] = 1
-    struck = Both(BothSpec.from_mapping(fields), *select_engine("numba"))
-    names = [variable.name for variable in struck.header.computes]
-    assert names == [*(variable.name for variable in VARIABLES), "exchange_years"]
-    population = struck.gating.population(np.arange(3))
-    rule, rate = struck.spec.exchange_rule(16), 5000.0 * 8760e-9
-    arrays = dict(struck.compute(0, 3))
-    for policy, name in enumerate(struck.spec.gating.policies):
-        share = struck.gating.lives.run(struck.gating.policies[name], population).of_sms.on_share
-        rates = rate * np.repeat(share.T.ravel(), 2)
-        soft = soft_errors(struck.spec.seed, np.arange(96), rates, 10.0, (256, 64), 1)
-        years = np.sort(soft.years.reshape(3, 16, 2).min(axis=2), axis=1)[:, 1]
-        assert (years < 2.0).all()
-        for technique in range(2):
-            np.testing.assert_allclose(arrays["exchange_years"][policy, technique], years)
-    assert rule.banks_per_slice == 2
-    assert (arrays["end_cause"] == BothEnd.UNCORRECTABLE_WORDS).all()
-    np.testing.assert_array_equal(arrays["life_years"], arrays["exchange_years"])
 
 
 def test_slices_take_after_their_sm(study):
