@@ -712,7 +712,6 @@ def import_traces(
     out: PathLike,
     format: str = "auto",
     windows: int | None = None,
-    cycles: tuple[int | None, int | None] = (None, None),
     slices: str | Sequence[str] = (),
     ticks_per_cycle: int | None = None,
     values: str | None = None,
@@ -729,8 +728,6 @@ def import_traces(
         ``auto``, or the name of the format, as of `mcage trace import`.
     windows : int, optional
         Only the first so many windows.
-    cycles : (int or None, int or None)
-        Only windows that open in these cycles.
     slices : str or sequence of str
         Only these slices, such as ``cu0.simd1``.
     ticks_per_cycle : int, optional
@@ -751,9 +748,9 @@ def import_traces(
         A file is refused, or the folder cannot be written; nothing has been written then.
     """
     from mcage.tracing.importing import run
-    from mcage.tracing.importing.sources import Limits, Options
+    from mcage.tracing.importing.sources import Options
 
-    options = Options(Limits(windows, *cycles, frozenset(listed(slices))), ticks_per_cycle, values)
+    options = Options(windows, frozenset(listed(slices)), ticks_per_cycle, values)
     return run.import_traces(named_files(files), format, named_file(out), options).facts()
 
 

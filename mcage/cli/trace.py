@@ -3,45 +3,25 @@
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import mcage
-from mcage.errors import UserError
-from mcage.plain_text import lines_of, shortened, visible
+from mcage.plain_text import lines_of, visible
 from mcage.report.tables import console, plain_table
 
 if TYPE_CHECKING:
     from mcage.traces.patterns import TraceSummary
     from mcage.tracing.importing.run import Import
-    from mcage.tracing.importing.sources import Limits, Source
+    from mcage.tracing.importing.sources import Source
 
 
 # ``mcage trace import``: traces that other tools have recorded, made native.
 
 _SECONDS_BETWEEN_LINES = 2.0
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which part of the files is imported."""
-
-    windows: Annotated[int | None, typer.Option(metavar="N", min=1)] = None
-    """Only the first N windows."""
-    cycles: Annotated[str | None, typer.Option(metavar="FROM:TO")] = None
-    """Only windows that open in these cycles; what is open at the end is released."""
-    slices: Annotated[list[str] | None, typer.Option("--slice", metavar="NAME")] = None
-    """Only this slice, such as cu0.simd1. May be repeated."""
-
-    def limits(self) -> "Limits":
-        """Return which windows are wanted."""
-        from mcage.tracing.importing.sources import Limits
-
-        earliest, latest = _range(self.cycles)
-        return Limits(self.windows, earliest, latest, frozenset(self.slices or ()))
 
 
 def import_command(
@@ -52,7 +32,15 @@ def import_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the traces go.")
     ],
-    wanted: Wanted,
+    windows: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only the first N windows.")
+    ] = None,
+    slices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slice", metavar="NAME", help="Only this slice, such as cu0.simd1. May be repeated."
+        ),
+    ] = None,
     format_name: Annotated[
         str,
         typer.Option(
@@ -80,23 +68,12 @@ def import_command(
     from mcage.tracing.importing.run import import_traces
     from mcage.tracing.importing.sources import Options
 
-    options = Options(wanted.limits(), ticks_per_cycle, values)
+    options = Options(windows, frozenset(slices or ()), ticks_per_cycle, values)
     imported = import_traces(files, format_name, out, options, _Progress().tell)
     if as_json:
         typer.echo(json.dumps(imported.facts()))
     else:
         _print_import(imported, out)
-
-
-def _range(text: str | None) -> tuple[int | None, int | None]:
-    if text is None:
-        return None, None
-    first, colon, last = text.partition(":")
-    numbers = all(not end or (end.isdecimal() and len(end) < 16) for end in (first, last))
-    if not colon or not numbers:
-        raise UserError(f"--cycles {shortened(text)}: must be FROM:TO, such as 0:5000")
-    earliest, latest = (int(end) if end else None for end in (first, last))
-    return earliest, latest
 
 
 class _Progress:

@@ -1,10 +1,13 @@
 """Samples of what other tools print, and imports of them."""
 
 import json
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
+from mcage.traces import WRITE
+from mcage.tracing.importing.recording import INEXACT, lanes_of
 from mcage.tracing.importing.run import import_traces
 from mcage.tracing.importing.sources import Options
 
@@ -42,3 +45,38 @@ def assert_same_events(trace, wanted):
 def imported(paths, folder, format_name="auto", **options):
     """Import files into a folder."""
     return import_traces(paths, format_name, folder, Options(**options))
+
+
+def counted(recording):
+    """Numbers of each window, and digests of its writes.
+
+    Those are BLAKE2b of 12 bytes over the writes in their order: `digest` of register (a byte, two
+    from 256 on), lane mask (eight) and the values of its lanes, the lowest first;
+    `digest_of_exact` without writes whose bits are not all known; `state_digest` of register and
+    contents after the write; `registers_written` of the registers.
+    """
+    names = ("digest", "digest_of_exact", "state_digest", "registers_written")
+    digests = [{name: blake2b(digest_size=12) for name in names} for _ in recording.windows]
+    columns, values = recording.columns(), recording.values()
+    for row in np.flatnonzero(np.isin(columns["kind"], (WRITE, INEXACT))):
+        window = recording.windows[columns["window"][row]]
+        register, mask = int(columns["reg"][row]), int(columns["exec_mask"][row])
+        content = values[columns["value"][row]].tobytes()
+        number = register.to_bytes(1 if register < 256 else 2, "little")
+        written = number + mask.to_bytes(8, "little") + lanes_of(content, mask)
+        parts = {"digest": written, "registers_written": number}
+        parts["state_digest"] = number + content[: 4 * window.lanes]
+        if columns["kind"][row] == WRITE:
+            parts["digest_of_exact"] = written
+        for name, part in parts.items():
+            digests[window.number][name].update(part)
+    return [
+        window.counted | {name: digest.hexdigest() for name, digest in of_window.items()}
+        for window, of_window in zip(recording.windows, digests, strict=True)
+    ]
+
+
+def facts_of_windows(result):
+    """What an import knows of each window, and digests of its writes."""
+    windows = zip(result.facts()["windows"], counted(result.recording), strict=True)
+    return [known | numbers for known, numbers in windows]

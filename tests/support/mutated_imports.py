@@ -21,7 +21,7 @@ from small_traces import small_trace
 from mcage.errors import UserError
 from mcage.tracing.importing.formats.catalogue import FORMATS
 from mcage.tracing.importing.run import import_traces
-from mcage.tracing.importing.sources import LONGEST_LINE, Limits, Options
+from mcage.tracing.importing.sources import LONGEST_LINE, Options
 
 SECONDS = 10
 PEAK_BYTES = 1_000_000_000
@@ -114,15 +114,11 @@ def write_mutated(format_name, rng, folder):
 
 def _options(format_name, rng, folder):
     """Format, folder and options of an import."""
-    limits = Limits()
-    if rng.random() < 0.1:
-        latest = rng.choice((None, 0, 50, 10**12))
-        earliest = rng.choice((None, 0, 0 if latest == 0 else 10))
-        limits = Limits(rng.choice((None, 1, 3)), earliest, latest)
-    period = rng.choice((None, None, 1, 1000)) if limits.latest is None else 1000
+    windows = rng.choice((1, 3)) if rng.random() < 0.1 else None
+    period = rng.choice((None, None, 1, 1000))
     chosen = "auto" if rng.random() < 0.2 else format_name
     values = rng.choice(("before", "after", None))
-    return chosen, folder / "out", Options(limits, period or 1000, values)
+    return chosen, folder / "out", Options(windows, period=period, values=values)
 
 
 @cache

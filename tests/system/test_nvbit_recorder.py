@@ -22,7 +22,6 @@ from tables import each
 from mcage.errors import UserError
 from mcage.traces.model import READ, WRITE
 from mcage.tracing.importing.formats.recorder import FORMAT
-from mcage.tracing.importing.recording import Recording
 from mcage.tracing.importing.sass import instruction_of
 from mcage.tracing.importing.sources import Options, Source
 
@@ -100,11 +99,9 @@ def record(path, launches=2, **environment):
 
 def imported(*paths):
     """What an import reads of recordings."""
-    recording = Recording()
     sources = [Source(path) for path in paths]
     assert all(FORMAT.recognises(source) for source in sources)
-    FORMAT.read(sources, recording, Options())
-    return recording
+    return FORMAT.reader(sources, Options()).read_all()
 
 
 def accesses(recording, kind):

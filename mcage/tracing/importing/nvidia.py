@@ -6,73 +6,16 @@ import re
 import sys
 from array import array
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from operator import lt
 from typing import Any, ClassVar
 
-from mcage.geometry import NVIDIA
 from mcage.traces.model import MOST_REGISTERS
-from mcage.tracing.importing.recording import Origin, Place, Reader, Recording, Window
+from mcage.tracing.importing.recording import Origin, Place, Reader, Window
 from mcage.tracing.importing.sass import ZERO, Instruction
-from mcage.tracing.importing.sources import Enough
-
-# Which SM a CTA was on, where a tool names the warps' slots (``%warpid``) and no SM.
-
-
-@dataclass
-class _Sm:
-    """Warps that an SM holds: slot, partition, registers and end of each."""
-
-    warps: list[tuple[int, int, int, int]] = field(default_factory=list)
-
-    def has_room(self, group: Sequence[tuple[int, int, int, int]], begin: int) -> bool:
-        self.warps = [warp for warp in self.warps if warp[3] >= begin]
-        slots = {slot for slot, *_ in self.warps}
-        if any(slot in slots for slot, *_ in group):
-            return False
-        used: dict[int, int] = {}
-        for _, partition, registers, _ in (*self.warps, *group):
-            used[partition] = used.get(partition, 0) + registers
-        return max(used.values()) <= NVIDIA.entries
-
-
-def place_on_sms(recording: Recording, groups: Iterable[Sequence[Window]]) -> None:
-    """Give every CTA the first SM on which its slots and enough entries are free while it runs.
-
-    Parameters
-    ----------
-    recording : Recording
-        Knows when the windows end that are still open.
-    groups : iterable of sequence of Window
-        Windows of each CTA, in the order in which CTAs begin; ``facts["hardware_warp"]`` is the
-        slot of each.
-    """
-    sms: list[_Sm] = []
-    for windows in groups:
-        held = [
-            (
-                window.facts["hardware_warp"],
-                window.place.part,
-                window.size or MOST_REGISTERS,
-                recording.last if window.end is None else window.end,
-            )
-            for window in windows
-        ]
-        if not held:
-            continue
-        begin = min(window.begin for window in windows)
-        number = next((n for n, sm in enumerate(sms) if sm.has_room(held, begin)), len(sms))
-        if number == len(sms):
-            sms.append(_Sm())
-        sms[number].warps += held
-        for window in windows:
-            window.place = Place(number, window.place.part)
-            window.facts["sm"] = number
-
 
 # Warps whose records show registers before or after an instruction, without lanes and cycles.
 #
@@ -236,7 +179,6 @@ class Warps(Reader):
         self._head: tuple[int, re.Match[bytes]] | None = None
         self._rows: list[bytes | None] = []
         self._accesses_waiting = 0
-        self._zeros: dict[bytes, int] = {}
         self._zero_lanes = self._lanes = 0
         self._alike = self._others = 0
         self.recording.has_lanes(LANES)
@@ -244,14 +186,10 @@ class Warps(Reader):
 
     def read(self) -> None:
         """Read the file at hand, at whose end all warps have ended."""
-        try:
-            super().read()
-            self.complete()
-            for key in list(self.running):
-                self.end(key)
-        except Enough:
-            self._stop()
-            raise
+        super().read()
+        self.complete()
+        for key in list(self.running):
+            self.end(key)
 
     def take_text(self, line: bytes) -> None:
         """Take a line of text: the begin of a record, a row of one, or other output."""
@@ -296,6 +234,7 @@ class Warps(Reader):
         warp_in_cta: int | None,
         facts: Mapping[str, Any],
         work_group: int,
+        slot: int | None = None,
     ) -> Window:
         """Open the window of a warp whose first record is at hand."""
         self._end_quiet_warps()
@@ -305,7 +244,9 @@ class Warps(Reader):
         kept = {"launch": launch.number, **facts, "lanes": lanes}
         if launch.registers is not None:
             kept |= {"registers": launch.registers, "allocated": size}
-        window = self.recording.open_window(self.time, size, origin, place, lanes=lanes, facts=kept)
+        window = self.recording.open_window(
+            self.time, size, origin, place, lanes=lanes, slot=slot, facts=kept
+        )
         self.running[key] = Warp(launch, window, (1 << lanes) - 1)
         return window
 
@@ -370,20 +311,12 @@ class Warps(Reader):
         """Close the window of a warp after its last record."""
         warp = self.running.pop(key)
         self._drain(warp)
-        window = warp.window
-        window.facts["records"] = warp.records
-        size = None if window.size else allocated(window.counted.most_register + 1)
-        self.recording.close_window(window, max(self.time - 1, window.last), size)
-
-    def _stop(self) -> None:
-        """Hand on what is known of warps that run when reading ends early."""
-        for warp in self.running.values():
-            warp.window.facts["records"] = warp.records
-            with suppress(Enough):
-                self._drain(warp)
+        self.recording.close_window(warp.window, max(self.time - 1, warp.window.last))
 
     def finish(self) -> None:
-        """Tell the recording what was in the file, and what was concluded how."""
+        """Hand on what is known of warps that still run; say what was in the file."""
+        for warp in self.running.values():
+            self._drain(warp)
         share = f"{self._zero_lanes / self._lanes:.1%}" if self._lanes else "none"
         recording = self.recording
         recording.in_file["values"] = f"{'after' if self.after else 'before'} the instruction"
@@ -408,7 +341,8 @@ class Warps(Reader):
                 lanes = 0 if contents is None else warp.mask
                 recording.read(window, time, register, lanes, contents or b"")
             elif contents is not None:
-                self._count(contents)
+                self._zero_lanes += _zeros_in(contents)
+                self._lanes += window.lanes
                 recording.write(window, time, register, warp.mask, contents)
             elif waiting[0].lost:
                 recording.skip(NEVER_SHOWN, self.source, waiting[0].line)
@@ -451,21 +385,16 @@ class Warps(Reader):
             del warp.unknown[access.register]
 
     def _drain(self, warp: Warp) -> None:
+        warp.window.facts["records"] = warp.records
         for access in warp.unknown.values():
             access.lost = True
         warp.unknown.clear()
         self._give(warp)
 
-    def _count(self, contents: bytes) -> None:
-        """Count the lanes that read 0."""
-        zeros = self._zeros.get(contents)
-        if zeros is None:
-            if len(self._zeros) >= 1 << 16:
-                self._zeros.clear()
-            zeros = memoryview(contents).cast("I").tolist().count(0)
-            self._zeros[contents] = zeros
-        self._zero_lanes += zeros
-        self._lanes += len(contents) // 4
+
+@lru_cache(1 << 16)
+def _zeros_in(contents: bytes) -> int:
+    return memoryview(contents).cast("I").tolist().count(0)
 
 
 def numbers_of(instruction: Instruction, rows: int, of_memory: bool) -> list[int] | None:

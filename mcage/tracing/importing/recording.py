@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,7 +16,7 @@ from mcage.files.inputs import MIB
 from mcage.geometry import SliceGeometry, usual_slice
 from mcage.traces.model import MOST_REGISTERS, READ, WRITE
 from mcage.traces.storage import MOST_BYTES
-from mcage.tracing.importing.sources import Enough, Limits, Options, Source
+from mcage.tracing.importing.sources import Enough, Options, Source
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -31,8 +30,11 @@ _EVENT = np.dtype(
         *(("reg", "<u2"), ("exec_mask", "<u8"), ("value", "<i4")),
     ]
 )
-_NEVER = -(1 << 62)
-_MOST_LATE = 1 << 14
+PRELOAD, INEXACT = 4, 5
+"""Kinds of events beside those of traces: first contents, and writes of which not all bits are
+known."""
+
+_NEVER, _NOT_YET = -(1 << 62), 1 << 62
 _BYTES_OF_WINDOW = 2048
 _WINDOWS_BETWEEN_CHECKS = 1024
 
@@ -41,9 +43,6 @@ MOST_WINDOWS = 1 << 18
 
 
 # What an import knows of a window, and what is counted of it.
-
-_MOST_NARROW = 255
-"""Registers up to this one are a byte in digests, all others two."""
 
 
 @dataclass(frozen=True)
@@ -82,61 +81,10 @@ class Place:
     unit: int | None = None
     part: int = 0
 
-    def names(self) -> frozenset[str]:
-        """What the slice is called with 64 and with 32 lanes; nothing if it is not known."""
-        return frozenset(() if self.unit is None else (self.name(64), self.name(32)))
-
     def name(self, lanes: int) -> str:
         """What the slice is called: ``cu0.simd1`` or ``sm0.part1``."""
         unit, part = ("cu", "simd") if lanes == 64 else ("sm", "part")
         return f"{unit}{self.unit}.{part}{self.part}"
-
-
-class Counted:
-    """Numbers and digests of the writes and reads of a window."""
-
-    def __init__(self) -> None:
-        self.writes = self.exact_writes = self.lane_writes = self.partial_writes = self.reads = 0
-        self.most_register = -1
-        self._all: Any = blake2b(digest_size=12)
-        self._states: Any = blake2b(digest_size=12)
-        self._registers = bytearray()
-        self._exact: Any = None  # that of all writes, until one is not exact
-        self._digests: dict[str, str] = {}
-
-    def write(self, register: int, lanes: int, packed: bytes, content: bytes, exact: bool) -> None:
-        """Count a write: the values of its lanes, and what the whole register holds after it."""
-        number = register.to_bytes(1 if register <= _MOST_NARROW else 2, "little")
-        written = number + lanes.to_bytes(8, "little") + packed
-        self.writes += 1
-        self.exact_writes += exact
-        self.lane_writes += len(packed) // 4
-        self.partial_writes += len(packed) < len(content)
-        if self._exact is not None and exact:
-            self._exact.update(written)
-        elif self._exact is None and not exact:
-            self._exact = self._all.copy()
-        self._all.update(written)
-        self._states.update(number + content)
-        self._registers += number
-
-    def facts(self) -> dict[str, Any]:
-        """Numbers and digests by name."""
-        numbers = ("writes", "exact_writes", "lane_writes", "partial_writes", "reads")
-        self.close()
-        return {name: getattr(self, name) for name in numbers} | self._digests
-
-    def close(self) -> None:
-        """Keep the digests only as text, which is smaller."""
-        if self._digests:
-            return
-        registers = blake2b(self._registers, digest_size=12)
-        digests = (self._all, self._exact or self._all, self._states, registers)
-        names = ("digest", "digest_of_exact", "state_digest", "registers_written")
-        texts = (digest.hexdigest() for digest in digests)
-        self._digests = dict(zip(names, texts, strict=True))
-        self._all = self._exact = self._states = None
-        self._registers = bytearray()
 
 
 @dataclass(eq=False, slots=True)
@@ -147,28 +95,34 @@ class Window:
     ----------
     number : int
         From 0, in the order in which windows open; -1 for one that the user has not asked for.
-    size : int or None
-        Registers; None until they are known, which `Recording.close_window` may say.
+    size : int
+        Registers; 0 until they are known, at the latest when all has been read.
     begin, last, end : int
-        Time of the allocation, of the last access so far, and of the release (None: not yet).
+        Time of the allocation, of the last access so far, and of the release, which is later than
+        all others until it happens; when all has been read, in cycles from the first allocation.
     lanes : int
         Lanes that have a work-item.
+    slot : int or None
+        Slot in its unit, which no other window has there at the time.
     facts : dict
         What `--json` says of this window besides what the recording counts.
+    counted : dict of str to int
+        Writes and reads, when all has been read.
     """
 
     number: int
-    size: int | None
+    size: int
     begin: int
     origin: Origin
     place: Place
     first_entry: int | None
     lanes: int
+    slot: int | None
     facts: dict[str, Any]
-    last: int = 0
-    end: int | None = None
+    last: int
+    end: int = _NOT_YET
     contents: dict[int, bytes] = field(default_factory=dict)
-    counted: Counted = field(default_factory=Counted)
+    counted: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -206,8 +160,11 @@ class Recording:
 
     Parameters
     ----------
-    limits : Limits, optional
-        Which windows the user asks for.
+    most_windows : int or None
+        Only the first so many windows are kept.
+    slices : frozenset of str
+        Only windows in slices of these names are kept, as far as their slice is known; all if it is
+        empty.
 
     Attributes
     ----------
@@ -232,8 +189,10 @@ class Recording:
         Whether reads see the last write.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(
+        self, most_windows: int | None = None, slices: frozenset[str] = frozenset()
+    ) -> None:
+        self.most_windows, self.slices = most_windows, slices
         self.lanes = self._every_lane = 0
         self.geometry: SliceGeometry | None = None
         self.period = 1
@@ -246,9 +205,6 @@ class Recording:
         self.skipped: dict[str, list[Any]] = {}
         self.gaps = Gaps()
         self.last = _NEVER
-        self._first = 0
-        self._until: int | None = None
-        self._late = 0
         self._windows_open = 0
         self._events = bytearray()
         self._next_check = MIB
@@ -277,6 +233,7 @@ class Recording:
         place: Place,
         first_entry: int | None = None,
         lanes: int | None = None,
+        slot: int | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Window:
         """Open a register window.
@@ -295,6 +252,8 @@ class Recording:
             Its first physical register, if that is known.
         lanes : int, optional
             Lanes that have a work-item; all by default.
+        slot : int, optional
+            Its slot in the unit, which tells units apart where the file does not name them.
         facts : mapping, optional
             What `--json` says of it.
 
@@ -310,35 +269,34 @@ class Recording:
         """
         if size is not None and not 1 <= size <= MOST_REGISTERS:
             raise ValueError(f"a window of {size} registers")
-        if self.last == _NEVER:
-            self._begin_at(time)
-        if self._is_late(time):
+        self.last = max(self.last, time)
+        complete = self.most_windows is not None and len(self.windows) >= self.most_windows
+        if complete and not self._windows_open:
             raise Enough
-        cycle = (time - self._first) // self.period
-        kept = self.limits.keep(len(self.windows), cycle, place.names())
+        elsewhere = place.unit is not None and place.name(self.lanes) not in self.slices
+        kept = not complete and not (self.slices and elsewhere)
         window = Window(
             number=len(self.windows) if kept else -1,
-            size=size,
+            size=size or 0,
             begin=time,
             origin=origin,
             place=place,
             first_entry=first_entry,
             lanes=lanes or self.lanes,
+            slot=slot,
             facts=dict(facts or {}),
             last=time,
         )
         if kept:
             if len(self.windows) >= MOST_WINDOWS:
                 raise UserError(
-                    f"there are more than {MOST_WINDOWS:,} windows; ask for fewer: --windows, "
-                    "--cycles or --slice"
+                    f"there are more than {MOST_WINDOWS:,} windows; ask for fewer: --windows or "
+                    "--slice"
                 )
             self.windows.append(window)
             self._windows_open += 1
             if not len(self.windows) % _WINDOWS_BETWEEN_CHECKS:
                 self._require_size()
-        elif not self._windows_open and self.limits.complete(len(self.windows)):
-            raise Enough
         return window
 
     def write(
@@ -369,15 +327,13 @@ class Recording:
             Whether every bit of the values is known.
         """
         when = self._admit(window, time, register) if lanes else None
-        if when is None:
-            return
-        packed, content = self._store(window, when, register, lanes, values)
-        window.counted.write(register, lanes, packed, content[: 4 * window.lanes], exact)
+        if when is not None:
+            self._store(window, when, WRITE if exact else INEXACT, register, lanes, values)
 
     def preload(self, window: Window, register: int, lanes: int, values: "Values") -> None:
         """Record what a register holds when its window is opened; not counted as a write."""
         if lanes and self._admit(window, window.last, register) is not None:
-            self._store(window, window.begin, register, lanes, values)
+            self._store(window, window.begin, PRELOAD, register, lanes, values)
 
     def read(
         self,
@@ -406,8 +362,7 @@ class Recording:
         when = self._admit(window, time, register)
         if when is None:
             return True
-        self._keep(window, register, _packed_event(when, window.number, READ, register, 0, -1))
-        window.counted.reads += 1
+        self._keep(_packed_event(when, window.number, READ, register, 0, -1))
         self.gaps.reads += 1
         content = window.contents.get(register)
         if content is None:
@@ -418,19 +373,13 @@ class Recording:
             return False
         return True
 
-    def close_window(self, window: Window, time: int, size: int | None = None) -> None:
-        """Release a window; its size may be said here at the latest.
-
-        A window that is never closed is released when the last event of all has happened.
-        """
-        if window.end is not None:
+    def close_window(self, window: Window, time: int) -> None:
+        """Release a window; one that is never closed is released when the last event happens."""
+        if window.end != _NOT_YET:
             return
-        if self._is_late(time):
-            time = self.last
+        self.last = max(self.last, time)
         window.end = max(time, window.last)
-        window.size = size or window.size
         window.contents.clear()
-        window.counted.close()
         if window.number >= 0:
             self._windows_open -= 1
 
@@ -450,6 +399,39 @@ class Recording:
             known = self.skipped.setdefault(reason, [0, source.path.name, line])
             known[0] += count
 
+    def finish(self) -> None:
+        """Count what windows have, and give them sizes, ends and times in cycles."""
+        events, windows = self.columns(), len(self.windows)
+        kind, lanes = events["kind"], np.bitwise_count(events["exec_mask"])
+        existing = np.array([window.lanes for window in self.windows], np.int64)
+        writes = (kind == WRITE) | (kind == INEXACT)
+        counted = {
+            "writes": writes,
+            "exact_writes": kind == WRITE,
+            "lane_writes": writes * lanes,
+            "partial_writes": writes & (lanes < existing[events["window"]]),
+            "reads": kind == READ,
+        }
+        numbers = [np.bincount(events["window"], each, windows) for each in counted.values()]
+        origin = min((window.begin for window in self.windows), default=0)
+        rows = np.array(numbers, np.int64).T.tolist()
+        for window, row, registers in zip(self.windows, rows, self.registers_used(), strict=True):
+            window.counted = dict(zip(counted, row, strict=True))
+            if not window.size:
+                size = -(-max(registers, 1) // self.granularity) * self.granularity
+                window.size = min(size, MOST_REGISTERS)
+            end = max(self.last, window.last) if window.end == _NOT_YET else window.end
+            window.begin, window.last, window.end = (
+                (time - origin) // self.period for time in (window.begin, window.last, end)
+            )
+        events["time"][:] = (events["time"] - origin) // self.period
+
+    def registers_used(self) -> list[int]:
+        """One above the highest register that each window uses, so far."""
+        events, used = self.columns(), np.zeros(len(self.windows), np.int64)
+        np.maximum.at(used, events["window"], events["reg"].astype(np.int64) + 1)
+        return used.tolist()
+
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Accesses in the order in which they were recorded: one array for each column.
 
@@ -463,66 +445,39 @@ class Recording:
         """Distinct contents of registers, uint32[rows, lanes]."""
         return np.frombuffer(b"".join(self._rows), "<u4").reshape(-1, self.lanes)
 
-    def _begin_at(self, time: int) -> None:
-        if not self.lanes:
-            raise ValueError("has_lanes comes before the first window")
-        self._first = self.last = time
-        latest = self.limits.latest
-        self._until = None if latest is None else time + (latest + 1) * self.period - 1
-
-    def _is_late(self, time: int) -> bool:
-        """Whether this moment is after what is asked for; everything is when nothing else comes."""
-        if self._until is None or time <= self._until:
-            self.last = max(self.last, time)
-            return False
-        self.last = self._until
-        self._late += 1
-        if self._late > _MOST_LATE:
-            raise Enough
-        return True
-
     def _admit(self, window: Window, time: int, register: int) -> int | None:
         """When an access happens; None if it is not kept."""
-        if self._until is not None and self._is_late(time):
-            return None
-        if time > self.last:
-            self.last = time
+        self.last = max(self.last, time)
         if window.number < 0:
             return None
-        if window.end is not None or register >= (window.size or MOST_REGISTERS):
+        if window.end != _NOT_YET or register >= (window.size or MOST_REGISTERS):
             why = "after its release"
-            if window.end is None:
+            if window.end == _NOT_YET:
                 why = f"of registers that it does not have; a window has {MOST_REGISTERS} at most"
             self._count(f"accesses to a window {why}")
             return None
         if time < window.last:
             self._count("times that go back, taken as the latest")
-            return window.last
-        window.last = time
-        return time
+        window.last = max(time, window.last)
+        return window.last
 
     def _count(self, reason: str) -> None:
         self.skipped.setdefault(reason, [0, "", 0])[0] += 1
 
     def _store(
-        self, window: Window, time: int, register: int, lanes: int, values: "Values"
-    ) -> tuple[bytes, bytes]:
-        whole = packed = bytes(values)
-        if lanes != self._every_lane or len(packed) != 4 * self.lanes:
-            if len(packed) != 4 * lanes.bit_count() or lanes >> self.lanes:
-                raise ValueError(f"{len(packed)} bytes for the lanes {lanes:#x}")
+        self, window: Window, time: int, kind: int, register: int, lanes: int, values: "Values"
+    ) -> None:
+        whole = bytes(values)
+        if lanes != self._every_lane or len(whole) != 4 * self.lanes:
+            if len(whole) != 4 * lanes.bit_count() or lanes >> self.lanes:
+                raise ValueError(f"{len(whole)} bytes for the lanes {lanes:#x}")
             before = window.contents.get(register) or bytes(4 * self.lanes)
-            whole = _overwritten(before, lanes, packed)
+            whole = _overwritten(before, lanes, whole)
         window.contents[register] = whole
         row = self._rows.setdefault(whole, len(self._rows))
-        self._keep(
-            window, register, _packed_event(time, window.number, WRITE, register, lanes, row)
-        )
-        return packed, whole
+        self._keep(_packed_event(time, window.number, kind, register, lanes, row))
 
-    def _keep(self, window: Window, register: int, event: bytes) -> None:
-        if register > window.counted.most_register:
-            window.counted.most_register = register
+    def _keep(self, event: bytes) -> None:
         self._events += event
         if len(self._events) >= self._next_check:
             self._require_size()
@@ -534,7 +489,7 @@ class Recording:
         if size > MOST_BYTES:
             raise UserError(
                 f"the traces would have more than {MOST_BYTES // MIB} MiB uncompressed, of "
-                f"{len(self.windows):,} windows; ask for fewer: --windows, --cycles or --slice"
+                f"{len(self.windows):,} windows; ask for fewer: --windows or --slice"
             )
 
 
@@ -579,15 +534,15 @@ class Reader:
 
     Parameters
     ----------
-    recording : Recording
-        What is read goes there.
     sources : sequence of Source
         The files.
     options : Options
-        What they do not say.
+        What the user asks for, and what they do not say.
 
     Attributes
     ----------
+    recording : Recording
+        What is read goes there.
     source, line : Source, int
         The file at hand, and the number of its line.
     unfinished : bool
@@ -596,14 +551,15 @@ class Reader:
 
     unfinished = False
 
-    def __init__(self, recording: Recording, sources: Sequence[Source], options: Options) -> None:
-        self.recording, self.sources, self.options = recording, sources, options
+    def __init__(self, sources: Sequence[Source], options: Options) -> None:
+        self.recording = Recording(options.windows, options.slices)
+        self.sources, self.options = sources, options
         self.source, self.line = sources[0], 0
 
     def prepare(self) -> None:
         """Make ready for the first file."""
 
-    def read_all(self) -> None:
+    def read_all(self) -> Recording:
         """Read all files; what is known is said also where no more of them is wanted."""
         self.prepare()
         try:
@@ -611,9 +567,11 @@ class Reader:
                 self.source = source
                 self.read()
         except Enough:
-            self.finish()
-            raise
+            end = "of the part that was asked for; the rest was not read"
+            self.recording.inferred["end"] = end
         self.finish()
+        self.recording.finish()
+        return self.recording
 
     def read(self) -> None:
         """Read the file at hand."""
@@ -665,7 +623,3 @@ class Format:
     title: str
     recognises: Callable[[Source], bool]
     reader: type[Reader]
-
-    def read(self, sources: Sequence[Source], recording: Recording, options: Options) -> None:
-        """Read the files of one run into the recording."""
-        self.reader(recording, sources, options).read_all()

@@ -2,8 +2,10 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -16,23 +18,216 @@ from mcage.errors import UserError
 from mcage.files.atomic import TRACE, make_ready, place_of, ready_folder, whole_file
 from mcage.geometry import SliceGeometry
 from mcage.plain_text import shown, shown_path, visible
-from mcage.traces.model import (
-    ALLOC,
-    MOST_CYCLES,
-    MOST_REGISTERS,
-    READ,
-    RELEASE,
-    WRITE,
-    Kernel,
-    Trace,
-)
+from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.storage import trace_bytes
 from mcage.tracing.importing.formats.catalogue import FORMATS
-from mcage.tracing.importing.recording import Format, Recording, Window
-from mcage.tracing.importing.sources import Enough, Options, Source, Told
-from mcage.tracing.importing.windows import Placed, Span, place_windows
+from mcage.tracing.importing.recording import Format, Place, Recording, Window
+from mcage.tracing.importing.sources import Options, Source, Told
+
+# Which slice holds a window, and which of its slots: as the file says, or first-fit.
+
+_FREE = -1
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Windows of a slice.
+
+    Attributes
+    ----------
+    place : Place
+        Which slice, with unit and part.
+    windows : list of Window
+        In the order of their allocation.
+    slots : list of int
+        Slot of each.
+    as_recorded : bool
+        Whether every window lies where the file says that it lay; it may end a cycle earlier then.
+    """
+
+    place: Place
+    windows: list[Window]
+    slots: list[int]
+    as_recorded: bool
+
+
+def place_windows(windows: Sequence[Window], geometry: SliceGeometry, name: str) -> list[Placed]:
+    """Give every window a slice and a slot.
+
+    Windows whose unit and part are known stay there, and keep their entries where every window of
+    the slice has known ones that are whole slots. All others are placed first-fit: each in the
+    lowest free slot, a work-group whose unit is not known in the first unit that has room for all
+    of it, that holds no window of the same slot, and that the file does not name.
+
+    Parameters
+    ----------
+    windows : sequence of Window
+        Windows of a finished recording.
+    geometry : SliceGeometry
+        The slices.
+    name : str
+        How errors begin.
+
+    Returns
+    -------
+    list of Placed
+        One for each slice, ordered by unit and part.
+
+    Raises
+    ------
+    UserError
+        A slice has no room for a window.
+    """
+    slices: dict[Place, list[Window]] = defaultdict(list)
+    loose = []
+    for window in sorted(windows, key=lambda window: window.begin):
+        if window.place.unit is None:
+            loose.append(window)
+        else:
+            slices[window.place].append(window)
+    placed = []
+    for place, of_slice in slices.items():
+        whole_name = f"{name} {place.name(geometry.components)}"
+        placed.append(_placed_in(place, of_slice, geometry.entries, whole_name))
+    placed += _packed(loose, geometry.entries, name, {place.unit for place in slices})
+    return sorted(placed, key=lambda of_slice: (of_slice.place.unit or 0, of_slice.place.part))
+
+
+class _Entries:
+    """Entries of a slice, and until which cycle each is in use."""
+
+    def __init__(self, entries: int) -> None:
+        self.until = np.full(entries, _FREE, np.int64)
+        self.slots_until = np.full(entries, _FREE, np.int64)
+
+    def slot_for(self, size: int, begin: int) -> int | None:
+        """Lowest slot of so many registers that is free from a cycle on, and its number too."""
+        slots = len(self.until) // size
+        until = self.until[: slots * size].reshape(slots, size).max(axis=1)
+        free = np.flatnonzero(np.maximum(until, self.slots_until[:slots]) < begin)
+        return int(free[0]) if len(free) else None
+
+    def take(self, slot: int, window: Window) -> None:
+        self.until[slot * window.size : (slot + 1) * window.size] = window.end
+        self.slots_until[slot] = window.end
+
+
+def _placed_in(place: Place, windows: list[Window], entries: int, name: str) -> Placed:
+    recorded = _as_recorded(place, windows, entries)
+    if recorded:
+        return recorded
+    held, slots = _Entries(entries), []
+    for window in windows:
+        slot = held.slot_for(window.size, window.begin)
+        if slot is None:
+            in_use = int((held.until >= window.begin).sum())
+            raise UserError(
+                f"{name}: a window of {window.size} registers opens in cycle {window.begin}, when "
+                f"{in_use} of the {entries} entries of a slice are in use; "
+                "the recorded register file was larger, or the windows were not open at a time"
+            )
+        held.take(slot, window)
+        slots.append(slot)
+    return Placed(place, windows, slots, as_recorded=False)
+
+
+def _as_recorded(place: Place, windows: list[Window], entries: int) -> Placed | None:
+    """Windows where the file says that they lay, if these are whole slots and free in time.
+
+    A release in the cycle in which the next window takes the same entries happens a cycle earlier.
+    """
+    until = np.full(entries, _FREE, np.int64)
+    holder = np.full(entries, -1)
+    of_slot: dict[int, int] = {}
+    ends, slots = [window.end for window in windows], []
+    for number, window in enumerate(windows):
+        first = window.first_entry
+        if first is None or first % window.size or first + window.size > entries:
+            return None
+        slot, wanted = first // window.size, slice(first, first + window.size)
+        others = set(holder[wanted][until[wanted] >= window.begin].tolist())
+        if slot in of_slot and ends[of_slot[slot]] >= window.begin:
+            others.add(of_slot[slot])
+        for other in others:
+            if ends[other] > window.begin or windows[other].last >= window.begin:
+                return None
+            ends[other] = window.begin - 1
+        until[wanted], holder[wanted], of_slot[slot] = window.end, number, number
+        slots.append(slot)
+    for window, end in zip(windows, ends, strict=True):
+        window.end = end
+    return Placed(place, windows, slots, as_recorded=True)
+
+
+def _packed(
+    windows: list[Window], entries: int, name: str, named_units: Set[int | None]
+) -> Iterator[Placed]:
+    """Work-groups whose unit is not known, each in the first unit with room for all of it."""
+    units = [unit for unit in range(len(windows) + len(named_units)) if unit not in named_units]
+    held: dict[Place, _Entries] = defaultdict(lambda: _Entries(entries))
+    slices: dict[Place, list[tuple[Window, int]]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[Window]] = defaultdict(list)
+    for window in windows:
+        group = window.origin.work_group
+        alone = -1 - window.number
+        groups[window.origin.launch, alone if group is None else group].append(window)
+    busy: dict[tuple[int, int], int] = {}
+    for of_group in groups.values():
+        for window, slot in zip(
+            of_group, _first_room(of_group, held, busy, name, units), strict=True
+        ):
+            slices[window.place].append((window, slot))
+    for place, of_slice in slices.items():
+        of_slice.sort(key=lambda pair: pair[0].begin)
+        placed, slots = zip(*of_slice, strict=True)
+        yield Placed(place, list(placed), list(slots), False)
+
+
+def _first_room(
+    group: list[Window],
+    held: dict[Place, _Entries],
+    busy: dict[tuple[int, int], int],
+    name: str,
+    units: Sequence[int],
+) -> list[int]:
+    """Put all windows of a work-group into the first unit that has room; their slots there.
+
+    ``busy`` is until when a slot of a unit, as the file names it, is in use.
+    """
+    begin = group[0].begin
+    for unit in units:
+        named = [(unit, window.slot) for window in group if window.slot is not None]
+        if any(busy.get(slot, _FREE) >= begin for slot in named):
+            continue
+        places = [Place(unit, window.place.part) for window in group]
+        trial = {place: deepcopy(held[place]) for place in places}
+        unused = all((of_place.until == _FREE).all() for of_place in trial.values())
+        slots: list[int] = []
+        for window, place in zip(group, places, strict=True):
+            slot = trial[place].slot_for(window.size, begin)
+            if slot is None:
+                break
+            trial[place].take(slot, window)
+            slots.append(slot)
+        else:
+            held.update(trial)
+            for window, place in zip(group, places, strict=True):
+                window.place = place
+                if window.slot is not None:
+                    busy[unit, window.slot] = window.end
+            return slots
+        if unused:
+            break
+    raise UserError(
+        f"{name}: a work-group has windows of {sum(window.size for window in group)} registers, "
+        f"more than have room in slices of {len(held[Place(units[0])].until)} entries"
+    )
+
 
 # Native traces of what has been recorded.
+
+_KIND = np.array([ALLOC, RELEASE, WRITE, READ, WRITE, WRITE], np.uint8)
+"""Kinds of a trace, by those of a recording."""
 
 _ORDER_IN_CYCLE = np.argsort([ALLOC, WRITE, READ, RELEASE]).astype(np.uint8)
 _LONGEST_NAME = 200
@@ -47,14 +242,14 @@ class ImportedSlice:
     ----------
     name : str
         What the slice is called: ``cu0.simd1``.
-    placed : Placed
-        Its windows.
+    as_recorded : bool
+        Whether every window lies where the file says that it lay.
     trace : Trace
-        What happened in them.
+        What happened in its windows.
     """
 
     name: str
-    placed: Placed
+    as_recorded: bool
     trace: Trace
 
 
@@ -66,7 +261,7 @@ def build_traces(
     Parameters
     ----------
     recording : Recording
-        What an importer has read. Windows that are still open are released at its end.
+        What an importer has read, finished.
     name : str
         How the names of the traces begin.
     source : dict
@@ -77,107 +272,69 @@ def build_traces(
     UserError
         Windows do not fit a slice, a pass is too long, or kernels are too many.
     """
-    geometry = recording.slice
-    origin = min((window.begin for window in recording.windows), default=0)
-    spans = [_span(recording, window, origin) for window in recording.windows]
-    columns = recording.columns()
-    columns["time"] = (columns["time"] - origin) // recording.period
-    values = recording.values()
-    for placed in place_windows(spans, geometry, name):
+    for placed in place_windows(recording.windows, recording.slice, name):
         of_slice = placed.place.name(recording.lanes)
-        if recording.limits.slices and of_slice not in recording.limits.slices:
+        if recording.slices and of_slice not in recording.slices:
             continue
-        if not any(span.window.counted.writes for span in placed.spans):
+        if not any(window.counted["writes"] for window in placed.windows):
             recording.skipped.setdefault("slices whose windows have no write", [0, "", 0])[0] += 1
             continue
-        trace = _trace(placed, columns, values, f"{name} {of_slice}", source, geometry)
-        yield ImportedSlice(of_slice, placed, trace)
+        trace = _trace(placed, recording, f"{name} {of_slice}", source)
+        yield ImportedSlice(of_slice, placed.as_recorded, trace)
 
 
-def _span(recording: Recording, window: Window, origin: int) -> Span:
-    size = window.size
-    if size is None:
-        size = -(-(window.counted.most_register + 1) // recording.granularity)
-        size = window.size = min(max(size, 1) * recording.granularity, MOST_REGISTERS)
-    end = window.end if window.end is not None else max(recording.last, window.last)
-    cycles = ((time - origin) // recording.period for time in (window.begin, window.last, end))
-    return Span(window, size, *cycles)
-
-
-def _trace(
-    placed: Placed,
-    columns: dict[str, npt.NDArray[Any]],
-    values: npt.NDArray[np.uint32],
-    name: str,
-    source: dict[str, Any],
-    geometry: SliceGeometry,
-) -> Trace:
-    spans, slots = placed.spans, np.array(placed.slots, np.uint16)
-    begins = np.array([span.begin for span in spans], np.int64)
-    ends = np.array([span.end for span in spans], np.int64)
-    sizes = np.array([span.size for span in spans], np.uint16)
-    row_of_window = np.full(int(columns["window"].max(initial=0)) + 1, -1)
-    numbers = np.array([span.window.number for span in spans])
-    row_of_window = np.full(max(len(row_of_window), int(numbers.max()) + 1), -1)
-    row_of_window[numbers] = np.arange(len(spans))
+def _trace(placed: Placed, recording: Recording, name: str, source: dict[str, Any]) -> Trace:
+    windows, slots = placed.windows, np.array(placed.slots, np.uint16)
+    begins = np.array([window.begin for window in windows], np.int64)
+    ends = np.array([window.end for window in windows], np.int64)
+    sizes = np.array([window.size for window in windows], np.uint16)
+    row_of_window = np.full(len(recording.windows), -1)
+    row_of_window[[window.number for window in windows]] = np.arange(len(windows))
+    columns, values = recording.columns(), recording.values()
     window = row_of_window[columns["window"]]
     here = window >= 0
     window = window[here]
-    none, nothing = np.zeros(len(spans), np.uint8), np.full(len(spans), -1, np.int32)
+    none, nothing = np.zeros(len(windows), np.uint8), np.full(len(windows), -1, np.int32)
     time = np.concatenate([begins, columns["time"][here], ends])
-    kind = np.concatenate([none + ALLOC, columns["kind"][here], none + RELEASE]).astype(np.uint8)
+    kind = np.concatenate([none + ALLOC, _KIND[columns["kind"][here]], none + RELEASE])
+    kind = kind.astype(np.uint8)
     order = np.lexsort((_ORDER_IN_CYCLE[kind], time))
     start = int(begins.min())
     length = int(ends.max()) - start + 1
     if length > MOST_CYCLES:
         raise UserError(
             f"{name}: is {length:,} cycles long, a trace has at most {MOST_CYCLES:,}; "
-            "ask for a part of it: --cycles"
+            "ask for a part of it: --windows"
         )
     row = np.concatenate([nothing, columns["value"][here], nothing])[order]
-    used, row = _renumbered(row)
-    kernels, kernel = _kernels(name, spans)
+    used, renumbered = np.unique(row, return_inverse=True)
+    kernels = [Kernel(_shortened(window.origin.kernel), window.size) for window in windows]
+    numbers = {kernel: number for number, kernel in enumerate(dict.fromkeys(kernels))}
+    if len(numbers) > _MOST_KERNELS:
+        raise UserError(
+            f"{name}: has windows of {len(numbers)} kernels, a trace has at most {_MOST_KERNELS}; "
+            "ask for fewer: --windows"
+        )
     kind = kind[order]
     return Trace(
         name=name,
         source=source,
-        kernels=kernels,
+        kernels=tuple(numbers),
         cycles=length,
         cycle=time[order] - start,
         kind=kind,
         slot=np.concatenate([slots, slots[window], slots])[order],
         reg=np.concatenate([sizes, columns["reg"][here], none])[order],
         exec_mask=np.concatenate([none, columns["exec_mask"][here], none]).astype(np.uint64)[order],
-        value=row,
-        values=values[used],
+        value=renumbered.astype(np.int32) - np.int32(1),  # the first of `used` is -1: no contents
+        values=values[used[1:]],
         alloc_event=np.flatnonzero(kind == ALLOC).astype(np.uint32),
-        alloc_kernel=kernel,
-        alloc_launch=np.array([span.window.origin.launch for span in spans], np.uint32),
-        alloc_work_group=_numbered([span.window.origin.work_group for span in spans]),
-        alloc_wavefront=_numbered([span.window.origin.wavefront for span in spans]),
-        geometry=geometry,
+        alloc_kernel=np.array([numbers[kernel] for kernel in kernels], np.uint8),
+        alloc_launch=np.array([window.origin.launch for window in windows], np.uint32),
+        alloc_work_group=_numbered([window.origin.work_group for window in windows]),
+        alloc_wavefront=_numbered([window.origin.wavefront for window in windows]),
+        geometry=recording.slice,
     )
-
-
-def _renumbered(row: npt.NDArray[np.int32]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """Rows of contents that are in use, and for each event its row among these, or -1."""
-    used, renumbered = np.unique(row, return_inverse=True)
-    others = int(used[0] == -1)
-    return used[others:], renumbered.astype(np.int32) - np.int32(others)
-
-
-def _kernels(name: str, spans: list[Span]) -> tuple[tuple[Kernel, ...], npt.NDArray[np.uint8]]:
-    numbers: dict[Kernel, int] = {}
-    of_span = []
-    for span in spans:
-        kernel = Kernel(_shortened(span.window.origin.kernel), span.size)
-        of_span.append(numbers.setdefault(kernel, len(numbers)))
-    if len(numbers) > _MOST_KERNELS:
-        raise UserError(
-            f"{name}: has windows of {len(numbers)} kernels, a trace has at most {_MOST_KERNELS}; "
-            "ask for fewer: --windows, --cycles"
-        )
-    return tuple(numbers), np.array(of_span, np.uint8)
 
 
 def _shortened(name: str) -> str:
@@ -192,8 +349,8 @@ def _shortened(name: str) -> str:
 def _numbered(numbers: list[int | None]) -> npt.NDArray[np.uint32]:
     """Numbers of work-groups or wavefronts; those that are not known get some that are free."""
     free = max((number for number in numbers if number is not None), default=-1) + 1
-    given = [free + row if number is None else number for row, number in enumerate(numbers)]
-    return np.array(given, np.uint32)
+    known = [free + row if number is None else number for row, number in enumerate(numbers)]
+    return np.array(known, np.uint32)
 
 
 # Files in, files out.
@@ -236,12 +393,14 @@ class Import:
                     "writes": made.trace.writes,
                     "reads": made.trace.reads,
                     "cycles": made.trace.cycles,
-                    "as_recorded": made.placed.as_recorded,
+                    "as_recorded": made.as_recorded,
                 }
                 for file, made in self.slices
             ],
             "windows": [
-                {"registers": window.size} | window.facts | window.counted.facts()
+                {"slice": window.place.name(self.recording.lanes), "registers": window.size}
+                | window.facts
+                | window.counted
                 for window in self.recording.windows
             ],
         }
@@ -299,21 +458,17 @@ def import_traces(
     options = options or Options()
     sources = [Source(path, told) for path in paths]
     chosen = _format(sources, format_name)
-    recording = Recording(options.limits)
-    try:
-        chosen.read(sources, recording, options)
-    except Enough:
-        recording.inferred["end"] = "of the part that was asked for; the rest was not read"
+    recording = chosen.reader(sources, options).read_all()
     for source in sources:
         if source.cut_line:
             recording.skip("a last line that is cut off", source, source.cut_line)
-    if not any(window.counted.writes for window in recording.windows):
+    if not any(window.counted["writes"] for window in recording.windows):
         _refuse_empty(sources, chosen, recording)
     stem = sources[0].stem[:_LONGEST_STEM]
     kept = {"imported_from": chosen.title, "files": [path.name for path in paths]}
     made = list(build_traces(recording, stem, kept | facts_of(recording)))
     if not made:
-        asked = ", ".join(sorted(options.limits.slices))
+        asked = ", ".join(sorted(options.slices))
         raise UserError(f"{shown_path(paths[0])}: no window lies in {shown(asked)}")
     files = _write(made, stem, folder)
     names = tuple(path.name for path in paths)

@@ -217,7 +217,7 @@ def _stem(path: Path) -> str:
     return Path(name).stem or name
 
 
-# What a user asks for: only some windows, only a part of the time, only some slices.
+# What a user asks for, and what files do not say.
 
 
 class Enough(Exception):  # noqa: N818
@@ -225,51 +225,15 @@ class Enough(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Which windows are imported.
+class Options:
+    """What a user asks for, and says that files do not.
 
     Attributes
     ----------
     windows : int or None
-        The first so many.
-    earliest, latest : int or None
-        Those that open in these cycles, counted from the first allocation in the file. What happens
-        later than `latest` is left out: windows that are open then are released.
+        Only the first so many windows.
     slices : frozenset of str
-        Those in slices of these names, such as ``cu0.simd1``; all if it is empty.
-    """
-
-    windows: int | None = None
-    earliest: int | None = None
-    latest: int | None = None
-    slices: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        if self.latest is not None and self.latest < (self.earliest or 0):
-            raise UserError(f"cycles {self.earliest or 0}:{self.latest}: ends before it begins")
-
-    def keep(self, before: int, cycle: int, names: frozenset[str]) -> bool:
-        """Whether a window is asked for, with so many kept before it, that opens in this cycle.
-
-        ``names`` are those of its slice, none if it is not known.
-        """
-        if self.complete(before) or cycle < (self.earliest or 0):
-            return False
-        return not (self.slices and names) or bool(self.slices & names)
-
-    def complete(self, kept: int) -> bool:
-        """Whether so many windows are all that are asked for."""
-        return self.windows is not None and kept >= self.windows
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a user says that files do not.
-
-    Attributes
-    ----------
-    limits : Limits
-        Which windows are imported.
+        Only slices of these names, such as ``cu0.simd1``; all if it is empty.
     period : int or None
         Ticks of the file that are one cycle.
     values : str or None
@@ -278,7 +242,8 @@ class Options:
         contradict that.
     """
 
-    limits: Limits = Limits()
+    windows: int | None = None
+    slices: frozenset[str] = frozenset()
     period: int | None = None
     values: str | None = None
 

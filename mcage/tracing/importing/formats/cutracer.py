@@ -19,7 +19,7 @@ from typing import Any
 from mcage.tracing.importing import nvidia
 from mcage.tracing.importing.recording import Format, Place
 from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
-from mcage.tracing.importing.sources import Enough, Source
+from mcage.tracing.importing.sources import Source
 
 _TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')
 _REGISTERS = re.compile(rb'"regs" *: *\[')
@@ -68,12 +68,7 @@ class _Records(nvidia.Warps):
         self.numbers: dict[tuple[bytes, bytes], list[int]] = {}
         self.first_warp: dict[tuple[int, ...], int] = {}
         self.ended: set[tuple[int, ...]] = set()
-        try:
-            super().read()
-        except Enough:
-            self.require_point()
-            raise
-        self.require_point()
+        super().read()
 
     def is_of_launch(self, number: int) -> None:
         """Begin another launch if the record at hand has another number."""
@@ -239,6 +234,7 @@ class _Records(nvidia.Warps):
     def finish(self) -> None:
         """Say what was concluded."""
         super().finish()
+        self.require_point()
         self.recording.inferred["place"] = (
             "partition = warp in CTA mod 4; CTAs fill one SM after the other"
         )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
 
-from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
 from mcage.tracing.importing.sources import Source
@@ -80,12 +79,9 @@ class _Log(Reader):
     """Reads the log of a simulation."""
 
     def prepare(self) -> None:
-        limits, period = self.options.limits, self.options.period
-        if period is None and (limits.earliest, limits.latest) != (None, None):
-            raise UserError("--cycles needs --ticks-per-cycle with gem5 (1000 at a clock of 1 GHz)")
         self.recording.has_lanes(_LANES)
         self.recording.granularity = _ALLOCATED
-        self.recording.period = period or 1
+        self.recording.period = self.options.period or 1
         self.units: dict[bytes, int] = {}
         self.simds: dict[tuple[int, int], _Simd] = defaultdict(_Simd)
         self.work_groups = 0

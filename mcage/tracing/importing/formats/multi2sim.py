@@ -505,8 +505,8 @@ class _Text(Reader):
         self.close_all()
         recording = self.recording
         sizes: dict[int, int] = {}
-        for window in recording.windows:
-            launch, used = window.origin.launch, window.counted.most_register + 1
+        for window, used in zip(recording.windows, recording.registers_used(), strict=True):
+            launch = window.origin.launch
             sizes[launch] = max(sizes.get(launch, 1), used)
         for window in recording.windows:
             window.size = sizes[window.origin.launch]

@@ -94,7 +94,7 @@ class _Log(nvidia.Warps):
             self.waiting.remove(launch)
         facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "hardware_warp": hardware_warp}
         place = Place(None, hardware_warp % nvidia.PARTITIONS)
-        window = self.begin(key, launch, place, warp_in_cta, facts, group)
+        window = self.begin(key, launch, place, warp_in_cta, facts, group, hardware_warp)
         if window.number >= 0:
             self.groups[launch.number, group].append(window)
         return True
@@ -116,8 +116,7 @@ class _Log(nvidia.Warps):
                 self.end(key)
 
     def finish(self) -> None:
-        """Say which SM each CTA was on, and what was concluded."""
-        nvidia.place_on_sms(self.recording, self.groups.values())
+        """Say what was concluded."""
         super().finish()
         self.recording.inferred["place"] = (
             "CTAs with the same %warpid at the same time are on different SMs; partition = "

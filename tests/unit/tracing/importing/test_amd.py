@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 import zstandard
-from import_samples import FOLDER, expected, files_of, imported
+from import_samples import FOLDER, expected, facts_of_windows, files_of, imported
 from multi2sim_text import multi2sim_files
 from small_traces import small_trace
 from tables import each
@@ -189,7 +189,7 @@ def test_the_text_alone_has_what_names_its_work_items(tmp_path):
     sample = "multi2sim/lanes-detailed-real"
     result = imported([path for path in files_of(sample) if ".txt" in path.name], tmp_path)
     wanted = expected(sample)["text_alone"]
-    windows = result.facts()["windows"]
+    windows = facts_of_windows(result)
     windows.sort(key=lambda window: (window["launch"], window["wavefront"]))
     keys = wanted["windows"][0].keys()
     assert [{key: window[key] for key in keys} for window in windows] == wanted["windows"]
@@ -343,7 +343,8 @@ def lines_of(name="mgpusim/isa_GPU[1].CU1"):
 def facts(tmp_path, lines, name=NAME, end=b"\n"):
     """Facts of the windows of a file."""
     (tmp_path / name).write_bytes(end.join([*lines, b""]))
-    return imported([tmp_path / name], tmp_path / "out").facts()
+    result = imported([tmp_path / name], tmp_path / "out")
+    return result.facts() | {"windows": facts_of_windows(result)}
 
 
 def test_a_file_whose_end_is_missing(tmp_path):
@@ -462,7 +463,8 @@ def text():
 
 def gem5_facts(text, folder, **options):
     (folder / "log.txt").write_bytes(text)
-    return imported([folder / "log.txt"], folder, **options).facts()
+    result = imported([folder / "log.txt"], folder, **options)
+    return result.facts() | {"windows": facts_of_windows(result)}
 
 
 @pytest.fixture(scope="module")
@@ -538,13 +540,3 @@ def test_lines_that_say_nothing_whole_are_counted(text, tmp_path):
             "first": "log.txt: line 9",
         }
     }
-
-
-def test_a_part_in_time_needs_the_length_of_a_cycle(text, tmp_path):
-    from mcage.tracing.importing.sources import Limits
-
-    with pytest.raises(UserError, match="--cycles needs --ticks-per-cycle"):
-        gem5_facts(text, tmp_path, limits=Limits(latest=5))
-    part = gem5_facts(text, tmp_path, limits=Limits(latest=400), period=1000)
-    assert part["traces"][0]["cycles"] == 401
-    assert 0 < part["windows"][0]["writes"] < 20
