@@ -288,11 +288,7 @@ class Analysis(Plots):
             There is no such table, a dimension other than cases and instances has been cut, or
             lives are masked.
         """
-        frame = frames.table_frame(self._table(table))
-        results = grids.with_lives(self._results)
-        if "case" in results.coords and "case" not in frame:
-            frame.insert(0, "case", results["case"].values)
-        return frame
+        return frames.table_frame(self._table(table))
 
     def latex(self, table: int = 0, labels: Mapping[str, str] | None = None) -> str:
         """The same table for a paper, as LaTeX: headings, units and intervals as people read them.

@@ -3,6 +3,7 @@
 import json as json_module
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,8 +12,7 @@ import typer
 import mcage
 from mcage.cli.commands import Json, Release
 from mcage.errors import UserError
-from mcage.report.tables import Cell, Column, ResultTable, console, csv_of, names, print_table
-from mcage.stats.estimates import DASH
+from mcage.report.tables import Column, ResultTable, column, console, csv_of, print_table
 
 STUCK = "Stuck cells"
 """Panel of the help."""
@@ -109,21 +109,14 @@ def _print(rows: list[dict[str, Any]], csv: bool) -> None:
         print_table(table, console(), remedy="mcage avf --csv")
 
 
-def _columns(rows: list[dict[str, Any]]) -> Iterator[Any]:
+def _columns(rows: list[dict[str, Any]]) -> Iterator[Column]:
     for key, heading in _HEADINGS.items():
-        if key not in rows[0]:
-            continue
-        values = [row[key] for row in rows]
-        if isinstance(values[0], str):
-            yield names(key, heading, values)
-            continue
-        share = heading.endswith("%")
-        cells = (
-            Cell(DASH, None) if value is None else Cell(_text(value, share), value)
-            for value in values
-        )
-        yield Column(key, heading, tuple(cells), primary=key in _PRIMARY)
+        if key in rows[0]:
+            write = partial(_text, share=heading.endswith("%"))
+            yield column(rows, key, heading, write, primary=key in _PRIMARY)
 
 
-def _text(value: float, share: bool) -> str:
+def _text(value: float | str, share: bool) -> str:
+    if isinstance(value, str):
+        return value
     return f"{100 * value:.2f}" if share else f"{value:,}"

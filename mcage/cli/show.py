@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from json import dumps
@@ -19,7 +19,7 @@ from mcage.files.inputs import UnreadableFileError
 from mcage.plain_text import shown, visible
 
 if TYPE_CHECKING:
-    from mcage.report.cases import Condition
+    from mcage.report.presentation import Summary
     from mcage.report.tables import ResultTable
     from mcage.results.header import Header
 
@@ -37,8 +37,8 @@ class FormOptions:
 
     where: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE")] = None
     """Show only what fulfils this, such as technique=rrcd,baseline or 'vdd>0.42': by technique,
-    protection, environment, scenario, vdd, case; of GPUs by policy, technique, reading, design. May
-    be given several times; all must hold."""
+    protection, environment, scenario, vdd, temperature, case; of GPUs by policy, technique,
+    reading, design. May be given several times; all must hold."""
     sort: Annotated[str | None, typer.Option(metavar="COLUMN")] = None
     """Order lines by a column, named as --csv heads it (or by the beginning of that name); -COLUMN:
     the largest first."""
@@ -179,7 +179,9 @@ def show(
     label: Labels = None,
 ) -> None:
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
-    from mcage.report.cases import Condition, names_for, parsed_labels
+    from mcage.report.cases import Condition, names_for, parsed_labels, summarized
+    from mcage.report.presentation import presentation_of
+    from mcage.stats.estimates import plain
 
     _check_options(which, form)
     where = [Condition.parse(text) for text in form.where or ()]
@@ -198,25 +200,15 @@ def show(
     if which.compare:
         _show_comparison(files, which.compare, names, form)
     elif which.given:
-        _show_lines(files, *_other_table(which), where, _Form(form, names))
+        summarize, table_of = _other_table(which)
+        of_files = {path: summarized(path, summarize, where) for path in files}
+        _show_lines(of_files, table_of, plain, form, names)
     else:
-        _show_cases(headers, where, _Form(form, names))
+        shown = presentation_of(headers[files[0]])
+        of_files = {path: shown.summarize_file(path, where) for path in files}
+        _show_lines(of_files, shown.table_of, shown.as_json, form, names)
     if which.slices_per_chip is None:
         print_notes(files, to_stderr=bool(form.forms), programs=form.wide)
-
-
-@dataclass(frozen=True)
-class _Form:
-    """The form of a table, and the names of techniques in it."""
-
-    options: FormOptions
-    names: Mapping[str, str]
-
-    def print(self, table: "ResultTable") -> None:
-        """Print a table for people or as CSV."""
-        from mcage.report.tables import renamed_in
-
-        print_in_form(renamed_in(table, self.names), self.options)
 
 
 def _header(path: Path) -> "Header":
@@ -273,79 +265,40 @@ def _check_studies(headers: Mapping[Path, "Header"], given: Sequence[str]) -> No
 
 def _other_table(
     which: TableOptions,
-) -> tuple[Callable[..., Sequence[Any]], Callable[..., "ResultTable"]]:
+) -> tuple[Callable[..., Sequence["Summary"]], Callable[..., "ResultTable"]]:
     """What summarizes a file, and the function that makes the table of it."""
-    from mcage.report.tables import lives
-    from mcage.studies.sweep.presentation.summary import summarize_chips, table_of_chips
+    from mcage.studies.sweep import tables
 
     if which.causes:
-        return lives.summarize_causes, lives.table_of
+        return tables.summarize_causes, tables.table_of_causes
     if which.fit:
-        return lives.summarize_fits, lives.table_of_fits
+        return tables.summarize_fits, tables.table_of_fits
     if which.rate_at:
-        ages = which.rate_at
-        return partial(lives.summarize_rates, ages_years=ages), lives.table_of_rates
+        return partial(tables.summarize_rates, ages_years=which.rate_at), tables.table_of_rates
     count, spare = which.slices_per_chip, which.spare_slices or 0
-    summarize = partial(summarize_chips, slices_per_chip=count, spare_slices=spare)
-    return summarize, table_of_chips
+    summarize = partial(tables.summarize_chips, slices_per_chip=count, spare_slices=spare)
+    return summarize, tables.table_of_chips
 
 
 def _show_lines(
-    files: Sequence[Path],
-    summarize: Callable[..., Sequence[Any]],
+    of_files: Mapping[Path, Sequence["Summary"]],
     table_of: Callable[..., "ResultTable"],
-    where: Sequence["Condition"],
-    form: _Form,
+    as_json: Callable[..., list[dict[str, Any]]],
+    form: FormOptions,
+    names: Mapping[str, str],
 ) -> None:
-    """Show the cases of all files in one table."""
-    from mcage.report.cases import summarized
-    from mcage.stats.estimates import plain
+    """Show the cases of all files in one table, or as JSON; those of several, with their files."""
+    from mcage.report.presentation import Summary
+    from mcage.report.tables import renamed_in
 
-    lines = [(path, summary) for path in files for summary in summarized(path, summarize, where)]
-    if form.options.json:
-        print_json([_with_file(path, plain(summary), files) for path, summary in lines])
+    def named(path: Path, fields: dict[str, Any]) -> Summary:
+        return Summary(({"file": str(path)} if len(of_files) > 1 else {}) | fields)
+
+    if form.json:
+        print_json([named(path, of) for path, rows in of_files.items() for of in as_json(rows)])
         return
-    paths, summaries = zip(*lines, strict=True)
-    form.print(table_of(summaries, paths if len(files) > 1 else ()))
-
-
-def _show_cases(
-    headers: Mapping[Path, "Header"], where: Sequence["Condition"], form: _Form
-) -> None:
-    """Show the cases of all files, and what their lots and their constants make uncertain."""
-    from mcage.report.cases import summarized
-    from mcage.report.presentation import presentation_of
-    from mcage.report.tables import lives
-    from mcage.stats.estimates import plain
-
-    files = list(headers)
-    shown = presentation_of(headers[files[0]])
-    of_files = {path: shown.summarize_file(path, where) for path in files}
-    drawn = [
-        (path, summary)
-        for path, header in headers.items()
-        if getattr(header, "draws", ())
-        for summary in summarized(path, lives.summarize_draws, where)
-    ]
-    if form.options.json:
-        by_draw = {(path, of.label): {"by_draw": plain(of)} for path, of in drawn}
-        print_json(
-            [
-                _with_file(path, of, files) | by_draw.get((path, of.get("label", "")), {})
-                for path, summaries in of_files.items()
-                for of in shown.as_json(summaries)
-            ]
-        )
-        return
-    lines = [(path, of) for path, summaries in of_files.items() for of in summaries]
-    several = len(files) > 1
-    paths, summaries = zip(*lines, strict=True)
-    table = shown.table_of(summaries, paths if several else ())
-    if drawn:
-        paths, summaries = zip(*drawn, strict=True)
-        below = lives.table_of_draws(summaries, paths if several else ())
-        table = replace(table, below=(*table.below, below))
-    form.print(table)
+    table = table_of([named(path, row) for path, rows in of_files.items() for row in rows])
+    print_in_form(renamed_in(table, names), form)
 
 
 def _show_comparison(
@@ -353,22 +306,17 @@ def _show_comparison(
 ) -> None:
     """Show two cases die by die."""
     from mcage.report.comparison import compare_in_file, compare_in_files, lines_by_key, table_of
-    from mcage.report.tables import renamed
     from mcage.stats.estimates import plain
 
-    compared = (
-        compare_in_files(files, *pair) if len(files) > 1 else compare_in_file(files[0], *pair)
-    )
+    for_people = {} if form.json else names
+    if len(files) > 1:
+        compared = compare_in_files(files, *pair, for_people)
+    else:
+        compared = compare_in_file(files[0], *pair, for_people)
     if form.json:
         print_json(plain(compared) | {"lines": lines_by_key(compared.lines)})
-        return
-    first, second = (renamed(label, names) for label in (compared.first, compared.second))
-    print_in_form(table_of(replace(compared, first=first, second=second)), form)
-
-
-def _with_file(path: Path, fields: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
-    """Fields of a summary, with its file where there are several."""
-    return ({"file": str(path)} if len(files) > 1 else {}) | fields
+    else:
+        print_in_form(table_of(compared), form)
 
 
 # ``mcage compare``: cases that several results files have in common.
@@ -436,8 +384,8 @@ class DrawingOptions:
     height: Annotated[float | None, typer.Option(metavar="MM", min=40, max=1000)] = None
     """Height of the figures in mm. Default: what their panels need."""
     x: Annotated[str, typer.Option(metavar="AXIS")] = ""
-    """Draw measures of the cases against this axis of numbers, such as vdd, with a curve for each
-    point on the others. Default: each axis by which cases differ."""
+    """Draw measures of the cases against this axis of numbers, such as vdd or temperature, with a
+    curve for each point on the others. Default: each axis by which cases differ."""
     no_title: bool = False
     """Draw figures without titles, as papers caption them."""
 

@@ -266,11 +266,6 @@ def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numb
     return settings
 
 
-def labels_of(results: xr.Dataset) -> list[str]:
-    """Labels of all cases, in the order of the file; none where there are no cases."""
-    return [str(label) for label in results[CASE].values] if CASE in results.dims else []
-
-
 # The cases of a dataset as points.
 
 
@@ -451,27 +446,6 @@ def places_where(
             f"--where {together}: nothing has all of it; alternatives are separated by commas"
         )
     return kept
-
-
-def selected(
-    summaries: Sequence[Summary],
-    conditions: Sequence[Condition],
-    names: Sequence[str],
-    axes: Sequence[Axis],
-    path: Path,
-) -> list[Summary]:
-    """Summaries that fulfil all conditions on their attributes of these names.
-
-    Raises
-    ------
-    UserError
-        As `places_where`; it names the file.
-    """
-    points = [{name: getattr(summary, name) for name in names} for summary in summaries]
-    try:
-        return [summaries[place] for place in places_where(conditions, points, axes)]
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
 
 
 def selected_cases(results: xr.Dataset, conditions: Sequence[Condition]) -> xr.Dataset:

@@ -13,7 +13,17 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.report import tables
 from mcage.report.cases import Condition, axes_of, lives_of, places_where, points_of
-from mcage.results.axes import CASE, Axis, Point, find_point, identity, said, without_label
+from mcage.results.axes import (
+    CASE,
+    Axis,
+    Point,
+    find_point,
+    identity,
+    label_of,
+    named_axes,
+    said,
+    without_label,
+)
 from mcage.results.differences import Difference, keys_of, refuse_unmeant, spec_differences
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.measures import Measure
@@ -87,7 +97,9 @@ class Comparison:
         return {line.key: line.means for line in self.lines}
 
 
-def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
+def compare(
+    results: xr.Dataset, first: str, second: str, names: Mapping[str, str] | None = None
+) -> Comparison:
     """Compare two cases of a results file.
 
     Parameters
@@ -96,6 +108,8 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
         As `mcage.results.reader.open_results` returns it.
     first, second : str
         Cases, as `mcage.results.axes.find_point` finds them.
+    names : mapping of str to str, optional
+        Names of techniques for people, which the cases then are called by.
 
     Raises
     ------
@@ -108,16 +122,25 @@ def compare(results: xr.Dataset, first: str, second: str) -> Comparison:
         raise UserError(
             f"{first!r} and {second!r} are both {said(points[places[0]])!r}: two are needed"
         )
+    titles = _titles([points[place] for place in places], named_axes(axes, points), names)
     case, other = (results.isel(case=place) for place in places)
-    return compare_cases(case, other)
+    return compare_cases(case, other, titles)
 
 
-def compare_cases(case: xr.Dataset, other: xr.Dataset) -> Comparison:
-    """Compare two cases of sweeps on the same dies."""
+def _titles(
+    points: Sequence[Point], axes: Sequence[Axis], names: Mapping[str, str] | None
+) -> list[str]:
+    """Labels of cases; or their values on axes, where techniques have other names for people."""
+    return [label_of(point, axes, names) if names else said(point) for point in points]
+
+
+def compare_cases(case: xr.Dataset, other: xr.Dataset, titles: Sequence[str]) -> Comparison:
+    """Compare two cases of sweeps, with what they are called, on the same dies."""
     lives, other_lives = lives_of(case), lives_of(other)
+    first, second = titles
     return Comparison(
-        first=lives.label,
-        second=other_lives.label,
+        first=first,
+        second=second,
         instances=lives.years.size,
         horizon_years=lives.horizon_years,
         outliving=outliving(lives.years, lives.died, other_lives.years, other_lives.died),
@@ -171,7 +194,9 @@ def compared_measures(results: xr.Dataset) -> list[Measure]:
     return [measure for measure in measures if measure.compared]
 
 
-def compare_in_file(path: Path, first: str, second: str) -> Comparison:
+def compare_in_file(
+    path: Path, first: str, second: str, names: Mapping[str, str] | None = None
+) -> Comparison:
     """Compare two cases of a results file, as `compare`.
 
     Raises
@@ -181,12 +206,14 @@ def compare_in_file(path: Path, first: str, second: str) -> Comparison:
     """
     with open_results(path) as results:
         try:
-            return compare(results, first, second)
+            return compare(results, first, second, names)
         except UserError as error:
             raise UserError(f"{path}: {error}") from error
 
 
-def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparison:
+def compare_in_files(
+    paths: Sequence[Path], first: str, second: str, names: Mapping[str, str] | None = None
+) -> Comparison:
     """Compare two cases of several files on the dies that both files hold.
 
     Parameters
@@ -196,6 +223,8 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
     first, second : str
         Cases, as `mcage.results.axes.find_point` finds them, also after the name of a file, or that
         name alone if the file has a single case.
+    names : mapping of str to str, optional
+        As of `compare`.
 
     Raises
     ------
@@ -204,44 +233,33 @@ def compare_in_files(paths: Sequence[Path], first: str, second: str) -> Comparis
         be read.
     """
     with ExitStack() as files:
-        cases = [
-            (path, results.isel(case=place))
-            for path in paths
-            for results in (files.enter_context(open_results(path)),)
-            for place in range(results.sizes["case"])
-        ]
-        labels = [str(case["case"].item()) for _, case in cases]
+        opened = {path: files.enter_context(open_results(path)) for path in paths}
+        points = [(path, point) for path, of in opened.items() for point in points_of(of)]
+        cases = [of.isel(case=place) for of in opened.values() for place in range(of.sizes["case"])]
+        axes = axes_of(cases[0])
+        of_all = [point for _, point in points]
+        labels = _titles(of_all, named_axes(axes, of_all), names)
         titles = [
             label if labels.count(label) == 1 else f"{label} of {path}"
-            for label, (path, _) in zip(labels, cases, strict=True)
+            for label, (path, _) in zip(labels, points, strict=True)
         ]
-        points = [
-            (path, point | {CASE: title})
-            for (path, case), title in zip(cases, titles, strict=True)
-            for point in points_of(case)
-        ]
-        axes = axes_of(cases[0][1])
-        places = [_find(points, name, axes) for name in (first, second)]
+        called = [(p, point | {CASE: t}) for (p, point), t in zip(points, titles, strict=True)]
+        places = [_find(called, name, axes) for name in (first, second)]
         if places[0] == places[1]:
             raise UserError(
                 f"{first!r} and {second!r} are both {titles[places[0]]!r}: two are needed"
             )
-        (path, case), (other_path, other) = (cases[place] for place in places)
+        case, other = (cases[place] for place in places)
+        path, other_path = (points[place][0] for place in places)
+        differences = []
         if path != other_path:
             _require_same_dies(path, case, other_path, other)
             case, other = on_common_instances((case, other), (path, other_path))
-        compared = compare_cases(case, other)
-        differences = []
-        if path != other_path:
             kind = header_class(str(case.attrs.get("study", OLDEST_STUDY)))
             specs = case.attrs["spec"], other.attrs["spec"]
             differences = spec_differences(*specs, kind.decided_by)
-    return replace(
-        compared,
-        first=titles[places[0]],
-        second=titles[places[1]],
-        differences=tuple(differences),
-    )
+        compared = compare_cases(case, other, [titles[place] for place in places])
+    return replace(compared, differences=tuple(differences))
 
 
 def _find(points: Sequence[tuple[Path, Point]], name: str, axes: Sequence[Axis]) -> int:
@@ -375,9 +393,10 @@ def _columns_of(pairs: Sequence[Pair]) -> tuple[tables.Column, ...]:
     """Columns that say which pair a line is of, if there are several pairs."""
     files = [pair.file for pair in pairs if pair.file is not None]
     labels = [pair.case for pair in pairs]
+    named = [{"case": label} for label in labels]
     return (
         *(tables.file_column(files) if len(set(files)) > 1 else ()),
-        *((tables.names("case", "case", labels, groups=True),) if any(labels) else ()),
+        *((tables.column(named, "case", "case", groups=True),) if any(labels) else ()),
     )
 
 
@@ -409,28 +428,20 @@ def _gain(means: PairedMeans | ApartMeans) -> tables.Cell:
 
 def _lives_table(pairs: Sequence[Pair]) -> tables.ResultTable:
     """Table of how often each case outlives the other."""
-    lives = [pair.outliving for pair in pairs if pair.outliving is not None]
-
-    def shares(name: str, heading: str, *, primary: bool = False) -> tables.Column:
-        values = [getattr(of, name) for of in lives]
-        return tables.estimates(
-            name, heading, values, lambda of: with_bounds(of, 100.0), primary=primary
-        )
-
+    lives = [vars(pair.outliving) for pair in pairs if pair.outliving is not None]
+    share = partial(tables.column, lives, write=lambda of: with_bounds(of, 100.0))
     return tables.ResultTable(
         title="Share of the instances",
         caption="p: sign test of the instances of which one lives longer; small if A and B can "
         "hardly be equally good",
         columns=(
             *_columns_of(pairs),
-            shares("first", "A lives\nlonger [%]", primary=True),
-            shares("second", "B lives\nlonger [%]", primary=True),
-            shares("together", "dead at the\nsame age [%]"),
-            shares("unknown", "both reach the\nhorizon [%]"),
-            shares("first_of_decided", "A, where one\nlives longer [%]"),
-            tables.numbers(
-                "p_value", "p", [of.p_value for of in lives], "{:.2g}".format, primary=True
-            ),
+            share("first", "A lives\nlonger [%]", primary=True),
+            share("second", "B lives\nlonger [%]", primary=True),
+            share("together", "dead at the\nsame age [%]"),
+            share("unknown", "both reach the\nhorizon [%]"),
+            share("first_of_decided", "A, where one\nlives longer [%]"),
+            tables.column(lives, "p_value", "p", "{:.2g}".format, primary=True),
         ),
     )
 

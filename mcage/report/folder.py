@@ -10,10 +10,8 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -24,18 +22,19 @@ from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import csv_text, shown, shown_path
 from mcage.report.cases import (
     Condition,
-    labels_of,
+    axes_of,
     names_for,
+    places_where,
+    points_of,
     selected_cases,
-    summarized,
     with_names,
 )
 from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, save
 from mcage.report.notes import notes_on
 from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
 from mcage.report.page.svg import page_figure
-from mcage.report.presentation import figures_of, presentation_of
-from mcage.report.tables import ResultTable, csv_of, lives, renamed_in
+from mcage.report.presentation import Summary, figures_of, presentation_of
+from mcage.report.tables import ResultTable, csv_of, renamed_in
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
 
@@ -176,9 +175,6 @@ def _digest(place: Path) -> str:
     return hashlib.blake2b(os.fsencode(place.name), digest_size=6).hexdigest()
 
 
-Summarize = Callable[[Path], Sequence[Any]]
-"""What summarizes a file."""
-
 PAGE = "index.html"
 TABLE = "table"
 
@@ -267,7 +263,11 @@ def _header_of(path: Path, where: Sequence[Condition]) -> Header:
             "of its cases; mcage show --where selects lines of its table by "
             f"{', '.join(header.grid)}"
         )
-    return header.of_cases(summarized(path, labels_of, where))
+    with open_results(path) as results:
+        try:
+            return header.of_cases(places_where(where, points_of(results), axes_of(results)))
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
 
 
 def _refuse_twice(paths: Sequence[Path]) -> None:
@@ -403,32 +403,19 @@ class _Report:
         """Table of all cases, and of each of its lines the case, with the number of its file."""
         shown, several = presentation_of(self._headers[paths[0]]), len(paths) > 1
         where = self._options.where
-        summarize: Summarize = partial(shown.summarize_file, where=where)
-        table, pairs = self._joined(shown.table_of, summarize, paths, several)
-        if drawn := [path for path in paths if getattr(self._headers[path], "draws", ())]:
-            summarize = partial(summarized, summarize=lives.summarize_draws, conditions=where)
-            of_draws, _ = self._joined(lives.table_of_draws, summarize, drawn, several)
-            table = replace(table, below=(*table.below, of_draws))
+        lines = {
+            path: [
+                Summary(({"file": self._shown[path]} if several else {}) | row)
+                for row in shown.summarize_file(path, where)
+            ]
+            for path in paths
+        }
         cases = [
             f"{self._number(path)} {label}"
-            for path in paths
-            for label in cases_of(
-                self._headers[path], shown.table_of([row for of, row in pairs if of == path])
-            )
+            for path, rows in lines.items()
+            for label in cases_of(self._headers[path], shown.table_of(rows))
         ]
-        return table, tuple(cases)
-
-    def _joined(
-        self,
-        table_of: Callable[..., ResultTable],
-        summarize: Summarize,
-        paths: Sequence[Path],
-        several: bool,
-    ) -> tuple[ResultTable, list[tuple[Path, Any]]]:
-        """Table of what files hold, with their names if asked for, and what it is made of."""
-        pairs = [(path, row) for path in paths for row in summarize(path)]
-        files = [Path(self._shown[path]) for path, _ in pairs] if several else []
-        return table_of([row for _, row in pairs], files), pairs
+        return shown.table_of([row for rows in lines.values() for row in rows]), tuple(cases)
 
     def _figures(self, path: Path, results: xr.Dataset) -> Iterator[Shown]:
         """Write the figures of a results file, and yield them for the page."""

@@ -29,6 +29,7 @@ from mcage.results.axes import (
     differing,
     identity,
     label_of,
+    named_axes,
     said,
     without_label,
 )
@@ -276,6 +277,8 @@ class Design:
     dominated_by : str
         Label of the case on the front that dominates it and is there most often; empty if it is on
         the front itself, or has no value of some objective.
+    dominator : Point, optional
+        That case.
     """
 
     file: Path
@@ -288,12 +291,14 @@ class Design:
     on_front: bool
     front_probability: float
     dominated_by: str
+    dominator: Point | None
 
     def as_line(self) -> dict[str, Any]:
         """Its fields, with its values on the axes beside the others."""
         line: dict[str, Any] = {}
         for name, value in vars(self).items():
             line |= dict(self.point) if name == "point" else {name: value}
+        del line["dominator"]
         return line | {"file": str(self.file)}
 
 
@@ -427,9 +432,11 @@ def front_of_files(
             },
             on_front=bool(on_front[place]),
             front_probability=float(shares[place]),
-            dominated_by=said(cases[dominator[place]].point) if dominator[place] >= 0 else "",
+            dominated_by=said(best.point) if best else "",
+            dominator=best and best.point,
         )
         for place, case in enumerate(cases)
+        for best in (cases[dominator[place]] if dominator[place] >= 0 else None,)
     )
     differ = tuple(f"{path}: {of}" for path, differences in differs.items() for of in differences)
     return Front(chosen, axes, designs, len(ids), len(np.unique(groups)), resamples, differ)
@@ -558,7 +565,9 @@ def table_of(result: Front, names: Mapping[str, str], everything: bool) -> table
         f"{o.key}{f' at the last {o.axis}' * bool(o.axis)}: {o.better} is better"
         for o in result.objectives
     )
-    lines = [design.as_line() for design in designs]
+    lines = [design.as_line() | {"on_front": int(design.on_front)} for design in designs]
+    if len(result.files) == 1:
+        lines = [{key: of for key, of in line.items() if key != "file"} for line in lines]
     caption = (
         f"{CONFIDENCE:.0%} intervals; {better}; on the front: no other case is as good in all of "
         f"it and better in some of it; probability: share of {result.resamples:,} resamples of the "
@@ -573,7 +582,6 @@ def table_of(result: Front, names: Mapping[str, str], everything: bool) -> table
         title="\n".join([title, *(f"  differs: {of}" for of in result.differs)]),
         caption=caption,
         columns=(
-            *tables.file_column([d.file for d in designs] if len(result.files) > 1 else ()),
             *(
                 # Lines are in the order of their probability, in which groups are torn apart.
                 replace(column, groups=column.groups and len(set(column.cells)) == 1)
@@ -581,20 +589,9 @@ def table_of(result: Front, names: Mapping[str, str], everything: bool) -> table
                 if column.key not in {objective.key for objective in result.objectives}
             ),
             *(_column(objective, designs) for objective in result.objectives),
-            tables.numbers(
-                "on_front",
-                "on the\nfront",
-                [int(design.on_front) for design in designs],
-                lambda here: "yes" if here else DASH,
-            ),
-            tables.numbers(
-                "front_probability",
-                "probability",
-                [design.front_probability for design in designs],
-                percent,
-                primary=True,
-            ),
-            *_dominators(designs, names, everything),
+            tables.column(lines, "on_front", "on the\nfront", lambda of: "yes" if of else DASH),
+            tables.column(lines, "front_probability", "probability", percent, primary=True),
+            *([_dominators(result, names)] if everything else []),
         ),
     )
 
@@ -616,17 +613,16 @@ def _column(objective: Measure, designs: Sequence[Design]) -> tables.Column:
     )
 
 
-def _dominators(
-    designs: Sequence[Design], names: Mapping[str, str], everything: bool
-) -> tuple[tables.Column, ...]:
-    """Column that says which case dominates each, where there are such."""
-    if not everything:
-        return ()
+def _dominators(result: Front, names: Mapping[str, str]) -> tables.Column:
+    """Column that says which case dominates each."""
+    shown = named_axes(result.axes, [design.point for design in result.designs])
     cells = tuple(
-        tables.Cell(tables.renamed(d.dominated_by, names) or DASH, d.dominated_by or None)
-        for d in designs
+        tables.Cell(
+            label_of(d.dominator, shown, names) if d.dominator else DASH, d.dominated_by or None
+        )
+        for d in result.designs
     )
-    return (tables.Column("dominated_by", "dominated by", cells, justify="left"),)
+    return tables.Column("dominated_by", "dominated by", cells, justify="left")
 
 
 # The figure of a front.

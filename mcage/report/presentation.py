@@ -1,7 +1,7 @@
 """How a study is shown: its table, its figures, its words. A study overrides what it shows."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -12,17 +12,8 @@ import xarray as xr
 
 from mcage.errors import UserError
 from mcage.report.cases import Condition, axes_of, names_in, places_where, points_of
-from mcage.report.tables import (
-    Column,
-    ResultTable,
-    estimates,
-    file_column,
-    measured,
-    names,
-    numbers,
-    span,
-)
-from mcage.results.axes import CASE, along
+from mcage.report.tables import Column, ResultTable, column, columns_of_cases, measured, span
+from mcage.results.axes import CASE, Axis, along
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.measures import Case, Measure, available, cases_of
 from mcage.results.reader import open_results
@@ -94,6 +85,8 @@ class Presentation:
         Its measures.
     grid : tuple of str
         Dimensions along which its cases lie.
+    axes : tuple of Axis
+        Axes of its cases: of a study that declares none, these dimensions.
     """
 
     instances: ClassVar[str] = "instances"
@@ -102,12 +95,16 @@ class Presentation:
     along: ClassVar[tuple[str, ...]] = ()
     """Further dimensions of which its table has a line for each place."""
 
+    further: ClassVar[tuple[str, ...]] = ()
+    """Variables that `added` reads where a file has them, besides those of measures."""
+
     reads_by_place: ClassVar[bool] = False
     """Whether the table compares with the first case, or knows cases by their places."""
 
     def __init__(self, of: Header | type[Header]) -> None:
         self.measures = of.measures
         self.grid = of.case_dims if isinstance(of, Header) else of.grid
+        self.axes = of.axes or tuple(Axis(dim, dim) for dim in self.grid)
 
     def summarize(self, results: xr.Dataset, where: Sequence[Condition] = ()) -> list[Summary]:
         """Summarize the cases that fulfil all conditions, in the order of the file.
@@ -130,6 +127,7 @@ class Presentation:
             return [means[line] for line in places_where(where, called)] if where else means
         there = available(self.measures, map(str, results.variables))
         needed = {name for measure in there for name in measure.variables}
+        needed |= set(self.further) & set(map(str, results.variables))
         return [
             Summary(
                 line
@@ -186,24 +184,21 @@ class Presentation:
         of_all: list[dict[str, Any]] = plain(list(summaries))
         return of_all
 
-    def table_of(self, summaries: Sequence[Summary], files: Sequence[Path] = ()) -> ResultTable:
-        """Table of the summaries, of several files where their paths are given.
+    def table_of(self, summaries: Sequence[Summary]) -> ResultTable:
+        """Table of the summaries.
 
         Parameters
         ----------
         summaries : sequence of Summary
-            Of files of the study, at least one.
-        files : sequence of Path
-            The file of each of them, where there are several files.
+            Of files of the study, at least one; of several files, each says its ``file``.
         """
         if not self.measures:
-            return _table_of_means(summaries, files)
+            return _table_of_means(summaries)
         measures = self.columns(summaries)
         return ResultTable(
             title=self.title(summaries),
             caption=self.caption(summaries, measures),
             columns=(
-                *file_column(files),
                 *self.named(summaries),
                 *(measured(measure, summaries) for measure in measures),
             ),
@@ -230,7 +225,13 @@ class Presentation:
 
     def named(self, summaries: Sequence[Summary]) -> Sequence[Column]:
         """Columns that say which case each line is, and what of it stands in CSV alone."""
-        return named_columns(summaries, {measure.key for measure in self.measures})
+        taken = {"file", CASE, *(of.key for of in self.measures), *(of.name for of in self.axes)}
+        counts = [
+            key
+            for key, value in summaries[0].items()
+            if key not in taken and isinstance(value, str | int | float)
+        ]
+        return columns_of_cases(self.axes, summaries, counts)
 
     def figures(
         self, header: Header, results: xr.Dataset, sheet: "Sheet"
@@ -334,27 +335,6 @@ def name_of(summary: Summary) -> str:
     return str(summary.get("case", " ".join(texts)))
 
 
-def named_columns(summaries: Sequence[Summary], measured: Collection[str]) -> list[Column]:
-    """Columns of names, and of plain numbers, which stand in CSV alone.
-
-    Parameters
-    ----------
-    summaries : sequence of Summary
-        At least one.
-    measured : collection of str
-        Keys that have columns of their own.
-    """
-    keys = [key for key in summaries[0] if key not in measured]
-    keys.sort(key=lambda key: key != "case")
-    by_key = {key: [row[key] for row in summaries] for key in keys}
-    texts = {key: of for key, of in by_key.items() if isinstance(of[0], str)}
-    counts = {key: of for key, of in by_key.items() if isinstance(of[0], int | float)}
-    return [
-        *(names(key, key * (key == "case" or "case" not in texts), texts[key]) for key in texts),
-        *(numbers(key, "", counts[key]) for key in counts),
-    ]
-
-
 # Studies without measures: the mean of each variable.
 
 
@@ -378,18 +358,17 @@ def _means(results: xr.Dataset) -> list[Summary]:
     ]
 
 
-def _table_of_means(summaries: Sequence[Summary], files: Sequence[Path]) -> ResultTable:
-    counts = [row.instances for row in summaries]
+def _table_of_means(lines: Sequence[Summary]) -> ResultTable:
     return ResultTable(
-        title=summaries[0].study,
+        title=lines[0].study,
         caption=f"means over instances, {CONFIDENCE:.0%} intervals",
         columns=(
-            *file_column(files),
-            names("variable", "variable", [row.variable for row in summaries]),
-            names("of", "of", [row.label for row in summaries]),
-            names("unit", "unit", [row.units for row in summaries]),
-            numbers("instances", "instances", counts, primary=True),
-            estimates("mean", "mean", [row.mean for row in summaries], plus_minus, primary=True),
+            *columns_of_cases((), lines, ()),
+            column(lines, "variable", "variable"),
+            replace(column(lines, "label", "of"), key="of"),
+            replace(column(lines, "units", "unit"), key="unit"),
+            column(lines, "instances", "instances", primary=True),
+            column(lines, "mean", "mean", plus_minus, primary=True),
         ),
     )
 

@@ -19,6 +19,9 @@ from mcage.results.variable import Better, Coordinate, Variable
 CASE = "case"
 """The dimension of the cases; its coordinate holds their labels."""
 
+NAMED_FOR_PEOPLE = ("technique", "policy")
+"""Axes whose values have other names for people; see `mcage.report.cases.names_for`."""
+
 JOINED = "@"
 """Stands between parts of the name of a case where a user types one: ``rrcd@secded32``."""
 
@@ -40,8 +43,8 @@ class Axis:
     of : callable, optional
         From a planned case of its study to the value of the case, where cases are planned.
     of_spec : callable, optional
-        From the plain values of a spec to the value of all its cases: of what differs from file to
-        file alone.
+        From the plain values of a spec and the name of an environment to the value of its cases: of
+        what differs from file to file, or with the environment, alone.
     units : str
         Unit of its numbers, as of a `Variable`.
     dtype : str
@@ -55,6 +58,9 @@ class Axis:
         file differ in it, or never, since another axis says it.
     derived : bool
         Whether other axes decide its value, so that no case is told apart by it alone.
+    moves : tuple of str
+        Axes of names that change with it, such as the environment with its temperature. Along it,
+        all other axes tell curves apart.
     better : {'less', 'more', ''}
         What is better of two values, where it may be an objective; empty where that depends.
     """
@@ -68,7 +74,8 @@ class Axis:
     heading: str = ""
     named: Literal["always", "differing", "never"] = "differing"
     derived: bool = False
-    of_spec: Callable[[Mapping[str, Any]], Value] | None = None
+    moves: tuple[str, ...] = ()
+    of_spec: Callable[[Mapping[str, Any], str], Value] | None = None
     better: Better = ""
 
     @property
@@ -120,9 +127,14 @@ def named_axes(axes: Iterable[Axis], points: Sequence[Point]) -> tuple[Axis, ...
     )
 
 
-def label_of(point: Point, axes: Iterable[Axis]) -> str:
-    """Values of a point on some axes, for people."""
-    return " ".join(axis.written(point[axis.name]) for axis in axes)
+def label_of(point: Point, axes: Iterable[Axis], names: Mapping[str, str] | None = None) -> str:
+    """Values of a point on some axes, for people, who may know techniques by other names."""
+    return " ".join(
+        (names or {}).get(str(point[axis.name]), str(point[axis.name]))
+        if axis.name in NAMED_FOR_PEOPLE
+        else axis.written(point[axis.name])
+        for axis in axes
+    )
 
 
 def labelled(axes: Sequence[Axis], points: Sequence[Point]) -> tuple[dict[str, Value], ...]:
@@ -145,15 +157,14 @@ def points_of_cases(
     spec : mapping
         Plain values of their spec.
     """
-    shared = values_of_spec(axes, spec)
-    of_each = {axis.name: axis.of for axis in axes if axis.of}
-    points = ({name: of(case) for name, of in of_each.items()} | shared for case in cases)
-    return labelled(axes, list(points))
+    points = ({axis.name: axis.of(case) for axis in axes if axis.of} for case in cases)
+    return labelled(axes, [point | values_of_spec(axes, spec, point) for point in points])
 
 
-def values_of_spec(axes: Iterable[Axis], spec: Mapping[str, Any]) -> dict[str, Value]:
-    """Values that a spec decides, by the names of axes."""
-    return {axis.name: axis.of_spec(spec) for axis in axes if axis.of_spec}
+def values_of_spec(axes: Iterable[Axis], spec: Mapping[str, Any], point: Point) -> dict[str, Value]:
+    """Values that a spec and the environment of a point decide, by the names of axes."""
+    environment = str(point.get("environment", ""))
+    return {axis.name: axis.of_spec(spec, environment) for axis in axes if axis.of_spec}
 
 
 def coordinates_of(axes: Sequence[Axis], points: Sequence[Point]) -> tuple[Coordinate, ...]:
@@ -257,7 +268,12 @@ class Along:
     places: tuple[int, ...]
 
 
-def along(name: str, axes: Sequence[Axis], points: Sequence[Point]) -> list[Along]:
+def along(
+    name: str,
+    axes: Sequence[Axis],
+    points: Sequence[Point],
+    names: Mapping[str, str] | None = None,
+) -> list[Along]:
     """Curves of cases along an axis of numbers, one for each point on the other axes.
 
     Axes whose values others decide (`Axis.derived`) tell no curves apart. To draw a measure against
@@ -271,6 +287,8 @@ def along(name: str, axes: Sequence[Axis], points: Sequence[Point]) -> list[Alon
         Name or key of the axis.
     axes, points
         Of the results, as of `mcage.report.cases.axes_of` and `points_of`.
+    names : mapping of str to str, optional
+        As of `label_of`.
 
     Raises
     ------
@@ -281,8 +299,14 @@ def along(name: str, axes: Sequence[Axis], points: Sequence[Point]) -> list[Alon
     if not axis.is_number:
         numbers = ", ".join(other.name for other in axes if other.is_number) or "none"
         raise UserError(f"axis {name}: is one of names; axes of numbers: {numbers}")
-    others = [other for other in axes if other.name != axis.name and not other.derived]
-    several = differing(others, points)
+    others = [
+        other
+        for other in axes
+        if other.name not in (axis.name, *axis.moves) and (axis.moves or not other.derived)
+    ]
+    several = [
+        other for other in differing(others, points) if not axis.moves or other.named != "never"
+    ]
     curves: dict[tuple[Value, ...], list[int]] = {}
     for place, point in enumerate(points):
         curves.setdefault(tuple(point[other.name] for other in others), []).append(place)
@@ -293,7 +317,7 @@ def along(name: str, axes: Sequence[Axis], points: Sequence[Point]) -> list[Alon
         if (np.diff(x) == 0).any():
             raise UserError(f"axis {name}: two cases differ in nothing else")
         shared = {other.name: value for other, value in zip(others, of_others, strict=True)}
-        result.append(Along(shared, label_of(shared, several), x, tuple(places)))
+        result.append(Along(shared, label_of(shared, several, names), x, tuple(places)))
     return result
 
 

@@ -7,7 +7,7 @@ study declare their variables and coordinates themselves.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import entry_points
@@ -27,7 +27,7 @@ from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
 from mcage.stats.estimates import known_name
 from mcage.version import Code, running_code
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Version of what all files hold."""
 
 EXTENT = ("spec_toml", "instances", "absent", "stopping", "stopped")
@@ -214,8 +214,8 @@ class Header(ABC):
         """
         return 1
 
-    def of_cases(self, labels: Collection[str]) -> "Header":
-        """Header of the cases with these labels alone, of a study that has cases."""
+    def of_cases(self, places: Iterable[int]) -> "Header":
+        """Header of the cases at these places alone, of a study that has cases."""
         return self
 
     @property

@@ -1,7 +1,7 @@
 """Headers of files of an older schema as this one has them: the only place that knows of it.
 
-Schema 9: the protection of a case was a suffix of its technique (``rrcd@secded32``, nothing for
-``ecp1``), and its voltages stood in its label alone.
+Schema 10: cases have no temperature. Schema 9, too: the protection of a case was a suffix of its
+technique (``rrcd@secded32``, nothing for ``ecp1``), and its voltages stood in its label alone.
 """
 
 import tomllib
@@ -17,6 +17,17 @@ OLDEST_SCHEMA = 9
 UNNAMED_PROTECTION = "ecp1"
 """Protection of which the names of techniques said nothing."""
 
+NEW_IN = {
+    **{"protection": 10, "voltages": 10, "cell": 10, "geometry": 10, "kernels": 10},
+    "highest_temperature_kelvin": 11,
+}
+"""Schema since which files have coordinates of axes that the oldest have not."""
+
+
+def axes_in_file(axes: Sequence[Axis], schema: int) -> tuple[Axis, ...]:
+    """Those of the axes of a study of which files of a schema have coordinates."""
+    return tuple(axis for axis in axes if NEW_IN.get(axis.name, OLDEST_SCHEMA) <= schema)
+
 
 def upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
     """Fields of a header, as JSON knows them, in this schema.
@@ -24,7 +35,7 @@ def upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
     Parameters
     ----------
     fields : mapping
-        Those of schema 9.
+        Those of an older schema.
     axes : sequence of Axis
         Axes of the study.
 
@@ -35,21 +46,21 @@ def upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
     """
     if not {"protection", "technique"} <= {axis.name for axis in axes}:
         return dict(fields)
-    of_spec = values_of_spec(axes, tomllib.loads(fields["spec_toml"]))
+    spec = tomllib.loads(fields["spec_toml"])
     if "cases" in fields:  # of sweeps
-        return {**fields, "cases": [_case(case) | of_spec for case in fields["cases"]]}
-    return {**fields, "labels": _labels(fields["labels"], axes, of_spec)}
+        return {**fields, "cases": [_case(case, axes, spec) for case in fields["cases"]]}
+    return {**fields, "labels": _labels(fields["labels"], axes, spec)}
 
 
 def _labels(
-    labels: Sequence[Mapping[str, Any]], axes: Sequence[Axis], of_spec: dict[str, Any]
+    labels: Sequence[Mapping[str, Any]], axes: Sequence[Axis], spec: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Coordinates of a study that declares them: those of cases as of a sweep."""
     variables = {label["variable"]["name"]: label["variable"] for label in labels}
     columns = {name: label["values"] for name, label in zip(variables, labels, strict=True)}
     names = [name for name, variable in variables.items() if variable["dims"] == ["case"]]
     lines = zip(*(columns[name] for name in names), strict=True)
-    cases = [_case(dict(zip(names, line, strict=True))) | of_spec for line in lines]
+    cases = [_case(dict(zip(names, line, strict=True)), axes, spec) for line in lines]
     variables |= {
         axis.name: asdict(axis.variable())
         for axis in axes
@@ -65,15 +76,18 @@ def _parts(name: str) -> tuple[str, str]:
     return technique, protection or UNNAMED_PROTECTION
 
 
-def _case(case: Mapping[str, Any]) -> dict[str, Any]:
+def _case(
+    given: Mapping[str, Any], axes: Sequence[Axis], spec: Mapping[str, Any]
+) -> dict[str, Any]:
     """A case of a sweep."""
-    case = dict(case)
+    case = dict(given)
     label = case.pop("label") if "label" in case else case.pop("case")
     technique, protection = _parts(case["technique"])
     protection = case.get("protection", protection)
     setting = f" {case['environment']} {case['scenario']}"
-    voltages = label.rpartition(setting)[2].strip()
+    voltages = case.get("voltages", label.rpartition(setting)[2].strip())
     return {
         **case,
         **{"case": label, "technique": technique, "protection": protection, "voltages": voltages},
+        **values_of_spec(axes, spec, case),
     }

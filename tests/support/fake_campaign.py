@@ -42,7 +42,7 @@ def case(
         "vdd_volts": float(min(volts)),
         "highest_vdd_volts": float(max(volts)),
     }
-    return labelled(AXES, [point | values_of_spec(AXES, {}) | others])[0]
+    return labelled(AXES, [point | values_of_spec(AXES, {}, point) | others])[0]
 
 
 CAMPAIGN = SweepHeader(

@@ -25,10 +25,14 @@ from mcage.files.inputs import DamagedFileError
 from mcage.report.cases import summarized
 from mcage.report.comparison import compare_files, compare_in_file
 from mcage.report.notes import note_on_shared_dies
-from mcage.report.tables.lives import summarize_causes, summarize_fits, summarize_rates
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.presentation import SweepPresentation
-from mcage.studies.sweep.presentation.summary import summarize_chips
+from mcage.studies.sweep.tables import (
+    summarize_causes,
+    summarize_chips,
+    summarize_fits,
+    summarize_rates,
+)
 from mcage.traces.storage import load_trace
 
 SHOWN = (

@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from pathlib import Path
 
 import fake_campaign
 import numpy as np
@@ -20,7 +19,7 @@ from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.presentation import SweepPresentation
-from mcage.studies.sweep.presentation.summary import table_of
+from mcage.studies.sweep.tables import table_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
 
@@ -377,10 +376,14 @@ def test_the_widest_table_of_a_sweep_fits_on_a_desk_or_shows_that_it_goes_on(
     wide |= {name: Estimate(-0.1234, -0.14, -0.1) for name in known if name.startswith("energy")}
     wide |= {name: Estimate(0.507, 0.45, 0.55) for name in known if name.startswith("max_dvth")}
     lines = [
-        Summary(known | wide | {"technique": "rrcd+rc+rar", "environment": of, "scenario": of})
+        Summary(
+            known
+            | wide
+            | {"technique": "rrcd+rc+rar", "environment": of, "scenario": of, "file": f"{of[0]}.h5"}
+        )
         for of in ("undervolted", "dispersed")
     ]
-    table = table_of(lines, [Path("a.h5"), Path("b.h5")])
+    table = table_of(lines)
     assert len(table.shown) == 18
     study = Study("sweep", (), table, ("table.csv",), ("a", "b"), ())
     (tmp_path / "page.html").write_text(page_of([study]), encoding="utf-8")

@@ -1,9 +1,9 @@
 """Does the table say what the file holds, for people and for scripts?"""
 
+import csv
 import io
 import json
 import math
-from pathlib import Path
 
 import fake_campaign
 import numpy as np
@@ -17,13 +17,11 @@ from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.report.presentation import Summary
 from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
-from mcage.report.tables.lives import CauseSummary
-from mcage.report.tables.lives import table_of as causes_table
 from mcage.stats.estimates import Estimate, plain
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.measures import last_slowdown
 from mcage.studies.sweep.presentation import SweepPresentation
-from mcage.studies.sweep.presentation.summary import table_of
+from mcage.studies.sweep.tables import table_of, table_of_causes
 
 
 def summary(**fields):
@@ -167,10 +165,10 @@ def test_means_of_few_stand_in_brackets():
 def test_files_whose_energies_do_not_lie_on_one_curve():
     node = load_costs().technology("28nm", "rows")
     cases = [summary(vdd_volts=volts, technology=node) for volts in (0.419, 0.44, 1.0)]
-    files = [Path("a.h5"), Path("b.h5"), Path("c.h5")]
-    assert "; energy at 0.419 V is that of printed constants" in table_of(cases, files).caption
+    of_files = [Summary(case, file=f"{place}.h5") for place, case in enumerate(cases)]
+    assert "; energy at 0.419 V is that of printed constants" in table_of(of_files).caption
     assert "printed" not in table_of(cases).caption, "the caveat of the file says it"
-    assert "printed" not in table_of(cases[1:], files[1:]).caption
+    assert "printed" not in table_of(of_files[1:]).caption
 
 
 def test_a_table_without_constants_of_energy_has_no_column_of_it():
@@ -367,10 +365,11 @@ def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
         nobody = [Estimate(0.0, 0.0, 0.1)] * 2
         never = dict.fromkeys(("faulty entry", "no home", "spill limit", "too slow"), nobody)
         causes = {"delay": share} | never
-        return CauseSummary(label, 10, (0.0, 10.0), causes, nobody)
+        said = {"years": (0.0, 10.0), "dead_by": causes, "alive": nobody}
+        return Summary(said, technique=label, instances=10)
 
     stream = io.StringIO()
-    table = causes_table([case("first", 0.5), case("other", 0.0)])
+    table = table_of_causes([case("first", 0.5), case("other", 0.0)])
     print_table(table, PlainConsole(file=stream, width=120))
     first, second = stream.getvalue().split("other", 1)
     assert "faulty" not in first
@@ -410,8 +409,8 @@ def test_failures_are_counted_by_age(path, arrays):
 
 def test_lines_are_selected_and_sorted(path):
     def cases(*arguments):
-        lines = shown(path, "--csv", *arguments).stdout.splitlines()
-        return [line.split(",")[:3:2] for line in lines[1:]]
+        lines = csv.DictReader(io.StringIO(shown(path, "--csv", *arguments).stdout))
+        return [[line["technique"], line["environment"]] for line in lines]
 
     baseline, turbo, dvfs = ["baseline", "turbo"], ["rrcd", "turbo"], ["rrcd", "dvfs"]
     assert cases() == [baseline, turbo, dvfs]

@@ -330,17 +330,20 @@ def table_of_exchange(
     summaries: Sequence[ExchangeSummary], files: Sequence[Path] = ()
 ) -> tables.ResultTable:
     """Table of the cases by age, of several files where their paths are given."""
-    lines = [(summary, share) for summary in summaries for share in summary.shares]
+    lines = [
+        {"case": of.label, "simulated_sms": of.sms}
+        | {name: getattr(of, name) for name in ("dies", "slices_left_out", "due_fit")}
+        | vars(of.rule)
+        | {"words": of.rule.words, "banks_per_sm": of.rule.banks}
+        | vars(share)
+        for of in summaries
+        for share in of.shares
+    ]
     paths = zip(files, summaries, strict=True) if files else ()
-    shares = [share for _, share in lines]
-
-    def estimated(key: str, heading: str) -> tables.Column:
-        values = [getattr(share, key) for share in shares]
-        return tables.estimates(key, heading, values, _percent, primary=True)
-
-    def number(key: str, of: Callable[[ExchangeSummary], float]) -> tables.Column:
-        return tables.numbers(key, "", [of(summary) for summary, _ in lines])
-
+    counts = (
+        *("dies", "simulated_sms", "slices_left_out", "words", "sms", "slices_per_sm"),
+        *("banks_per_sm", "spare_sms", "due_fit"),
+    )
     return tables.ResultTable(
         title=_title(summaries),
         caption=f"{summaries[0].confidence:.0%} intervals; exchanged: of more SMs than may be "
@@ -349,26 +352,12 @@ def table_of_exchange(
         f"{'; '.join(_remarks(summaries))}",
         columns=(
             *tables.file_column([path for path, summary in paths for _ in summary.shares]),
-            tables.names("case", "case", [summary.label for summary, _ in lines], groups=True),
-            number("dies", lambda summary: summary.dies),
-            number("simulated_sms", lambda summary: summary.sms),
-            number("slices_left_out", lambda summary: summary.slices_left_out),
-            number("words", lambda summary: summary.rule.words),
-            number("sms", lambda summary: summary.rule.sms),
-            number("slices_per_sm", lambda summary: summary.rule.slices_per_sm),
-            number("banks_per_sm", lambda summary: summary.rule.banks),
-            number("spare_sms", lambda summary: summary.rule.spare_sms),
-            number("due_fit", lambda summary: summary.due_fit),
-            tables.numbers(
-                "age_years",
-                "age\n[years]",
-                [share.age_years for share in shares],
-                "{:g}".format,
-                primary=True,
-            ),
-            estimated("exchanged", "exchanged\n[%]"),
-            estimated("with_dead_slices", "dead\n[%]"),
-            estimated("either", "either\n[%]"),
+            tables.column(lines, "case", "case", groups=True),
+            *(tables.column(lines, name) for name in counts),
+            tables.column(lines, "age_years", "age\n[years]", "{:g}".format, primary=True),
+            tables.column(lines, "exchanged", "exchanged\n[%]", _percent, primary=True),
+            tables.column(lines, "with_dead_slices", "dead\n[%]", _percent, primary=True),
+            tables.column(lines, "either", "either\n[%]", _percent, primary=True),
         ),
     )
 

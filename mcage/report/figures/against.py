@@ -10,7 +10,6 @@ from mcage.plain_text import visible
 from mcage.report.cases import axes_of, names_in, points_of
 from mcage.report.figures import canvas
 from mcage.report.figures.curves import CurveFigure
-from mcage.report.tables import renamed
 from mcage.results.axes import Along, Axis, along, axis_named, differing
 from mcage.results.measures import Measure, available, cases_of
 from mcage.stats.estimates import Estimate, Floats
@@ -47,7 +46,8 @@ def draw(
         There is no such axis of numbers, or two cases differ in nothing that tells them apart.
     """
     axis = axis_named(x, axes_of(results))
-    curves = [of for of in along(x, axes_of(results), points_of(results)) if of.x.size > 1]
+    lines = along(x, axes_of(results), points_of(results), names_in(results))
+    curves = [of for of in lines if of.x.size > 1]
     name = (axis.key or axis.name).replace("_", "-")
     title = f"Measures against {axis.title.partition(' [')[0]}, {canvas.PERCENT} bands"
     if not curves:
@@ -92,8 +92,8 @@ def _bracketed(name: str) -> str:
 
 def _name(results: xr.Dataset, curve: Along) -> str:
     """Name of a curve for people: what tells it from others, or else its technique."""
-    label = curve.label or str(curve.point.get("technique", "all cases"))
-    return visible(renamed(label, names_in(results)))
+    technique = str(curve.point.get("technique", "all cases"))
+    return visible(curve.label or names_in(results).get(technique, technique))
 
 
 def _looks(results: xr.Dataset, curves: Sequence[Along]) -> canvas.Looks:

@@ -181,7 +181,7 @@ def _choice(column: Column) -> Choice | None:
     texts = [cell.text for cell in column.cells]
     words = tuple(dict.fromkeys(texts))
     of_words = all(isinstance(cell.value, str) for cell in column.cells)
-    if not column.key or not (of_words or column.key in VOLTAGES):
+    if column.key in ("", "case") or not (of_words or column.key in VOLTAGES):
         return None
     if not 1 < len(words) <= MOST_CHOICES:
         return None

@@ -59,7 +59,10 @@ class BothPresentation(Presentation):
     def named(self, summaries: Sequence[Summary]) -> list[Column]:
         """Policy, technique and levels; lines of a policy stand together."""
         return [
-            replace(column, groups=column.key == "policy") for column in super().named(summaries)
+            replace(of, heading="levels")
+            if of.key == "levels"
+            else replace(of, groups=of.key == "policy")
+            for of in super().named(summaries)
         ]
 
     def columns(self, summaries: Sequence[Summary]) -> list[Measure]:

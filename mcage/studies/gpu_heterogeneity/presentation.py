@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcage.report.cases import Condition, names_in
 from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Summary, Words
-from mcage.report.tables import Column, ResultTable, file_column, measured, names, numbers
+from mcage.report.tables import Column, ResultTable, column, columns_of_cases, measured
 from mcage.results.header import Header
 from mcage.results.measures import cases_of
 from mcage.stats.estimates import plus_minus, with_bounds
@@ -88,26 +87,28 @@ class HeterogeneityPresentation(Presentation):
         columns = super().named(summaries)
         return [replace(column, groups=column.key == "reading") for column in columns]
 
-    def table_of(self, summaries: Sequence[Summary], files: Sequence[Path] = ()) -> ResultTable:
-        """Table of the designs, and below it that of the order, of several files where given."""
-        rows = zip(files or [Path()] * len(summaries), summaries, strict=True)
-        of_readings = {(file, row.reading): row.orders for file, row in rows}
+    def table_of(self, summaries: Sequence[Summary]) -> ResultTable:
+        """Table of the designs, and below it that of the order."""
+        of_readings = {
+            (row.get("file"), row.reading): [
+                ({"file": row.file} if "file" in row else {}) | order for order in row.orders
+            ]
+            for row in summaries
+        }
         orders = [order for of in of_readings.values() for order in of]
         below = ResultTable(
             title="proposal < baseline < duplication",
             caption="% of the draws; planar limits: a planar part sets the delay of the proposal",
             columns=(
-                *file_column(
-                    [file for (file, _), of in of_readings.items() for _ in of] * bool(files)
-                ),
-                names("reading", "reading", [row.reading for row in orders], groups=True),
-                names("fields", "fields", [row.fields for row in orders]),
-                names("fills", "fills", [row.fills for row in orders]),
-                numbers("instances", "draws", [row.instances for row in orders]),
+                *columns_of_cases((), orders, ()),
+                column(orders, "reading", "reading", groups=True),
+                column(orders, "fields", "fields"),
+                column(orders, "fills", "fills"),
+                column(orders, "instances", "draws"),
                 *(measured(measure, orders) for measure in ORDERS),
             ),
         )
-        return replace(super().table_of(summaries, files), below=(below,))
+        return replace(super().table_of(summaries), below=(below,))
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """In which share of the draws the order of the paper holds."""

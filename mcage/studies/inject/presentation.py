@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Summary, Words
-from mcage.report.tables import Column, numbers
+from mcage.report.tables import Column, column
 from mcage.results.header import Header
 from mcage.results.measures import Case, Measure
 from mcage.stats.estimates import Estimate, plus_minus, with_bounds
@@ -39,17 +39,13 @@ class InjectPresentation(Presentation):
         return {"injections": len(case["fate"])}
 
     def named(self, summaries: Sequence[Summary]) -> list[Column]:
-        """The case, and the age where there are several, or slices."""
+        """The case, and the age where there are several, or slices: lines of a case together."""
         has_ages = len({row.age_years for row in summaries}) > 1 or not _is_flip(summaries)
-        ages = [row.age_years for row in summaries]
-        of_ages = numbers("age_years", "age\n[years]", ages, "{:g}".format, primary=True)
-        return [
-            of_ages
-            if column.key == "age_years"
-            else replace(column, groups=column.key == "case" and has_ages)
-            for column in super().named(summaries)
-            if has_ages or column.key != "age_years"
-        ]
+        columns = [of for of in super().named(summaries) if of.key != "age_years"]
+        if not has_ages:
+            return columns
+        age = column(summaries, "age_years", "age\n[years]", "{:g}".format, primary=True)
+        return [*(replace(of, groups=bool(of.heading)) for of in columns), age]
 
     def columns(self, summaries: Sequence[Summary]) -> list[Measure]:
         """All measures; retired slices of flips, and what is not emulated, where there are such."""

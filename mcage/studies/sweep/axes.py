@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mcage.aging.environment import TEMPERATURE_KELVIN
+from mcage.distributions import Distribution
 from mcage.results.axes import Axis
 from mcage.variation.cells import CELL_6T
 
@@ -13,7 +15,14 @@ def _voltages(planned: Any) -> str:
     return "/".join(repr(float(point.vdd_volts)).removesuffix(".0") for point in points) + " V"
 
 
-def _geometry(spec: Mapping[str, Any]) -> str:
+def _temperature(spec: Mapping[str, Any], environment: str) -> float:
+    given = spec.get("life", {}).get("temperature_kelvin", TEMPERATURE_KELVIN)
+    points = spec.get("operating_points", {}).get(environment, [{}])
+    hotter = max(float(point.get("temperature_offset_kelvin", 0.0)) for point in points)
+    return float(Distribution.of(given).at(0.5)) + hotter
+
+
+def _geometry(spec: Mapping[str, Any], environment: str) -> str:
     given = spec.get("registers", {}).get("geometry")
     if not isinstance(given, Mapping):
         return "of the traces"
@@ -21,7 +30,7 @@ def _geometry(spec: Mapping[str, Any]) -> str:
     return " ".join([str(given.get("preset", "of the traces")), *changed])
 
 
-def _kernels(spec: Mapping[str, Any]) -> str:
+def _kernels(spec: Mapping[str, Any], environment: str) -> str:
     """Suite, or kernels of a spec."""
     workload = spec.get("workload", {})
     return ", ".join(workload.get("kernels", ())) or str(workload.get("suite", "unknown"))
@@ -69,15 +78,27 @@ HIGHEST_VDD = Axis(
     better="less",
 )
 
-CELL = Axis("cell", "SRAM cell", of_spec=lambda spec: spec.get("faults", {}).get("cell", CELL_6T))
+TEMPERATURE = Axis(
+    "highest_temperature_kelvin",
+    "highest temperature of the slice, median of the instances",
+    of_spec=_temperature,
+    units="K",
+    dtype="float64",
+    key="temperature",
+    heading="highest temperature [K]",
+    named="never",
+    derived=True,
+    moves=("environment",),
+)
+
+CELL = Axis(
+    "cell", "SRAM cell", of_spec=lambda spec, _: spec.get("faults", {}).get("cell", CELL_6T)
+)
 GEOMETRY = Axis("geometry", "slice", of_spec=_geometry)
 KERNELS = Axis("kernels", "kernels", of_spec=_kernels)
 
 SHARED = (TECHNIQUE, PROTECTION, ENVIRONMENT, SCENARIO)
 """Axes of all studies of slices."""
 
-AXES = (*SHARED, VOLTAGES, VDD, HIGHEST_VDD, CELL, GEOMETRY, KERNELS)
+AXES = (*SHARED, VOLTAGES, VDD, HIGHEST_VDD, TEMPERATURE, CELL, GEOMETRY, KERNELS)
 """The axes of a sweep, in the order of labels and columns."""
-
-OLDER_AXES = (TECHNIQUE, ENVIRONMENT, SCENARIO, VDD, HIGHEST_VDD)
-"""Those that had coordinates in files before schema 10; see `mcage.results.older`."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,13 +13,14 @@ from typing_extensions import override
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, TRANSISTORS, WRITE_KINDS, EndCause
 from mcage.results.axes import CASE, LABEL, Axis, Value, coordinates_of
-from mcage.results.header import INSTANCE, SCHEMA_VERSION, Header, StoppingRule, rule_of
+from mcage.results.header import INSTANCE, Header, StoppingRule, rule_of
 from mcage.results.measures import Measure
+from mcage.results.older import axes_in_file
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.spec import SweepSpec
 from mcage.spec.draws import check_key
 from mcage.spec.sections import faults_of
-from mcage.studies.sweep.axes import AXES, OLDER_AXES
+from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.measures import MEASURES
 
 # What a sweep writes: each variable of its results files, declared once.
@@ -564,8 +565,8 @@ class SweepHeader(Header):
         return faults.slices_per_chip if differ else 1
 
     @override
-    def of_cases(self, labels: Collection[str]) -> "SweepHeader":
-        return replace(self, cases=tuple(case for case in self.cases if case[CASE] in labels))
+    def of_cases(self, places: Iterable[int]) -> "SweepHeader":
+        return replace(self, cases=tuple(self.cases[place] for place in places))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -625,7 +626,7 @@ class SweepHeader(Header):
         """Variables and coordinates of sweeps, with those of joint draws where there are any."""
         drawn, margins = _drawn(attributes), "margins" in attributes
         mixes = "mix_size" in attributes
-        axes = cls.axes if attributes["schema_version"] == SCHEMA_VERSION else OLDER_AXES
+        axes = axes_in_file(cls.axes, attributes["schema_version"])
         of_cases = [axis.variable() for axis in (LABEL, *axes)]
         return variables(bool(drawn), margins, mixes), _labels(of_cases, drawn, margins, mixes)
 

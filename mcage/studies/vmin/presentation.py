@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from mcage.report.presentation import (
     Words,
     in_a_row,
 )
-from mcage.report.tables import Cell, Column, ResultTable, file_column, measured, span
+from mcage.report.tables import Cell, Column, ResultTable, measured, span
 from mcage.results.header import Header
 from mcage.results.measures import Case
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, mean_of_all
@@ -42,8 +41,8 @@ class VminPresentation(Presentation):
             "target_years": target.target_years,
         }
 
-    def table_of(self, summaries: Sequence[Summary], files: Sequence[Path] = ()) -> ResultTable:
-        """Table of cases, new and at the target's age, of several files where there are paths."""
+    def table_of(self, summaries: Sequence[Summary]) -> ResultTable:
+        """Table of cases, new and at the target's age."""
         first = summaries[0]
         new, old = first.ages[0].age_years, first.target_years
         target = f"{100 * first.target:.6g} %"
@@ -79,7 +78,7 @@ class VminPresentation(Presentation):
             f"{span([row.lowest_volts for row in summaries])} V; energy: saved over a "
             f"conventional slice at the technology's nominal Vdd, at the Vdd at which {target} "
             "work, mean of all slices",
-            columns=(*file_column(files), *self.named(summaries), *columns),
+            columns=(*self.named(summaries), *columns),
         )
 
     def figures(

@@ -25,7 +25,7 @@ from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.spec.sections import costs_of
 from mcage.studies.common import StudyOfSpec
-from mcage.studies.sweep.axes import CELL, GEOMETRY, KERNELS, SHARED
+from mcage.studies.sweep.axes import CELL, GEOMETRY, KERNELS, SHARED, TEMPERATURE
 from mcage.studies.sweep.batch import batch_by_work, batches
 from mcage.studies.sweep.header import independent_slices
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, workloads_of
@@ -88,7 +88,7 @@ class VminHeader(DeclaredHeader):
     """A study of Vmin as its files know it."""
 
     command: ClassVar[str] = "mcage vmin --engine {engine}"
-    axes: ClassVar = (*SHARED, CELL, GEOMETRY, KERNELS)
+    axes: ClassVar = (*SHARED, TEMPERATURE, CELL, GEOMETRY, KERNELS)
     decided_by: ClassVar = VminSpec.decided_by
     spec: ClassVar[type] = VminSpec
     maker: ClassVar[str] = f"{__name__}:VminStudy"

@@ -408,7 +408,7 @@ def test_a_table_that_is_too_large_is_refused_with_numbers_and_remedies(lives):
         lives.mcage.to_pandas(most_bytes=10_000)
     message = str(refused.value)
     assert "90 rows (3 cases of 30 instances) of 53 columns" in message
-    assert "take 35.6 KiB, and most_bytes allows 9.8 KiB" in message
+    assert "take 36.3 KiB, and most_bytes allows 9.8 KiB" in message
     for remedy in ("variables=['life_years']", "iter_pandas()", "most_bytes="):
         assert remedy in message
     allowed = int(message.rpartition("=")[2])

@@ -30,7 +30,7 @@ from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
-from mcage.studies.sweep.presentation.summary import summarize_chips
+from mcage.studies.sweep.tables import summarize_chips
 from mcage.version import Code
 
 

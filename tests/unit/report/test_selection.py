@@ -21,8 +21,7 @@ from mcage.report.cases import Condition, names_for, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, references, references_of
-from mcage.report.tables import renamed
-from mcage.results.axes import find_point
+from mcage.results.axes import find_point, label_of
 from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
@@ -500,10 +499,12 @@ def test_a_label_of_a_technique_holds_with_any_protection():
     cases.append(fake_campaign.case("rrcd", protection="none") | {"case": "rrcd none turbo"})
     header = fake_campaign.campaign(cases=tuple(cases))
     names = names_for([header], {"rrcd": "R"})
-    assert [renamed(case["case"], names) for case in cases] == [
-        "R turbo common 1 V",
-        "rrcd+pg turbo common 1 V",
-        "R none turbo",
+    shown = [axis for axis in header.axes if axis.name in ("technique", "protection", "scenario")]
+    assert [label_of(case, shown, names) for case in cases] == [
+        "R ecp1 common",
+        "rrcd+pg ecp1 common",
+        "R none common",
     ]
+    assert label_of({"scenario": "rrcd"}, shown[2:], names) == "rrcd", "a scenario of that name"
     with pytest.raises(UserError, match="label of wc: there is none"):
         names_for([header], {"wc": "W"})

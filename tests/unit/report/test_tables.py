@@ -20,47 +20,68 @@ from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.report.cases import summarized
+from mcage.report.presentation import Summary
 from mcage.report.tables import (
     WIDTH_WITHOUT_TERMINAL,
     PlainConsole,
     ResultTable,
-    ages,
+    column,
     csv_of,
-    estimates,
-    names,
-    numbers,
+    measured,
     print_table,
     remarks,
     renamed_in,
     sorted_by,
 )
-from mcage.report.tables.lives import summarize_draws
-from mcage.report.tables.lives import table_of_draws as draws_table
+from mcage.results.measures import Measure, cases_of
 from mcage.results.reader import open_results
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate, plain, plus_minus
 from mcage.studies.gpu_both.presentation import BothPresentation
 from mcage.studies.gpu_both.study import BothHeader
-from mcage.studies.sweep.presentation.summary import ChipSummary, summarize_chips, table_of_chips
+from mcage.studies.sweep.tables import by_draw, summarize_chips, table_of_chips, table_of_draws
 
 NAN, INF = math.nan, math.inf
 LIVES = [Estimate(1234.5, 1200.25, 1250.75), Estimate(INF, 9.5, INF), Estimate(NAN, NAN, NAN)]
 SHIFTS = [Estimate(0.01234567, 0.01234, 0.01235), None, Estimate(-5.0, -6.0, -4.0)]
 
 
+LINES = [
+    {
+        "technique": technique,
+        "environment": environment,
+        "worked": worked,
+        "life_years": life,
+        "horizon_years": horizon,
+        "shift_mv": shift,
+        "rate": shift,
+    }
+    for technique, environment, worked, life, horizon, shift in zip(
+        ["a+very+long+name", "b", "c"],
+        ["dvfs 0.8/0.4 V", "turbo 1 V", "turbo 1 V"],
+        [3, 2, 1],
+        LIVES,
+        [2000.0, 10.0, 10.0],
+        SHIFTS,
+        strict=True,
+    )
+]
+
+
+def names(key, heading, texts):
+    """A column of these texts."""
+    return column([{key: text} for text in texts], key, heading)
+
+
 def table(**fields):
+    life = Measure("life_years", "life [years]", heading="life\n[years]", form="age", primary=True)
     columns = (
-        names("technique", "technique", ["a+very+long+name", "b", "c"]),
-        names(
-            "environment",
-            "environment",
-            ["dvfs 0.8/0.4 V", "turbo 1 V", "turbo 1 V"],
-            groups=True,
-        ),
-        numbers("worked", "", [3, 2, 1]),
-        ages("life_years", "life\n[years]", LIVES, [2000.0, 10.0, 10.0], primary=True),
-        estimates("shift_mv", "shift\n[mV]", SHIFTS, plus_minus, primary=True),
-        estimates("rate", "rate of\nspills", SHIFTS, plus_minus),
+        column(LINES, "technique", "technique"),
+        column(LINES, "environment", "environment", groups=True),
+        column(LINES, "worked"),
+        measured(life, LINES),
+        column(LINES, "shift_mv", "shift\n[mV]", plus_minus, primary=True),
+        column(LINES, "rate", "rate of\nspills", plus_minus),
         remarks("lives end by", ["no home 99.9 %", "", "delay 1 %"]),
     )
     return ResultTable("3 cases", "what they mean", columns, **fields)
@@ -84,8 +105,8 @@ def test_no_width_cuts_a_number_or_hides_a_column_in_silence():
         cut = set(NUMBERS.findall(text)) - known
         assert not cut, (width, cut)
         assert ("[1200.25," in text) == ("1234.50 [1200.25, 1250.75]" in text), width
-        for column in (of for of in table().shown if not of.groups):
-            assert set(column.heading.split()) <= set(re.split(r"[\s,.:]+", text)), (width, column)
+        for shown in (of for of in table().shown if not of.groups):
+            assert set(shown.heading.split()) <= set(re.split(r"[\s,.:]+", text)), (width, shown)
         if width >= 50:  # below, each line is a list, which the terminal wraps
             assert max(len(line.rstrip()) for line in text.splitlines()) <= width
     assert printed(table(), 30, wide=True) == whole
@@ -117,14 +138,22 @@ def test_what_is_below_is_printed_below():
 
 def test_a_table_says_what_options_call_a_technique_of_the_user():
     """Its name is not what `--where` takes; a label that the user gave is no surprise."""
-    given = {"skip:SKIP": "skip", "skip:SKIP@ecp1": "skip@ecp1", "b": "B", "other:O": "o"}
-    for key in ("technique", "policy", "case"):
-        for column in (["skip:SKIP", "b"], ["skip:SKIP turbo common", "b turbo common"]):
-            printed = renamed_in(ResultTable("", "words", (names(key, "x", column),)), given)
-            assert printed.columns[0].cells[0].text.startswith("skip")
-            assert printed.caption == "words\nIn options, skip is skip:SKIP."
+    given = {"skip:SKIP": "skip", "b": "B", "other:O": "o"}
+    for key in ("technique", "policy"):
+        read = renamed_in(ResultTable("", "words", (names(key, "x", ["skip:SKIP", "b"]),)), given)
+        assert [cell.text for cell in read.columns[0].cells] == ["skip", "B"]
+        assert [cell.value for cell in read.columns[0].cells] == ["skip:SKIP", "b"]
+        assert read.caption == "words\nIn options, skip is skip:SKIP."
     alone = ResultTable("", "words", (names("technique", "x", ["b"]),))
     assert renamed_in(alone, given).caption == "words"
+
+
+@pytest.mark.parametrize("key", ["case", "scenario", "trace"])
+def test_nothing_is_renamed_that_is_no_technique(key):
+    """A label is made of axes; what begins as a technique does is none."""
+    column_of = names(key, "x", ["b", "b turbo common"])
+    read = renamed_in(ResultTable("", "", (column_of,)), {"b": "B"})
+    assert [cell.text for cell in read.columns[0].cells] == ["b", "b turbo common"]
 
 
 def test_csv_is_for_machines():
@@ -167,18 +196,19 @@ def test_lines_are_sorted_with_the_unknown_last():
 
 
 def test_a_column_is_found_by_any_name_of_its_quantity():
-    rmst = estimates("rmst_years", "RMST\n[years]", SHIFTS, plus_minus)
+    lines = [{"rmst_years": shift} for shift in SHIFTS]
+    rmst = column(lines, "rmst_years", "RMST\n[years]", plus_minus)
     shown = ResultTable("", "", (names("case", "case", ["a", "b", "c"]), rmst))
     for key in ("rmst", "mean_life", "life_to_horizon"):
         assert [cell.text for cell in sorted_by(shown, key).columns[0].cells] == ["c", "a", "b"]
 
 
 def test_tables_that_contradict_themselves_are_refused():
-    column = names("x", "x", ["y"])
+    single = names("x", "x", ["y"])
     with pytest.raises(ValueError, match="keys of their own"):
-        ResultTable("", "", (column, column))
+        ResultTable("", "", (single, single))
     with pytest.raises(ValueError, match="equally many"):
-        ResultTable("", "", (column, names("z", "z", [])))
+        ResultTable("", "", (single, names("z", "z", [])))
 
 
 # Do several files of one case each show and compare as one file of all cases?
@@ -238,7 +268,7 @@ def test_the_table_names_the_files(files, monkeypatch):
         ["2.h5", "rrcd", "dvfs"],
     ]
     causes = show("0.h5", "1.h5", "--causes").stdout.splitlines()
-    for file, label in (("0.h5", "baseline turbo"), ("1.h5", "rrcd turbo")):
+    for file, label in (("0.h5", "baseline"), ("1.h5", "rrcd")):
         assert any(line.startswith(f"{file}, {label}") for line in causes)
     assert "30 instances per case, horizon 10 years" in printed
 
@@ -382,15 +412,16 @@ def test_errors_name_the_file(file_of) -> None:
 
 
 def test_table(file_of) -> None:
-    summaries: list[ChipSummary] = chips_of(file_of(), 8, 1)
+    summaries = chips_of(file_of(), 8, 1)
     stream = io.StringIO()
     print_table(table_of_chips(summaries), PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
     lines = [line.strip() for line in stream.getvalue().splitlines()]
     assert " ".join(lines[:2]) == (
-        "6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out; horizon 10 years"
+        "6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out; horizon 10 "
+        "years, protection ecp1, scenario common"
     )
     assert stream.getvalue().count("[years]") == 2
-    row = next(line for line in lines if line.startswith("rrcd dvfs"))
+    row = next(line for line in lines if line.split()[:2] == ["rrcd", "dvfs"])
     assert f"{summaries[2].median_life_years.value:.2f} [" in row
     assert "delay" in row
     assert "left out" not in table_of_chips(chips_of(file_of(), 10)).title
@@ -470,14 +501,20 @@ def results_of(draws, slices):
     )
 
 
+def summary_of_draws(results):
+    (case,) = cases_of(results, ("case",), map(str, results.data_vars))
+    return by_draw(case)
+
+
 def printed_draws(results):
-    out = io.StringIO()
-    print_table(draws_table(summarize_draws(results)), PlainConsole(file=out, width=200))
+    out, of_draws = io.StringIO(), summary_of_draws(results)
+    line = Summary(case="rrcd", horizon_years=HORIZON, by_draw=of_draws)
+    print_table(table_of_draws([line]), PlainConsole(file=out, width=200))
     return out.getvalue()
 
 
 def test_lot_and_constants_stand_side_by_side():
-    (case,) = summarize_draws(results_of(50, 6))
+    case = summary_of_draws(results_of(50, 6))
     assert (case.instances, case.draws) == (300, 50)
     median = case.median_life_years
     assert 6 < median.lot.lower < median.lot.value < median.lot.upper < 6.5
@@ -496,8 +533,6 @@ def test_what_is_missing_is_said():
     assert "fewer than 39 draws give no band" in few
     assert "cannot be told apart without two slices of a draw" in single
     assert " – " in few
-    with pytest.raises(UserError, match="no joint draws of constants"):
-        summarize_draws(results_of(5, 5).drop_vars("draw"))
 
 
 # The table of both levels: of which GPUs it speaks where register files fail for faults.
@@ -528,15 +563,15 @@ def results(failed=()):
     )
 
 
-def column(table, key):
+def column_of(table, key):
     (found,) = (each for each in table.columns if each.key == key)
     return found
 
 
 def test_where_all_last_nothing_is_said_of_it():
     table = BothPresentation(BothHeader).table_of(BothPresentation(BothHeader).summarize(results()))
-    assert [cell.value for cell in column(table, "lasting").cells] == [3, 3, 3, 3]
-    assert not column(table, "lasting").heading
+    assert [cell.value for cell in column_of(table, "lasting").cells] == [3, 3, 3, 3]
+    assert not column_of(table, "lasting").heading
     assert "last" not in table.caption
 
 
@@ -544,11 +579,11 @@ def test_where_register_files_fail_the_table_says_of_how_many_it_speaks():
     table = BothPresentation(BothHeader).table_of(
         BothPresentation(BothHeader).summarize(results([(0, 0, 2), (1, 1, 0)]))
     )
-    assert column(table, "lasting").heading == "files last\n[GPUs]"
-    assert [cell.value for cell in column(table, "lasting").cells] == [2, 3, 3, 2]
+    assert column_of(table, "lasting").heading == "files last\n[GPUs]"
+    assert [cell.value for cell in column_of(table, "lasting").cells] == [2, 3, 3, 2]
     assert "of the GPUs whose register files last" in table.caption
-    shifts = [cell.value for cell in column(table, "max_dvth_mv").cells]
+    shifts = [cell.value for cell in column_of(table, "max_dvth_mv").cells]
     assert shifts == pytest.approx([81.0, 40.0, GPU_SHIFTS[1, 0].mean(), 30.0])
-    saved = [cell.value for cell in column(table, "saved").cells]
+    saved = [cell.value for cell in column_of(table, "saved").cells]
     assert saved[1] == pytest.approx(1 - (40 / 80 + 40 / 82) / 2)
     assert saved[3] == pytest.approx(1 - 30 / 82)

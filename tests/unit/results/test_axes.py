@@ -12,9 +12,18 @@ import mcage
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.report.cases import axes_of, points_of
+from mcage.report.figures import against
+from mcage.report.figures.canvas import Sheet
+from mcage.report.presentation import Summary
+from mcage.report.tables import PlainConsole, ResultTable, csv_of, latex_of, print_table
 from mcage.results.axes import Axis, along, axis_named, find_point, label_of, labelled
+from mcage.results.reader import read_header
+from mcage.studies.inject.presentation import InjectPresentation
+from mcage.studies.inject.study import InjectHeader
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.vmin.presentation import VminPresentation
+from mcage.studies.vmin.study import VminHeader
 
 CLOCK = Axis(
     "clock_ghz",
@@ -97,6 +106,65 @@ def test_files_without_the_axis_are_not_those_of_this_study(clocked):
             mcage.open_results(clocked)
 
 
+HOTTER = {
+    "cool": [{"vdd_volts": 1.0, "temperature_offset_kelvin": -20.0}],
+    "hot": [{"vdd_volts": 1.0, "temperature_offset_kelvin": 15.0}],
+    "both": [
+        {"vdd_volts": 1.0, "share": 0.5},
+        {"vdd_volts": 0.8, "temperature_offset_kelvin": 30.0},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def heated(tmp_path_factory):
+    """A sweep of three environments, two of which differ in their temperature alone."""
+    study = small_sweep(
+        techniques=["baseline", "rrcd"],
+        environments=["cool", "hot", "both"],
+        operating_points=HOTTER,
+        instances=4,
+        life={"temperature_kelvin": "normal(340, 2)"},
+    ).study
+    return run_campaign(study, tmp_path_factory.mktemp("heated") / "h.h5", 4)
+
+
+def test_the_temperature_of_an_environment_is_an_axis(heated):
+    """The hottest operating point of the median instance: column, key of --where and of sel."""
+    with mcage.open_results(heated) as results:
+        kelvin = results["highest_temperature_kelvin"]
+        by_environment = dict(zip(results["environment"].values, kelvin.values, strict=True))
+        assert by_environment == {"cool": 320.0, "hot": 355.0, "both": 370.0}
+        assert kelvin.attrs["units"] == "K"
+        cold = results.sel(highest_temperature_kelvin=slice(None, 330.0))
+        assert set(cold["environment"].values) == {"cool"}
+        assert (
+            results.mcage.summary()["highest_temperature_kelvin"].tolist() == kelvin.values.tolist()
+        )
+    lines = lines_of("show", heated, "--where", "temperature>350")
+    assert {line["environment"] for line in lines} == {"hot", "both"}
+    assert {line["highest_temperature_kelvin"] for line in lines} == {"355.0", "370.0"}
+
+
+def test_a_figure_against_temperature_joins_environments_that_differ_in_nothing_else(heated):
+    """Others, such as one at another Vdd, lie on no curve; and it is drawn where it is wanted."""
+    with mcage.open_results(heated) as results:
+        axes, points = axes_of(results), points_of(results)
+        curves = {of.label: of for of in along("temperature", axes, points) if of.x.size > 1}
+        assert {label: of.x.tolist() for label, of in curves.items()} == {
+            "baseline 1 V": [320.0, 355.0],
+            "rrcd 1 V": [320.0, 355.0],
+        }
+        renamed = along("temperature", axes, points, {"rrcd": "R"})
+        assert {of.label for of in renamed if of.x.size > 1} == {"baseline 1 V", "R 1 V"}
+        measures = [of for of in SweepHeader.measures if of.key in ("rmst_years", "slowdown")]
+        sheet = Sheet.of(read_header(heated), 180.0, "slices")
+        (figure,) = against.draw(results, "temperature", measures, sheet)
+        assert figure.name == "temperature"
+        assert {series.label for panel in figure.panels for series in panel.series} == set(curves)
+        assert "temperature" not in {axis.key for axis in against.numeric_axes(results)}
+
+
 def points(**columns):
     lines = zip(*columns.values(), strict=True)
     return [dict(zip(columns, line, strict=True)) for line in lines]
@@ -144,7 +212,7 @@ def test_a_whole_label_means_its_case_even_if_its_words_are_those_of_others():
     named = [point | {"case": f"case {place}"} for place, point in enumerate(GRID)]
     assert find_point(named, "case 3") == 3
     assert find_point(named, "a 0.5") == 0
-    slices = Axis("geometry", "slice", of_spec=lambda spec: "5 traces")
+    slices = Axis("geometry", "slice", of_spec=lambda spec, _: "5 traces")
     named = [point | {"geometry": "5 traces"} for point in named]
     assert find_point(named, "b 0.5", (*FEW, slices)) == 1
     with pytest.raises(UserError, match="no case 'a trac'"):
@@ -173,3 +241,28 @@ def test_what_differs_from_file_to_file_is_an_axis_too(tmp_path):
     assert "SRAM cell" not in invoke("show", paths[0], "--wide").stdout
     both = invoke("compare", *paths, *allowed, "--json").stdout
     assert [pair["case"] for pair in json.loads(both)[0]["pairs"]] == ["rrcd turbo common 1 V"]
+
+
+@pytest.mark.parametrize("shown", [VminPresentation(VminHeader), InjectPresentation(InjectHeader)])
+def test_every_study_of_slices_shows_the_axes_that_differ(shown):
+    """As a sweep does: what all cases share stands in the title, and the label in CSV alone."""
+    common = {"environment": "turbo", "scenario": "common", "voltages": "1 V", "needed": 0.5}
+    lines = [
+        Summary(common, case=f"{technique} {guard}", technique=technique, protection=guard)
+        | {"age_years": 0.0, "instances": 4}
+        for technique, guard in (("baseline", "ecp1"), ("rrcd", "secded32"))
+    ]
+    lines = [Summary(line) for line in lines]
+    table = ResultTable("2 cases", "", tuple(shown.named(lines)))
+    headings = {column.key: column.heading for column in table.columns}
+    assert headings["technique"] == "technique"
+    assert headings["protection"] == "protection"
+    assert headings["case"] == ""
+    printed = io.StringIO()
+    print_table(table, PlainConsole(file=printed, width=200))
+    title, *_, last = (line.strip() for line in printed.getvalue().splitlines() if line.strip())
+    assert title.startswith("2 cases, environment turbo, scenario common")
+    assert last.split()[:2] == ["rrcd", "secded32"]
+    first, second = csv.DictReader(io.StringIO(csv_of(table)))
+    assert (first["case"], second["protection"]) == ("baseline ecp1", "secded32")
+    assert r"rrcd & secded32" in latex_of(table)

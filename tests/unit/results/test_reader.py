@@ -178,7 +178,7 @@ def test_there_is_a_file_of_every_version():
     assert [*LAST_OF_SCHEMA] == [*range(1, OLDEST_SCHEMA)]
 
 
-@pytest.mark.parametrize("schema", [9, 10])
+@pytest.mark.parametrize("schema", [9, 10, 11])
 def test_what_is_read(schema, file_of):
     path = file_of(schema)
     header = read_header(path)
@@ -189,6 +189,7 @@ def test_what_is_read(schema, file_of):
     with open_results(path) as results:
         assert results.attrs["schema_version"] == SCHEMA_VERSION
         assert np.allclose(results["life_years"], 3.0, atol=0.01)
+        assert set(results["highest_temperature_kelvin"].values) == {353.15}
         assert set(results["kernel"].values) == {"Reduction", "DCT"}
     run = invoke("show", path)
     assert run.exit_code == 0
@@ -226,7 +227,7 @@ def test_protection_is_an_axis_of_older_files_too(name, file_of):
 def test_what_is_refused(schema, file_of):
     with pytest.raises(UserError) as refusal:
         read_header(file_of(schema))
-    said = rf"was written by mcage 0\.1\.0(\+g\w+)? with schema {schema}; this one takes 9 to 10"
+    said = rf"was written by mcage 0\.1\.0(\+g\w+)? with schema {schema}; this one takes 9 to 11"
     assert re.search(said, str(refusal.value))
     assert str(refusal.value).endswith(f": use commit {LAST_OF_SCHEMA[schema]}")
 
@@ -235,7 +236,7 @@ def test_files_of_an_older_schema_get_no_more_instances(file_of):
     path = file_of(6)
     before = path.read_bytes()
     computer = Computer()
-    with pytest.raises(UserError, match=r"with schema 6; this one takes 9 to 10: use commit"):
+    with pytest.raises(UserError, match=r"with schema 6; this one takes 9 to 11: use commit"):
         run_campaign(Study(fake_campaign.campaign(instances=20), computer), path, 5)
     assert computer.ranges == []
     assert path.read_bytes() == before

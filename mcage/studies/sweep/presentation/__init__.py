@@ -3,7 +3,6 @@
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from mcage.stats import estimates
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
 from mcage.studies.sweep.header import SweepHeader
-from mcage.studies.sweep.presentation.summary import added_to, table_of
+from mcage.studies.sweep.tables import added_to, table_of
 from mcage.variation.cells import CELL_6T, CELL_8T
 
 if TYPE_CHECKING:
@@ -333,14 +332,15 @@ class SweepPresentation(Presentation):
     """How a sweep is shown."""
 
     instances = "instances per case"
+    further = ("draw",)
 
     def added(self, case: Case) -> dict[str, Any]:
         """Voltages, horizon, constants of the energy, and what ends lives."""
         return added_to(case)
 
-    def table_of(self, summaries: Sequence[Summary], files: Sequence[Path] = ()) -> ResultTable:
-        """Table of the cases, of several files where their paths are given."""
-        return table_of(summaries, files)
+    def table_of(self, summaries: Sequence[Summary]) -> ResultTable:
+        """Table of the cases, with what draws of constants make uncertain below it."""
+        return table_of(summaries)
 
     def figures(
         self, header: Header, results: xr.Dataset, sheet: "Sheet"

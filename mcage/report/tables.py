@@ -21,9 +21,9 @@ from rich.text import Text
 
 from mcage.errors import UserError
 from mcage.plain_text import csv_text, shown, visible, visible_lines
-from mcage.results.axes import Axis, Value, differing
+from mcage.results.axes import CASE, NAMED_FOR_PEOPLE, Axis, differing
 from mcage.results.measures import Measure
-from mcage.stats.estimates import DASH, Estimate, known_name, life
+from mcage.stats.estimates import DASH, Estimate, known_name
 
 # The terminal that tables are printed on.
 
@@ -173,13 +173,6 @@ class ResultTable:
         return tuple(column for column in self.columns if column.heading)
 
 
-def renamed(label: str, names: Mapping[str, str]) -> str:
-    """Label of a case, or name of a technique, with the name that people read."""
-    begins = [name for name in names if f"{label} ".startswith(f"{name} ")]
-    technique = max(begins, key=len, default="")
-    return names.get(technique, "") + label.removeprefix(technique)
-
-
 def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
     """Table in which people read other names of techniques and policies; programs read the old.
 
@@ -190,19 +183,23 @@ def renamed_in(table: ResultTable, names: Mapping[str, str]) -> ResultTable:
     names : mapping of str to str
         Names as `mcage.report.cases.names_for` returns them.
     """
-    columns = (
-        replace(column, cells=tuple(replace(c, text=renamed(c.text, names)) for c in column.cells))
-        if column.key in ("technique", "policy", "case")
+
+    def read(cell: Cell) -> Cell:
+        return replace(cell, text=names.get(cell.text, cell.text))
+
+    columns = tuple(
+        replace(column, cells=tuple(map(read, column.cells)))
+        if column.key in NAMED_FOR_PEOPLE
         else column
         for column in table.columns
     )
     below = tuple(renamed_in(part, names) for part in table.below)
-    values = {cell.text.split(" ")[0] for column in table.columns for cell in column.cells}
-    of_users = [f"{names[name]} is {name}" for name in names if ":" in name and name in values]
+    there = {c.text for of in table.columns if of.key in NAMED_FOR_PEOPLE for c in of.cells}
+    of_users = [f"{names[name]} is {name}" for name in names if ":" in name and name in there]
     caption = table.caption
     if of_users:
         caption += f"{caption and chr(10)}In options, {', '.join(of_users)}."
-    return replace(table, columns=tuple(columns), below=below, caption=caption)
+    return replace(table, columns=columns, below=below, caption=caption)
 
 
 def sorted_by(table: ResultTable, key: str) -> ResultTable:
@@ -251,15 +248,53 @@ def _rank(value: Number | str | None) -> tuple[str, Number]:
     return (value.casefold(), 0) if isinstance(value, str) else ("", value or 0)
 
 
-def names(key: str, heading: str, texts: Sequence[str], *, groups: bool = False) -> Column:
-    """Column of names, which says of what a line is."""
-    cells = tuple(Cell(text, text) for text in texts)
-    return Column(key, heading, cells, primary=True, justify="left", groups=groups)
+Line = Mapping[str, Any]
+"""What a line of a table says, by key: texts, numbers, estimates, None where one does not apply."""
 
 
-def columns_of_axes(
-    axes: Sequence[Axis], points: Sequence[Mapping[str, Any]]
-) -> tuple[Column, ...]:
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def column(
+    lines: Sequence[Line],
+    key: str,
+    heading: str = "",
+    write: Callable[[Any], str] = _plain,
+    *,
+    primary: bool = False,
+    groups: bool = False,
+) -> Column:
+    """Column of what lines say by a key; that of texts stays in a narrow table.
+
+    Parameters
+    ----------
+    lines : sequence of mapping
+        Lines; of estimates, bounds follow in columns of their own.
+    key, heading, primary, groups
+        As of `Column`.
+    write : callable
+        From what a line says to text, where it says something.
+    """
+    said = [line.get(key) for line in lines]
+    are_texts = all(isinstance(value, str) for value in said)
+    cells = (
+        Cell(DASH, None)
+        if value is None
+        else Cell(write(value), *(vars(value).values() if isinstance(value, Estimate) else [value]))
+        for value in said
+    )
+    return Column(
+        key,
+        heading,
+        tuple(cells),
+        primary=primary or are_texts,
+        justify="left" if are_texts else "right",
+        groups=groups,
+    )
+
+
+def columns_of_axes(axes: Sequence[Axis], points: Sequence[Line]) -> tuple[Column, ...]:
     """Columns of the axes of cases; for people, those with a single value stand in the title.
 
     Parameters
@@ -273,40 +308,47 @@ def columns_of_axes(
     several = differing(axes, points)
     shown = [axis for axis in axes if axis in several or not axis.of_spec]
     shown = [axis for axis in shown if axis.named != "never"]
-    plain = (shown[0], *(axis for axis in several if axis.named != "always"))
+    plain = (*shown[:1], *(axis for axis in several if axis.named != "always"))
     return tuple(
-        Column(
+        column(
+            points,
             axis.name,
             axis.title.replace(" [", "\n[") if axis in shown else "",
-            tuple(Cell(_value(point[axis.name]), point[axis.name]) for point in points),
+            lambda value: value if isinstance(value, str) else f"{value:.10g}",
             primary=True,
-            justify="right" if axis.is_number else "left",
             groups=axis in shown and axis not in plain,
         )
         for axis in axes
     )
 
 
-def columns_of_cases(axes: Sequence[Axis], lines: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """Columns that say which case a line is, and what it counts where that is known of some.
+def columns_of_cases(
+    axes: Sequence[Axis],
+    lines: Sequence[Line],
+    counts: Sequence[str] = ("instances", "worked", "horizon_years"),
+) -> tuple[Column, ...]:
+    """Columns that say of which file and case a line is, and what it counts.
 
     Parameters
     ----------
     axes : sequence of Axis
         As of `columns_of_axes`.
     lines : sequence of mapping
-        Of each line, its values on the axes, and ``instances``, ``worked``, ``horizon_years``.
+        Of each line, its values on the axes; its ``file``, where there are several; the label of
+        its ``case``, which stands in CSV alone; and counts.
+    counts : sequence of str
+        Keys of texts and numbers that stand in CSV alone, where they are known of any line.
     """
-    columns = list(columns_of_axes(axes, lines))
-    for name in ("instances", "worked", "horizon_years"):
-        counts = [line[name] for line in lines]
-        if not all(map(math.isnan, counts)):
-            columns.append(numbers(name, "", counts))
-    return columns
-
-
-def _value(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:.10g}"
+    return (
+        *file_column([line["file"] for line in lines] if "file" in lines[0] else ()),
+        *([column(lines, CASE)] if CASE in lines[0] else []),
+        *columns_of_axes(axes, lines),
+        *(
+            column(lines, key)
+            for key in counts
+            if key in lines[0] and not all(_is_unknown(line[key]) for line in lines)
+        ),
+    )
 
 
 def remarks(heading: str, texts: Sequence[str], *, primary: bool = False) -> Column:
@@ -315,57 +357,12 @@ def remarks(heading: str, texts: Sequence[str], *, primary: bool = False) -> Col
     return Column("", heading, cells, primary=primary, justify="left")
 
 
-def numbers(
-    key: str,
-    heading: str,
-    values: Sequence[Number],
-    write: Callable[[Number], str] = "{:,}".format,
-    *,
-    primary: bool = False,
-) -> Column:
-    """Column of numbers without an interval, such as counts."""
-    cells = tuple(Cell(write(value), value) for value in values)
-    return Column(key, heading, cells, primary=primary)
-
-
-def estimates(
-    key: str,
-    heading: str,
-    estimated: Sequence[Estimate | None],
-    write: Callable[[Estimate], str],
-    *,
-    primary: bool = False,
-) -> Column:
-    """Column of estimates; None where a line has none."""
-    cells = tuple(
-        Cell(DASH, None) if estimate is None else Cell(write(estimate), *vars(estimate).values())
-        for estimate in estimated
-    )
-    return Column(key, heading, cells, primary=primary)
-
-
-def ages(
-    key: str,
-    heading: str,
-    estimated: Sequence[Estimate],
-    horizons_years: Sequence[float],
-    *,
-    primary: bool = False,
-) -> Column:
-    """Column of ages in years, some of which lie beyond the horizon of their line."""
-    cells = tuple(
-        Cell(life(age, horizon), *vars(age).values())
-        for age, horizon in zip(estimated, horizons_years, strict=True)
-    )
-    return Column(key, heading, cells, primary=primary)
-
-
-def measured(measure: Measure, summaries: Sequence[Mapping[str, Any]]) -> Column:
-    """Column of a measure, of summaries that say what it is, and ``horizon_years`` if there is."""
+def measured(measure: Measure, lines: Sequence[Line]) -> Column:
+    """Column of a measure, of lines that say what it is, and ``horizon_years`` if there is."""
     cells = []
-    for summary in summaries:
-        said = summary[measure.key]
-        text = measure.written(said, summary.get("horizon_years", math.nan))
+    for line in lines:
+        said = line[measure.key]
+        text = measure.written(said, line.get("horizon_years", math.nan))
         bounds = list(vars(said).values()) if isinstance(said, Estimate) else [said]
         if measure.scale_in_csv != 1.0 and said is not None:
             bounds = [measure.scale_in_csv * bound for bound in bounds]
@@ -416,10 +413,10 @@ def table_of_texts(
     )
 
 
-def file_column(files: Sequence[Path]) -> tuple[Column, ...]:
+def file_column(files: Sequence[Path | str]) -> tuple[Column, ...]:
     """Column that says of which file each line is; none if there is a single file."""
-    texts = [visible(str(path)) for path in files]
-    return (names("file", "file", texts, groups=True),) if files else ()
+    lines = [{"file": visible(str(path))} for path in files]
+    return (column(lines, "file", "file", groups=True),) if files else ()
 
 
 def csv_of(table: ResultTable) -> str:
