@@ -74,8 +74,7 @@ def inputs():
     return {
         "csv": {"run.csv": lambda turn: again(turn) if turn else head + again(0)},
         "gem5": {"run.txt": shifted(rb"^(\d+)(?=: )", sample("gem5/reduction-vrf-only.txt.zst"))},
-        "multi2sim": {"run.txt": partial(same, sample("multi2sim/reduction-real.txt.zst"))},
-        "multi2sim, with --trace": {
+        "multi2sim": {
             "run.txt": partial(same, sample(f"{text}.txt.zst")),
             "run.m2s": shifted(rb"(?<=^c clk=)(\d+)", sample(f"{text}.m2s-trace.zst")),
         },

@@ -96,21 +96,20 @@ def test_example_of_the_format_page(tmp_path, monkeypatch, capsys):
 
 # ``mcage trace import`` as a user runs it, and what results say of approximate traces.
 
-TEXT = str(files_of("multi2sim/matrixtranspose-made")[0])
-"""Of which only the order is known."""
+TIMING, TEXT = map(str, files_of("multi2sim/matrixtranspose-made"))
+"""A run with floats, of which six digits are known."""
 
 
 @pytest.fixture
 def imported(tmp_path):
-    run_mcage("trace", "import", TEXT, "--out", tmp_path / "traces")
+    run_mcage("trace", "import", TIMING, TEXT, "--out", tmp_path / "traces")
     return tmp_path / "traces" / "matrixtranspose-made.cu0.simd0.h5"
 
 
 def test_the_table_says_what_was_there_and_what_was_not(tmp_path):
-    text = run_mcage("trace", "import", TEXT, "--out", tmp_path)
+    text = run_mcage("trace", "import", TIMING, TEXT, "--out", tmp_path)
     for words in (
         "approximate",
-        "time: only the order is known",
         "contents: 3 writes were printed as floats",
         "in the file",
         "inferred",
@@ -121,17 +120,19 @@ def test_the_table_says_what_was_there_and_what_was_not(tmp_path):
 
 
 def test_json_has_the_facts_of_every_window_and_trace(tmp_path):
-    facts = json.loads(run_mcage("trace", "import", TEXT, "--out", tmp_path, "--json"))
+    facts = json.loads(run_mcage("trace", "import", TIMING, TEXT, "--out", tmp_path, "--json"))
     assert facts["format"] == "multi2sim"
     assert [window["wavefront"] for window in facts["windows"]] == [0, 40, 80]
     assert facts["traces"][0]["windows"] == 3
-    assert set(facts["approximate"]) == {"time", "contents"}
+    assert set(facts["approximate"]) == {"contents"}
 
 
 def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
     text = run_mcage("trace", "show", imported)
-    assert re.search("^approximate: time +only the order is known", text, re.M)
-    assert re.search("^files +matrixtranspose-made.txt.zst *$", text, re.M)
+    assert re.search("^approximate: contents +3 writes were printed", text, re.M)
+    assert re.search(
+        "^files +matrixtranspose-made.m2s-trace.zst, matrixtranspose-made.txt.zst *$", text, re.M
+    )
     assert re.search("^gaps: share +0.1935 *$", text, re.M)
     assert not re.search("[][{}│┃]", text)
 
@@ -149,9 +150,9 @@ def test_only_a_part_is_imported(tmp_path):
 
 
 def test_the_word_approximate_comes_through(imported, tmp_path):
-    caveat = "matrixtranspose-made cu0.simd0: approximate in contents, time"
-    with pytest.warns(ApproximateTraceWarning, match="is approximate in contents, time"):
-        assert open_trace(imported).caveat == "approximate in contents, time"
+    caveat = "matrixtranspose-made cu0.simd0: approximate in contents"
+    with pytest.warns(ApproximateTraceWarning, match="is approximate in contents"):
+        assert open_trace(imported).caveat == "approximate in contents"
     results = tmp_path / "r.h5"
     sweep = ("sweep", "--engine", "numpy", "--kernel", imported, "--instances", 2)
     sweep += ("--technique", "rrcd", "--environment", "turbo", "--scenario", "common")
@@ -169,9 +170,9 @@ def test_what_cannot_be_imported_is_refused(refusal, tmp_path):
         ((tmp_path / "notes.txt", *out, "--format", "gem5"), "no register write"),
         ((tmp_path / "notes.txt", *out, "--format", "vhdl"), "no format 'vhdl'; there are auto"),
         ((tmp_path / "absent.txt", *out), "absent.txt: No such file"),
-        ((TEXT, *out, "--slice", "cu7.simd3"), "no window lies in cu7.simd3"),
+        ((TIMING, TEXT, *out, "--slice", "cu7.simd3"), "no window lies in cu7.simd3"),
         ((TEXT, TEXT, *out), "an import takes one ISA text"),
-        ((TEXT, *out, "--values", "during"), "must be before or after"),
+        ((TIMING, TEXT, *out, "--values", "during"), "must be before or after"),
     ):
         assert words in refusal("trace", "import", *arguments)
     assert not (tmp_path / "out").exists()
@@ -179,7 +180,7 @@ def test_what_cannot_be_imported_is_refused(refusal, tmp_path):
 
 def test_a_file_that_is_not_a_trace_is_not_replaced(refusal, imported):
     imported.write_text("precious")
-    message = refusal("trace", "import", TEXT, "--out", imported.parent)
+    message = refusal("trace", "import", TIMING, TEXT, "--out", imported.parent)
     assert "is not a trace, and is not replaced" in message
     assert imported.read_text() == "precious"
 

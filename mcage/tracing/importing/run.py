@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mcage.errors import UserError
 from mcage.files.atomic import TRACE, make_ready, place_of, ready_folder, whole_file
 from mcage.geometry import SliceGeometry
-from mcage.plain_text import shown, shown_path, visible
+from mcage.plain_text import shown, visible
 from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.storage import trace_bytes
 from mcage.tracing.importing.formats.catalogue import FORMATS
@@ -462,14 +462,12 @@ def import_traces(
     for source in sources:
         if source.cut_line:
             recording.skip("a last line that is cut off", source, source.cut_line)
-    if not any(window.counted["writes"] for window in recording.windows):
-        _refuse_empty(sources, chosen, recording)
     stem = sources[0].stem[:_LONGEST_STEM]
     kept = {"imported_from": chosen.title, "files": [path.name for path in paths]}
-    made = list(build_traces(recording, stem, kept | facts_of(recording)))
+    written = any(window.counted["writes"] for window in recording.windows)
+    made = list(build_traces(recording, stem, kept | facts_of(recording))) if written else []
     if not made:
-        asked = ", ".join(sorted(options.slices))
-        raise UserError(f"{shown_path(paths[0])}: no window lies in {shown(asked)}")
+        _refuse_empty(sources, chosen, recording)
     files = _write(made, stem, folder)
     names = tuple(path.name for path in paths)
     return Import(chosen, names, recording, tuple(zip(files, made, strict=True)))
@@ -497,6 +495,8 @@ def _format(sources: Sequence[Source], name: str) -> Format:
 
 
 def _refuse_empty(sources: Sequence[Source], chosen: Format, recording: Recording) -> None:
+    if recording.slices:
+        sources[0].refuse(f"no window lies in {shown(', '.join(sorted(recording.slices)))}")
     skipped = "; ".join(
         f"{count:,} x {reason}" + (f" (first in line {line} of {file})" if file else "")
         for reason, (count, file, line) in recording.skipped.items()

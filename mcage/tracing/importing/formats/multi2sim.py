@@ -1,4 +1,4 @@
-"""Traces of Multi2Sim: its text, and the cycles that it leaves out."""
+"""Multi2Sim's Southern Islands: its ISA text, and the file of cycles beside it."""
 
 import re
 import struct
@@ -85,61 +85,25 @@ class Mapped:
 
 
 class Timing:
-    """Instructions in the order of their fetch, once their stages are known.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-
-    Attributes
-    ----------
-    source : Source
-        The file.
-    """
+    """Instructions in the order of their fetch, once their stages are known, and work-groups."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._lines = self._matches()
         self._clock = 0
         self._queue: deque[Instruction | Mapped] = deque()
         self._running: dict[tuple[int, int], Instruction] = {}
         self._arriving: dict[int, Mapped] = {}
         self._groups: dict[tuple[int, int], Mapped] = {}
 
-    def mapped(self) -> Iterator[Mapped]:
-        """Take what comes and goes before the next instruction."""
-        while self._fill() and isinstance(self._queue[0], Mapped):
-            taken = self._queue.popleft()
-            assert isinstance(taken, Mapped)
-            yield taken
-
-    def next(self) -> Instruction | None:
-        """The next instruction, not taken yet; `mapped` has been called before."""
-        if not self._fill():
-            return None
-        head = self._queue[0]
-        assert isinstance(head, Instruction)
-        return head
-
-    def take(self) -> None:
-        """Take the next instruction."""
-        self._queue.popleft()
-
-    def _fill(self) -> bool:
-        """Read on until the first of the queue is complete; false at the end of the file."""
-        while not self._queue or not self._complete(self._queue[0]):
-            line = next(self._lines, None)
-            if line is None:
-                return bool(self._queue)
-            self._line(line)
-        return True
-
-    def _matches(self) -> Iterator[re.Match[bytes]]:
+    def __iter__(self) -> Iterator[Instruction | Mapped]:
         for _, block in self.source.blocks():
-            yield from _LINE.finditer(block)
+            for match in _LINE.finditer(block):
+                self._line(match)
+                while self._queue and self._is_complete(self._queue[0]):
+                    yield self._queue.popleft()
+        yield from self._queue
 
-    def _complete(self, first: Instruction | Mapped) -> bool:
+    def _is_complete(self, first: Instruction | Mapped) -> bool:
         return isinstance(first, Mapped) or first.ended or len(self._queue) >= _MOST_IN_FLIGHT
 
     def _line(self, match: re.Match[bytes]) -> None:
@@ -212,12 +176,11 @@ class Timing:
 # for each active work-item. Which parenthesis holds the value depends on the instruction; floats
 # are printed with six digits, so that their bits are not known. `_PRINT_LANES` print the lane
 # where the others print the work-item. The text has no cycles, no places and no windows; the file
-# of ``--trace`` has them, and the wavefront of each block (`timing`). Read in Multi2Sim 77b16e0b:
+# of ``--trace`` has them, and the wavefront of each block. Read in Multi2Sim 77b16e0b:
 # WorkItemIsa.cc, Wavefront.cc, Emulator.cc, timing/ComputeUnit.cc.
 
 _ALL_LANES = (1 << LANES) - 1
 _LARGEST = (1 << 32) - 1
-_MOST_OPEN = 4096
 _MOST_LOST_IN_A_ROW, _MOST_LOST = 256, 0.03
 
 _OFFSET = re.compile(rb"[0-9A-Fa-f]{8}:")
@@ -225,7 +188,6 @@ _MNEMONIC = re.compile(rb"[a-z]\w{0,40}")
 _LONGEST_INSTRUCTION = 400
 _ITEM_BEGINS, _BLOCK_BEGINS = b"t "
 _LAUNCH = b"Initialization Summary"
-_BARRIER = re.compile(rb"^Group (\d{1,9}) wavefront (\d{1,9}) reached barrier")
 _ITEM = re.compile(rb"t(\d{1,9}): ?V(\d{1,3})<=\(([^(),]{0,40})[^()]{0,60}\)(?:\(([^(),]{0,40}))?")
 _TOKEN = re.compile(
     rb"t(\d{1,9}):|V(?:(\d{1,3})|\[(\d{1,3})(?::?\+(\d{1,3}))?\])<=\(([^(),]{0,40})[^()]{0,60}\)"
@@ -291,24 +253,25 @@ def _block(line: bytes) -> _Block | None:
 
 
 class _Text(Reader):
-    """Reads the ISA text, beside the timing trace if there is one."""
+    """Reads the ISA text, beside the timing trace."""
 
     def prepare(self) -> None:
         timings = [source for source in self.sources if is_timing(source.head)]
         texts = [source for source in self.sources if source not in timings]
-        if len(texts) != 1 or len(timings) > 1:
+        if len(texts) != 1 or len(timings) != 1:
             wrong = (timings or texts)[-1]
             wrong.refuse(
-                "an import takes one ISA text, and the file of --trace beside it if there is"
+                "an import takes one ISA text and the file of --trace of the same run; "
+                "m2s --si-sim detailed writes both"
             )
-        self.sources = texts
+        self.sources, self.timing = texts, timings[0]
         self.recording.has_lanes(LANES)
-        self.timing = Timing(timings[0]) if timings else None
+        self.items = iter(Timing(self.timing))
+        self.head = next(self.items, None)
         self.launch = 0
-        self.begun = self.timing is None
+        self.begun = False
         self.blocks = self.lost = self.lost_in_a_row = 0
         self.inexact = 0
-        self.opened = self.ended = self.merged = 0
         self.open: dict[int, tuple[Window, int]] = {}
         """Open windows, each with the work-item of its lane 0, by wavefronts."""
 
@@ -327,47 +290,22 @@ class _Text(Reader):
                     self.block(header, b"")
                 header = block
             elif _LAUNCH in line:
-                self.next_launch()
-            elif line.startswith(b"Group ") and (match := _BARRIER.match(line)):
-                self.barrier(int(match[1]), int(match[2]))
+                self.launch += self.blocks > 0
+                self.begun = True
         if header is not None:
             self.block(header, b"")
-        if self.timing:
-            self.advance(self.timing)
-            while self.timing.next():
-                self.timing.take()
-                self.lost += 1
-                self.skip("instructions of the timing trace that the text lacks at its end")
-                self.advance(self.timing)
-
-    def next_launch(self) -> None:
-        """The next launch begins; its first block comes later."""
-        self.begun = True
-        if self.blocks:
-            self.launch += 1
-            if self.timing is None:
-                self.close_all()
-
-    def close_all(self) -> None:
-        for window, _ in self.open.values():
-            self.close(window, window.last)
-        self.open.clear()
-        self.merged += max(0, self.ended - self.opened)
-        self.opened = self.ended = 0
-
-    def barrier(self, group: int, wavefront: int) -> None:
-        """Barriers are the one thing in the text that names work-groups."""
-        if wavefront in self.open and self.timing is None:
-            self.open[wavefront][0].origin = Origin("kernel", self.launch, group, wavefront)
+        while self.next_timed():
+            self.head = next(self.items, None)
+            self.lost += 1
+            self.skip("instructions of the timing trace that the text lacks at its end")
 
     def block(self, header: _Block, effects: bytes) -> None:
         """Take an instruction and the line of its effects, which is empty if there are none."""
         self.blocks += 1
         first = _FIRST.match(effects) if effects else None
         item = int(first[1]) if first and not header.prints_lanes else None
-        timed = self.timed(self.timing, header.mnemonic, item) if self.timing else None
+        timed = self.timed(header.mnemonic, item)
         if first is None:
-            self.ended += header.mnemonic == b"s_endpgm"
             if header.mnemonic == _PRINTS_NO_EFFECTS:
                 self.skip("instructions that print no effects")
             return
@@ -379,7 +317,8 @@ class _Text(Reader):
             self.skip("instructions that print lanes: the text does not name their wavefront")
             return
         else:
-            opened = self.window(item)
+            everything = self.open.values()
+            opened = next((each for each in everything if 0 <= item - each[1] < LANES), None)
         if opened is None:
             self.skip("instructions of wavefronts that are on no compute unit")
             return
@@ -391,8 +330,6 @@ class _Text(Reader):
             self.skip("effects that are damaged")
             return
         read, written = (timed.read, timed.written) if timed else (window.last, window.last)
-        if self.timing is None:
-            read = written = self.blocks
         if header.writes and not writes:
             self.skip("register writes whose text does not name the register")
         if header.mnemonic in _PRINT_NO_OPERANDS:
@@ -404,72 +341,54 @@ class _Text(Reader):
             self.recording.write(window, written, register, lanes, values, exact)
             self.inexact += not exact
 
-    def timed(self, timing: Timing, mnemonic: bytes, item: int | None) -> Instruction | None:
+    def timed(self, mnemonic: bytes, item: int | None) -> Instruction | None:
         """The instruction of the timing trace that a block is; None if the next is another."""
         if not self.begun:
             self.fail("the text begins within a launch; --trace needs the whole")
-        self.advance(timing)
-        head = timing.next()
+        head = self.next_timed()
         if head and head.mnemonic == plain_name(mnemonic):
             _, first_item = self.open.get(head.wavefront, (None, LANES * head.wavefront))
             if item is None or 0 <= item - first_item < LANES:
-                timing.take()
+                self.head = next(self.items, None)
                 self.lost_in_a_row = 0
                 return head
         self.skip("instructions that the timing trace lacks: at the time of the one before")
         self.lost += 1
         self.lost_in_a_row += head is not None
         if self.lost_in_a_row >= _MOST_LOST_IN_A_ROW:
-            self.fail(self.not_of_one_run(timing, "in a row", self.lost_in_a_row))
+            self.fail(self.not_of_one_run("in a row", self.lost_in_a_row))
         return None
 
-    def not_of_one_run(self, timing: Timing, of: str, lost: int) -> str:
+    def not_of_one_run(self, of: str, lost: int) -> str:
         return (
-            f"{lost:,} instructions {of} are not both here and in {timing.source.path.name}: "
+            f"{lost:,} instructions {of} are not both here and in {self.timing.path.name}: "
             "the files are of two runs, or one of them is not whole"
         )
 
-    def advance(self, timing: Timing) -> None:
-        """Open and close windows up to the next instruction of the timing trace."""
-        for mapped in timing.mapped():
-            if mapped.end is not None:
-                for wavefront in mapped.wavefronts:
-                    if opened := self.open.pop(wavefront, None):
-                        self.close(opened[0], mapped.end)
-                continue
-            for number, wavefront in enumerate(mapped.wavefronts):
-                if wavefront in self.open:
-                    window, _ = self.open[wavefront]
-                    self.close(window, window.last)
-                origin = Origin("kernel", self.launch, mapped.work_group, wavefront)
-                place = Place(mapped.unit, mapped.part)
-                first_item = mapped.first_item + LANES * number
-                self.keep(wavefront, mapped.begin, first_item, origin, place)
+    def next_timed(self) -> Instruction | None:
+        """The next instruction of the timing trace; windows before it have opened and closed."""
+        while isinstance(self.head, Mapped):
+            self.map(self.head)
+            self.head = next(self.items, None)
+        return self.head
 
-    def window(self, item: int) -> tuple[Window, int] | None:
-        """Window of a work-item; without a timing trace, its first instruction opens it."""
-        if self.timing is not None:
-            everything = self.open.values()
-            return next((each for each in everything if 0 <= item - each[1] < LANES), None)
-        wavefront = item // LANES
-        if wavefront not in self.open:
-            if len(self.open) >= _MOST_OPEN:
-                oldest = min(self.open, key=lambda other: self.open[other][0].last)
-                window, _ = self.open.pop(oldest)
-                self.close(window, window.last)
-            origin = Origin("kernel", self.launch, None, wavefront)
-            self.keep(wavefront, self.blocks, LANES * wavefront, origin, Place())
-        return self.open[wavefront]
+    def map(self, group: Mapped) -> None:
+        """Open or close the windows of a work-group."""
+        for number, wavefront in enumerate(group.wavefronts):
+            if opened := self.open.pop(wavefront, None):
+                self.close(opened[0], opened[0].last if group.end is None else group.end)
+            if group.end is None:
+                self.keep(group, wavefront, group.first_item + LANES * number)
 
-    def keep(
-        self, wavefront: int, begin: int, first_item: int, origin: Origin, place: Place
-    ) -> None:
-        facts: dict[str, object] = {"launch": origin.launch, "wavefront": wavefront}
-        if self.timing:
-            facts |= {"cu": place.unit, "simd": place.part, "work_group": origin.work_group}
-        window = self.recording.open_window(begin, None, origin, place, facts=facts)
+    def keep(self, group: Mapped, wavefront: int, first_item: int) -> None:
+        facts = {
+            **{"launch": self.launch, "wavefront": wavefront, "work_group": group.work_group},
+            **{"cu": group.unit, "simd": group.part},
+        }
+        origin = Origin("kernel", self.launch, group.work_group, wavefront)
+        place = Place(group.unit, group.part)
+        window = self.recording.open_window(group.begin, None, origin, place, facts=facts)
         self.open[wavefront] = window, first_item
-        self.opened += 1
 
     def close(self, window: Window, time: int) -> None:
         window.facts["registers_seen"] = max(window.contents, default=-1) + 1
@@ -499,10 +418,10 @@ class _Text(Reader):
 
     def finish(self) -> None:
         """Close what is open, and say what is known and what is not."""
-        if self.timing and self.lost > _MOST_LOST * self.blocks:
-            of = f"of {self.blocks:,}"
-            self.source.refuse(self.not_of_one_run(self.timing, of, self.lost))
-        self.close_all()
+        if self.lost > _MOST_LOST * self.blocks:
+            self.source.refuse(self.not_of_one_run(f"of {self.blocks:,}", self.lost))
+        for window, _ in self.open.values():
+            self.close(window, window.last)
         recording = self.recording
         sizes: dict[int, int] = {}
         for window, used in zip(recording.windows, recording.registers_used(), strict=True):
@@ -513,28 +432,15 @@ class _Text(Reader):
         recording.in_file |= {
             **{"lanes": "active work-items", "registers": "numbers in the window"},
             **{"values": "after the write", "reads": "operands of the instructions"},
+            **{"time": "cycles of --trace", "place": "compute unit and pool"},
+            "windows": "work-groups mapped and unmapped",
         }
         recording.inferred["window sizes"] = "the highest register that a launch uses"
         if self.inexact:
             recording.approximate["contents"] = (
                 f"{self.inexact:,} writes were printed as floats of six digits"
             )
-        if self.timing:
-            recording.in_file |= {
-                **{"time": "cycles of --trace", "place": "compute unit and pool"},
-                "windows": "work-groups mapped and unmapped",
-            }
-            recording.inferred["time of vector ALU results"] = "4 cycles after execution begins"
-            return
-        recording.inferred["windows"] = "from the first to the last access of a wavefront"
-        recording.inferred["place"] = "slices are filled one after the other"
-        recording.inferred["time"] = "a cycle for each instruction, in the order of the text"
-        recording.approximate["time"] = "only the order is known; use the file of --trace"
-        if self.merged:
-            recording.approximate["lanes"] = (
-                f"{self.merged:,} wavefronts have no window of their own: work-groups of other "
-                "than a multiple of 64 work-items look like one"
-            )
+        recording.inferred["time of vector ALU results"] = "4 cycles after execution begins"
 
 
 def _tokens(effects: bytes) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:

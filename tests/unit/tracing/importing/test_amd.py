@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 import zstandard
-from import_samples import FOLDER, expected, facts_of_windows, files_of, imported
-from multi2sim_text import multi2sim_files
+from import_samples import FOLDER, facts_of_windows, files_of, imported
+from multi2sim_text import multi2sim_files, timing_of
 from small_traces import small_trace
 from tables import each
 
@@ -30,11 +30,9 @@ def text_of(*blocks):
 
 
 def import_text(folder, text, timing=None):
-    files = [folder / "run.txt"]
+    files = [folder / "run.txt", folder / "run.m2s"]
     files[0].write_text(text)
-    if timing is not None:
-        files.append(folder / "run.m2s")
-        files[1].write_text(timing)
+    files[1].write_text(timing_of(text) if timing is None else timing)
     return imported(files, folder)
 
 
@@ -175,42 +173,12 @@ def test_lanes_that_are_printed_belong_to_the_wavefront_that_was_fetched(
     )
 
 
-@pytest.mark.parametrize("code", [case[:2] for case in PRINT_LANES])
-def test_lanes_that_are_printed_belong_to_no_wavefront_of_the_text_alone(tmp_path, code):
-    text = text_of(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), code)
-    result = import_text(tmp_path, text)
-    (window,) = result.facts()["windows"]
-    assert (window["wavefront"], window["writes"], window["reads"]) == (40, 1, 0)
+def test_a_block_that_the_timing_lacks_belongs_to_no_wavefront_where_it_prints_lanes(tmp_path):
+    text = text_of(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), PRINT_LANES[0][:2])
+    result = import_text(tmp_path, text * 40, timing_of(text * 39))
     why = "instructions that print lanes: the text does not name their wavefront"
-    assert result.recording.skipped == {why: [1, "run.txt", 6]}
-
-
-def test_the_text_alone_has_what_names_its_work_items(tmp_path):
-    sample = "multi2sim/lanes-detailed-real"
-    result = imported([path for path in files_of(sample) if ".txt" in path.name], tmp_path)
-    wanted = expected(sample)["text_alone"]
-    windows = facts_of_windows(result)
-    windows.sort(key=lambda window: (window["launch"], window["wavefront"]))
-    keys = wanted["windows"][0].keys()
-    assert [{key: window[key] for key in keys} for window in windows] == wanted["windows"]
-    why = "instructions that print lanes: the text does not name their wavefront"
-    assert result.recording.skipped[why][0] == wanted["instructions_that_print_lanes"]
-    assert set(result.recording.approximate) == {"contents", "time"}
-
-
-def test_work_groups_that_look_like_one_wavefront_are_noticed(tmp_path):
-    sample = "multi2sim/floydwarshall-detailed-real"
-    result = imported([path for path in files_of(sample) if ".txt" in path.name], tmp_path)
-    assert len(result.recording.windows) == 4  # of 16
-    assert result.recording.approximate["lanes"].startswith("12 wavefronts have no window of")
-
-
-def test_a_text_that_begins_or_ends_anywhere_is_read(tmp_path):
-    whole = text_of(*[("v_mov_b32 v1, 1", f"t{64 * n}: V1<=({n}) ") for n in range(9)])
-    lines = whole.splitlines(True)
-    result = import_text(tmp_path, "".join(lines[4:-7]) + " v_mov_b32 v1, 1    // 000")
-    assert [window["wavefront"] for window in result.facts()["windows"]] == [1, 2, 3, 4, 5, 6]
-    assert result.recording.skipped == {"a last line that is cut off": [1, "run.txt", 18]}
+    assert result.recording.skipped[why][0] == 1
+    assert len(result.recording.windows) == 39
 
 
 def timing(*names, skipped=(), wavefront=0):
@@ -324,10 +292,11 @@ def test_no_window_is_another_where_a_line_is_lost(tmp_path, number):
         )
 
 
-def test_a_timing_trace_alone_is_refused(tmp_path):
-    (tmp_path / "run.m2s").write_text(timing("V_MOV_B32"))
-    with pytest.raises(UserError, match="an import takes one ISA text"):
-        imported([tmp_path / "run.m2s"], tmp_path)
+@pytest.mark.parametrize("content", [timing("V_MOV_B32"), text_of(*blocks_of(NAMES))])
+def test_one_of_the_two_files_alone_is_refused(tmp_path, content):
+    (tmp_path / "run").write_text(content)
+    with pytest.raises(UserError, match="an import takes one ISA text and the file of --trace"):
+        imported([tmp_path / "run"], tmp_path)
 
 
 # The importer of MGPUSim's ``-debug-isa``.
