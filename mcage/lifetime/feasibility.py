@@ -1,13 +1,12 @@
 """Feasibility: whether a mix can run on a fault map, and what happens to its writes there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.compiled import compiled
 from mcage.costs import Technology, entries_that_hold, slowdown
 from mcage.costs.activity import KernelActivity
 from mcage.engines.interface import Engine, fault_free_maps
@@ -25,6 +24,9 @@ from mcage.spec.cost_constants import Penalties
 #
 # Where a slice holds its values while it is idle, cells live through longer passes than those in
 # which events are counted: through the passes of the trace and the idle time after each.
+
+_NONE = EndCause.CENSORED
+_DECIMALS = 12
 
 Replays = tuple[PreparedReplay, ...]
 Arrays = dict[str, NDArray[Any]]
@@ -119,37 +121,9 @@ class FaultFreeReplays:
         return np.array([replay.cycles for replay in self.replays], dtype=np.int64)
 
     @property
-    def events(self) -> NDArray[np.float64]:
-        """Events per busy cycle: float64[kernels, EVENTS]."""
-        return self.happens.events
-
-    @property
-    def peak_spilled_rows(self) -> NDArray[np.int64]:
-        """Largest number of spilled rows under each kernel: int64[kernels]."""
-        return self.happens.peak_spilled_rows
-
-    @property
-    def idle(self) -> NDArray[np.float64]:
-        """Idle time after a pass of each kernel, over its busy time: float64[kernels]."""
-        return self.happens.idle
-
-    @property
     def needed(self) -> NDArray[np.bool_]:
         """Entries that must be reliable under each kernel: bool[kernels, entries]."""
         return self.happens.needed
-
-    def pace(self, timing: "Timing") -> "Pace":
-        """How fast the kernels run, by the constants of time of a technology."""
-        for known, pace in self._paces:
-            if known == timing:  # to hash all constants would take longer
-                return pace
-        pace = Pace.of(self, timing)
-        self._paces.append((timing, pace))
-        return pace
-
-    @cached_property
-    def _paces(self) -> "list[tuple[Timing, Pace]]":
-        return []
 
 
 @dataclass(frozen=True)
@@ -203,9 +177,11 @@ class Pace(NamedTuple):
         self, kernel: NDArray[np.int64], events: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Slowdown of each turn, waits included: int64[..., turns] to float64[..., turns]."""
-        slower = np.empty(kernel.shape)
-        happens = np.ascontiguousarray(events).reshape(-1, EVENTS)
-        _slow_down(self, np.ascontiguousarray(kernel).reshape(-1), happens, slower.reshape(-1))
+        in_memory = events[..., Event.MEMORY] + events[..., Event.MEMORY_READ]
+        in_lds = events[..., Event.LDS] + events[..., Event.LDS_READ] - in_memory
+        lost = self.undisturbed[kernel] + self.wakeup * events[..., Event.WAKEUP]
+        lost = lost + self.lds * in_lds + self.memory * in_memory
+        slower: NDArray[np.float64] = (1 + lost) * (1 + events[..., Event.WAIT]) - 1
         return slower
 
     def of_mix(self, turns: Turns, events: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -379,14 +355,14 @@ class FaultMapReplays:
     @classmethod
     def unset(cls, turns: Turns, fault_maps: NDArray[np.uint8]) -> Self:
         """Replays of turns on fault maps, whose results are to be filled in."""
-        kernel = np.ascontiguousarray(turns.kernel)
+        shape = turns.kernel.shape
         return cls(
-            kernel,
-            np.ascontiguousarray(turns.weight),
-            np.ascontiguousarray(fault_maps),
-            np.empty(len(kernel), dtype=np.int8),
-            np.empty((*kernel.shape, EVENTS)),
-            np.empty(kernel.shape, dtype=np.int64),
+            turns.kernel,
+            turns.weight,
+            fault_maps,
+            np.empty(len(fault_maps), dtype=np.int8),
+            np.empty((*shape, EVENTS)),
+            np.empty(shape, dtype=np.int64),
         )
 
     @property
@@ -400,40 +376,14 @@ class FaultMapReplays:
         going: NDArray[np.bool_] = self.end_cause == _NONE
         return going
 
-    @cached_property
-    def rows(self) -> "_Rows":
-        """The same as compiled functions take them, but for causes and weights."""
-        return _Rows(self.kernel, self.fault_maps, self.events, self.peak_spilled_rows)
-
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "FaultMapReplays":
         """Replays of selected instances."""
-        return FaultMapReplays(
-            self.kernel[which],
-            self.weight[which],
-            self.fault_maps[which],
-            self.end_cause[which],
-            self.events[which],
-            self.peak_spilled_rows[which],
-        )
+        return FaultMapReplays(*(getattr(self, column.name)[which] for column in fields(self)))
 
-    def keep(self, which: NDArray[np.int64], others: "FaultMapReplays") -> None:
+    def keep(self, which: NDArray[np.int64] | NDArray[np.bool_], others: "FaultMapReplays") -> None:
         """Replace the replays of selected instances by those of others, one for each."""
-        self.kernel[which] = others.kernel
-        self.weight[which] = others.weight
-        self.fault_maps[which] = others.fault_maps
-        self.end_cause[which] = others.end_cause
-        self.events[which] = others.events
-        self.peak_spilled_rows[which] = others.peak_spilled_rows
-
-    def replace(self, where: NDArray[np.bool_], others: "FaultMapReplays") -> None:
-        """Replace replays, where bool[n] says so, by those of others, all n."""
-        of_rows = where[:, None]
-        np.copyto(self.kernel, others.kernel, where=of_rows)
-        np.copyto(self.weight, others.weight, where=of_rows)
-        np.copyto(self.fault_maps, others.fault_maps, where=of_rows)
-        np.copyto(self.end_cause, others.end_cause, where=where)
-        np.copyto(self.events, others.events, where=of_rows[..., None])
-        np.copyto(self.peak_spilled_rows, others.peak_spilled_rows, where=of_rows)
+        for column in fields(self):
+            getattr(self, column.name)[which] = getattr(others, column.name)
 
 
 @dataclass(frozen=True)
@@ -475,67 +425,65 @@ class Feasibility:
         fault_maps : uint8[n, entries]
             Fault maps.
         *known : FaultMapReplays
-            Replays [n] made before, two at most, which are taken over where kernels and fault map
-            are the same.
+            Replays [n] made before, which are taken over where kernels and fault map are the same.
         """
-        fault_free, count = self.fault_free, len(instances)
-        result = FaultMapReplays.unset(turns, fault_maps)
-        causes = np.full(turns.kernel.shape, EndCause.CENSORED.value, dtype=np.int8)
-        affected = np.empty(count, dtype=np.bool_)
-        first, second, *_ = (*known, self._nothing, self._nothing)
-        differ = self.learnt is not None and self.learnt.differs
-        unknown = _look_up(
-            result.rows,
-            first.rows,
-            second.rows,
-            len(known) if fault_free.redirects else 0,
-            differ,
-            fault_free.events,
-            fault_free.peak_spilled_rows,
-            affected,
-        )
-        if unknown and fault_free.redirects:
-            self._redirect(instances, affected, result)
-        elif unknown and fault_free.packs:
+        fault_free, result = self.fault_free, FaultMapReplays.unset(turns, fault_maps)
+        causes = np.full(turns.kernel.shape, _NONE, dtype=np.int8)
+        result.events[:] = fault_free.happens.events[turns.kernel]
+        result.peak_spilled_rows[:] = fault_free.happens.peak_spilled_rows[turns.kernel]
+        affected = np.asarray(fault_maps.any(axis=1))
+        if self.learnt is not None and self.learnt.differs:
+            affected[:] = True
+        if fault_free.redirects:
+            for earlier in known:
+                same = affected & (earlier.kernel == turns.kernel).all(axis=1)
+                same &= (earlier.fault_maps == fault_maps).all(axis=1)
+                result.events[same] = earlier.events[same]
+                result.peak_spilled_rows[same] = earlier.peak_spilled_rows[same]
+                affected &= ~same
+            if affected.any():
+                self._redirect(instances, affected, result)
+        elif fault_free.packs:
             self._pack(np.flatnonzero(affected), result, causes)
-        _judge(
-            result.rows,
-            result.weight,
-            affected,
-            self._needed,
-            self._bounds,
-            self._pace,
-            causes,
-            result.end_cause,
-        )
+        elif affected.any():
+            self._find_harm(result, causes)
+        self._judge(result, causes)
         return result
 
-    @cached_property
-    def _nothing(self) -> FaultMapReplays:
-        """Replays of no instance, in the place of those that are known."""
-        return FaultMapReplays.none(0, 1, self.fault_free.geometry.entries)
+    def _find_harm(self, result: FaultMapReplays, causes: NDArray[np.int8]) -> None:
+        """See which kernels have faults in entries that cannot be avoided."""
+        blocks = np.bitwise_count(result.fault_maps)
+        for kernel, cause in zip(result.kernel.T, causes.T, strict=True):
+            harmed = (blocks * self.fault_free.needed[kernel]).sum(axis=1)
+            cause[harmed > self.limits.uncorrectable_blocks] = EndCause.FAULTY_ENTRY
 
-    @cached_property
-    def _needed(self) -> NDArray[np.bool_]:
-        """Entries whose faults harm a kernel; none where the technique avoids faults."""
-        avoids = self.fault_free.redirects or self.fault_free.packs
-        return self.fault_free.needed[:, : 0 if avoids else None].copy()
+    def _judge(self, result: FaultMapReplays, causes: NDArray[np.int8]) -> None:
+        """Fill in why lives end: for each instance, its first turn that cannot run, or its mix.
 
-    @cached_property
-    def _bounds(self) -> "_Bounds":
-        """The limits as compiled functions take them."""
-        limits = self.limits
-        rows = np.iinfo(np.int64).max if limits.to_memory else limits.lds_rows
-        slowdown = float(limits.slowdown)
-        return _Bounds(limits.uncorrectable_blocks, rows, float(limits.spill_limit), slowdown)
+        Rates and slowdowns are rounded, so that those that equal a limit do not exceed it by a last
+        bit. Where there is no room at all, the limit of the rate does not matter.
+        """
+        limits, events = self.limits, result.events
+        if limits.spill_limit < 1:
+            writes = events[..., : Event.LDS + 1].sum(axis=-1)
+            rate = np.divide(
+                events[..., Event.LDS], writes, where=writes > 0, out=np.zeros_like(writes)
+            )
+            causes[rate.round(_DECIMALS) > limits.spill_limit] = EndCause.SPILL_LIMIT
+        if not limits.to_memory:
+            causes[result.peak_spilled_rows > limits.lds_rows] = EndCause.NO_HOME
+        ends = causes != _NONE
+        first = np.arange(len(causes)), ends.argmax(axis=1)
+        result.end_cause[:] = causes[first]
+        if limits.slowdown < np.inf:
+            slower = self._pace.of_mix(result.turns, events).round(_DECIMALS)
+            result.end_cause[~ends.any(axis=1) & (slower > limits.slowdown)] = EndCause.TOO_SLOW
 
     @cached_property
     def _pace(self) -> Pace:
         """How fast the kernels run, looked up once for all replays."""
-        if self.limits.slowdown == np.inf:
-            return Pace(np.zeros(len(self.fault_free.replays)), 0.0, 0.0, 0.0)
         assert self.limits.timing is not None, "a limit of slowdown needs constants of time"
-        return self.fault_free.pace(self.limits.timing)
+        return Pace.of(self.fault_free, self.limits.timing)
 
     def _redirect(
         self,
@@ -580,186 +528,3 @@ class Feasibility:
                     last = packing.timing(tuple(max(1, count) for count in places))
                     waits[place] = last.cycles / packing.trace.cycles - 1
                 result.events[selected, turn, Event.WAIT] = waits
-
-
-class _Rows(NamedTuple):
-    """`FaultMapReplays.rows`."""
-
-    kernel: NDArray[np.int64]
-    fault_maps: NDArray[np.uint8]
-    events: NDArray[np.float64]
-    peak_spilled_rows: NDArray[np.int64]
-
-
-class _Bounds(NamedTuple):
-    """`Limits` as compiled functions take them; there is always a limit of rows."""
-
-    uncorrectable_blocks: int
-    rows: int
-    spill_rate: float
-    slowdown: float
-
-
-@compiled
-def _take_over(result: _Rows, known: _Rows, row: int) -> bool:
-    """Take over what is known of a row, if kernels and fault map are the same."""
-    other, turns = np.uint8(0), result.kernel.shape[1]
-    for entry in range(result.fault_maps.shape[1]):
-        other |= result.fault_maps[row, entry] ^ known.fault_maps[row, entry]
-    same: bool = other == 0
-    for turn in range(turns):
-        same &= known.kernel[row, turn] == result.kernel[row, turn]
-    if same:
-        for turn in range(turns):
-            for event in range(EVENTS):
-                result.events[row, turn, event] = known.events[row, turn, event]
-            result.peak_spilled_rows[row, turn] = known.peak_spilled_rows[row, turn]
-    return same
-
-
-@compiled
-def _look_up(
-    result: _Rows,
-    first: _Rows,
-    second: _Rows,
-    known: int,
-    differ: bool,
-    events: NDArray[np.float64],
-    peak_spilled_rows: NDArray[np.int64],
-    affected: NDArray[np.bool_],
-) -> int:
-    """Fill in what happens without faults, or what is known of the same kernels and fault map.
-
-    Parameters
-    ----------
-    result : _Rows
-        Replays to be filled in, whose kernels and fault maps are there.
-    first, second, known : _Rows, _Rows, int
-        Replays of the same instances made before, and how many of the two there are.
-    differ : bool
-        Whether replays differ from those of `events` without faults, too.
-    events, peak_spilled_rows : float64[kernels, EVENTS], int64[kernels]
-        Those of each kernel without faults.
-    affected : bool[n]
-        Is filled in: whose replays differ from these, and are not known.
-
-    Returns
-    -------
-    int
-        Their number.
-    """
-    left = 0
-    for row in range(len(affected)):
-        faults = np.uint8(0)
-        for entry in range(result.fault_maps.shape[1]):
-            faults |= result.fault_maps[row, entry]
-        unknown = faults != 0 or differ
-        if unknown and known > 0:
-            unknown = not _take_over(result, first, row)
-        if unknown and known > 1:
-            unknown = not _take_over(result, second, row)
-        if unknown or (faults == 0 and not differ):
-            for turn in range(result.kernel.shape[1]):
-                kernel = result.kernel[row, turn]
-                for event in range(EVENTS):
-                    result.events[row, turn, event] = events[kernel, event]
-                result.peak_spilled_rows[row, turn] = peak_spilled_rows[kernel]
-        affected[row] = unknown
-        left += unknown
-    return left
-
-
-# Rates and slowdowns are rounded, so that those that equal a limit do not exceed it by a last bit.
-_DECIMALS = 1e12
-
-_NONE = np.int8(EndCause.CENSORED)
-_FAULTY_ENTRY, _NO_HOME = np.int8(EndCause.FAULTY_ENTRY), np.int8(EndCause.NO_HOME)
-_SPILL_LIMIT, _TOO_SLOW = np.int8(EndCause.SPILL_LIMIT), np.int8(EndCause.TOO_SLOW)
-_LDS, _LDS_READ = int(Event.LDS), int(Event.LDS_READ)
-_MEMORY, _MEMORY_READ = int(Event.MEMORY), int(Event.MEMORY_READ)
-_WAKEUP, _WAIT = int(Event.WAKEUP), int(Event.WAIT)
-
-
-@compiled
-def _slower(pace: Pace, kernel: int, happens: NDArray[np.float64]) -> float:
-    """Slowdown of a kernel under events float64[EVENTS], waits included."""
-    in_memory = happens[_MEMORY] + happens[_MEMORY_READ]
-    in_lds = happens[_LDS] + happens[_LDS_READ] - in_memory
-    lost = pace.undisturbed[kernel] + pace.wakeup * happens[_WAKEUP]
-    lost = lost + pace.lds * in_lds + pace.memory * in_memory
-    slower: float = (1 + lost) * (1 + happens[_WAIT]) - 1
-    return slower
-
-
-@compiled
-def _slow_down(
-    pace: Pace,
-    kernel: NDArray[np.int64],
-    events: NDArray[np.float64],
-    slower: NDArray[np.float64],
-) -> None:
-    for turn in range(len(kernel)):
-        slower[turn] = _slower(pace, kernel[turn], events[turn])
-
-
-@compiled
-def _judge(
-    replays: _Rows,
-    weight: NDArray[np.float64],
-    affected: NDArray[np.bool_],
-    needed: NDArray[np.bool_],
-    limits: _Bounds,
-    pace: Pace,
-    causes: NDArray[np.int8],
-    end_cause: NDArray[np.int8],
-) -> None:
-    """Fill in why lives end: for each instance, its first turn that cannot run, or its mix.
-
-    Parameters
-    ----------
-    replays, weight, affected
-        The replays, shares of the turns, and which fault maps have faults that may harm.
-    needed : bool[kernels, entries]
-        Entries of which faults harm.
-    limits, pace
-        What a slice must keep, and how slow it becomes: `Pace.of_mix`.
-    causes : int8[n, turns]
-        Why turns cannot run, as far as that is known.
-    end_cause : int8[n]
-        Is filled in.
-    """
-    count, turns = replays.kernel.shape
-    for row in range(count):
-        cause, total, done = _NONE, 0.0, 0.0
-        for turn in range(turns):
-            kernel, happens = replays.kernel[row, turn], replays.events[row, turn]
-            of_turn = causes[row, turn]
-            if affected[row]:
-                harmed = 0
-                for entry in range(needed.shape[1]):
-                    blocks = replays.fault_maps[row, entry]
-                    while needed[kernel, entry] and blocks != 0:
-                        harmed += 1
-                        blocks &= blocks - np.uint8(1)
-                if harmed > limits.uncorrectable_blocks:
-                    of_turn = _FAULTY_ENTRY
-            writes = 0.0
-            for kind in range(_LDS + 1):
-                writes += happens[kind]
-            if writes > 0:
-                rate = np.rint(happens[_LDS] / writes * _DECIMALS) / _DECIMALS
-                if limits.spill_rate < 1 and rate > limits.spill_rate:
-                    of_turn = _SPILL_LIMIT
-            # Where there is no room at all, the limit does not matter.
-            if replays.peak_spilled_rows[row, turn] > limits.rows:
-                of_turn = _NO_HOME
-            if cause == _NONE:
-                cause = of_turn
-            share = weight[row, turn]
-            total += share
-            done += share / (1 + _slower(pace, kernel, happens))
-        if cause == _NONE and limits.slowdown < np.inf:
-            mix = np.rint((total / done - 1) * _DECIMALS) / _DECIMALS
-            if mix > limits.slowdown:
-                cause = _TOO_SLOW
-        end_cause[row] = cause

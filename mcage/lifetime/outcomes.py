@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from mcage.aging.environment import Environment
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
-from mcage.compiled import compiled
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy
 from mcage.costs.protection import protected_slice
 from mcage.costs.rates import Slices
 from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
-from mcage.lifetime.feasibility import FaultFreeReplays, Timing
+from mcage.lifetime.feasibility import FaultFreeReplays, Pace, Timing
 from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.protection.policy import ECP, Protection
 from mcage.replays.outcome import EVENTS
@@ -205,23 +204,9 @@ class FaultyEntries:
     @classmethod
     def of(cls, fault_maps: NDArray[np.uint8], epochs: int) -> Self:
         """Instances with these fault maps, uint8[I, 256], that have not lived yet."""
-        count = count_faulty(fault_maps)
+        count = np.count_nonzero(fault_maps, axis=1)
         no_faults = np.zeros((len(count), len(KINDS)), dtype=np.int64)
         return cls(count, count.copy(), np.full((len(count), epochs), np.nan), no_faults)
-
-
-def count_faulty(fault_maps: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Faulty entries on fault maps: uint8[n, 256] to int64[n]."""
-    count = np.zeros(len(fault_maps), dtype=np.int64)
-    _count_faulty(np.ascontiguousarray(fault_maps), count)
-    return count
-
-
-@compiled
-def _count_faulty(fault_maps: NDArray[np.uint8], count: NDArray[np.int64]) -> None:
-    for row in range(len(count)):
-        for entry in range(fault_maps.shape[1]):
-            count[row] += fault_maps[row, entry] != 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,19 +266,6 @@ class LifeMoments:
             workload.weight,
         )
 
-    def keep_events(
-        self,
-        instances: NDArray[np.int64],
-        epoch: NDArray[np.int64],
-        *of_moments: NDArray[np.float64],
-    ) -> None:
-        """Keep the events of an epoch of each of n instances: of moments float64[n, turns, EVENTS].
-
-        `instances` and `epoch`, int64[n], are positions in the batch, and the epoch of each.
-        """
-        for moment, events in enumerate(of_moments):
-            _keep_events(instances, epoch, moment, events, self.events)
-
     @property
     def turns(self) -> Turns:
         """Kernels that take turns: [I, epochs, turns]."""
@@ -301,45 +273,9 @@ class LifeMoments:
 
     def events_of_lives(self) -> NDArray[np.float64]:
         """Seconds of each life times its mean events per cycle: float64[I, EVENTS]."""
-        totals = np.zeros((len(self.seconds), EVENTS))
-        _add_events(self.seconds, self.events, self.weight, totals)
+        of_mixes = (self.weight[:, :, None, :, None] * self.events).sum(axis=3)
+        totals: NDArray[np.float64] = (self.seconds[..., None] * of_mixes).sum(axis=(1, 2))
         return totals
-
-
-@compiled
-def _add_events(
-    seconds: NDArray[np.float64],
-    events: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    totals: NDArray[np.float64],
-) -> None:
-    """Add events of the mix at each moment, weighted by its seconds, to the total of its life."""
-    instances, epochs, moments, turns, kinds = events.shape
-    for instance in range(instances):
-        for epoch in range(epochs):
-            for moment in range(moments):
-                lasting = seconds[instance, epoch, moment]
-                for kind in range(kinds):
-                    mean = 0.0
-                    for turn in range(turns):
-                        share = weight[instance, epoch, turn]
-                        mean += share * events[instance, epoch, moment, turn, kind]
-                    totals[instance, kind] += lasting * mean
-
-
-@compiled
-def _keep_events(
-    instances: NDArray[np.int64],
-    epoch: NDArray[np.int64],
-    moment: int,
-    events: NDArray[np.float64],
-    kept: NDArray[np.float64],
-) -> None:
-    for row in range(len(instances)):
-        instance, when = instances[row], epoch[row]
-        for turn in range(events.shape[1]):
-            for event in range(events.shape[2]):
-                kept[instance, when, moment, turn, event] = events[row, turn, event]
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,7 +412,7 @@ class Meter:
         for weight, power, reference in zip(weights, by_point[::2], by_point[1::2], strict=True):
             spent, other = spent + weight * power, other + weight * reference
         lived = (seconds != 0).any(axis=2)
-        pace = self.fault_free.pace(Timing(self.technology, self.penalties))
+        pace = Pace.of(self.fault_free, Timing(self.technology, self.penalties))
         mixes, new = moments.turns, Turns(moments.kernel[:, 0], moments.weight[:, 0])
         with np.errstate(invalid="ignore"):
             return Consumption(
@@ -523,13 +459,13 @@ class Meter:
         given, happens = self.fault_free, self.fault_free.happens
         return Slices(
             *(given.replays[0].technique, given.activities, happens.idle, happens.holding),
-            *(self.penalties, self._protected, given.events),
+            *(self.penalties, self._protected, happens.events),
         )
 
     @cached_property
     def _conventional(self) -> NDArray[np.float64]:
         """Energy per busy time at each technology, and at the nominal Vdd: [..., kernels]."""
-        pairs = list(zip(self.conventional, self.fault_free.idle, strict=True))
+        pairs = list(zip(self.conventional, self.fault_free.happens.idle, strict=True))
 
         def power(activity: Activity, idle: float, technology: Technology) -> float:
             spent_pj: float = energy(activity, CONVENTIONAL, technology).total[0]

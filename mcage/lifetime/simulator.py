@@ -177,7 +177,7 @@ class BatchOfLives:
             if not len(running):
                 break
             self.epoch[running] = epoch
-            self.faulty_entries.epoch[running, epoch] = outcomes.count_faulty(first.fault_maps)
+            self.faulty_entries.epoch[running, epoch] = np.count_nonzero(first.fault_maps, axis=1)
             self.uncovered.begin(running, epoch, self.entries)
             running, last = self._age(running, epoch, first, start, end)
         self._solve_ends()
@@ -329,7 +329,8 @@ class BatchOfLives:
             halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
             middle = self.feasibility.replay(instances, first.turns, halfway, first, last)
         self.moments.seconds[instances, epoch] = growth_weights(start, moment).T
-        self.moments.keep_events(instances, epoch, first.events, middle.events, last.events)
+        for place, replays in enumerate((first, middle, last)):
+            self.moments.events[instances, epoch, place] = replays.events
         found_room = last.peak_spilled_rows.max(axis=1)
         if not self.conditions.limits.to_memory:
             # A row more than there is room for ends the life: it never was in the LDS.
@@ -339,7 +340,7 @@ class BatchOfLives:
         self.spills.peak_rows[instances] = np.maximum(self.spills.peak_rows[instances], peak)
         worst = self.delay_end.worst_dvth(self.degradation, instances, moment)
         self.epoch_max_dvth[instances, epoch] = worst.T
-        self.faulty_entries.at_end[instances] = outcomes.count_faulty(last.fault_maps)
+        self.faulty_entries.at_end[instances] = np.count_nonzero(last.fault_maps, axis=1)
         if self.batch.limits is not None:
             faulty = new_faults.are_faulty_at(moment)
             kind = self.batch.limits.limit[new_faults.places[faulty]] // VALUES
@@ -399,8 +400,8 @@ class BatchOfLives:
             tried = self.feasibility.replay(instances, turns, fault_maps, feasible, infeasible)
             runs = tried.feasible
             low, high = np.where(runs, middle, low), np.where(runs, high, middle)
-            feasible.replace(runs, tried)
-            infeasible.replace(~runs, tried)
+            feasible.keep(runs, tried.of(runs))
+            infeasible.keep(~runs, tried.of(~runs))
         return high, infeasible.end_cause
 
     def _outcomes(self) -> outcomes.LifeOutcomes:
