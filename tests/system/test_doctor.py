@@ -17,7 +17,6 @@ from mcage.engines.cuda_engine.devices import NoDeviceError
 from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.opening import Card, Driver, ask_driver
 from mcage.engines.numpy_engine.engine import NumpyEngine
-from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.parity import Answers, ask, compare, demanding_maps, excerpt, largest_difference
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
@@ -181,9 +180,8 @@ class ForgetfulEngine(NumpyEngine):
 
     def program_runner(self, replay):
         runner = super().program_runner(replay)
-        runner.run_pass = lambda fault_map, state: NumpyProgramRunner.run_pass(
-            runner, fault_map, state.copy()
-        )
+        run_pass = runner.run_pass
+        runner.run_pass = lambda fault_map, state: run_pass(fault_map, state.copy())
         return runner
 
 

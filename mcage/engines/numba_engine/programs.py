@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -52,6 +52,7 @@ from mcage.engines.programs import CYCLE, PLACE, UNTIL, WRITE_OF, PassRecord, Pr
 from mcage.errors import UserError
 from mcage.geometry import Bytes, Integers, SliceGeometry, Words
 from mcage.plain_text import said_by
+from mcage.plugins import blamed_on
 from mcage.replays.prepare import ProgrammedReplay
 from mcage.techniques.programs import (
     FUNCTIONS,
@@ -619,22 +620,31 @@ def _swap(
 
 
 @cache
-def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str, Any]]:
-    """Machine that runs a pass and asks a program.
+def compiled_machine(
+    program: PlacementProgram,
+) -> tuple[Callable[..., None], dict[str, Callable[..., Any]]]:
+    """Machine that runs a pass and asks a program, and the functions that the program defines.
+
+    All of them are compiled when the machine is first called.
+    """
+    functions = compiled_functions(program)
+    return machine_of(functions), functions
+
+
+def machine_of(functions: dict[str, Callable[..., Any]]) -> Callable[..., None]:
+    """Machine that runs a pass and asks the functions of a program.
 
     Parameters
     ----------
-    program : PlacementProgram
-        Is compiled with it.
+    functions : dict of str to callable
+        Those that the program defines; compiled ones, if the machine is to be compiled.
 
     Returns
     -------
-    callable, dict of str to callable
+    callable
         Fills in arrivals; its arguments are what is told, the slice, the program's state, what the
-        program sees of the entries, and the fault map. And the functions that the program defines,
-        which are compiled when it is first called.
+        program sees of the entries, the fault map, arrivals, and rows for which the LDS has room.
     """
-    functions: dict[str, Any] = compiled_functions(program)
     allocate, write, read, release = (cast(Any, functions.get(name)) for name in FUNCTIONS)
     # Numba compiles no branch whose condition is known to be false.
     at_allocation, at_read, at_release = (
@@ -740,7 +750,22 @@ def machine_of(program: PlacementProgram) -> tuple[Callable[..., None], dict[str
             if slice_.breach[0] != programs.FINE:
                 return
 
-    return run_pass, functions
+    return run_pass
+
+
+def uncompiled(value: Any) -> Any:
+    """Anything as it is, but for a function of the machine: that one as Python runs it.
+
+    So are all that it calls.
+    """
+    if not isinstance(value, LightDispatcher):
+        return value
+    function: Any = value.py_func
+    used = {name: uncompiled(of_name) for name, of_name in globals_used(function).items()}
+    cells = tuple(CellType(used[name]) for name in function.__code__.co_freevars)
+    return FunctionType(
+        function.__code__, function.__globals__ | used, function.__name__, closure=cells
+    )
 
 
 # Placement programs in the Numba engine: passes of a slice, and the times of its cells.
@@ -773,13 +798,17 @@ class NumbaProgramRunner(ProgramRunner):
     def __init__(self, replay: ProgrammedReplay) -> None:
         super().__init__(replay)
         told = replay.told
-        self._machine, self._functions = machine_of(replay.program)
+        self._machine, self._functions = self._new_machine()
         self._memory = FreeList(self._new_memory)
         self._told = told._replace(words=_read_only(told.words))
         swaps = replay.program.defines("allocate") + replay.program.defines("release")
         self._most = len(told.cycle) + swaps * len(told.base) * 2 * replay.geometry.blocks
         self._stored = _stored(replay)
         self._has_partial = bool((self._stored.mask >= FIRST_PARTIAL).any())
+
+    def _new_machine(self) -> tuple[Callable[..., None], dict[str, Callable[..., Any]]]:
+        """The machine that asks the program, and its compiled functions."""
+        return compiled_machine(self.replay.program)
 
     def _new_memory(self) -> "_Memory":
         entries = self.replay.geometry.entries
@@ -802,7 +831,7 @@ class NumbaProgramRunner(ProgramRunner):
         kept = replay.program.state_in(state, replay.lengths)
         try:
             self._machine(self._told, slice_, kept, seen, fault_map, arrivals, replay.lds_rows)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, UserError):
             raise
         except BaseException as error:
             raise UserError(
@@ -814,6 +843,9 @@ class NumbaProgramRunner(ProgramRunner):
         problem, cycle, row, entry, answer = slice_.breach.tolist()
         if problem != programs.FINE:
             raise breach(replay, cycle, row, entry, problem, answer)
+        if (slice_.free != slice_.sound).any():
+            entry = int(np.flatnonzero(slice_.free != slice_.sound)[0])
+            raise breach(replay, replay.cycles, NOWHERE, entry, programs.KEPT, NOWHERE)
         arrivals = arrivals[: int(slice_.arrived[0])]
         record = PassRecord(slice_.counters.copy(), np.empty_like(arrivals))
         sort_by_entry(arrivals, memory.first, record.arrivals)
@@ -864,6 +896,34 @@ class NumbaProgramRunner(ProgramRunner):
                 record.arrivals[partial, programs.PLACE] // PLACES, minlength=entries
             )
         return int(merged.max())
+
+
+class PythonProgramRunner(NumbaProgramRunner):
+    """Runs programs, and the machine that asks them, as Python: slowly, and told of each answer."""
+
+    @override
+    def _new_machine(self) -> tuple[Callable[..., None], dict[str, Callable[..., Any]]]:
+        program = self.replay.program
+        asked = {name: self._asked(name) for name in FUNCTIONS if program.defines(name)}
+        return uncompiled(machine_of(asked)), {}
+
+    def _asked(self, name: str) -> Callable[..., Any]:
+        """A function of the program, all of whose errors are its own."""
+        function: Callable[..., Any] = getattr(type(self.replay.program), name)
+        who = f"technique {self.replay.technique.name!r}: {name}"
+
+        def ask(state: Any, entries: Entries, subject: Window | Value) -> Any:
+            with blamed_on(f"{who} fails at cycle {subject.cycle}"):
+                answer = function(state, entries, subject)
+            is_integer = isinstance(answer, int | np.integer) and not isinstance(answer, bool)
+            if name != "read" and not is_integer:
+                raise UserError(
+                    f"{who} answers a {type(answer).__name__} at cycle {subject.cycle}, "
+                    "where an integer is needed"
+                )
+            return answer
+
+        return ask
 
 
 def _first_of_entries(arrivals: NDArray[np.int32], entries: int) -> Integers:

@@ -10,22 +10,20 @@ instance are looked up.
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.bounds import (
-    BIT,
     IN_SHARED_PLACES,
     Batch,
     Cells,
     EpochLog,
+    SharedTimes,
     begin_epoch,
     keep_bounds,
 )
-from mcage.engines.numba_engine.cell_times import clear
-from mcage.engines.numba_engine.jit import TOGETHER, compiled, inner, lowest_bit
+from mcage.engines.numba_engine.jit import TOGETHER, compiled, inner
 from mcage.engines.numba_engine.residencies import (
     ACQUIRE,
     ACQUIRE_BLOCK,
@@ -36,29 +34,8 @@ from mcage.engines.numba_engine.residencies import (
     Slice,
     each_by_itself,
 )
-from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
+from mcage.geometry import Booleans, Bytes, Floats, SliceGeometry
 from mcage.replays.outcome import CellTimes
-
-
-class SharedTimes(NamedTuple):
-    """Cell times of each kernel on the map of its own; a place is entry x blocks + block.
-
-    T is the type of sums of cycles.
-
-    Attributes
-    ----------
-    ones, powered : T[kernels, places, 32, components of a block]
-        Cycles at '1' and powered of the cells of a place.
-    most : T[kernels, 2, places, 32]
-        Most cycles at '0' and at '1' of any component of a place.
-    faulty : int64[kernels]
-        Faulty entries of the map: the first ones, each of which lacks its last block.
-    """
-
-    ones: NDArray[np.unsignedinteger]
-    powered: NDArray[np.unsignedinteger]
-    most: NDArray[np.unsignedinteger]
-    faulty: Integers
 
 
 class SharedPlacements:
@@ -253,32 +230,3 @@ def _add_tracked(
                     zeros = np.int64(powered[like, bit, within]) - at_one
                     seconds[0, tracked] += zeros * scale
                     seconds[1, tracked] += at_one * scale
-
-
-@inner
-def shared_times(
-    shared: Any,
-    blocks: int,
-    epoch_log: Any,
-    instance: int,
-    epoch: int,
-    entry: int,
-    chosen: Any,
-    times: Any,
-) -> None:
-    """Times of the chosen bits of an entry in an epoch that an instance lived in shared places."""
-    alike, kernel = epoch_log.places[instance, epoch], epoch_log.kernel[instance, epoch]
-    of_block = shared.ones.shape[3]
-    clear(times, chosen)
-    for block in range(blocks):
-        like = alike[entry * blocks + block]
-        if like < 0:
-            continue
-        left = chosen
-        while left:
-            bit = lowest_bit(left)
-            left &= left - BIT
-            for component in range(of_block):
-                at = block * of_block + component
-                times.ones[bit, at] = shared.ones[kernel, like, bit, component]
-                times.powered[bit, at] = shared.powered[kernel, like, bit, component]

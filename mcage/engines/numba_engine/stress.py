@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 
 from mcage.concurrency import FreeList, Pool
 from mcage.engines.numba_engine.bounds import (
+    ALONE,
+    FINISH,
+    OPEN_UP,
     OPENED_TOGETHER,
     SIDE_BY_SIDE,
     Batch,
     Cells,
+    CellWorkspace,
     EpochLog,
     FaultFreeState,
+    Search,
     Views,
     begin_epoch,
     bound_homes,
@@ -27,6 +32,7 @@ from mcage.engines.numba_engine.bounds import (
     enlarged,
     forget,
     keep_bounds,
+    look,
     new_cells,
     new_epoch_log,
     new_open_bits,
@@ -44,14 +50,6 @@ from mcage.engines.numba_engine.homes import (
     sort_occupants,
 )
 from mcage.engines.numba_engine.jit import COMPONENTS, aligned_zeros, compiled, inner
-from mcage.engines.numba_engine.most_stressed import (
-    ALONE,
-    FINISH,
-    OPEN_UP,
-    CellWorkspace,
-    Search,
-    look,
-)
 from mcage.engines.numba_engine.residencies import BITS, Residencies, each_by_itself, owners_of
 from mcage.engines.numba_engine.shared_placements import SharedPlacements, run_shared
 from mcage.engines.numba_engine.tracked_cells import (

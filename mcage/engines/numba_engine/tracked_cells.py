@@ -16,6 +16,8 @@ from mcage.engines.numba_engine.bounds import (
     POWERED,
     ROW,
     EpochLog,
+    Search,
+    close,
     occupants_in,
     row_of,
 )
@@ -45,7 +47,6 @@ from mcage.engines.numba_engine.jit import (
     sum_plane,
     sum_planes_anew,
 )
-from mcage.engines.numba_engine.most_stressed import Search, close
 from mcage.engines.numba_engine.residencies import (
     ALL_COMPONENTS,
     BITS,

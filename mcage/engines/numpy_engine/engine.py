@@ -13,8 +13,8 @@ from typing_extensions import override
 from mcage.engines import stress
 from mcage.engines.interface import WITH_PROGRAMS, Engine
 from mcage.engines.numpy_engine.cell_times import Imprints, Occupants, cell_times, make_imprints
-from mcage.engines.numpy_engine.programs import NumpyProgramRunner
 from mcage.engines.numpy_engine.redirection import count_writes, place_writes
+from mcage.engines.programs import ProgramRunner
 from mcage.geometry import Bytes, Integers
 from mcage.replays.layout import writes_of_registers
 from mcage.replays.outcome import CellTimes, Counters
@@ -48,8 +48,14 @@ class NumpyEngine(Engine):
         return CellTimes(ones, powered, replay.period)
 
     @override
-    def program_runner(self, replay: ProgrammedReplay) -> NumpyProgramRunner:
-        return NumpyProgramRunner(replay)
+    def program_runner(self, replay: ProgrammedReplay) -> ProgramRunner:
+        """See `Engine.program_runner`: the text that the Numba engine compiles, as Python runs it.
+
+        Cell times are those of the Numba engine.
+        """
+        from mcage.engines.numba_engine.programs import PythonProgramRunner
+
+        return PythonProgramRunner(replay)
 
     @override
     def unpacked_stress(

@@ -1,4 +1,4 @@
-"""Placement programs in the reference engine: run as Python, and checked at each step."""
+"""Oracle of placement programs: an event machine of its own, checked at each step."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from mcage.engines import programs
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
+from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.programs import PassRecord, ProgramRunner, breach
 from mcage.errors import UserError
 from mcage.geometry import Bytes, Integers
@@ -32,8 +33,8 @@ from mcage.techniques.programs import (
 from mcage.traces.model import ALLOC, READ, WRITE
 
 
-class NumpyProgramRunner(ProgramRunner):
-    """Runs programs as Python."""
+class OracleRunner(ProgramRunner):
+    """Runs programs as Python, and works out cell times as the reference engine does."""
 
     def __init__(self, replay: ProgrammedReplay) -> None:
         super().__init__(replay)
@@ -247,3 +248,8 @@ def _read_only(array: Integers) -> Integers:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class OracleEngine(NumpyEngine):
+    def program_runner(self, replay):
+        return OracleRunner(replay)
