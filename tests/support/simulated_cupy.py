@@ -12,6 +12,7 @@ codes of errors are those of CuPy 14.
 
 import collections
 import ctypes
+import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -367,5 +368,7 @@ class _RawModule:
             self._module.launch(kernel, grid, block, arguments, shared_mem)
             if kernel == card.faults_in:
                 card.fault = card.with_code
+                if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
+                    self._cupy._answered(card)
 
         return launch

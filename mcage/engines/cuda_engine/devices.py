@@ -1,9 +1,7 @@
 """Devices of this machine through CuPy, and what the engine asks of any device."""
 
-import itertools
-import os
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from typing import Any, Protocol
@@ -280,14 +278,10 @@ class Kept:
         self._lanes.give_back(self.lane)
 
 
-# Which kernel made an error of CUDA.
+# What CUDA says of errors.
 #
 # A kernel runs after the call that launches it has returned. What it does wrong therefore surfaces
-# at a later call, often in another thread of the host: at the next launch, copy or wait. What is
-# known then is which kernels had been launched since their streams last answered.
-
-SYNC = "MCAGE_SYNC"
-"""Environment variable: 1 waits for every kernel before the next, so that errors are its own."""
+# at a later call, often in another thread of the host: at the next launch, copy or wait.
 
 _OUT_OF_MEMORY = 2
 _TIMEOUT = 702
@@ -295,121 +289,12 @@ _OF_KERNELS = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 
 """Codes of errors that occur while kernels run (CUDA Driver API, ``CUresult``)."""
 
 
-def synchronous() -> bool:
-    """Whether the user asks that every kernel is waited for."""
-    return os.environ.get(SYNC, "") not in ("", "0")
-
-
-class Faults:
-    """Kernels at work on a device, and errors put down to them.
-
-    Parameters
-    ----------
-    cupy : module
-        CuPy.
-    device : str
-        Name of the device in errors.
-
-    Attributes
-    ----------
-    of_cuda : tuple of type
-        CuPy's errors that say what CUDA says.
-    """
-
-    def __init__(self, cupy: Any, device: str) -> None:
-        cuda = cupy.cuda
-        self.of_cuda = (
-            cuda.memory.OutOfMemoryError,
-            cuda.runtime.CUDARuntimeError,
-            cuda.driver.CUDADriverError,
-        )
-        self._device = device
-        self._numbers = itertools.count()
-        self._at_work: dict[Hashable, dict[int, str]] = {}
-        self._fault: str | None = None
-        self._lock = threading.Lock()
-
-    def launch(self, stream: Hashable, kernel: str, call: Callable[[], None]) -> None:
-        """Launch a kernel, which then is at work on a stream."""
-        number = next(self._numbers)
-        with self._lock:
-            self._at_work.setdefault(stream, {})[number] = kernel
-        try:
-            call()
-        except BaseException:
-            self._done(stream, (number,))
-            raise
-
-    @contextmanager
-    def answering(self, stream: Hashable) -> Iterator[None]:
-        """While a stream is waited for: once it has answered, its kernels so far are done."""
-        with self._lock:
-            at_work = tuple(self._at_work.get(stream, ()))
-        yield
-        self._done(stream, at_work)
-
-    def _done(self, stream: Hashable, numbers: Iterable[int]) -> None:
-        with self._lock:
-            at_work = self._at_work.get(stream, {})
-            for number in numbers:
-                at_work.pop(number, None)
-
-    @contextmanager
-    def named(self, doing: str) -> Iterator[None]:
-        """While something is asked of the device: CUDA's errors are put in words.
-
-        Raises
-        ------
-        OutOfDeviceMemoryError
-            If the device has no room.
-        DeviceError
-            After a kernel's error, which is named, or if the device refuses what is asked of it.
-        """
-        try:
-            yield
-        except self.of_cuda as error:
-            raise self.in_words(error, doing) from error
-
-    def in_words(self, error: BaseException, doing: str) -> DeviceError:
-        """What CUDA says of something that was asked of the device, as `named` raises it."""
-        status = getattr(error, "status", _OUT_OF_MEMORY)
-        if status == _OUT_OF_MEMORY:
-            return OutOfDeviceMemoryError(f"{self._device}: {doing}: {first_line(error)}")
-        if status not in _OF_KERNELS:
-            return DeviceError(f"{self._device} refuses: {doing}: {first_line(error)}")
-        with self._lock:
-            # The device answers nobody from now on: all threads are told of the first error.
-            self._fault = self._fault or self._blame(error)
-        return DeviceError(self._fault)
-
-    def _blame(self, error: BaseException) -> str:
-        kernels = [name for at_work in self._at_work.values() for name in at_work.values()]
-        remedy = "run the same command again, or see 'mcage doctor'"
-        if getattr(error, "status", 0) == _TIMEOUT:
-            remedy = (
-                "a card that drives a display ends kernels that run for seconds: name another one "
-                "in --devices, or give it shorter traces"
-            )
-        return (
-            f"{self._device} failed {_suspects(list(dict.fromkeys(kernels)))}: "
-            f"{first_line(error)}; what is finished is kept: {remedy}"
-        )
-
-
-def _suspects(kernels: list[str]) -> str:
-    if not kernels:
-        return "while no kernel of mcage ran"
-    if len(kernels) == 1:
-        return f"in kernel {kernels[0]}"
-    return f"in one of the kernels {', '.join(kernels)} ({SYNC}=1 in the environment tells which)"
-
-
 NVRTC_OPTIONS = ("-std=c++17", "--fmad=false")
 """Products and sums are rounded one by one, as on the host."""
 
 
 class _Asked:
-    """As `Faults.named` and `CupyDevice.current` in one: nothing else is done so often.
+    """While something is asked of a device: CUDA's errors are put in words.
 
     Parameters
     ----------
@@ -430,8 +315,8 @@ class _Asked:
         return lane
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and isinstance(error, self._device.faults.of_cuda):
-            raise self._device.faults.in_words(error, self._doing) from error
+        if error is not None and isinstance(error, self._device.of_cuda):
+            raise self._device.in_words(error, self._doing) from error
 
 
 class CupyDevice:
@@ -462,8 +347,8 @@ class CupyDevice:
         Its name.
     capability : tuple of int
         Compute capability, such as (9, 0).
-    faults : Faults
-        Its kernels at work.
+    of_cuda : tuple of type
+        CuPy's errors that say what CUDA says.
     """
 
     def __init__(self, cupy: Any, number: int) -> None:
@@ -473,9 +358,12 @@ class CupyDevice:
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.card: str = properties["name"].decode()
         self.capability: tuple[int, int] = properties["major"], properties["minor"]
-        self.faults = Faults(cupy, f"device {number} ({self.card})")
-        # While every kernel is waited for, it is also alone.
-        self._alone = threading.Lock() if synchronous() else None
+        self.of_cuda = (
+            cupy.cuda.memory.OutOfMemoryError,
+            cupy.cuda.runtime.CUDARuntimeError,
+            cupy.cuda.driver.CUDADriverError,
+        )
+        self._failure, self._failing = "", threading.Lock()
         self._lanes = FreeList(lambda: Lane(cupy))
         self._tables = Lazy[Any](cupy.cuda.MemoryPool)
 
@@ -493,17 +381,19 @@ class CupyDevice:
     def working(self) -> Iterator[None]:
         """While the thread computes a batch: it has a stream that no other thread has."""
         before = getattr(self._of_thread, "lane", None)
-        with self.faults.named("beginning a batch"):
+        try:
             self._set_current()
             lane = self._lanes.take()
+        except self.of_cuda as error:
+            raise self.in_words(error, "beginning a batch") from error
         self._of_thread.lane = lane
         try:
             yield
-            with self.faults.named("ending a batch"), self.faults.answering(lane.stream):
+            with _Asked(self, "ending a batch"):
                 lane.wait()
         except BaseException:
             # Others may use the stream at once, and what tables the batch had may go.
-            with suppress(*self.faults.of_cuda), self.faults.answering(lane.stream):
+            with suppress(*self.of_cuda):
                 lane.wait()
             raise
         finally:
@@ -566,8 +456,7 @@ class CupyDevice:
         with _Asked(self, "copying a table to it") as lane:
             with cuda.using_allocator(self._tables.get().malloc):
                 table = self._taken(self._cupy.asarray, np.ascontiguousarray(array))
-            with self.faults.answering(lane.stream):
-                lane.wait()
+            lane.wait()
         return table
 
     def empty_table(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
@@ -605,7 +494,7 @@ class CupyDevice:
 
     def wait(self, lane: Lane) -> None:
         """Wait until all work of a stream so far is done."""
-        with _Asked(self, "waiting for it"), self.faults.answering(lane.stream):
+        with _Asked(self, "waiting for it"):
             lane.wait()
 
     def address(self, array: Any) -> int:
@@ -626,7 +515,7 @@ class CupyDevice:
             module = self._cupy.RawModule(code=code, options=NVRTC_OPTIONS, backend="nvrtc")
             try:
                 module.compile()
-            except self.faults.of_cuda:
+            except self.of_cuda:
                 raise
             except Exception as error:  # NVRTC is missing or refuses, CuPy's cache, and more
                 raise DeviceError(
@@ -659,26 +548,33 @@ class CupyDevice:
             runtime.setDevice(self.number)
             self._of_thread.knows = True
 
-    def launch(self, kernel: str, doing: str, call: Callable[[], None]) -> None:
-        """Let a kernel be launched.
+    def in_words(self, error: BaseException, doing: str) -> DeviceError:
+        """What CUDA says of something that was asked of the device.
 
-        Parameters
-        ----------
-        kernel : str
-            Its name.
-        doing : str
-            The launch in words, should the device refuse it.
-        call : callable
-            Launches it.
+        Returns
+        -------
+        DeviceError
+            Or `OutOfDeviceMemoryError`, if the device has no room.
         """
-        with _Asked(self, doing) as lane:
-            if self._alone is None:
-                self.faults.launch(lane.stream, kernel, call)
-                return
-            with self._alone:
-                self.faults.launch(lane.stream, kernel, call)
-                with self.faults.answering(lane.stream):
-                    lane.wait()
+        status = getattr(error, "status", _OUT_OF_MEMORY)
+        who = f"device {self.number} ({self.card})"
+        if status == _OUT_OF_MEMORY:
+            return OutOfDeviceMemoryError(f"{who}: {doing}: {first_line(error)}")
+        if status not in _OF_KERNELS:
+            return DeviceError(f"{who} refuses: {doing}: {first_line(error)}")
+        remedy = "run the same command again, or see 'mcage doctor'"
+        if status == _TIMEOUT:
+            remedy = (
+                "a card that drives a display ends kernels that run for seconds: name another one "
+                "in --devices, or give it shorter traces"
+            )
+        # The device answers nobody from now on: all threads are told of the first error.
+        with self._failing:
+            self._failure = self._failure or (
+                f"{who} failed by the time of: {doing} (CUDA_LAUNCH_BLOCKING=1 in the environment "
+                f"tells which kernel): {first_line(error)}; what is finished is kept: {remedy}"
+            )
+        return DeviceError(self._failure)
 
 
 class CupyDownload:
@@ -741,13 +637,9 @@ class CupyModule:
         arguments: Sequence[Any],
         shared_bytes: int = 0,
     ) -> None:
-        """See `device.Module`; a refused launch raises DeviceError."""
-
-        def call() -> None:
+        """See `Module`; a refused launch raises DeviceError."""
+        with _Asked(self._device, f"kernel {kernel} of {self._source}, grid {grid}, block {block}"):
             function = self._functions.get(kernel)
             if function is None:
                 function = self._functions[kernel] = self._module.get_function(kernel)
             function(grid, block, tuple(arguments), shared_mem=shared_bytes)
-
-        doing = f"kernel {kernel} of {self._source}, grid {grid}, block {block}"
-        self._device.launch(kernel, doing, call)
