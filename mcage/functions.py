@@ -109,8 +109,6 @@ class RunKeys(TypedDict, total=False):
         Instances of a file that stays after a kill; by default so many that it takes some seconds.
     processes : int
         Compute in so many processes of this machine, by default in threads of this one.
-    local_cluster : int
-        Compute in so many Dask workers of this machine.
     scheduler : str
         Compute with the workers of a Dask scheduler: its address or its file.
     part : str
@@ -128,7 +126,6 @@ class RunKeys(TypedDict, total=False):
     devices: Sequence[int] | str | None
     shard_size: int | None
     processes: int | None
-    local_cluster: int | None
     scheduler: str | None
     part: str | None
     accept_other_code: bool
@@ -195,7 +192,7 @@ def check_run(options: RunKeys) -> None:
     """
     from mcage.campaign.run import Part
 
-    places = ("processes", "local_cluster", "scheduler", "executor")
+    places = ("processes", "scheduler", "executor")
     named = [f"--{key.replace('_', '-')}" for key in places if options.get(key) is not None]
     if len(named) > 1:
         raise UserError(f"{' and '.join(named)}: instances are computed in one place; give one")
@@ -216,7 +213,6 @@ def _executor(
     options: RunKeys, progress: "Progress", devices: Sequence[int] | None, on_devices: bool
 ) -> "Iterator[Executor]":
     """What computes, for as long as the block lasts; it says when workers die."""
-    from mcage.campaign import dask
     from mcage.campaign.executors import Threads
     from mcage.campaign.processes import Processes
 
@@ -224,11 +220,10 @@ def _executor(
         chosen = devices or (_visible_devices() if on_devices else ())
         with Processes(processes, chosen, progress.say) as executor:
             yield executor
-    elif (workers := options.get("local_cluster")) is not None:
-        with dask.local_cluster(workers, progress.say) as cluster:
-            yield cluster
     elif (scheduler := options.get("scheduler")) is not None:
-        with dask.connected(scheduler, progress.say) as cluster:
+        from mcage.campaign.dask import connected
+
+        with connected(scheduler, progress.say) as cluster:
             yield cluster
     else:
         yield options.get("executor") or Threads()

@@ -1,4 +1,4 @@
-"""Shards in the workers of a Dask cluster, on this machine or on many.
+"""Shards in the workers of a Dask scheduler that the user runs, on one machine or on many.
 
 The client hands out a few shards for each worker at a time and forgets what is finished, so that
 neither it nor the scheduler grows with the campaign. No arrays travel: workers write into the shard
@@ -8,7 +8,6 @@ folder, which all of them must see under the same path.
 import importlib.util
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mcage.campaign.executors import Answer, Executor, Say, WorkerDiedError
 from mcage.campaign.processes import VISIBLE
 from mcage.campaign.study import ShardTask, Study
-from mcage.concurrency import limit_cores, usable_cores
+from mcage.concurrency import limit_cores
 from mcage.errors import UserError, pip_install
 from mcage.plain_text import said_by, shown
 
@@ -30,12 +29,6 @@ if TYPE_CHECKING:
 SECONDS_TO_CONNECT = 10.0
 SECONDS_BETWEEN_LOOKS = 1.0
 """How old the number of workers may be."""
-
-LOCAL_CLUSTER = {
-    "distributed.scheduler.allowed-failures": 0,
-    "distributed.worker.profile.enabled": False,
-}
-"""Each death is reported; workers do not look a hundred times a second at what they compute."""
 
 SECONDS_WITHOUT_NEWS = 60.0
 """So long nothing is finished before a look at the workers."""
@@ -127,7 +120,8 @@ def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
     UserError
         Dask is not installed, or no scheduler answers.
     """
-    _require("distributed")
+    if importlib.util.find_spec("distributed") is None:
+        raise UserError(f"Dask is not installed: {pip_install('distributed')}")
     from distributed import Client
 
     where = {"address": scheduler}
@@ -139,72 +133,8 @@ def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
         raise UserError(
             f"--scheduler {shown(scheduler)}: no Dask scheduler answers there ({said_by(error)})"
         ) from error
-    _silence()
-    with client:
-        yield Dask(client, say)
-
-
-@contextmanager
-def local_cluster(workers: int, say: Say | None = None) -> Iterator[Dask]:
-    """Use Dask workers on this machine, started for as long as the block lasts.
-
-    Other users of the machine could send them code: they and their scheduler listen only to who
-    has the key that is made here.
-
-    Parameters
-    ----------
-    workers : int
-        How many.
-    say : callable, optional
-        As for `Dask`.
-
-    Raises
-    ------
-    UserError
-        Dask or cryptography is not installed, or workers do not start.
-    """
-    _require("distributed", "cryptography")
-    import dask
-    from distributed import Client, LocalCluster
-
-    with dask.config.set(LOCAL_CLUSTER):  # also for workers that take the place of dead ones
-        try:
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=max(1, usable_cores() // workers),
-                processes=True,
-                security=True,
-                memory_limit=None,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.ERROR,
-                preload=[__name__],
-            )
-        except (RuntimeError, OSError) as error:
-            words = f"Dask workers do not start on this machine ({said_by(error)})"
-            raise UserError(words) from error
-        with cluster, Client(cluster) as client:
-            _silence()
-            yield Dask(client, say)
-
-
-def _require(*modules: str) -> None:
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            name = "Dask" if module == "distributed" else module
-            raise UserError(f"{name} is not installed: {pip_install('distributed')}")
-
-
-def dask_setup(worker: Any) -> None:
-    """Prepare a worker in the foreground of a terminal: Ctrl-C is for its client.
-
-    Dask calls it, by this name, before the worker takes tasks, also in one that replaces another.
-    (Plug-ins that the client registers would not do: if a worker dies meanwhile, the scheduler
-    closes its connection to the client.)
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _silence() -> None:
-    """Say nothing of lost connections, which raise errors with words of their own."""
+    # Lost connections raise errors with words of their own.
     for handler in logging.getLogger("distributed").handlers:
         handler.setLevel(logging.CRITICAL)
+    with client:
+        yield Dask(client, say)

@@ -31,8 +31,6 @@ class RunOptions:
     processes: Annotated[int | None, typer.Option(min=1, metavar="N")] = None
     """Compute in N processes of this machine, which take turns with its GPUs. Default: in threads
     of this process."""
-    local_cluster: Annotated[int | None, typer.Option(min=1, metavar="N", hidden=True)] = None
-    """Compute in N Dask workers of this machine."""
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", hidden=True)] = None
     """Compute with the workers of a Dask scheduler: its address, such as tcp://node1:8786, or its
     scheduler file."""

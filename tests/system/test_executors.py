@@ -1,10 +1,8 @@
 """Do threads, processes and Dask make the same file, and does none of them leave a thing?"""
 
 import os
-import socket
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing import forkserver, get_context
@@ -23,7 +21,6 @@ from mcage.concurrency import device_sharers, limit_cores, usable_cores
 from mcage.errors import UserError
 
 INSTANCES = 60
-TLS_ALERT = 21
 
 make = partial(darts.pi_by_darts, INSTANCES)
 """Makes the study, in any process."""
@@ -139,40 +136,16 @@ def cluster():
     distributed = pytest.importorskip("distributed")
     import dask
 
-    from mcage.campaign.dask import local_cluster
-
     get_context("forkserver").set_forkserver_preload(
         ["distributed.nanny", "distributed.worker", "mcage.campaign.dask"]
     )
     with (
         patch.object(distributed.utils, "_forkserver_preload_set", True),
         dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-        local_cluster(2) as executor,
+        darts.dask_workers(2) as executor,
     ):
         yield executor
     forkserver._forkserver._stop()
-
-
-def test_a_client_without_the_key_of_the_local_cluster_is_refused(cluster):
-    """Neither what speaks no TLS, nor what comes with a certificate of its own."""
-    from distributed import Client
-    from distributed.security import Security
-
-    client = cluster._client
-    client.wait_for_workers(2, timeout=60)
-    (scheduler, workers) = client.scheduler.address, client.scheduler_info()["workers"]
-    nannies = [worker["nanny"] for worker in workers.values()]
-    for address in (scheduler, *workers, *nannies):
-        assert address.startswith("tls://")
-        host, port = address.removeprefix("tls://").rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=10) as plain:
-            plain.sendall(bytes(64))
-            with suppress(ConnectionResetError):
-                answer = plain.recv(64)
-                assert not answer or answer[0] == TLS_ALERT, "hung up on, or told what is wrong"
-    with pytest.raises(OSError):
-        Client(scheduler, security=Security.temporary(), timeout=1)
-    assert client.nthreads().keys() == workers.keys(), "no worker minds"
 
 
 def test_a_worker_of_dask_cuda_takes_the_first_device_that_it_sees(dask, monkeypatch):

@@ -14,16 +14,15 @@ COMMAND = """
 import sys
 from pathlib import Path
 import darts
-from mcage.campaign.dask import local_cluster
 from mcage.campaign.processes import Processes
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 place, out = sys.argv[1:]
 study = darts.pi_by_darts(400, seconds_per_shard=0.05)
 try:
-    with Processes(2) if place == "processes" else local_cluster(2) as executor:
+    with Processes(2) if place == "processes" else darts.dask_workers(2) as executor:
         run_campaign(study, Path(out), 10, executor=executor)
-except UserError as error:
+except (UserError, RuntimeError) as error:
     print(error)
     sys.exit(2)
 """
@@ -33,6 +32,8 @@ except UserError as error:
 def test_kills_of_workers_and_clients(place, kills, longest, tmp_path, monkeypatch):
     if place == "Dask":
         pytest.importorskip("distributed")
+        ends = (*check_worker_kills.ENDS_OF_KILLS, "failed to start")
+        monkeypatch.setattr(check_worker_kills, "ENDS_OF_KILLS", ends)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     study = darts.pi_by_darts(400, seconds_per_shard=0.05)
     whole = run_campaign(study, tmp_path / "whole.h5", 400)

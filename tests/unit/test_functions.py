@@ -150,8 +150,8 @@ def test_nbti_is_that_of_the_command(command):
         (lambda: mcage.merge("none.h5"), "nothing to merge"),
         (lambda: mcage.reproduce("a paper"), "is unknown"),
         (
-            lambda: mcage.run(mcage.SweepSpec(), "r.h5", processes=2, local_cluster=2),
-            "--processes and --local-cluster",
+            lambda: mcage.run(mcage.SweepSpec(), "r.h5", processes=2, scheduler="s"),
+            "--processes and --scheduler",
         ),
         (
             lambda: mcage.vmin(mcage.SweepSpec(), "v.h5"),

@@ -405,7 +405,7 @@ def test_machinery_names_no_study():
             assert not {"studies", "gpu"} & set(parts_imported(path)), name_of(path)
 
 
-OPTIONAL = {"cupy", "dask", "distributed", "cryptography", "triton", "zstandard", "IPython"}
+OPTIONAL = {"cupy", "dask", "distributed", "triton", "zstandard", "IPython"}
 """What extras bring, and messages name where it is missing."""
 
 BROUGHT = {"llvmlite": "numba", "markupsafe": "jinja2", "mpl_toolkits": "matplotlib"}
