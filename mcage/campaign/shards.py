@@ -22,8 +22,8 @@ from mcage.files.atomic import flush_folder, is_temporary
 from mcage.files.hdf5 import write_hdf5
 from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
-from mcage.results.header import SCHEMA_VERSION, Header, header_class
-from mcage.results.reader import VerifiedFile, study_of
+from mcage.results.header import SCHEMA_VERSION, Header
+from mcage.results.reader import VerifiedFile, header_in
 from mcage.results.variable import dimension_sizes
 from mcage.results.writer import Arrays, conforming
 
@@ -171,10 +171,8 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Header]]:
             f"{path} has schema {schema}, this mcage writes {SCHEMA_VERSION}: "
             "finish the campaign with the mcage that began it"
         )
-    if "sums_of" in verified.attributes:
-        raise UserError(f"{path} holds what mcage verify --salvage made of a file: remove it")
     first, last = verified.attribute("first", int), verified.attribute("last", int)
-    header = _header(verified)
+    header = header_in(verified)
     name = shard_name(header.spec_digest, range(first, last + 1))
     if range(first, last + 1) != promised or path.name != name:
         raise UserError(f"{path} holds {shown(name)}: a renamed copy, remove it")
@@ -185,14 +183,6 @@ def _verified(path: Path) -> Iterator[tuple[h5py.File, Header]]:
         verified.require_within(variable, header.coordinates)
     with opened(path) as file:
         yield file, header
-
-
-def _header(verified: VerifiedFile) -> Header:
-    kind = header_class(study_of(verified))
-    try:
-        return kind.from_json(verified.attribute("campaign", str))
-    except ValueError as error:
-        verified.refuse("attribute campaign", str(error))
 
 
 # The shard folder beside an unfinished results file: who may use it, what is in it.

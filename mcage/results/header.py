@@ -172,6 +172,8 @@ class Header(ABC):
     def __post_init__(self) -> None:
         if self.instances < 1:
             raise ValueError("a campaign needs an instance")
+        if self.stopped and not self.stopping:
+            raise ValueError("a campaign without a stopping rule has not ended by one")
         if not self.codes:
             raise ValueError("a campaign needs a code that computes it")
         borders = [border for first, last in self.absent for border in (first, last + 1)]
@@ -248,41 +250,6 @@ class Header(ABC):
     def declaration(self) -> dict[str, Any]:
         """Attributes that a results file needs to be read, besides those of every study."""
         return {}
-
-    @classmethod
-    @abstractmethod
-    def declared(
-        cls, study: str, attributes: Mapping[str, Any]
-    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
-        """Variables, and variables of the coordinates, that a results file must have.
-
-        Parameters
-        ----------
-        study : str
-            The study that the file names.
-        attributes : mapping of str to any
-            Attributes of the file.
-
-        Raises
-        ------
-        ValueError
-            The attributes do not tell.
-        """
-
-    @classmethod
-    @abstractmethod
-    def grid_fields(
-        cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
-    ) -> dict[str, Any]:
-        """Fields of this class, as JSON knows them, that a results file keeps in coordinates.
-
-        Parameters
-        ----------
-        study, attributes
-            As of `declared`.
-        contents : mapping of str to list
-            The coordinates of the file, but for the ids of instances.
-        """
 
     def to_json(self) -> str:
         """Text from which `from_json` of this class makes the same header again."""
@@ -395,6 +362,8 @@ class DeclaredHeader(Header):
         if not self.name or header_class(self.name) is not type(self):
             raise ValueError(f"{self.name!r} is not the name of this study")
         _check_declaration(self.computes, [label.variable for label in self.labels])
+        if empty := [label.variable.name for label in self.labels if not label.values]:
+            raise ValueError(f"{empty[0]}: a coordinate needs values")
 
     @override
     @property
@@ -417,30 +386,6 @@ class DeclaredHeader(Header):
         return {
             "variables": json.dumps([asdict(v) for v in self.computes], sort_keys=True),
             "coordinates": json.dumps(coordinates, sort_keys=True),
-        }
-
-    @classmethod
-    def declared(
-        cls, study: str, attributes: Mapping[str, Any]
-    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
-        """Variables and coordinates that the file itself declares."""
-        variables = _variables(attributes, "variables")
-        coordinates = _variables(attributes, "coordinates")
-        _check_declaration(variables, coordinates)
-        return variables, (INSTANCE, *coordinates)
-
-    @classmethod
-    def grid_fields(
-        cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
-    ) -> dict[str, Any]:
-        """Name, variables and coordinates."""
-        computes, (_, *labels) = cls.declared(study, attributes)
-        return {
-            "name": study,
-            "computes": [asdict(variable) for variable in computes],
-            "labels": [
-                {"variable": asdict(label), "values": contents[label.name]} for label in labels
-            ],
         }
 
 
@@ -499,16 +444,6 @@ def code_in_words(codes: Iterable[Code]) -> str:
     return "; ".join(map(str, codes))
 
 
-def _variables(attributes: Mapping[str, Any], name: str) -> tuple[Variable, ...]:
-    try:
-        variables = _type(tuple[Variable, ...]).validate_json(attributes.get(name, ""), strict=True)
-        for variable in variables:
-            _ = variable.dtype == "text" or np.dtype(variable.dtype)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"attribute {name}: declares no variables") from error
-    return tuple(variables)
-
-
 def _check_declaration(variables: Sequence[Variable], coordinates: Sequence[Variable]) -> None:
     """Refuse variables that no file can hold.
 
@@ -533,6 +468,7 @@ def _check_declaration(variables: Sequence[Variable], coordinates: Sequence[Vari
     if not any(variable.per_instance for variable in variables):
         raise ValueError("a study needs a variable with the dimension instance")
     for label in coordinates:
+        _ = label.dtype == "text" or np.dtype(label.dtype)
         if len(label.dims) != 1:
             raise ValueError(f"{label.name}: a coordinate needs one dimension")
 

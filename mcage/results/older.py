@@ -14,19 +14,11 @@ from mcage.results.axes import JOINED, Axis, values_of_spec
 OLDEST_SCHEMA = 9
 """Oldest schema that is read."""
 
+NOT_OF_OLDER = {"schema_version", "coordinates"}
+"""Attributes of a file that do not follow from its header in this schema."""
+
 UNNAMED_PROTECTION = "ecp1"
 """Protection of which the names of techniques said nothing."""
-
-NEW_IN = {
-    **{"protection": 10, "voltages": 10, "cell": 10, "geometry": 10, "kernels": 10},
-    "highest_temperature_kelvin": 11,
-}
-"""Schema since which files have coordinates of axes that the oldest have not."""
-
-
-def axes_in_file(axes: Sequence[Axis], schema: int) -> tuple[Axis, ...]:
-    """Those of the axes of a study of which files of a schema have coordinates."""
-    return tuple(axis for axis in axes if NEW_IN.get(axis.name, OLDEST_SCHEMA) <= schema)
 
 
 def upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:

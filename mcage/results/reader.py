@@ -17,9 +17,9 @@ from mcage.files.inputs import MOST_BYTES, DamagedFileError, verify_checksum
 from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
 from mcage.results import writer
-from mcage.results.header import OLDEST_STUDY, SCHEMA_VERSION, Header, header_class
-from mcage.results.older import OLDEST_SCHEMA, upgraded
-from mcage.results.variable import Coordinate, Variable
+from mcage.results.header import INSTANCE, SCHEMA_VERSION, Header, header_class
+from mcage.results.older import NOT_OF_OLDER, OLDEST_SCHEMA, upgraded
+from mcage.results.variable import Coordinate, Variable, dimension_sizes
 
 if TYPE_CHECKING:
     import xarray
@@ -78,16 +78,15 @@ class VerifiedFile:
         for name in sorted(expected ^ set(self._datasets)):
             self.refuse(name, "missing" if name in expected else "does not belong into it")
 
-    def size(self, name: str) -> int:
-        """Length of a dataset, which must have one axis and an element."""
-        shape = self._datasets[name]["shape"]
-        if len(shape) != 1 or not shape[0]:
-            self.refuse(name, f"has shape {shape}, must have one axis and an element")
-        return int(shape[0])
+    def has(self, name: str) -> bool:
+        """Whether there is such a dataset."""
+        return name in self._datasets
 
     def require_array(self, variable: Variable, sizes: Mapping[str, int]) -> None:
         """Refuse another type or shape than is declared, and values beyond those declared."""
-        name, dataset = variable.name, self._datasets[variable.name]
+        if not self.has(name := variable.name):
+            self.refuse(name, "missing")
+        dataset = self._datasets[name]
         expected = variable.dtype if variable.dtype == "text" else np.dtype(variable.dtype).str
         if dataset["dtype"] != expected:
             self.refuse(name, f"has type {dataset['dtype']}, must be {expected}")
@@ -280,121 +279,72 @@ def read_header(path: Path) -> Header:
             f"{path} was written by mcage {version} with schema {schema}; this one takes "
             f"{OLDEST_SCHEMA} to {SCHEMA_VERSION}: use {reader}"
         )
-    header = _header(verified)
-    _require_campaign(verified, header)
-    known = {*writer.root_attributes(header), writer.SUMS_CHECKSUM}
-    for name in set(verified.attributes) - known:
-        verified.refuse(f"attribute {name}", "does not belong into it")
-    for variable in header.variables:
-        verified.require_within(variable, header.coordinates)
+    header = header_in(verified)
+    _require_attributes(verified, header)
+    _require_arrays(verified, header)
     return header
 
 
-def _require_campaign(verified: VerifiedFile, header: Header) -> None:
-    """The whole header in one text says what the other attributes and the coordinates say."""
-    _ = verified.attribute(writer.SUMS_CHECKSUM, str)
+def header_in(verified: VerifiedFile) -> Header:
+    """Header that the attribute ``campaign`` of a results file or a shard holds, in this schema.
+
+    Raises
+    ------
+    UserError
+        It holds none.
+    """
+    kind = header_class(verified.attribute("study", str))
+    text = verified.attribute("campaign", str)
     try:
-        fields = json.loads(verified.attribute("campaign", str))
-        if _from_json(type(header), fields, verified) == header:
-            return
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        pass
-    verified.refuse("attribute campaign", "does not say what the others say")
-
-
-def study_of(verified: VerifiedFile) -> str:
-    """Study that a file names; files from before studies had names are those of sweeps."""
-    if "study" not in verified.attributes:
-        return OLDEST_STUDY
-    study: str = verified.attribute("study", str)
-    return study
-
-
-def _header(verified: VerifiedFile) -> Header:
-    study = study_of(verified)
-    kind = header_class(study)
-    try:
-        variables, coordinates = kind.declared(study, verified.attributes)
-    except ValueError as error:
-        verified.refuse("header", str(error))
-    _require_declared(verified, variables, coordinates)
-    with opened(verified.path) as file:
-        labels = (c.name for c in coordinates if c.name != "instance")
-        contents: dict[str, Any] = {name: _content(file, name) for name in labels}
-        grid = kind.grid_fields(study, verified.attributes, contents)
-        header = _from_fields(verified, kind, grid, file["instance"].size)
-        contents["instance"] = file["instance"][:]
-    _require_coordinates(verified, contents, header)
-    return header
-
-
-def _require_declared(
-    verified: VerifiedFile, variables: tuple[Variable, ...], coordinates: tuple[Variable, ...]
-) -> None:
-    """Every array is there, as it is declared, and nothing else is."""
-    arrays = [*coordinates, *variables]
-    verified.require_datasets(array.name for array in arrays)
-    dims = dict.fromkeys(dim for array in arrays for dim in array.dims)
-    sizes = {dim: verified.size(dim) for dim in dims}
-    for array in arrays:
-        is_coordinate = array in coordinates
-        attributes = (
-            writer.description(array)
-            if is_coordinate
-            else writer.variable_attributes(array, coordinates)
-        )
-        verified.require_array(array, sizes)
-        verified.require_attributes(array, attributes)
-        verified.require_dims(array)
-
-
-def _from_fields(
-    verified: VerifiedFile, kind: type[Header], grid: dict[str, Any], instances: int
-) -> Header:
-    rule = _optional(verified, "stopping")
-    fields = {
-        "spec_toml": verified.attribute("spec", str),
-        "spec_digest": verified.attribute("spec_digest", str),
-        "seed": verified.attribute("seed", int),
-        "engine": verified.attribute("engine", str),
-        "engine_reason": verified.attribute("engine_reason", str),
-        "device": verified.attribute("device", str),
-        "stopped": verified.attribute("stopped", str) if rule else "",
-        **grid,
-    }
-    try:
-        fields["stopping"] = _rule(rule) if rule else None
-        absent = json.loads(_optional(verified, "absent_instances") or "[]")
-        fields["absent"] = absent
-        fields["instances"] = instances + sum(last - first + 1 for first, last in absent)
-        fields["codes"] = json.loads(verified.attribute("codes", str))
-        return _from_json(kind, fields, verified)
+        if _is_older(verified):
+            text = json.dumps(upgraded(json.loads(text), kind.axes))
+        return kind.from_json(text)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        verified.refuse("header", str(error))
-
-
-def _from_json(kind: type[Header], fields: dict[str, Any], verified: VerifiedFile) -> Header:
-    """Header of its fields, in this schema."""
-    text = json.dumps(fields)
-    if _is_older(verified):
-        text = json.dumps(upgraded(json.loads(text), kind.axes))
-    return kind.from_json(text)
+        verified.refuse("attribute campaign", str(error))
 
 
 def _is_older(verified: VerifiedFile) -> bool:
     return bool(verified.attributes["schema_version"] < SCHEMA_VERSION)
 
 
-def _optional(verified: VerifiedFile, name: str) -> str:
-    return str(verified.attribute(name, str)) if name in verified.attributes else ""
+def _require_attributes(verified: VerifiedFile, header: Header) -> None:
+    """Every attribute of the file says what follows from the header, and no other is there."""
+    expected = writer.root_attributes(header)
+    _ = verified.attribute(writer.SUMS_CHECKSUM, str)
+    for name in set(verified.attributes) - {*expected, writer.SUMS_CHECKSUM}:
+        verified.refuse(f"attribute {name}", "does not belong into it")
+    free = NOT_OF_OLDER if _is_older(verified) else set()
+    for name in expected.keys() - {"campaign"}:
+        content = verified.attribute(name, type(expected[name]))
+        if name not in free and content != expected[name]:
+            verified.refuse(f"attribute {name}", "does not say what the attribute campaign says")
 
 
-def _rule(text: str) -> Any:
-    """Fields of a stopping rule; files from before studies had names call a group a chip."""
-    rule = json.loads(text)
-    if isinstance(rule, dict) and "slices_per_chip" in rule:
-        rule["group_size"] = rule.pop("slices_per_chip")
-    return rule
+def _require_arrays(verified: VerifiedFile, header: Header) -> None:
+    """Every array is there as the header declares it, coordinates with their content."""
+    # First of all: a header may promise more instances than there is memory for their ids.
+    verified.require_array(INSTANCE, {"instance": header.holds})
+    # Of axes, an older file has what `upgraded` makes those of this schema of.
+    axes = {axis.name for axis in header.axes} if _is_older(verified) else set()
+    labels = {
+        label.variable: label
+        for label in header.coordinates
+        if label.variable.name not in axes or verified.has(label.variable.name)
+    }
+    verified.require_datasets(array.name for array in (*labels, *header.variables))
+    sizes = dimension_sizes(header.coordinates)
+    attributes = {label: writer.description(label) for label in labels}
+    attributes |= {v: writer.variable_attributes(v, tuple(labels)) for v in header.variables}
+    for array, of_array in attributes.items():
+        verified.require_array(array, sizes)
+        verified.require_attributes(array, of_array)
+        verified.require_dims(array)
+    for variable in header.variables:
+        verified.require_within(variable, header.coordinates)
+    with opened(verified.path) as file:
+        for label, coordinate in labels.items():
+            if label.name not in axes and _content(file, label.name) != [*coordinate.values]:
+                verified.refuse(label.name, "is not what belongs to the other coordinates")
 
 
 def _content(file: h5py.File, name: str) -> list[Any]:
@@ -402,16 +352,3 @@ def _content(file: h5py.File, name: str) -> list[Any]:
     is_text = h5py.check_string_dtype(dataset.dtype)
     content: list[Any] = (dataset.asstr() if is_text else dataset)[:].tolist()
     return content
-
-
-def _require_coordinates(
-    verified: VerifiedFile, contents: Mapping[str, Any], header: Header
-) -> None:
-    """Every coordinate says what follows from the header."""
-    of_cases = {axis.name for axis in header.axes} if _is_older(verified) else set()
-    for coordinate in header.coordinates:
-        name = coordinate.variable.name
-        if name in of_cases:  # as `upgraded` makes it of what the file has
-            continue
-        if not np.array_equal(contents[name], writer.content_of(coordinate)):
-            verified.refuse(name, "is not what belongs to the other coordinates")

@@ -7,7 +7,7 @@ import numpy as np
 
 from mcage.engines.select import select_engine
 from mcage.spec import SweepSpec
-from mcage.studies.sweep.header import variables
+from mcage.studies.sweep.header import MIX, VARIABLES, WORKLOAD
 from mcage.studies.sweep.plan import workloads_of
 from mcage.studies.sweep.study import Sweep
 
@@ -52,7 +52,7 @@ def joined(parts):
     """Arrays of several ranges of instances as those of one."""
     parts = list(parts)
     together = {}
-    for variable in variables(mixes="mix_kernel" in parts[0]):
+    for variable in (*(MIX if "mix_kernel" in parts[0] else (WORKLOAD,)), *VARIABLES):
         arrays = [part[variable.name] for part in parts]
         if variable.per_instance:
             axis = variable.dims.index("instance")

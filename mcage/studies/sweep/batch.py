@@ -21,7 +21,7 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.protection.policy import Protection
 from mcage.random import drawn_of_each, stream_key
 from mcage.spec import SweepSpec
-from mcage.studies.sweep.header import DRAW, variables
+from mcage.studies.sweep.header import DRAW, NEW_FAULTS, VARIABLES
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan, workloads_of
 from mcage.studies.sweep.soft_errors import over_life
 from mcage.variation.fault_models import NewSlices
@@ -240,7 +240,7 @@ class _Batch:
     @cached_property
     def _names_of_cases(self) -> list[str]:
         """Variables with a dimension for cases."""
-        declared = variables(margins=bool(self._plan.margin_kinds))
+        declared = (*VARIABLES, *((NEW_FAULTS,) if self._plan.margin_kinds else ()))
         return [variable.name for variable in declared if "case" in variable.dims]
 
     def _live(self, number: int) -> CaseResults:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,10 +12,9 @@ from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, TRANSISTORS, WRITE_KINDS, EndCause
-from mcage.results.axes import CASE, LABEL, Axis, Value, coordinates_of
+from mcage.results.axes import CASE, Axis, Value, coordinates_of
 from mcage.results.header import INSTANCE, Header, StoppingRule, rule_of
 from mcage.results.measures import Measure
-from mcage.results.older import axes_in_file
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.spec import SweepSpec
 from mcage.spec.draws import check_key
@@ -418,18 +417,6 @@ DRAW = Variable(
 """What a sweep with joint draws of constants computes besides."""
 
 
-def variables(
-    drawn: bool = False, margins: bool = False, mixes: bool = False
-) -> tuple[Variable, ...]:
-    """Variables of a sweep, with those of joint draws and of margins where there are any.
-
-    `mixes`: whether kernels take turns.
-    """
-    workload = MIX if mixes else (WORKLOAD,)
-    others = (*([DRAW] if drawn else []), *([NEW_FAULTS] if margins else []))
-    return (*workload, *VARIABLES, *others)
-
-
 # What a sweep may be stopped by, and the rule that its spec asks for.
 
 
@@ -533,6 +520,8 @@ class SweepHeader(Header):
             or any(later <= earlier for earlier, later in pairwise(edges))
         ):
             raise ValueError(f"epoch edges must rise from 0 to the horizon, got {edges}")
+        for key, _, _ in self.draws:
+            check_key(key)
         if not math.isfinite(edges[-1]):
             raise ValueError(f"the horizon must be finite, got {edges[-1]}")
 
@@ -571,7 +560,9 @@ class SweepHeader(Header):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """What a sweep computes."""
-        return variables(bool(self.draws), bool(self.margins), bool(self.mix_size))
+        workload = MIX if self.mix_size else (WORKLOAD,)
+        drawn = (DRAW,) if self.draws else ()
+        return (*workload, *VARIABLES, *drawn, *((NEW_FAULTS,) if self.margins else ()))
 
     @property
     def horizon_years(self) -> float:
@@ -609,46 +600,18 @@ class SweepHeader(Header):
             "dvth_bin_lower_mv": edges_mv[:-1],
             "dvth_bin_upper_mv": edges_mv[1:],
         }
-        contents |= {key: values for key, _, values in self.draws}
-        contents["row"] = range(len(self.draws[0][2]) if self.draws else 0)
-        contents["margin"], contents["turn"] = self.margins, range(self.mix_size)
-        units = {key: unit for key, unit, _ in self.draws}
-        others = _labels((), units, bool(self.margins), bool(self.mix_size))
-        return (
-            *coordinates_of(self.axes, self.cases),
-            *(Coordinate(label, contents[label.name]) for label in others),
-        )
-
-    @classmethod
-    def declared(
-        cls, study: str, attributes: Mapping[str, Any]
-    ) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
-        """Variables and coordinates of sweeps, with those of joint draws where there are any."""
-        drawn, margins = _drawn(attributes), "margins" in attributes
-        mixes = "mix_size" in attributes
-        axes = axes_in_file(cls.axes, attributes["schema_version"])
-        of_cases = [axis.variable() for axis in (LABEL, *axes)]
-        return variables(bool(drawn), margins, mixes), _labels(of_cases, drawn, margins, mixes)
-
-    @classmethod
-    def grid_fields(
-        cls, study: str, attributes: Mapping[str, Any], contents: Mapping[str, list[Any]]
-    ) -> dict[str, Any]:
-        """Cases, kernels, periods, epochs and operating points."""
-        names = [name for name in (CASE, *(axis.name for axis in cls.axes)) if name in contents]
-        columns = zip(*(contents[name] for name in names), strict=True)
-        return {
-            "cases": [dict(zip(names, case, strict=True)) for case in columns],
-            "kernels": contents["kernel"],
-            "workload_periods": len(contents["period"]),
-            "epoch_edges_years": [0.0, *contents["epoch_end_years"]],
-            "operating_points": len(contents["operating_point"]),
-            "caveats": json.loads(attributes.get("caveats", "[]")),
-            "draws": [(key, unit, contents[key]) for key, unit in _drawn(attributes).items()],
-            "margins": contents.get("margin", ()),
-            "technique_names": _named(attributes),
-            "mix_size": len(contents.get("turn", ())),
-        }
+        labels = [Coordinate(label, contents[label.name]) for label in LABELS]
+        if self.margins:
+            margin = _text("margin", "margin", "margin of a cell")
+            labels.append(Coordinate(margin, self.margins))
+        if self.mix_size:
+            labels.append(Coordinate(_count("turn", "kernel of a mix"), range(self.mix_size)))
+        if self.draws:
+            row = _count("row", "row of the joint draws of constants")
+            labels.append(Coordinate(row, range(len(self.draws[0][2]))))
+        for key, unit, values in self.draws:
+            labels.append(Coordinate(_number(key, "row", unit, f"{key} of the row"), values))
+        return (*coordinates_of(self.axes, self.cases), *labels)
 
 
 def _text(name: str, dim: str, long_name: str) -> Variable:
@@ -679,49 +642,3 @@ LABELS = (
     _number("dvth_bin_upper_mv", "dvth_bin", "mV", "upper border of the bin"),
 )
 """The coordinates of a sweep but for those of its cases, in the order of its files."""
-
-
-def _labels(
-    of_cases: Sequence[Variable], drawn: Mapping[str, str], margins: bool, mixes: bool
-) -> tuple[Variable, ...]:
-    """The coordinates of a sweep; with joint draws, also their rows and columns, by unit."""
-    labels = (*of_cases, *LABELS)
-    labels = (*labels, _text("margin", "margin", "margin of a cell")) if margins else labels
-    labels = (*labels, _count("turn", "kernel of a mix")) if mixes else labels
-    if not drawn:
-        return labels
-    columns = (_number(key, "row", unit, f"{key} of the row") for key, unit in drawn.items())
-    return (*labels, _count("row", "row of the joint draws of constants"), *columns)
-
-
-def _named(attributes: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """User-defined techniques, and what they call themselves.
-
-    Raises
-    ------
-    ValueError
-        The attribute does not tell.
-    """
-    try:
-        return [*json.loads(attributes.get("technique_names", "{}")).items()]
-    except (TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("attribute technique_names: names no techniques") from error
-
-
-def _drawn(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """Units of the columns of the joint draws, by key; empty where there are none.
-
-    Raises
-    ------
-    ValueError
-        The attribute does not tell.
-    """
-    try:
-        drawn = json.loads(attributes.get("drawn_constants", "{}"))
-    except (TypeError, RecursionError) as error:
-        raise ValueError("attribute drawn_constants: is no JSON") from error
-    if not isinstance(drawn, dict) or not all(isinstance(unit, str) for unit in drawn.values()):
-        raise ValueError("attribute drawn_constants: names no constants")
-    for key in drawn:
-        check_key(key)
-    return drawn

@@ -1,21 +1,15 @@
 """Does `mcage verify` say what is whole, and does the same command make the rest again?"""
 
-import json
-
 import fake_campaign
-import h5py
 import pytest
 from tables import each
 from typer.testing import CliRunner
 
-from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shards import shard_name, write_shard
+from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.cli.app import app
 from mcage.errors import UserError
-from mcage.files.hdf5 import write_hdf5
-from mcage.results.header import SCHEMA_VERSION
 
 CAMPAIGN = fake_campaign.campaign(instances=20)
 STUDY = Study(CAMPAIGN, fake_campaign.compute)
@@ -83,32 +77,6 @@ def test_folders_and_shards(tmp_path):
     assert "11 of 20 instances are in 2 whole shards (0-2, 12-19)" in run.output
     assert "1 shards are damaged: the same command computes them again" in str(run.exception)
     assert str(verify(paths[1]).exception).endswith(": the same command computes it again")
-
-
-def test_a_shard_with_the_sums_of_others_is_refused(tmp_path):
-    """Earlier versions made such shards of damaged files."""
-    folder = tmp_path / "x.h5.shards"
-    folder.mkdir()
-    instances, arrays = range(4), fake_campaign.compute(0, 4)
-    plain = write_shard(folder, CAMPAIGN, instances, arrays)
-    with h5py.File(plain) as file:
-        attributes = dict(file.attrs)
-        datasets = {name: file[name][...] for name in file}
-    plain.unlink()
-
-    def fill(file):
-        for name, content in attributes.items():
-            file.attrs[name] = content
-        file.attrs["sums_of"] = json.dumps([[0, 19]])
-        for name, array in datasets.items():
-            file.create_dataset(name, data=array)
-
-    assert attributes["schema_version"] == SCHEMA_VERSION
-    path = folder / shard_name(CAMPAIGN.spec_digest, instances)
-    write_hdf5(path, fill)
-    with pytest.raises(UserError, match="what mcage verify --salvage made of a file: remove it"):
-        merge(tmp_path / "x.h5", partial=True)
-    assert path.exists()
 
 
 @each("content", [b"", b"my notes", b"\x89HDF\r\n\x1a\n" + bytes(400)])

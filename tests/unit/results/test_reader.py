@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import lzma
 import re
 import subprocess
@@ -103,6 +104,29 @@ def test_a_sealed_file_of_another_type(good, tmp_path):
     path = tmp_path / "r.h5"
     reseal(path, good, filetype="mcage-trace")
     refuse(path, "holds mcage-trace, not mcage-results")
+
+
+def test_what_contradicts_the_campaign_is_refused(good, tmp_path):
+    """Every attribute repeats what the attribute ``campaign`` says, or follows from it."""
+    path = tmp_path / "r.h5"
+    path.write_bytes(good)
+    with h5py.File(path) as file:
+        attributes = {name: file.attrs[name] for name in file.attrs}
+        campaign = json.loads(attributes.pop("campaign"))
+    for name in attributes.keys() - {"filetype", "schema_version", "sums_checksum"}:
+        content = attributes[name]
+        other = f"{content} " if isinstance(content, str) else int(content) + 1
+        reseal(path, good, **{name: other})
+        refuse(path, f"attribute {name}: does not say what|campaign: name: ")
+    for fields in (
+        {"instances": 10**13, "absent": [[5, 6]]},
+        {"instances": campaign["instances"] + 1},
+        {"stopped": "ended"},
+        {"kernels": [["a"]]},
+        {"draws": [["life_years", "1", [0.5]]]},
+    ):
+        reseal(path, good, campaign=np.bytes_(json.dumps(campaign | fields)))
+        refuse(path, "not as mcage writes it")
 
 
 def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):

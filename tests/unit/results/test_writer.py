@@ -36,7 +36,7 @@ from mcage.studies.gpu_gating.study import AGE, POLICY
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
 from mcage.studies.sweep.axes import AXES
-from mcage.studies.sweep.header import LABELS, variables
+from mcage.studies.sweep.header import LABELS
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def test_xarray_reads_back_what_was_computed_without_a_warning(path):
         warnings.simplefilter("error")
         with xarray.open_dataset(path, engine="h5netcdf") as results:
             results.load()
-    assert set(results.data_vars) == {v.name for v in variables()}
-    for variable in variables():
+    assert set(results.data_vars) == {v.name for v in fake_campaign.CAMPAIGN.variables}
+    for variable in fake_campaign.CAMPAIGN.variables:
         array = results[variable.name]
         assert array.dims == variable.dims
         assert array.dtype == variable.dtype
@@ -104,7 +104,7 @@ def test_every_array_carries_the_attributes_that_readers_need(path):
             assert dataset.dtype != np.float16
             for axis in dataset.dims:
                 assert dataset.is_scale or len(axis) == 1, "an axis without a scale"
-            computed = dataset.name[1:] in {v.name for v in variables()}
+            computed = dataset.name[1:] in {v.name for v in fake_campaign.CAMPAIGN.variables}
             is_float = dataset.dtype.kind == "f"
             assert ("_FillValue" in dataset.attrs) == (computed and is_float)
             if computed and is_float:
@@ -116,7 +116,7 @@ def test_every_array_carries_the_attributes_that_readers_need(path):
 
 
 def test_sums_cannot_round():
-    for variable in variables():
+    for variable in fake_campaign.CAMPAIGN.variables:
         if not variable.per_instance:
             assert np.dtype(variable.dtype).kind == "i"
 
