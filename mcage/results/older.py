@@ -62,20 +62,14 @@ def _labels(
     return [{"variable": of, "values": columns[name]} for name, of in variables.items()]
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """Technique and protection of the name that files gave both."""
-    technique, _, protection = name.partition(JOINED)
-    return technique, protection or UNNAMED_PROTECTION
-
-
 def _case(
     given: Mapping[str, Any], axes: Sequence[Axis], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A case of a sweep."""
     case = dict(given)
     label = case.pop("label") if "label" in case else case.pop("case")
-    technique, protection = _parts(case["technique"])
-    protection = case.get("protection", protection)
+    technique, _, suffix = case["technique"].partition(JOINED)
+    protection = case.get("protection", suffix or UNNAMED_PROTECTION)
     setting = f" {case['environment']} {case['scenario']}"
     voltages = case.get("voltages", label.rpartition(setting)[2].strip())
     return {

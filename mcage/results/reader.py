@@ -248,12 +248,11 @@ def open_results(path: Path | str) -> "xarray.Dataset":
     """
     import xarray
 
-    from mcage.results.lazy_store import LazyStore
+    from mcage.results.lazy_store import ResultsBackend
 
     path = Path(path)
     header = read_header(path)
-    results = xarray.open_dataset(LazyStore(path, header))
-    return results.set_coords([coordinate.variable.name for coordinate in header.coordinates])
+    return xarray.open_dataset(path, engine=ResultsBackend, header=header)
 
 
 def read_header(path: Path) -> Header:

@@ -98,6 +98,24 @@ def variable_attributes(variable: Variable, coordinates: tuple[Variable, ...]) -
     return attributes
 
 
+def storage(variable: Variable, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """How an array lies in the file, in xarray's words, by which a copy is as small.
+
+    Parameters
+    ----------
+    variable : Variable
+        The array.
+    sizes : mapping of str to int
+        Size of each dimension.
+    """
+    # One case to a chunk, because tables and figures read case by case.
+    most = {"case": 1, "instance": INSTANCES_PER_CHUNK}
+    chunks = {dim: min(sizes[dim], most.get(dim, sizes[dim])) for dim in variable.dims}
+    packing = {"shuffle": True, "zlib": True, "complevel": 4} if variable.per_instance else {}
+    where = {"chunksizes": tuple(chunks.values()), "preferred_chunks": chunks}
+    return {**where, **packing, "fletcher32": True}
+
+
 def content_of(coordinate: Coordinate) -> Any:
     """Content of a coordinate as NumPy takes it; ids of instances not by way of a list."""
     values = coordinate.values
@@ -310,24 +328,17 @@ class _Content:
         item.write(h5py.h5s.create_simple(part.shape), space, np.ascontiguousarray(part))
 
     def _create(self, variable: Variable) -> None:
-        shape = variable.shape(self._sizes)
-        # One case to a chunk, because tables and figures read case by case.
-        most = {"case": 1, "instance": INSTANCES_PER_CHUNK}
-        chunks = tuple(
-            min(size, most.get(dim, size)) for dim, size in zip(variable.dims, shape, strict=True)
-        )
-        is_float = np.dtype(variable.dtype).kind == "f"
-        packing: dict[str, Any] = {}
-        if variable.per_instance:
-            packing = {"shuffle": True, "compression": "gzip", "compression_opts": 4}
+        shape, how = variable.shape(self._sizes), storage(variable, self._sizes)
         dataset = self._file.create_dataset(
             variable.name,
             shape,
             variable.dtype,
-            chunks=chunks,
-            **packing,
-            fletcher32=True,
-            fillvalue=np.nan if is_float else 0,
+            chunks=how["chunksizes"],
+            shuffle=how.get("shuffle", False),
+            compression="gzip" if "zlib" in how else None,
+            compression_opts=how.get("complevel"),
+            fletcher32=how["fletcher32"],
+            fillvalue=np.nan if np.dtype(variable.dtype).kind == "f" else 0,
             track_times=False,
         )
         if not variable.per_instance:  # its place is taken now, and its length does not change
