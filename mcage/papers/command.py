@@ -27,13 +27,10 @@ def reproduce(
     Papers on register files are computed from recorded traces; --release and --engine concern them
     alone.
     """
-    from mcage.papers import whole_gpus
     from mcage.papers.table import print_rows, to_json
 
     rows = mcage.reproduce(paper, release, engine)
     if json:
         typer.echo(to_json(rows))
-        return
-    print_rows(rows, console())
-    if any(row.figure.paper == whole_gpus.PAPER for row in rows):
-        whole_gpus.print_ages(whole_gpus.ages(), console())
+    else:
+        print_rows(rows, console())

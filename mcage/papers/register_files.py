@@ -1,6 +1,6 @@
 """Figures of the papers on register files: Valero et al. (TC 2019), Toca-Diaz et al. (RRCD)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,16 @@ from mcage.costs import (
     suav,
 )
 from mcage.geometry import COMPONENT_BITS, GCN
-from mcage.papers import kernel_replays
+from mcage.papers.kernel_replays import (
+    ALL,
+    MEAN,
+    ONE,
+    ZERO,
+    CellDuties,
+    KernelReplays,
+    Published,
+    Run,
+)
 from mcage.stats.estimates import mean
 from mcage.techniques import technique
 from mcage.variation.scenarios import PUBLISHED, scenario
@@ -57,20 +66,20 @@ class Measured:
     by_kernel: dict[str, float] = field(default_factory=dict)
     text: str = ""
 
-    def agrees(self, figure: kernel_replays.Published) -> bool:
+    def agrees(self, figure: Published) -> bool:
         """Whether the value lies within the tolerance of the printed one."""
         return self.text == figure.text if self.text else figure.agrees(self.value)
 
 
-def of_kernels(figure: kernel_replays.Published, values: dict[str, Samples]) -> Measured:
+def of_kernels(figure: Published, values: dict[str, Samples]) -> Measured:
     """Reduce the values of the kernels to what is printed.
 
     That is their mean, the value of a kernel, or the value that is furthest from the printed one.
     """
     by_kernel = {kernel: float(samples.mean()) for kernel, samples in values.items()}
-    if figure.kernel == kernel_replays.MEAN:
+    if figure.kernel == MEAN:
         asked: Samples = np.mean(np.broadcast_arrays(*values.values()), axis=0)
-    elif figure.kernel == kernel_replays.ALL:
+    elif figure.kernel == ALL:
         asked = values[max(by_kernel, key=lambda kernel: abs(figure.difference(by_kernel[kernel])))]
     else:
         asked = values[figure.kernel]
@@ -79,7 +88,7 @@ def of_kernels(figure: kernel_replays.Published, values: dict[str, Samples]) -> 
     return Measured(estimate.value, half_width, by_kernel)
 
 
-Metric = Callable[[kernel_replays.KernelReplays, kernel_replays.Published, int | None], Measured]
+Metric = Callable[[KernelReplays, Published, int | None], Measured]
 """Computes a printed value under a delta limit."""
 
 
@@ -122,7 +131,7 @@ class Spent:
 
 
 def spent(
-    study: kernel_replays.KernelReplays,
+    study: KernelReplays,
     paper: str,
     name: str,
     limit: int | None,
@@ -141,54 +150,55 @@ def spent(
     scenario_name : str
         Scenario of the faults and of the Vdd; empty: no faults, and the nominal Vdd.
     """
-    key = "spent", paper, name, limit, scenario_name
-    return study.once(key, lambda: _spent(study, paper, name, limit, scenario_name))
+
+    def compute() -> dict[str, Spent]:
+        costs, policies = load_costs(), technique(name)
+        technology = costs.technology(TECHNOLOGIES[paper], "rows")
+        vdd_volts = scenario(scenario_name).vdd_volts if scenario_name else None
+        of = {}
+        for kernel, run in study.runs(name, limit, scenario_name).items():
+            slower = slowdown(run.activity, policies, technology, costs.penalties)
+            conventional = study.conventional[kernel]
+            of[kernel] = Spent(
+                slower,
+                energy(run.activity, policies, technology, vdd_volts, slower.total),
+                energy(conventional, CONVENTIONAL, technology),
+                suav(conventional, technology, costs) if scenario_name else None,
+            )
+        return of
+
+    return study.once(("spent", paper, name, limit, scenario_name), compute)
 
 
-def _spent(
-    study: kernel_replays.KernelReplays,
-    paper: str,
-    name: str,
-    limit: int | None,
-    scenario_name: str,
-) -> dict[str, Spent]:
-    costs = load_costs()
-    technology, policies = costs.technology(TECHNOLOGIES[paper], "rows"), technique(name)
-    vdd_volts = scenario(scenario_name).vdd_volts if scenario_name else None
-    of = {}
-    for kernel, run in study.runs(name, limit, scenario_name).items():
-        slower = slowdown(run.activity, policies, technology, costs.penalties)
-        conventional = study.conventional[kernel]
-        of[kernel] = Spent(
-            slower,
-            energy(run.activity, policies, technology, vdd_volts, slower.total),
-            energy(conventional, CONVENTIONAL, technology),
-            suav(conventional, technology, costs) if scenario_name else None,
-        )
-    return of
+def _over_scenarios(
+    figure: Published, of_scenario: Callable[[str], Mapping[str, Samples]]
+) -> Measured:
+    """Shares of each kernel on each die; without a scenario, over all scenarios."""
+    names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(PUBLISHED)
+    values: dict[str, list[Samples]] = {}
+    for name in names:
+        for kernel, shares in of_scenario(name).items():
+            values.setdefault(kernel, []).append(100 * shares)
+    return of_kernels(figure, {kernel: np.concatenate(of) for kernel, of in values.items()})
 
 
-def _metric(attribute: str) -> Metric:
-    """Metric that is a share of each kernel on each die; without a scenario, over all scenarios."""
+def _cost(value: Callable[[Spent], Samples]) -> Metric:
+    """Metric that is a cost of a technique."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
-        names = [figure.scenario] if figure.scenario or figure.paper == "000" else list(PUBLISHED)
-        values: dict[str, list[Samples]] = {}
-        for name in names:
-            for kernel, cost in spent(study, figure.paper, figure.technique, limit, name).items():
-                value = cost.slowdown.total if attribute == "slowdown" else getattr(cost, attribute)
-                values.setdefault(kernel, []).append(100 * value)
-        return of_kernels(figure, {kernel: np.concatenate(of) for kernel, of in values.items()})
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
+        def of_scenario(name: str) -> dict[str, Samples]:
+            costs = spent(study, figure.paper, figure.technique, limit, name)
+            return {kernel: value(cost) for kernel, cost in costs.items()}
+
+        return _over_scenarios(figure, of_scenario)
 
     return measure
 
 
 COSTS_METRICS: dict[str, Metric] = {
-    "slowdown": _metric("slowdown"),
-    "energy_saving": _metric("saving"),
-    "energy_saving_over_smoothing": _metric("saving_over_smoothing"),
+    "slowdown": _cost(lambda cost: cost.slowdown.total),
+    "energy_saving": _cost(lambda cost: cost.saving),
+    "energy_saving_over_smoothing": _cost(lambda cost: cost.saving_over_smoothing),
 }
 
 
@@ -203,31 +213,23 @@ SLICES = 40
 def _expected_class(bits: int) -> Metric:
     """Metric that is the share of entries with a number of faulty bits, by the spatial model."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         constants = scenario(figure.scenario)
         return Measured(float(100 * expected_classes(constants, constants.vdd_volts)[bits]))
 
     return measure
 
 
-def _faulty_entries(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _faulty_entries(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     constants = scenario(figure.scenario)
     return Measured(float(100 * expected_classes(constants, constants.vdd_volts)[2:].sum()))
 
 
-def _vdd(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     return Measured(1000 * scenario(figure.scenario).vdd_volts)
 
 
-def _safe_vdd(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _safe_vdd(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Median over register files of the Vmin of their worst cell, in millivolts.
 
     In half of the register files no cell has a Vmin above the voltage above which ln 2 cells are
@@ -242,18 +244,15 @@ def _safe_vdd(
     return Measured(max(medians, key=lambda volts: abs(figure.difference(volts))))
 
 
-def _per_die(value: Callable[[kernel_replays.Run], NDArray[np.float64]]) -> Metric:
-    """Metric that is a share of each kernel on each die; without a scenario, over all scenarios."""
+def _per_die(value: Callable[[Run], NDArray[np.float64]]) -> Metric:
+    """Metric that is a share of each kernel on each die."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
-        names = [figure.scenario] if figure.scenario else list(PUBLISHED)
-        values: dict[str, list[Samples]] = {}
-        for name in names:
-            for kernel, run in study.runs(figure.technique, limit, name).items():
-                values.setdefault(kernel, []).append(100 * value(run))
-        return of_kernels(figure, {name: np.concatenate(of) for name, of in values.items()})
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
+        def of_scenario(name: str) -> dict[str, Samples]:
+            runs = study.runs(figure.technique, limit, name)
+            return {kernel: value(run) for kernel, run in runs.items()}
+
+        return _over_scenarios(figure, of_scenario)
 
     return measure
 
@@ -268,7 +267,7 @@ OCCUPANCIES = {
 
 
 def occupancies(
-    study: kernel_replays.KernelReplays,
+    study: KernelReplays,
     scenario_name: str,
     limit: int | None,
     reliable: bool,
@@ -288,18 +287,14 @@ def occupancies(
 def _occupancy(reliable: bool, compressed: bool) -> Metric:
     """Metric that is the share of a kind."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         shares = occupancies(study, figure.scenario, limit, reliable, compressed)
         return of_kernels(figure, {kernel: 100 * share for kernel, share in shares.items()})
 
     return measure
 
 
-def _all_occupied(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _all_occupied(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     shares = {
         name: held.sum(keepdims=True)[0] / GCN.entries for name, held in study.held(limit).items()
     }
@@ -338,41 +333,37 @@ def dvth_volts(duty: float) -> float:
     return float(model.dvth(rate * stressed, stressed, (1 - duty) * seconds))
 
 
-def _cells(run: kernel_replays.Run) -> kernel_replays.CellDuties:
+def _cells(run: Run) -> CellDuties:
     if run.duties is None:
         raise ValueError("cells are studied of techniques that do not redirect")
     return run.duties
 
 
-def _dvth(run: kernel_replays.Run, which: int) -> float:
+def _dvth(run: Run, which: int) -> float:
     return dvth_volts(float(_cells(run).longest[which]))
 
 
-def _delay(run: kernel_replays.Run) -> float:
+def _delay(run: Run) -> float:
     """Increase of the switching delay by the worst transistor."""
     model = facelift()
-    worst = max(_dvth(run, kernel_replays.ZERO), _dvth(run, kernel_replays.ONE))
+    worst = max(_dvth(run, ZERO), _dvth(run, ONE))
     return float(delay_increase(worst, NOMINAL_VDD_VOLTS, model.vt0_volts, model.alpha))
 
 
-def _percent(value: Callable[[kernel_replays.Run], float]) -> Metric:
+def _percent(value: Callable[[Run], float]) -> Metric:
     """Metric that is a share of each kernel."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         runs = study.runs(figure.technique, limit)
         return of_kernels(figure, {name: 100 * np.array([value(runs[name])]) for name in runs})
 
     return measure
 
 
-def _reduction(value: Callable[[kernel_replays.Run], float]) -> Metric:
+def _reduction(value: Callable[[Run], float]) -> Metric:
     """Metric that is a reduction against the baseline of each kernel."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         runs, base = study.runs(figure.technique, limit), study.runs("baseline")
         left = {name: np.array([value(runs[name]) / value(base[name])]) for name in runs}
         return of_kernels(figure, {name: 100 * (1 - share) for name, share in left.items()})
@@ -380,34 +371,23 @@ def _reduction(value: Callable[[kernel_replays.Run], float]) -> Metric:
     return measure
 
 
-def _normalised_dvth(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _normalised_dvth(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Largest threshold shift of a slice over the largest possible one."""
     runs, most = study.runs(figure.technique, limit), dvth_volts(1.0)
-    worst = {
-        name: max(_dvth(run, kernel_replays.ZERO), _dvth(run, kernel_replays.ONE))
-        for name, run in runs.items()
-    }
+    worst = {name: max(_dvth(run, ZERO), _dvth(run, ONE)) for name, run in runs.items()}
     return of_kernels(figure, {name: np.array([shift / most]) for name, shift in worst.items()})
 
 
-def _compressed_registers(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _compressed_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Entries, in all windows, of the register whose longest '0' is shortest on average."""
     (size,) = study.traces[figure.kernel].window_sizes
     cells = _cells(study.runs("rc", limit)[figure.kernel])
-    longest = cells.of_entries[cells.used, kernel_replays.ZERO, kernel_replays.ZERO].reshape(
-        -1, size
-    )
+    longest = cells.of_entries[cells.used, ZERO, ZERO].reshape(-1, size)
     register = longest.mean(axis=0).argmin()
     return Measured(np.nan, text=", ".join(map(str, register + size * np.arange(len(longest)))))
 
 
-def _unused_registers(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _unused_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     unused = np.flatnonzero(~_cells(study.runs("baseline")[figure.kernel]).used)
     return Measured(np.nan, text=f"{unused[0]} to {unused[-1]}")
 
@@ -415,16 +395,14 @@ def _unused_registers(
 def _zero_duty_of_bits(bits: slice | int) -> Metric:
     """Metric that is the mean '0' duty cycle of given bits of the components, at the baseline."""
 
-    def value(run: kernel_replays.Run) -> float:
-        by_bit = _cells(run).of_bits[:, kernel_replays.ZERO].reshape(GCN.components, COMPONENT_BITS)
+    def value(run: Run) -> float:
+        by_bit = _cells(run).of_bits[:, ZERO].reshape(GCN.components, COMPONENT_BITS)
         return float(by_bit.mean(axis=0)[bits].mean())
 
     return _percent(value)
 
 
-def _wakeups_per_access(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _wakeups_per_access(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     runs = study.runs(figure.technique, limit)
     return of_kernels(
         figure,
@@ -435,18 +413,14 @@ def _wakeups_per_access(
     )
 
 
-def _utilisation(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _utilisation(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Share of the entries that windows occupy, N times k, for the closest window size."""
     trace = study.traces[figure.kernel]
     shares = [100 * size * trace.concurrent_windows / GCN.entries for size in trace.window_sizes]
     return Measured(min(map(round, shares), key=lambda share: abs(figure.difference(share))))
 
 
-def _unused_windows(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _unused_windows(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Windows that would fit but have no wavefront, for the closest window size."""
     trace = study.traces[figure.kernel]
     unused = [GCN.entries // size - trace.concurrent_windows for size in trace.window_sizes]
@@ -454,15 +428,11 @@ def _unused_windows(
 
 
 VALERO_2019_METRICS: dict[str, Metric] = {
-    "longest_zero_duty_reduction": _reduction(
-        lambda run: float(_cells(run).longest[kernel_replays.ZERO])
-    ),
-    "longest_one_duty_reduction": _reduction(
-        lambda run: float(_cells(run).longest[kernel_replays.ONE])
-    ),
-    "longest_zero_duty": _percent(lambda run: float(_cells(run).longest[kernel_replays.ZERO])),
-    "dvth_t0_saving": _reduction(lambda run: _dvth(run, kernel_replays.ZERO)),
-    "dvth_t1_saving": _reduction(lambda run: _dvth(run, kernel_replays.ONE)),
+    "longest_zero_duty_reduction": _reduction(lambda run: float(_cells(run).longest[ZERO])),
+    "longest_one_duty_reduction": _reduction(lambda run: float(_cells(run).longest[ONE])),
+    "longest_zero_duty": _percent(lambda run: float(_cells(run).longest[ZERO])),
+    "dvth_t0_saving": _reduction(lambda run: _dvth(run, ZERO)),
+    "dvth_t1_saving": _reduction(lambda run: _dvth(run, ONE)),
     "normalised_dvth": _normalised_dvth,
     "delay_increase": _percent(_delay),
     "compressible_writes": _percent(lambda run: run.compressible),
@@ -493,17 +463,13 @@ COMPRESSED_BITS = BASE_BITS + 2 * EXPONENT_BITS + VALID_BITS
 def _of_technology(value: Callable[[Technology], float]) -> Metric:
     """Metric that follows from constants of the paper's technology."""
 
-    def measure(
-        study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-    ) -> Measured:
+    def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
         return Measured(value(load_costs().technology(TECHNOLOGIES[figure.paper])))
 
     return measure
 
 
-def _wakeup_cycles(
-    study: kernel_replays.KernelReplays, figure: kernel_replays.Published, limit: int | None
-) -> Measured:
+def _wakeup_cycles(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     return Measured(load_costs().penalties.wakeup.cycles)
 
 

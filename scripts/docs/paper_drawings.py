@@ -14,11 +14,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from mitigation_by_age import ages
 from paper_tables import PLOTS, Plot, Table
 
 from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
 from mcage.papers import kernel_replays, whole_gpus
-from mcage.papers.whole_gpus import ages, rows_by_name
+from mcage.papers.whole_gpus import rows_by_name
 from mcage.report.figures.canvas import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
 from mcage.studies.gpu_gating.life import ROUND_SECONDS, ROUNDS, shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy

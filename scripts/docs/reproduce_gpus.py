@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from doc_tables import between, markdown
+from mitigation_by_age import AGE_HEADINGS, age_cells, ages
 from paper_drawings import write_plots
 
 from mcage.papers.kernel_replays import GPU_PAPERS
@@ -25,7 +26,6 @@ from mcage.papers.table import (
     reproduce_gpus,
     to_json,
 )
-from mcage.papers.whole_gpus import AGE_HEADINGS, age_cells, ages
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gpu_cases import gating
 from life_cases import in_sequence
+from mitigation_by_age import LAUNCHES, LONG_TERM, ages, launch_by_launch
 from paper_drawings import GPU_PLOTS
 from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
@@ -15,15 +16,7 @@ from mcage.engines.select import select_engine
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.papers.table import GPU_METRICS, as_json, in_counts, reproduce_gpus, verdict
-from mcage.papers.whole_gpus import (
-    LAUNCHES,
-    LONG_TERM,
-    ages,
-    kernels,
-    launch_by_launch,
-    mitigation_percent,
-    rows_by_name,
-)
+from mcage.papers.whole_gpus import kernels, mitigation_percent, rows_by_name
 from mcage.studies.gpu_both.register_files import with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_both.study import Both, BothEnd
