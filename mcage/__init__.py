@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Results as Results
     from mcage.analysis import open_results as open_results
     from mcage.errors import UserError as UserError
-    from mcage.functions import avf as avf
     from mcage.functions import bundled_traces as bundled_traces
     from mcage.functions import emulate as emulate
     from mcage.functions import exchange as exchange
@@ -45,6 +44,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.report.files import pareto as pareto
     from mcage.report.files import status as status
     from mcage.report.files import verify as verify
+    from mcage.single_runs.avf import avf as avf
     from mcage.single_runs.fault_maps import faults as faults
     from mcage.single_runs.fault_maps import fit_faults as fit_faults
     from mcage.single_runs.replay import replay as replay
@@ -98,7 +98,7 @@ _HOMES = {
     "Trace": "mcage.traces",
     "UserError": "mcage.errors",
     "VminSpec": "mcage.studies.vmin.spec",
-    "avf": "mcage.functions",
+    "avf": "mcage.single_runs.avf",
     "bundled_traces": "mcage.functions",
     "compare": "mcage.report.files",
     "compare_means": "mcage.stats.paired",

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from mcage.errors import UserError
 from mcage.files.inputs import PathLike, listed, named_file, named_files
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mcage.studies.common import StudyOfSpec
     from mcage.studies.inject.spec import InjectSpec
     from mcage.studies.vmin.spec import VminSpec
-    from mcage.traces import Trace
     from mcage.tracing.emulation.record import Recorded
 
 MOST_SECONDS = 1e9
@@ -512,66 +511,6 @@ def reproduce(
     study = KernelReplays(select_engine(engine)[0], release=release)
     rows = [] if number in GPU_PAPERS else table.reproduce(study, number)
     return rows + ([] if number in PAPERS else table.reproduce_gpus(number))
-
-
-def avf(
-    traces: "Trace | PathLike | Sequence[Trace | PathLike]",
-    technique: str | Sequence[str] = "baseline",
-    fault_map: PathLike | None = None,
-    release: str = "wavefront",
-    delta_limit: int | str | None = 64,
-    by: Literal["entry", "bit"] | None = None,
-    stuck_cells: PathLike | None = None,
-    seed: int = 1,
-) -> list[dict[str, Any]]:
-    """Compute how vulnerable a slice is: AVF by ACE time, under techniques, with stuck cells.
-
-    Parameters
-    ----------
-    traces : Trace, str or path, or a sequence of these
-        Traces, names of bundled kernels, or trace files.
-    technique : str or sequence of str
-        Names of techniques.
-    fault_map : path, optional
-        NumPy file, uint8 of shape (instances, 256); by default a slice without faults.
-    release : str
-        When windows are released: ``wavefront`` or ``work-group``.
-    delta_limit : int or None
-        Largest delta of a compressible value.
-    by : str, optional
-        ``entry`` or ``bit``: the AVF of each.
-    stuck_cells : path, optional
-        NumPy file of integers, shape (cells, 3): instance, cell, value or -1.
-    seed : int
-        Seed of the values that are drawn.
-
-    Returns
-    -------
-    list of dict
-        A row for each trace, technique, instance and order in a cycle; unknown numbers are None.
-
-    Raises
-    ------
-    UserError
-        There is no such trace or technique, a file is refused, or a technique cannot run.
-    """
-    from mcage.single_runs.avf import Question, avf_rows
-    from mcage.single_runs.replay import parse_delta_limit
-    from mcage.techniques import technique as named_technique
-    from mcage.traces import Trace, open_trace
-
-    asked: Any = traces if isinstance(traces, list | tuple) else [traces]
-    question = Question(
-        techniques=[named_technique(name) for name in listed(technique)],
-        fault_map=None if fault_map is None else named_file(fault_map),
-        stuck_cells=None if stuck_cells is None else named_file(stuck_cells),
-        delta_limit=parse_delta_limit("none" if delta_limit is None else str(delta_limit)),
-        release=release,
-        by=by,
-        seed=seed,
-    )
-    opened = [each if isinstance(each, Trace) else open_trace(each) for each in asked]
-    return [row for trace in opened for row in avf_rows(trace, question)]
 
 
 def emulate(

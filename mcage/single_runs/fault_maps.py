@@ -5,14 +5,12 @@ import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
-from mcage.files.atomic import kind_of_name, make_ready
 from mcage.files.inputs import named_file
 from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.protection.policy import ECP
@@ -25,7 +23,7 @@ from mcage.variation.fault_models import (
     fault_model,
     faulty_bits,
 )
-from mcage.variation.field import sample_die, sample_field
+from mcage.variation.field import sample_die
 from mcage.variation.fitting import FaultCounts, FittedVmin, fit_vmin, read_counts, shipped_counts
 from mcage.variation.scenarios import CLASSES, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, expected_classes
@@ -151,7 +149,6 @@ def faults(
     instance: int = 0,
     maps: int = 200,
     slices_per_chip: int = 1,
-    png: str | os.PathLike[str] | None = None,
     **model: Unpack[ModelKeys],
 ) -> FaultMaps:
     """Sample the fault map of an instance, and the fractions of faulty entries over many maps.
@@ -166,8 +163,6 @@ def faults(
         Number of maps behind the fractions.
     slices_per_chip : int
         Number of slices with successive ids that share a die.
-    png : str or path, optional
-        File to draw the map into.
     **model
         The fault model: keys of `ModelKeys`.
 
@@ -179,8 +174,7 @@ def faults(
     Raises
     ------
     UserError
-        There is no such scenario, mode, cell or slice, a number is out of range, or the picture
-        cannot be written.
+        There is no such scenario, mode, cell or slice, or a number is out of range.
     """
     sizes = {
         "seed": seed,
@@ -206,21 +200,17 @@ def faults(
     )
     vdd_volts = model.get("vdd", made.scenario.vdd_volts)
     made.check_vdd(vdd_volts)
-    path = None if png is None else named_file(png)
-    if path is not None:
-        make_ready(path, kind_of_name(path, [".png"]))
-    facts = {
-        "scenario": name,
-        "mode": made.mode,
-        "cell": model.get("cell", CELL_6T),
-        "vdd_volts": vdd_volts,
-        "spread_blocks": made.spread_blocks,
-        **sizes,
-    }
-    sampled = _sampled(made, facts)
-    if path is not None:
-        _draw(path, made, sampled)
-    return sampled
+    return _sampled(
+        made,
+        {
+            "scenario": name,
+            "mode": made.mode,
+            "cell": model.get("cell", CELL_6T),
+            "vdd_volts": vdd_volts,
+            "spread_blocks": made.spread_blocks,
+            **sizes,
+        },
+    )
 
 
 def _sampled(model: FaultModel, facts: dict[str, Any]) -> FaultMaps:
@@ -266,18 +256,6 @@ def _shares(model: FaultModel, seed: int, maps: int, vdd_volts: float) -> _Rows:
     if model.mode == "varius":
         rows["expected"] = expected_classes(model.scenario, vdd_volts)
     return rows
-
-
-def _draw(path: Path, model: FaultModel, sampled: FaultMaps) -> None:
-    """Draw the map over the systematic part of Vmin."""
-    from mcage.variation.figure import draw_map  # with Matplotlib
-
-    field = None
-    if model.grows:
-        instances = np.array([sampled.facts["instance"]])
-        attempts = model.attempts(sampled.facts["seed"], instances)
-        field = sample_field(model.scenario, sampled.facts["seed"], instances, attempts)[0]
-    draw_map(path, ", ".join(sampled.headings), sampled.cells, sampled.blocks, field)
 
 
 def _class_shares(

@@ -6,16 +6,20 @@ assumption about data. As for ACE times, a read counts for all lanes that the wa
 and nothing masks a wrong value later on: shares are upper bounds.
 
 Which way a cell is stuck is drawn from a stream of its instance, at the place of the cell, so that
-it depends neither on other cells nor on when the cell fails.
+it does not depend on other cells. Files of stuck cells are read here, too.
 """
 
+import math
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.geometry import COMPONENT_BITS, Booleans, Floats, Integers, SliceGeometry
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
+from mcage.geometry import COMPONENT_BITS, Booleans, Integers, SliceGeometry
 from mcage.random import stream_key
 from mcage.replays.schedule import writes_of
 from mcage.soft_errors.ace import RECORD_BYTES, Needs, Placed
@@ -33,28 +37,10 @@ class StuckCells:
         Number of each cell: bits of an entry x entry + bit.
     at_one : bool[n]
         Whether it is stuck at '1'; otherwise at '0'.
-    since : float64[n]
-        Age from which it is stuck, in any unit; 0 of a new slice.
     """
 
     cell: Integers
     at_one: Booleans
-    since: Floats
-
-    def check(self, geometry: SliceGeometry) -> None:
-        """Refuse cells that a slice does not have.
-
-        Raises
-        ------
-        UserError
-            A number is out of range.
-        """
-        outside = (self.cell < 0) | (self.cell >= geometry.cells)
-        if outside.any():
-            raise UserError(
-                f"stuck cell {self.cell[outside][0]}: a slice of {geometry.name} has cells "
-                f"0 ... {geometry.cells - 1}"
-            )
 
 
 def drawn_values(seed: int, instance: int, cell: Integers) -> Booleans:
@@ -121,20 +107,20 @@ class WrongReads:
 
     Attributes
     ----------
-    reads, values : float64[ages]
+    reads, values : float
         Share of the reads that see a wrong value, and of the values that are read at all that are
-        wrong, by age; NaN if nothing is read.
+        wrong; NaN if nothing is read.
     differing : float
         Of the time for which a bit in a stuck cell is needed, the share in which the cell differs
         from it; NaN if no bit is ever needed there.
     """
 
-    reads: Floats
-    values: Floats
+    reads: float
+    values: float
     differing: float
 
 
-def wrong_reads(placed: Placed, needs: Needs, stuck: StuckCells, ages: Floats) -> WrongReads:
+def wrong_reads(placed: Placed, needs: Needs, stuck: StuckCells) -> WrongReads:
     """Find out which reads see what a stuck cell gives.
 
     Parameters
@@ -145,42 +131,33 @@ def wrong_reads(placed: Placed, needs: Needs, stuck: StuckCells, ages: Floats) -
     needs : Needs
         Of ``placed.schedule.trace``.
     stuck : StuckCells
-        Cells that nothing repairs.
-    ages : float64[ages]
-        Ages, in the unit of the cells.
-
-    Raises
-    ------
-    UserError
-        A cell is not one of the slice.
+        Cells of the slice that nothing repairs.
     """
-    geometry = placed.schedule.geometry
-    stuck.check(geometry)
-    entry_of_cell, bit_of_cell = np.divmod(stuck.cell, geometry.entry_bits)
-    by_age = np.zeros((2, len(ages)))
-    needed_cycles, differing_cycles = 0, 0
+    entry_of_cell, bit_of_cell = np.divmod(stuck.cell, placed.schedule.geometry.entry_bits)
+    wrong_reads = wrong_values = needed_cycles = differing_cycles = 0
     for entry, block in zip(placed.entry, placed.block, strict=True):
         entry, block = entry[placed.home], block[placed.home]
         order = np.argsort(entry, kind="stable")
         first = np.searchsorted(entry[order], entry_of_cell, side="left")
         end = np.searchsorted(entry[order], entry_of_cell, side="right")
-        since = np.full(len(entry), np.inf)
+        wrong = np.zeros(len(entry), dtype=bool)
         for number, (begin, stop) in enumerate(zip(first.tolist(), end.tolist(), strict=True)):
             writes = order[begin:stop]
             bit = int(bit_of_cell[number])
             held = _stored(placed, writes, block[writes], bit)
             differs = held.used & (held.bit != stuck.at_one[number])
-            wrong = writes[differs]
-            since[wrong] = np.minimum(since[wrong], stuck.since[number])
+            wrong[writes[differs]] = True
             cycles = _needed_cycles(placed, needs, writes, bit) * held.used
             needed_cycles += int(cycles.sum())
             differing_cycles += int(cycles[differs].sum())
-        for number, weight in enumerate((needs.reads, needs.reads > 0)):
-            by_age[number] += [weight[since <= age].sum() for age in ages]
-    reads, values = int(needs.reads.sum()), int((needs.reads > 0).sum())
-    shares = by_age / len(placed.entry) / [[reads or np.nan], [values or np.nan]]
-    differing = differing_cycles / needed_cycles if needed_cycles else float("nan")
-    return WrongReads(shares[0], shares[1], differing)
+        wrong_reads += int(needs.reads[wrong].sum())
+        wrong_values += int((needs.reads[wrong] > 0).sum())
+    passes, reads, values = len(placed.entry), needs.reads.sum(), (needs.reads > 0).sum()
+    return WrongReads(
+        wrong_reads / passes / (int(reads) or math.nan),
+        wrong_values / passes / (int(values) or math.nan),
+        differing_cycles / (needed_cycles or math.nan),
+    )
 
 
 def _needed_cycles(placed: Placed, needs: Needs, writes: Integers, bit: int) -> Integers:
@@ -190,3 +167,109 @@ def _needed_cycles(placed: Placed, needs: Needs, writes: Integers, bit: int) -> 
     alone = np.where(has_lane, cycles, 0).max(axis=1)
     together = np.where(lanes != 0, cycles, 0).max(axis=1)
     return np.asarray(np.where(placed.schedule.compressed[writes], together, alone))
+
+
+# Files of stuck cells, by instance.
+
+MOST_STUCK_BYTES = 64 * MIB
+"""Largest file of stuck cells."""
+
+DRAWN = -1
+"""In place of the value of a stuck cell: drawn from its stream."""
+
+
+def load_stuck_cells(path: Path, geometry: SliceGeometry, seed: int) -> dict[int, StuckCells]:
+    """Read stuck cells from a NumPy file, by instance: integers [cells, 3].
+
+    Columns: instance; cell, which is the cells of an entry x entry + bit; and the value at which it
+    is stuck, 0 or 1, or -1 where it is drawn from the stream of the instance.
+
+    Parameters
+    ----------
+    path : Path
+        The file, 64 MiB at most.
+    geometry : SliceGeometry
+        The slice.
+    seed : int
+        Seed of what is drawn.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, holds anything else, or a number is out of range.
+    """
+    return stuck_cells_of(stuck_table(path), path, geometry, seed)
+
+
+def stuck_table(path: Path) -> Integers:
+    """Read a file of stuck cells whatever the slice is: int64[cells, 3], as of `load_stuck_cells`.
+
+    Raises
+    ------
+    UserError
+        As `load_stuck_cells`, but for cells that a slice does not have.
+    """
+    try:
+        table = np.load(BytesIO(read_regular(path, MOST_STUCK_BYTES)), allow_pickle=False)
+    except UnreadableFileError as error:
+        raise UserError(f"{path}: no NumPy file with stuck cells ({error.reason})") from error
+    except Exception as error:  # of a damaged file, NumPy raises whatever its parsers do
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: no NumPy file with stuck cells ({reason:.100})") from error
+    if not (isinstance(table, np.ndarray) and table.dtype.kind in "iu" and table.ndim == 2):
+        raise UserError(f"{path}: integers of shape (cells, 3) are needed")
+    if table.shape[1] != len(_STUCK_COLUMNS) or not len(table):
+        raise UserError(f"{path}: has shape {table.shape}, must be (cells, 3) with at least a cell")
+    table = table.astype(np.int64)
+    for column, (name, low, high) in enumerate(_STUCK_COLUMNS):
+        _refuse_outside(path, table, column, name, (low, high))
+    _, first = np.unique(table[:, :2], axis=0, return_index=True)
+    if len(first) < len(table):
+        row = int(np.setdiff1d(np.arange(len(table)), first)[0])
+        raise UserError(
+            f"{path}: row {row}: cell {table[row, 1]} of instance {table[row, 0]} stands in a row "
+            "before, and must stand once"
+        )
+    return table
+
+
+def _refuse_outside(
+    path: Path, table: Integers, column: int, name: str, bounds: tuple[int, int]
+) -> None:
+    low, top = bounds
+    outside = (table[:, column] < low) | (table[:, column] > top)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise UserError(f"{path}: row {row}: {name} {table[row, column]}, must be {low} ... {top}")
+
+
+def stuck_cells_of(
+    table: Integers, path: Path, geometry: SliceGeometry, seed: int
+) -> dict[int, StuckCells]:
+    """Stuck cells of a table, by instance.
+
+    Parameters
+    ----------
+    table : int64[cells, 3]
+        As of `stuck_table`.
+    path, geometry, seed
+        As of `load_stuck_cells`.
+
+    Raises
+    ------
+    UserError
+        The slice has no such cell.
+    """
+    _refuse_outside(path, table, 1, "cell", (0, geometry.cells - 1))
+    cells, table = {}, table[np.argsort(table[:, 0], kind="stable")]
+    instances, first = np.unique(table[:, 0], return_index=True)
+    for instance, rows in zip(instances.tolist(), np.split(table, first[1:]), strict=True):
+        _, cell, value = rows.T
+        drawn = drawn_values(seed, instance, cell)
+        at_one = np.where(value == DRAWN, drawn, value == 1)
+        cells[instance] = StuckCells(cell, at_one)
+    return cells
+
+
+_STUCK_COLUMNS = (("instance", 0, 2**31 - 1), ("cell", 0, 2**63 - 1), ("value", DRAWN, 1))
+"""Columns of the file, with the lowest and the highest number; of cells, the slice says less."""

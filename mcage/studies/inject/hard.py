@@ -19,8 +19,7 @@ from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.lifetime.faulty_cells import UNKNOWN
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
-from mcage.soft_errors.stuck import StuckCells, drawn_values
-from mcage.soft_errors.stuck_files import stuck_cells_of, stuck_table
+from mcage.soft_errors.stuck import StuckCells, drawn_values, stuck_cells_of, stuck_table
 from mcage.tracing.emulation.compilers import content_digest
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
@@ -250,7 +249,7 @@ class ChosenCells:
     Raises
     ------
     UserError
-        As `mcage.soft_errors.stuck_files.stuck_table`; or an instance in between has no cell.
+        As `mcage.soft_errors.stuck.stuck_table`; or an instance in between has no cell.
     """
 
     def __init__(self, name: str) -> None:

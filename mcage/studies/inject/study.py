@@ -397,7 +397,7 @@ class InjectStudy(StudyOfSpec):
         if self._chosen is not None:
             end = self.spec.life.horizon_years, EndCause.CENSORED, case.conditions.protection
             cells = [self._chosen[instance] for instance in instances.tolist()]
-            faults = [SliceFaults(of.cell, of.at_one, of.since) for of in cells]
+            faults = [SliceFaults(of.cell, of.at_one, np.zeros(len(of.cell))) for of in cells]
             return [Slice(of, *end, None, NOBODY_KNOWS) for of in faults]
         batch, weak, luck = slices_of_case(self.plan, case, instances)
         fault_free, protection = self.plan.fault_free_of(case), case.conditions.protection

@@ -9,18 +9,16 @@ import pytest
 from command_line import invoke, run_mcage
 from tables import each
 
+import mcage
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.single_runs.avf import Question, avf_rows, load_stuck_cells
 from mcage.soft_errors.ace import needs_of, vulnerability
-from mcage.soft_errors.stuck import drawn_values
-from mcage.techniques import TECHNIQUES
+from mcage.soft_errors.stuck import drawn_values, load_stuck_cells
 from mcage.traces import bundled_trace
 
 
 def rows_of(name, **asked):
-    techniques = [TECHNIQUES[technique] for technique in asked.pop("techniques", ["baseline"])]
-    return list(avf_rows(bundled_trace(name), Question(techniques, **asked)))
+    return mcage.avf(name, asked.pop("techniques", "baseline"), **asked)
 
 
 def saved(folder, table, name="cells.npy"):
