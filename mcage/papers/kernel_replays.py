@@ -127,6 +127,13 @@ class Run:
     activity: Activity
     duties: CellDuties | None
 
+    @property
+    def cells(self) -> CellDuties:
+        """Duty cycles of its cells; of techniques that redirect, there are none."""
+        if self.duties is None:
+            raise ValueError("cells are studied of techniques that do not redirect")
+        return self.duties
+
     def share(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
         """Events of `counters` per write: float64[instances]."""
         return events / (self.counters.passes * self.writes)

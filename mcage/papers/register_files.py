@@ -21,16 +21,7 @@ from mcage.costs import (
     suav,
 )
 from mcage.geometry import COMPONENT_BITS, GCN
-from mcage.papers.kernel_replays import (
-    ALL,
-    MEAN,
-    ONE,
-    ZERO,
-    CellDuties,
-    KernelReplays,
-    Published,
-    Run,
-)
+from mcage.papers.kernel_replays import ALL, MEAN, ONE, ZERO, KernelReplays, Published, Run
 from mcage.stats.estimates import mean
 from mcage.techniques import technique
 from mcage.variation.scenarios import PUBLISHED, scenario
@@ -333,14 +324,8 @@ def dvth_volts(duty: float) -> float:
     return float(model.dvth(rate * stressed, stressed, (1 - duty) * seconds))
 
 
-def _cells(run: Run) -> CellDuties:
-    if run.duties is None:
-        raise ValueError("cells are studied of techniques that do not redirect")
-    return run.duties
-
-
 def _dvth(run: Run, which: int) -> float:
-    return dvth_volts(float(_cells(run).longest[which]))
+    return dvth_volts(float(run.cells.longest[which]))
 
 
 def _delay(run: Run) -> float:
@@ -381,14 +366,14 @@ def _normalised_dvth(study: KernelReplays, figure: Published, limit: int | None)
 def _compressed_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
     """Entries, in all windows, of the register whose longest '0' is shortest on average."""
     (size,) = study.traces[figure.kernel].window_sizes
-    cells = _cells(study.runs("rc", limit)[figure.kernel])
+    cells = study.runs("rc", limit)[figure.kernel].cells
     longest = cells.of_entries[cells.used, ZERO, ZERO].reshape(-1, size)
     register = longest.mean(axis=0).argmin()
     return Measured(np.nan, text=", ".join(map(str, register + size * np.arange(len(longest)))))
 
 
 def _unused_registers(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
-    unused = np.flatnonzero(~_cells(study.runs("baseline")[figure.kernel]).used)
+    unused = np.flatnonzero(~study.runs("baseline")[figure.kernel].cells.used)
     return Measured(np.nan, text=f"{unused[0]} to {unused[-1]}")
 
 
@@ -396,7 +381,7 @@ def _zero_duty_of_bits(bits: slice | int) -> Metric:
     """Metric that is the mean '0' duty cycle of given bits of the components, at the baseline."""
 
     def value(run: Run) -> float:
-        by_bit = _cells(run).of_bits[:, ZERO].reshape(GCN.components, COMPONENT_BITS)
+        by_bit = run.cells.of_bits[:, ZERO].reshape(GCN.components, COMPONENT_BITS)
         return float(by_bit.mean(axis=0)[bits].mean())
 
     return _percent(value)
@@ -428,9 +413,9 @@ def _unused_windows(study: KernelReplays, figure: Published, limit: int | None) 
 
 
 VALERO_2019_METRICS: dict[str, Metric] = {
-    "longest_zero_duty_reduction": _reduction(lambda run: float(_cells(run).longest[ZERO])),
-    "longest_one_duty_reduction": _reduction(lambda run: float(_cells(run).longest[ONE])),
-    "longest_zero_duty": _percent(lambda run: float(_cells(run).longest[ZERO])),
+    "longest_zero_duty_reduction": _reduction(lambda run: float(run.cells.longest[ZERO])),
+    "longest_one_duty_reduction": _reduction(lambda run: float(run.cells.longest[ONE])),
+    "longest_zero_duty": _percent(lambda run: float(run.cells.longest[ZERO])),
     "dvth_t0_saving": _reduction(lambda run: _dvth(run, ZERO)),
     "dvth_t1_saving": _reduction(lambda run: _dvth(run, ONE)),
     "normalised_dvth": _normalised_dvth,

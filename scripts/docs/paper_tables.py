@@ -70,11 +70,6 @@ def _label(name: str, limit: int | None) -> str:
     return f"{name}, {_limit_words(limit)}"
 
 
-def _cells(run: kernel_replays.Run) -> kernel_replays.CellDuties:
-    assert run.duties is not None
-    return run.duties
-
-
 def _duties(pair: Sequence[float]) -> dict[str, float]:
     zeros, ones = (_rounded(duty) for duty in pair)
     return {"zero": zeros, "one": ones, "off": _rounded(1 - zeros - ones)}
@@ -90,7 +85,7 @@ def duty_of_bits(study: kernel_replays.KernelReplays) -> Table:
     table = []
     for name in ("baseline", "wc", "argo", "rc"):
         runs = study.runs(name).values()
-        mean = np.mean([_cells(run).of_bits for run in runs], axis=0)
+        mean = np.mean([run.cells.of_bits for run in runs], axis=0)
         table += [
             {
                 "technique": _label(name, kernel_replays.PUBLISHED_LIMIT),
@@ -110,7 +105,7 @@ def most_stressed(which: int) -> Callable[[kernel_replays.KernelReplays], Table]
             {
                 "kernel": kernel,
                 "technique": _label(name, limit),
-                **_duties(_cells(run).most_stressed[which]),
+                **_duties(run.cells.most_stressed[which]),
             }
             for name, limit, runs in _variants(study)
             for kernel, run in runs.items()
@@ -129,10 +124,10 @@ def most_stressed_of_entries(
             {
                 "technique": _label(name, limit),
                 "entry": entry,
-                **_duties(_cells(runs[kernel]).of_entries[entry, which]),
+                **_duties(runs[kernel].cells.of_entries[entry, which]),
             }
             for name, limit, runs in _variants(study)
-            for entry in np.flatnonzero(_cells(runs[kernel]).used).tolist()
+            for entry in np.flatnonzero(runs[kernel].cells.used).tolist()
         ]
 
     return table
@@ -145,8 +140,8 @@ def normalised_dvth(study: kernel_replays.KernelReplays) -> Table:
         {
             "kernel": kernel,
             "technique": _label(name, limit),
-            "t0": _rounded(dvth_volts(float(_cells(run).longest[kernel_replays.ZERO])) / most),
-            "t1": _rounded(dvth_volts(float(_cells(run).longest[kernel_replays.ONE])) / most),
+            "t0": _rounded(dvth_volts(float(run.cells.longest[kernel_replays.ZERO])) / most),
+            "t1": _rounded(dvth_volts(float(run.cells.longest[kernel_replays.ONE])) / most),
         }
         for name, limit, runs in _variants(study)
         for kernel, run in runs.items()
