@@ -1,204 +1,61 @@
 """`results.mcage`: statistics, tables and figures of the results of a study."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from mcage.analysis import frames
 from mcage.analysis import grid as grids
-from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_of_lives
+from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_frame, table_of_lives
 from mcage.errors import UserError
 from mcage.gpu.exchange.rule import ExchangeRule, RuleKeys
 from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
-from mcage.report.cases import names_for
-from mcage.report.notes import caveats_of, note_on_code
+from mcage.report.cases import SLOWDOWN_VARIABLES, names_for, years_until_slower
+from mcage.report.comparison import compared_measures, measured_lines, study_lines
+from mcage.report.notes import caveats_of, note_on_code, note_on_programs
 from mcage.report.presentation import presentation_of
 from mcage.report.tables import ResultTable, latex_of, renamed_in
-from mcage.stats.estimates import CONFIDENCE
+from mcage.results.differences import keys_of, refuse_unmeant
+from mcage.stats.estimates import CONFIDENCE, Estimate, Floats, mean
+from mcage.stats.paired import outliving
+from mcage.stats.survival import (
+    CaseLives,
+    cumulative_incidence,
+    failure_rate,
+    kaplan_meier,
+    life_quantile,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-# Figures as methods of `results.mcage`; what draws them is imported when it is needed.
 
 Shift = Literal["worst", "cells", "age"]
 """What of threshold shifts is shown: the worst cell of each slice, sampled cells, or growth."""
 
 
-class Words(TypedDict, total=False):
-    """Keywords that all figures take; see `Plots.plot_survival`."""
+Rows: TypeAlias = Any
+"""Rows of a case, as a data frame is made of them: each by itself, or columns."""
 
-    title: bool
+
+class Options(TypedDict, total=False):
+    """Keywords that all figures take; see `Analysis.plot_survival`."""
+
     height_mm: float | None
-    labels: Mapping[str, str] | None
-
-
-class Parts(Words, total=False):
-    """Keywords that figures of curves take, too."""
-
+    title: bool
     at_risk: bool
     bands: bool
-
-
-class Plots:
-    """The figures of `Analysis`.
-
-    Parameters
-    ----------
-    results : xarray.Dataset
-        What is drawn.
-    """
-
-    def __init__(self, results: xr.Dataset) -> None:
-        self._results = results
-
-    @overload
-    def plot_survival(
-        self, axes: None = None, width_mm: float = ..., **parts: Unpack[Parts]
-    ) -> "Figure": ...
-    @overload
-    def plot_survival(
-        self, axes: "Axes", width_mm: float = ..., **parts: Unpack[Parts]
-    ) -> "Axes": ...
-    def plot_survival(
-        self,
-        axes: "Axes | None" = None,
-        width_mm: float = 180.0,
-        *,
-        height_mm: float | None = None,
-        title: bool = True,
-        at_risk: bool = True,
-        bands: bool = True,
-        labels: Mapping[str, str] | None = None,
-    ) -> "Figure | Axes":
-        """Share of the slices, or of the GPUs, that still work, against age, as `mcage report`.
-
-        Parameters
-        ----------
-        axes : matplotlib.axes.Axes, optional
-            Axes to draw the cases of one environment, scenario and Vdd on, or all policies; by
-            default a figure with a panel for each of these, numbers at risk and notes.
-        width_mm : float
-            Width of that figure: 85 for a column of a paper, 180 for a page.
-        height_mm : float, optional
-            Its height; by default what its panels need.
-        title, at_risk, bands : bool
-            Whether the figure has its title, which says the population, the numbers below the
-            axes, and the bands around its curves. Default: all of these.
-        labels : mapping of str to str
-            What techniques or policies are called in the figure, by their names in the results:
-            ``{"nextfit:NEXT_FIT": "next fit"}``. Dollar signs enclose mathematics. Default: what a
-            technique calls itself.
-
-        Returns
-        -------
-        matplotlib.figure.Figure or matplotlib.axes.Axes
-            The figure, or the axes; ``axes.legend()`` names the techniques. Axes say neither the
-            population nor which cases have no curve: say so beside them. In a notebook, or if
-            `matplotlib.pyplot` has been imported, the figure is one of pyplot's:
-            ``pyplot.show()`` shows it, and ``pyplot.close()`` closes it.
-
-        Raises
-        ------
-        UserError
-            The study simulates no lives, there is nothing to draw, axes or a page cannot hold all
-            cases, or a label is of no technique.
-        """
-        from mcage.analysis.drawing import FigureOptions, draw_survival
-
-        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {}, height_mm)
-        return draw_survival(self._results, options)
-
-    @overload
-    def plot_dvth(
-        self,
-        what: Shift = ...,
-        axes: None = None,
-        width_mm: float = ...,
-        **parts: Unpack[Parts],
-    ) -> "Figure": ...
-    @overload
-    def plot_dvth(
-        self, what: Shift, axes: "Axes", width_mm: float = ..., **parts: Unpack[Parts]
-    ) -> "Axes": ...
-    def plot_dvth(
-        self,
-        what: Shift = "worst",
-        axes: "Axes | None" = None,
-        width_mm: float = 180.0,
-        *,
-        height_mm: float | None = None,
-        title: bool = True,
-        at_risk: bool = True,
-        bands: bool = True,
-        labels: Mapping[str, str] | None = None,
-    ) -> "Figure | Axes":
-        """Threshold shifts: a figure of `mcage report`.
-
-        Parameters
-        ----------
-        what : {'worst', 'cells', 'age'}
-            Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
-            the worst cell grows with age.
-        axes, width_mm, height_mm, title, at_risk, bands, labels
-            As of `plot_survival`; only ``'age'`` has numbers below its axes, and bands.
-
-        Raises
-        ------
-        UserError
-            These are not results of a sweep; or as `plot_survival`.
-        """
-        from mcage.analysis.drawing import FigureOptions, draw_shifts
-
-        options = FigureOptions(axes, width_mm, title, at_risk, bands, labels or {}, height_mm)
-        return draw_shifts(self._results, what, options)
-
-    @overload
-    def plot_pareto(
-        self, axes: None = None, width_mm: float = ..., **parts: Unpack[Words]
-    ) -> "Figure": ...
-    @overload
-    def plot_pareto(
-        self, axes: "Axes", width_mm: float = ..., **parts: Unpack[Words]
-    ) -> "Axes": ...
-    def plot_pareto(
-        self,
-        axes: "Axes | None" = None,
-        width_mm: float = 180.0,
-        *,
-        height_mm: float | None = None,
-        title: bool = True,
-        labels: Mapping[str, str] | None = None,
-    ) -> "Figure | Axes":
-        """Energy saved against mean life, with the cases that no other one beats in both.
-
-        Parameters
-        ----------
-        axes, width_mm, height_mm, title, labels
-            As of `plot_survival`; axes hold the cases of one scenario.
-
-        Raises
-        ------
-        UserError
-            These are not results of a sweep; or as `plot_survival`.
-        """
-        from mcage.analysis.drawing import FigureOptions, draw_pareto
-
-        options = FigureOptions(
-            axes, width_mm, title=title, labels=labels or {}, height_mm=height_mm
-        )
-        return draw_pareto(self._results, options)
+    labels: Mapping[str, str]
 
 
 @xr.register_dataset_accessor("mcage")  # type: ignore[no-untyped-call]
-class Analysis(Plots):
+class Analysis:
     """Statistics, tables and figures of results, under ``results.mcage``.
 
     Every method computes of what is left after ``sel`` and ``isel`` of cases and instances. Tables
@@ -210,6 +67,9 @@ class Analysis(Plots):
     results : xarray.Dataset
         What `mcage.open_results` returns, or a part or a copy of it.
     """
+
+    def __init__(self, results: xr.Dataset) -> None:
+        self._results = results
 
     def __repr__(self) -> str:
         methods = ", ".join(name for name in dir(type(self)) if not name.startswith("_"))
@@ -255,8 +115,9 @@ class Analysis(Plots):
     def cube(self, *dims: str) -> xr.Dataset:
         """Results with axes, such as technique and environment, as dimensions instead of ``case``.
 
-        Values are read when they are needed, as before. Where no case has a combination, numbers
-        are NaN; integers are therefore floats if a combination is missing, and only then. By
+        Values are read: choose variables before where a file is large, as in
+        ``results[["life_years"]].mcage.cube()``. Where no case has a combination, numbers are NaN;
+        integers are therefore floats if a combination is missing, and only then. By
         default these are technique, environment and scenario, and such others, as protection and
         supply voltage, as are needed to tell cases apart.
 
@@ -288,7 +149,7 @@ class Analysis(Plots):
             There is no such table, a dimension other than cases and instances has been cut, or
             lives are masked.
         """
-        return frames.table_frame(self._table(table))
+        return table_frame(self._table(table))
 
     def latex(self, table: int = 0, labels: Mapping[str, str] | None = None) -> str:
         """The same table for a paper, as LaTeX: headings, units and intervals as people read them.
@@ -350,7 +211,24 @@ class Analysis(Plots):
         UserError
             The study simulates no lives, or an age lies beyond the horizon.
         """
-        return frames.survival_frame(self._results, ages_years, confidence)
+
+        def curve(lives: CaseLives) -> Rows:
+            steps = kaplan_meier(lives.years, lives.died, confidence)
+            default = np.unique([0.0, *steps.years, lives.horizon_years])
+            ages = _ages(ages_years, default, lives)
+            step = np.searchsorted(steps.years, ages, side="right")
+            of_steps = {
+                "survival": steps.survival,
+                "survival_lower": steps.lower,
+                "survival_upper": steps.upper,
+            }
+            return (
+                {"age_years": ages}
+                | {name: np.concatenate([[1.0], of])[step] for name, of in of_steps.items()}
+                | {"at_risk": lives.years.size - np.searchsorted(np.sort(lives.years), ages)}
+            )
+
+        return self._by_case(curve, confidence)
 
     def life_quantile(self, share: float = 0.5, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Age at which a share of the instances are dead, ``life_years``, by case.
@@ -367,11 +245,20 @@ class Analysis(Plots):
         UserError
             As `survival`; or the share is out of range.
         """
-        return frames.quantile_frame(self._results, "life_years", share, confidence)
+        return self._quantile("life_years", share, confidence)
+
+    def _quantile(self, name: str, share: float, confidence: float) -> pd.DataFrame:
+        _check_share(share)
+
+        def row(lives: CaseLives) -> Rows:
+            reached = life_quantile(lives.years, lives.died, share, confidence)
+            return [_expanded({"instances": lives.years.size, name: reached})]
+
+        return self._by_case(row, confidence)
 
     def b10(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Age at which a tenth of the instances are dead, ``b10_life_years``, by case."""
-        return frames.quantile_frame(self._results, "b10_life_years", 0.1, confidence)
+        return self._quantile("b10_life_years", 0.1, confidence)
 
     def slower(
         self, limit: float = 0.05, share: float = 0.5, confidence: float = CONFIDENCE
@@ -397,7 +284,21 @@ class Analysis(Plots):
         UserError
             The study has no slowdown by age; or the share is out of range.
         """
-        return frames.slower_frame(self._results, limit, share, confidence)
+        if missing := set(SLOWDOWN_VARIABLES) - set(self._results.data_vars):
+            raise UserError(
+                f"there is no {min(missing)} in these results, and so no slowdown by age"
+            )
+        _check_share(share)
+        cases = grids.cases_of(self._results[list(SLOWDOWN_VARIABLES)])
+        slower = (years_until_slower(case.results, limit) for case in cases)
+
+        def row(lives: CaseLives) -> Rows:
+            years = next(slower)  # cases come in the same order
+            reached = life_quantile(years, years < lives.horizon_years, share, confidence)
+            fields = {"instances": years.size, "limit": limit, "slower_years": reached}
+            return [_expanded(fields)]
+
+        return self._by_case(row, confidence)
 
     def rmst(self, age_years: float | None = None, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Restricted mean survival time: mean years lived up to an age, ``rmst_years``, by case.
@@ -414,7 +315,15 @@ class Analysis(Plots):
         UserError
             As `survival`.
         """
-        return frames.rmst_frame(self._results, age_years, confidence)
+
+        def row(lives: CaseLives) -> Rows:
+            age = lives.horizon_years if age_years is None else age_years
+            _check_age(age, lives)
+            lived = mean(np.minimum(lives.years, age), confidence, within=(0.0, age))
+            fields = {"instances": lives.years.size, "age_years": age, "rmst_years": lived}
+            return [_expanded(fields)]
+
+        return self._by_case(row, confidence)
 
     def rate_at(
         self, ages_years: float | Sequence[float], confidence: float = CONFIDENCE
@@ -440,8 +349,16 @@ class Analysis(Plots):
         UserError
             As `survival`.
         """
-        ages = np.atleast_1d(np.asarray(ages_years, dtype=np.float64))
-        return frames.rates_frame(self._results, ages, confidence)
+        ages = np.atleast_1d(np.asarray(ages_years, dtype=np.float64)).tolist()
+
+        def rates(lives: CaseLives) -> Rows:
+            for age in ages:
+                _check_age(age, lives)
+                if age == 0:
+                    raise UserError("age 0 years: there is no rate until then")
+            return [_expanded(vars(failure_rate(lives, age, confidence))) for age in ages]
+
+        return self._by_case(rates, confidence)
 
     def paired(
         self,
@@ -479,7 +396,12 @@ class Analysis(Plots):
             A name means no case or several, both are the same case, or the two results are not
             of the same dies, or of specs that differ in what has not been allowed.
         """
-        return frames.paired_frame(self._results, first, frames.Second(second, other, allow))
+        case, another = self._both(first, second, other, allow)
+        if compared_measures(case.results):
+            lines = measured_lines(case.results, another.results, paired=True)
+        else:
+            lines = study_lines(_compared(case), _compared(another), paired=True)
+        return pd.DataFrame([_expanded({"quantity": of.key} | vars(of.means)) for of in lines])
 
     def outliving(
         self,
@@ -507,7 +429,33 @@ class Analysis(Plots):
         UserError
             As `paired`; or the study simulates no lives.
         """
-        return frames.outliving_frame(self._results, first, frames.Second(second, other, allow))
+        parts = self._both(first, second, other, allow)
+        lives, others = (next(grids.lives_in(part.results))[1] for part in parts)
+        shares = outliving(lives.years, lives.died, others.years, others.died)
+        return pd.DataFrame([_expanded({"instances": lives.years.size} | vars(shares))])
+
+    def _both(
+        self, first: str, second: str, other: xr.Dataset | None, allow: Sequence[str]
+    ) -> tuple[grids.GridCase, grids.GridCase]:
+        """Both cases with the instances that they have in common."""
+        case = grids.case_named(self._results, first)
+        if other is not None:
+            _require_same_dies(self._results, other, allow)
+        another = grids.case_named(self._results if other is None else other, second)
+        grids.warn_of_dependence(grids.header_of(self._results))
+        if other is None:
+            if another.name == case.name:
+                raise UserError(f"{first!r} and {second!r} are both {case.name!r}: two are needed")
+            return case, another
+        ids, others = case.results["instance"].values, another.results["instance"].values
+        common, *places = np.intersect1d(ids, others, assume_unique=True, return_indices=True)
+        if not common.size:
+            raise UserError("the two datasets have no instance in common")
+        case, another = (
+            replace(of, results=of.results.isel(instance=at))
+            for of, at in zip((case, another), places, strict=True)
+        )
+        return case, another
 
     def causes(
         self, ages_years: Sequence[float] | None = None, confidence: float = CONFIDENCE
@@ -532,7 +480,35 @@ class Analysis(Plots):
         UserError
             As `survival`.
         """
-        return frames.causes_frame(self._results, ages_years, confidence)
+        results = self._results
+        causes = grids.causes_in(results) if "end_cause" in results else {}
+
+        def curves(lives: CaseLives) -> Rows:
+            default = np.unique([0.0, *grids.ages_of(grids.header_of(results))])
+            ages = _ages(ages_years, default, lives)
+
+            def dead(cause: str, of_cause: Any) -> pd.DataFrame:
+                of = cumulative_incidence(lives.years, lives.died, of_cause, ages, confidence)
+                shares = {"share": of.share, "share_lower": of.lower, "share_upper": of.upper}
+                return pd.DataFrame({"age_years": ages, "cause": cause, **shares})
+
+            ended = dead("alive", lives.died)
+            alive = ended.assign(
+                share=1 - ended["share"],
+                share_lower=1 - ended["share_upper"],
+                share_upper=1 - ended["share_lower"],
+            )
+            parts = [dead(name, lives.cause == number) for number, name in causes.items()]
+            return pd.concat([*parts, alive], ignore_index=True)
+
+        return self._by_case(curves, confidence)
+
+    def _by_case(self, rows_of: "Callable[[CaseLives], Rows]", confidence: float) -> pd.DataFrame:
+        """Rows of all cases below each other, with the labels of their case in front."""
+        if not 0 < confidence < 1:
+            raise UserError(f"confidence = {confidence}: must lie between 0 and 1, both excluded")
+        cases = grids.lives_in(self._results)
+        return _stacked((case.labels, rows_of(lives)) for case, lives in cases)
 
     def exchanged(
         self,
@@ -576,7 +552,7 @@ class Analysis(Plots):
         """
         question = Question(ExchangeRule.of(**rule), due_fit, ages_years, years, confidence)
         summaries = summarize_exchange(grids.with_lives(self._results), question)
-        return frames.table_frame(table_of_exchange(summaries))
+        return table_frame(table_of_exchange(summaries))
 
     def histogram(self) -> pd.DataFrame:
         """Sampled cells by threshold shift: a line for each case, transistor and bin.
@@ -589,7 +565,24 @@ class Analysis(Plots):
         UserError
             The study counts no cells.
         """
-        return frames.histogram_frame(self._results)
+        name = str(grids.whole_histogram(self._results).name)
+
+        def counts(case: xr.Dataset) -> Rows:
+            tables = [
+                pd.DataFrame(
+                    {
+                        "transistor": str(of_one["transistor"].item()),
+                        "dvth_lower_mv": case["dvth_bin_lower_mv"].values,
+                        "dvth_upper_mv": case["dvth_bin_upper_mv"].values,
+                        "cells": of_one.values,
+                        "share": of_one.values / (int(of_one.sum()) or np.nan),
+                    }
+                )
+                for of_one in case[name]
+            ]
+            return pd.concat(tables, ignore_index=True)
+
+        return _stacked((of.labels, counts(of.results)) for of in grids.cases_of(self._results))
 
     def to_pandas(
         self, variables: Sequence[str] | None = None, most_bytes: int = MOST_BYTES
@@ -632,3 +625,164 @@ class Analysis(Plots):
             There is no such variable, or the number is not positive.
         """
         return parts_of_lives(self._results, variables, instances)
+
+    # ---- figures ---------------------------------------------------------------------------
+
+    def plot_survival(
+        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack[Options]
+    ) -> Any:
+        """Share of the slices, or of the GPUs, that still work, against age, as `mcage report`.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Axes to draw the cases of one environment, scenario and Vdd on, or all policies; by
+            default a figure with a panel for each of these, numbers at risk and notes.
+        width_mm : float
+            Width of that figure: 85 for a column of a paper, 180 for a page.
+        **options
+            ``height_mm`` of that figure, by default what its panels need; whether it has its
+            ``title``, which says the population, the numbers below the axes (``at_risk``), and the
+            ``bands`` around its curves, by default all of these; ``labels``, what techniques or
+            policies are called in the figure, by their names in the results:
+            ``{"nextfit:NEXT_FIT": "next fit"}``. Dollar signs enclose mathematics. Default: what a
+            technique calls itself.
+
+        Returns
+        -------
+        matplotlib.figure.Figure or matplotlib.axes.Axes
+            The figure, or the axes; ``axes.legend()`` names the techniques. Axes say neither the
+            population nor which cases have no curve: say so beside them. In a notebook, or if
+            `matplotlib.pyplot` has been imported, the figure is one of pyplot's:
+            ``pyplot.show()`` shows it, and ``pyplot.close()`` closes it.
+
+        Raises
+        ------
+        UserError
+            The study simulates no lives, there is nothing to draw, axes or a page cannot hold all
+            cases, or a label is of no technique.
+        """
+        from mcage.analysis.drawing import FigureOptions, draw_survival
+
+        return draw_survival(self._results, FigureOptions(axes, width_mm, **options))
+
+    def plot_dvth(
+        self,
+        what: Shift = "worst",
+        axes: "Axes | None" = None,
+        width_mm: float = 180.0,
+        **options: Unpack[Options],
+    ) -> Any:
+        """Threshold shifts: a figure of `mcage report`.
+
+        Parameters
+        ----------
+        what : {'worst', 'cells', 'age'}
+            Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
+            the worst cell grows with age.
+        axes, width_mm, **options
+            As of `plot_survival`; only ``'age'`` has numbers below its axes, and bands.
+
+        Raises
+        ------
+        UserError
+            These are not results of a sweep; or as `plot_survival`.
+        """
+        from mcage.analysis.drawing import FigureOptions, draw_shifts
+
+        return draw_shifts(self._results, what, FigureOptions(axes, width_mm, **options))
+
+    def plot_pareto(
+        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack[Options]
+    ) -> Any:
+        """Energy saved against mean life, with the cases that no other one beats in both.
+
+        Parameters
+        ----------
+        axes, width_mm, **options
+            As of `plot_survival`; axes hold the cases of one scenario.
+
+        Raises
+        ------
+        UserError
+            These are not results of a sweep; or as `plot_survival`.
+        """
+        from mcage.analysis.drawing import FigureOptions, draw_pareto
+
+        return draw_pareto(self._results, FigureOptions(axes, width_mm, **options))
+
+
+# What tables of lives are made of.
+
+
+def _expanded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row in which each estimate is followed by its bounds."""
+    expanded: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Estimate):
+            bounds = {f"{name}_lower": value.lower, f"{name}_upper": value.upper}
+            expanded |= {name: value.value, **bounds}
+        else:
+            expanded[name] = value
+    return expanded
+
+
+def _stacked(parts: Iterable[tuple[dict[str, Any], Rows]]) -> pd.DataFrame:
+    """Rows of cases below each other, with the labels of their case in the first columns."""
+    frames = ((labels, pd.DataFrame(rows)) for labels, rows in parts)
+    named = [frame.assign(**labels)[[*labels, *frame.columns]] for labels, frame in frames]
+    return pd.concat(named, ignore_index=True)
+
+
+def _ages(given: Sequence[float] | None, default: Floats, lives: CaseLives) -> Floats:
+    if given is None:
+        return default
+    ages = np.atleast_1d(np.asarray(given, np.float64))
+    for age in ages.tolist():
+        _check_age(age, lives)
+    return ages
+
+
+def _check_age(age: float, lives: CaseLives) -> None:
+    if not 0 <= age <= lives.horizon_years:
+        raise UserError(
+            f"age {age:g} years: lives are simulated from 0 to {lives.horizon_years:g} years, and "
+            "nothing is known beyond"
+        )
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise UserError(f"share = {share}: must lie between 0 and 1, both excluded")
+
+
+def _require_same_dies(results: xr.Dataset, other: xr.Dataset, allow: Sequence[str]) -> None:
+    """Refuse datasets of which an instance of the same id is not the same die."""
+    headers = grids.header_of(results), grids.header_of(other)
+    if headers[0].study != headers[1].study:
+        raise UserError(f"they are of different studies, {headers[0].study}, {headers[1].study}")
+    if headers[0].seed != headers[1].seed:
+        raise UserError(
+            f"seeds {headers[0].seed} and {headers[1].seed}: their dies differ, and cannot be "
+            "compared die by die; mcage compare compares means of different dies"
+        )
+    specs = headers[0].spec_toml, headers[1].spec_toml
+    differences = headers[0].differences(headers[1])
+    refuse_unmeant(differences, allow, keys_of(*specs), lambda keys: f"allow={list(keys)}")
+    for note in filter(None, map(note_on_programs, headers)):
+        warnings.warn(note, stacklevel=4)
+
+
+def _compared(case: grids.GridCase) -> xr.Dataset:
+    """Numbers of each instance that differ from case to case."""
+    arrays = case.results.data_vars.items()
+    return xr.Dataset(
+        {
+            name: array
+            for name, array in arrays
+            if name in case.compared
+            and "instance" in array.dims
+            and {*array.dims} <= {"instance", "age"}
+            and "flag_values" not in array.attrs
+        }
+    )

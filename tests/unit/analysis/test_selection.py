@@ -15,7 +15,6 @@ import mcage
 from mcage.campaign.run import run_campaign
 from mcage.lifetime import EndCause
 from mcage.report.comparison import compare
-from mcage.results import lazy_store
 from mcage.results.writer import conforming, write_results
 from mcage.stats.paired import compare_means
 from mcage.studies.sweep.axes import AXES
@@ -209,25 +208,6 @@ def test_parts_of_a_cube_are_those_of_the_whole(results, place):
         return
     turned = results.transpose("instance", ...).mcage.cube()["max_dvth_mv"]
     assert turned.isel(place).transpose(*whole.isel(place).dims).identical(whole.isel(place))
-
-
-def test_a_cube_reads_what_is_asked_for(results, monkeypatch):
-    read, part_of = [], lazy_store._StoredArray._part
-
-    def part(stored, key):
-        read.append((stored._name, key))
-        return part_of(stored, key)
-
-    monkeypatch.setattr(lazy_store._StoredArray, "_part", part)
-    cube = results.mcage.cube()
-    read = [asked for asked in read if "instance" in results[asked[0]].dims]
-    assert not read
-    life = cube["life_years"].sel(technique="rrcd", environment="turbo").isel(instance=slice(3, 5))
-    read.clear()
-    assert life.size == 2
-    assert not read
-    _ = life.values
-    assert read == [("life_years", (1, slice(3, 5, 1)))]
 
 
 # Two cases die by die, in one dataset and in two.
