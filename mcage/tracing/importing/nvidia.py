@@ -1,7 +1,5 @@
 """Warps of NVIDIA GPUs: slots, registers, and the rows and packets that tools record."""
 
-import json
-import json.scanner
 import re
 import sys
 from array import array
@@ -444,10 +442,9 @@ def rows_of(
     return {number: row for number, row in pairs if number < ZERO and row is not None}
 
 
-# Rows of 32 numbers as NVBit's tools print them, and as JSON lists.
+# Rows of 32 numbers as NVBit's tools print them.
 
 _MOST_KEPT = 1 << 15
-_SCAN = json.scanner.make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
 
 
 @lru_cache(_MOST_KEPT)
@@ -463,17 +460,6 @@ def contents_of_hexadecimal(words: bytes) -> bytes | None:
     if sys.byteorder == "little":
         numbers.byteswap()
     return numbers.tobytes()
-
-
-@lru_cache(_MOST_KEPT)
-def contents_of_list(text: bytes) -> bytes | None:
-    """Contents of 32 decimal numbers with commas between them, or None."""
-    try:
-        numbers, end = _SCAN(f"[{text.decode('ascii')}]", 0)
-        row = array("I", numbers)
-    except (ValueError, OverflowError, TypeError, StopIteration):
-        return None
-    return row.tobytes() if len(row) == LANES and end == len(text) + 2 else None
 
 
 @lru_cache(1 << 10)

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -502,6 +503,14 @@ def lanes_of(content: bytes, lanes: int) -> bytes:
     if lanes.bit_count() * 4 == len(content):
         return content
     return np.frombuffer(content, "<u4")[_numbers(lanes)].tobytes()
+
+
+def contents_of(row: object, lanes: int) -> bytes | None:
+    """Content of a register that JSON shows as a list of so many numbers; None if it is none."""
+    with suppress(TypeError, OverflowError):
+        if isinstance(row, list) and len(row) == lanes:
+            return array("I", row).tobytes()
+    return None
 
 
 def _overwritten(content: bytes, lanes: int, packed: bytes) -> bytes:

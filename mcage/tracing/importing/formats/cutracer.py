@@ -17,19 +17,12 @@ from math import prod
 from typing import Any
 
 from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.recording import Format, Place
+from mcage.tracing.importing.recording import Format, Place, contents_of
 from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
 from mcage.tracing.importing.sources import Source
 
 _TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')
 _REGISTERS = re.compile(rb'"regs" *: *\[')
-_FAST = re.compile(
-    rb'\{"cta":\[(\d{1,10}),(\d{1,10}),(\d{1,10})\],"ctx":"[^"]*","grid_launch_id":(\d{1,18}),'
-    rb'"opcode_id":(\d{1,9}),"pc":"[^"]*","regs":\[(?:\[([\d,\[\]]*)\])?\],'
-    rb'"regs_indices":\[((?:\d{1,9},)*\d{1,9})?\],.*"type":"reg_trace"[^{}]*"warp":(\d{1,9})\}\Z'
-)
-"""A record as newer versions print it, whose keys are sorted."""
-
 _TEXT = re.compile(
     rb"CTX \w+ - CTA (\d{1,10}),(\d{1,10}),(\d{1,10}) - warp (\d{1,9}) - ([^\n]*?):\s*\Z"
 )
@@ -65,7 +58,6 @@ class _Records(nvidia.Warps):
         self.launch = next(self.launches)
         self.launch_id: int | None = None
         self.instructions: dict[int, Instruction] = {}
-        self.numbers: dict[tuple[bytes, bytes], list[int]] = {}
         self.first_warp: dict[tuple[int, ...], int] = {}
         self.ended: set[tuple[int, ...]] = set()
         super().read()
@@ -108,10 +100,6 @@ class _Records(nvidia.Warps):
         """Take an object; a null byte may stand in place of its brace."""
         if line.startswith(b"\0"):
             line = b"{" + line[1:]
-        match = _FAST.match(line)
-        if match and (known := self.instructions.get(int(match[5]))):
-            self.fast(match, known)
-            return
         content = self.object_of(line)
         if content is None:
             self.skip("lines that are no JSON object")
@@ -120,7 +108,7 @@ class _Records(nvidia.Warps):
         if kind == "kernel_metadata":
             self.metadata(content)
         elif kind == "reg_trace":
-            self.slow(content)
+            self.reg_trace(content)
         else:
             what = kind if isinstance(kind, str) and kind.isidentifier() else "unknown"
             self.skip(f"{what[:40]} records, which hold no registers")
@@ -143,7 +131,6 @@ class _Records(nvidia.Warps):
             checksum = content.get("kernel_checksum")
             if isinstance(checksum, str):
                 self.recording.tools["kernel checksum"] = checksum[:64]
-        self.numbers.clear()  # another run may have other instructions
         instructions = content.get("instructions")
         if not isinstance(instructions, dict):
             instructions = {}
@@ -152,29 +139,7 @@ class _Records(nvidia.Warps):
             if isinstance(sass, str) and name.isdecimal() and len(name) < 10:
                 self.instructions[int(name)] = instruction_of(sass)
 
-    def fast(self, match: re.Match[bytes], known: Instruction) -> None:
-        self.is_of_launch(int(match[4]))
-        rows = match[6].split(b"],[") if match[6] else []
-        key = match[5], match[7]
-        registers = self.numbers.get(key)
-        if registers is None:
-            indices = [int(index) for index in match[7].split(b",")] if match[7] else []
-            registers = self.numbers[key] = _registers(known, indices)
-        shown: dict[int, bytes] = {}
-        if not len(rows) == len(registers) <= MOST_ROWS:
-            self.unfit()
-        else:
-            for register, row in zip(registers, rows, strict=True):
-                if register < ZERO:
-                    contents = nvidia.contents_of_list(row)
-                    if contents is None:
-                        self.unfit()
-                    else:
-                        shown[register] = contents
-        self.take_of(self.cta_of(match), int(match[8]), known, shown)
-
-    def slow(self, content: Mapping[str, Any]) -> None:
-        """Take a record of another form: of older versions, or with other keys."""
+    def reg_trace(self, content: Mapping[str, Any]) -> None:
         cta, warp = _three(content.get("cta"), 0), content.get("warp")
         if cta is None or type(warp) is not int or not 0 <= warp < 1 << 32:
             self.skip("records without CTA or warp")
@@ -190,10 +155,10 @@ class _Records(nvidia.Warps):
             instruction = known
         if type(launch_id := content.get("grid_launch_id")) is int:
             self.is_of_launch(launch_id)
-        rows = [_contents(row) for row in _list(content.get("regs"))]
+        rows = [contents_of(row, nvidia.LANES) for row in _list(content.get("regs"))]
         indices = _list(content.get("regs_indices"))
         shown = _numbered(instruction, indices, rows) if indices else _unnumbered(instruction, rows)
-        if shown is None:
+        if shown is None or None in rows:
             self.unfit()
         self.take_of(cta, warp, instruction, shown or {})
 
@@ -298,14 +263,6 @@ def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvidi
 
 def _list(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
-
-
-def _contents(row: Any) -> bytes | None:
-    if not isinstance(row, list) or len(row) != nvidia.LANES:
-        return None
-    if not all(type(number) is int and 0 <= number < 1 << 32 for number in row):
-        return None
-    return nvidia.contents_of_list(b",".join(b"%d" % number for number in row))
 
 
 FORMAT = Format("cutracer", "CUTracer's reg_trace", _recognises, _Records)

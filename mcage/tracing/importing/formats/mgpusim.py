@@ -14,26 +14,28 @@ front of it::
 no time. A wavefront that comes again after its ``s_endpgm`` belongs to the next launch.
 """
 
-import json
 import re
-from array import array
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window, lanes_of
+from mcage.tracing.importing.recording import (
+    Format,
+    Origin,
+    Place,
+    Reader,
+    Window,
+    contents_of,
+    lanes_of,
+)
 from mcage.tracing.importing.sources import Source
 
 LANES = 64
 SIMDS = 4
 
-_FAST = re.compile(
-    rb',?\{"wg":\[(\d{1,10}),(\d{1,10}),(\d{1,10})\],"wf":(\d{1,10}),"Inst":"([^"\\]*)",'
-    rb'[^\[\]{}]*"EXECLo":(\d{1,10}),"EXECHi":(\d{1,10}),[^\[\]{}]*(?:"SGPRs":\[[\d,]*\],)?'
-    rb'"VGPRs":\[(?:\[([\d,\[\]]*)\])?\],"LDS":"[^"]*"\}\s*\Z'
-)
 _CU = re.compile(r"CU(\d{1,5})")
 _REGISTERS = re.compile(r"v(\d{1,3})\Z|v\[(\d{1,3}):(\d{1,3})\]\Z", re.ASCII)
 _MOST_WAVES = 1 << 16
@@ -59,10 +61,10 @@ class Instruction:
 
 @dataclass
 class _Wave:
-    """A wavefront that runs; `rows` are its registers as text."""
+    """A wavefront that runs; `rows` are its registers as the file shows them."""
 
     window: Window
-    rows: list[bytes]
+    rows: list[Any]
 
 
 class _Units(Reader):
@@ -109,20 +111,11 @@ class _Units(Reader):
         self.recording.approximate["time"] = "one record, one cycle; the simulator emulates"
 
     def take(self, line: bytes) -> None:
-        if line in (b"[", b"]", b"") or line.strip() in (b"[", b"]", b""):
+        line = line.strip().strip(b",")
+        if line in (b"[", b"]", b""):
             return
         self.nothing = False
-        if match := _FAST.match(line):
-            key = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
-            rows = match[8].split(b"],[") if match[8] else []
-            exec_mask = (int(match[7]) & 0xFFFF_FFFF) << 32 | int(match[6]) & 0xFFFF_FFFF
-            self.record(key, match[5].decode("utf-8", "replace"), exec_mask, rows)
-        else:
-            self.slow(line)
-
-    def slow(self, line: bytes) -> None:
-        """Take an object that is written in another way."""
-        content = self.object_of(line.strip().strip(b","))
+        content = self.object_of(line)
         if content is None:
             self.skip("lines that are no JSON object")
             return
@@ -138,15 +131,9 @@ class _Units(Reader):
         ):
             self.skip("records without work-group, wavefront, EXEC or registers")
             return
-        texts = [
-            b",".join(b"%d" % value if type(value) is int else b"-" for value in row)
-            if isinstance(row, list)
-            else b""
-            for row in rows
-        ]
-        self.record(tuple(numbers[:4]), text, numbers[5] << 32 | numbers[4], texts)
+        self.record(tuple(numbers[:4]), text, numbers[5] << 32 | numbers[4], rows)
 
-    def record(self, key: tuple[int, ...], text: str, exec_mask: int, rows: list[bytes]) -> None:
+    def record(self, key: tuple[int, ...], text: str, exec_mask: int, rows: list[Any]) -> None:
         instruction = instruction_of(text)
         wave = self.running.get(key)
         if wave is None:
@@ -176,10 +163,10 @@ class _Units(Reader):
         key: tuple[int, ...],
         instruction: Instruction,
         exec_mask: int,
-        rows: list[bytes],
+        rows: list[Any],
     ) -> _Wave | None:
         """Open a window; what its first record shows has been preloaded, but for what it wrote."""
-        if not rows or any(_contents(row) is None for row in rows):
+        if not rows or any(contents_of(row, LANES) is None for row in rows):
             self.skip("records whose registers cannot be read")
             return None
         if len(self.running) >= _MOST_WAVES:
@@ -203,7 +190,7 @@ class _Units(Reader):
             self.time, size, origin, place, lanes=lanes, facts=facts
         )
         for register, row in enumerate(rows[: GCN.entries]):
-            contents = _contents(row)
+            contents = contents_of(row, LANES)
             assert contents is not None
             if register not in instruction.written and any(contents):
                 window.facts["preloaded"].append(register)
@@ -211,20 +198,20 @@ class _Units(Reader):
         wave = self.running[key] = _Wave(window, list(rows))
         return wave
 
-    def write(self, wave: _Wave, time: int, register: int, lanes: int, row: bytes) -> None:
-        contents = _contents(row)
+    def write(self, wave: _Wave, time: int, register: int, lanes: int, row: Any) -> None:
+        contents = contents_of(row, LANES)
         if contents is None:
             self.skip("registers that cannot be read")
         else:
             self.recording.write(wave.window, time, register, lanes, lanes_of(contents, lanes))
             wave.rows[register] = row
 
-    def find_others(self, wave: _Wave, time: int, rows: list[bytes]) -> None:
+    def find_others(self, wave: _Wave, time: int, rows: list[Any]) -> None:
         """Record what has changed although the instruction does not name it, in its lanes."""
         for register, row in enumerate(rows):
             if row == wave.rows[register]:
                 continue
-            before, after = _contents(wave.rows[register]), _contents(row)
+            before, after = contents_of(wave.rows[register], LANES), contents_of(row, LANES)
             if before is None or after is None:
                 self.skip("registers that cannot be read")
                 continue
@@ -263,15 +250,6 @@ def _numbers(word: str) -> tuple[int, ...]:
         return (int(match[1]),)
     first, last = int(match[2]), int(match[3])
     return tuple(range(first, last + 1)) if first <= last < first + 32 else ()
-
-
-@lru_cache(1 << 13)
-def _contents(text: bytes) -> bytes | None:
-    try:
-        numbers = array("I", json.loads(b"[%b]" % text))
-    except (ValueError, OverflowError, TypeError, RecursionError):
-        return None
-    return numbers.tobytes() if len(numbers) == LANES else None
 
 
 FORMAT = Format("mgpusim", "MGPUSim's -debug-isa", _recognises, _Units)
