@@ -19,8 +19,7 @@ from plain_files import plain_table
 from small_traces import small_trace
 
 from mcage.errors import UserError
-from mcage.tracing.importing.formats.catalogue import FORMATS
-from mcage.tracing.importing.run import import_traces
+from mcage.tracing.importing.run import FORMATS, import_traces
 from mcage.tracing.importing.sources import LONGEST_LINE, Options
 
 SECONDS = 10

@@ -21,7 +21,7 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.traces.model import READ, WRITE
-from mcage.tracing.importing.formats.recorder import FORMAT
+from mcage.tracing.importing.recorder import FORMAT
 from mcage.tracing.importing.sass import instruction_of
 from mcage.tracing.importing.sources import Options, Source
 

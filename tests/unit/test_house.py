@@ -234,7 +234,7 @@ def test_the_page_of_the_architecture_names_files_that_exist():
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-SMALL = {"__main__.py", "cli/main.py", "errors.py", "tracing/importing/formats/catalogue.py"}
+SMALL = {"__main__.py", "cli/main.py", "errors.py"}
 """Entry points, the one error, and where a format of traces is named."""
 
 

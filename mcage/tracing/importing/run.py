@@ -20,9 +20,15 @@ from mcage.geometry import SliceGeometry
 from mcage.plain_text import shown, visible
 from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.storage import trace_bytes
-from mcage.tracing.importing.formats.catalogue import FORMATS
+from mcage.tracing.importing import cutracer, gem5, mgpusim, multi2sim, nvbit, plain, recorder
 from mcage.tracing.importing.recording import Format, Place, Recording, Window
 from mcage.tracing.importing.sources import Options, Source, Told
+
+FORMATS: tuple[Format, ...] = (
+    *(plain.FORMAT, recorder.FORMAT, gem5.FORMAT, multi2sim.FORMAT, cutracer.FORMAT),
+    *(nvbit.FORMAT, mgpusim.FORMAT, nvbit.ACCELSIM_FORMAT),
+)
+"""Every format, in the order in which a file is tried to be recognised."""
 
 # Which slice holds a window, and which of its slots: as the file says, or first-fit.
 

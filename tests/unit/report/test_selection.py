@@ -15,7 +15,7 @@ from tables import each
 
 import mcage
 from mcage.aging.nbti import MODEL_NAMES
-from mcage.cli.pages import page_text, page_titles
+from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
 from mcage.report.cases import Condition, names_for, places_where
 from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences

@@ -13,7 +13,7 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.traces import READ, WRITE
-from mcage.tracing.importing.formats.mgpusim import instruction_of
+from mcage.tracing.importing.mgpusim import instruction_of
 from mcage.tracing.importing.sources import Source
 
 SUMMARY = "================ Initialization Summary ================\n"

@@ -11,12 +11,11 @@ from sass_widths import UNKNOWN, WIDTHS
 
 from mcage.errors import UserError
 from mcage.traces.model import WRITE
-from mcage.tracing.importing import nvidia
-from mcage.tracing.importing.formats import cutracer, nvbit
+from mcage.tracing.importing import cutracer, nvbit
 from mcage.tracing.importing.sass import ZERO, instruction_of
 from mcage.tracing.importing.sources import Options, Source
 
-NEVER_SHOWN = nvidia.NEVER_SHOWN
+NEVER_SHOWN = nvbit.NEVER_SHOWN
 BYTE_LOADS = {"cutracer/reduction-after": 6}
 """Writes of loads whose contents no later record shows; the reference gives up all such loads."""
 
@@ -154,7 +153,7 @@ def test_blocks_that_do_not_fill_their_last_warp(tmp_path):
 def test_memory_is_bounded_where_contents_are_never_shown(tmp_path, monkeypatch):
     """Accesses wait for the contents of earlier writes, but not for ever."""
     content = text_of("nvbit/scanlargearrays-two-kernels")
-    monkeypatch.setattr(nvidia, "MOST_WAITING", 100)
+    monkeypatch.setattr(nvbit, "MOST_WAITING", 100)
     few = read(tmp_path, content)
     monkeypatch.undo()
     many = read(tmp_path, content)
@@ -163,9 +162,9 @@ def test_memory_is_bounded_where_contents_are_never_shown(tmp_path, monkeypatch)
 
 def test_too_many_warps_without_an_end(tmp_path, monkeypatch):
     content = text_of("nvbit/matrixtranspose-two-sms").replace(b"- EXIT ;:", b"- @P0 EXIT ;:")
-    monkeypatch.setattr(nvidia, "MOST_RUNNING", 16)
+    monkeypatch.setattr(nvbit, "MOST_RUNNING", 16)
     assert len(read(tmp_path, content).windows) == 16
-    monkeypatch.setattr(nvidia, "MOST_RUNNING", 4)
+    monkeypatch.setattr(nvbit, "MOST_RUNNING", 4)
     recording = read(tmp_path, content)
     assert recording.skipped["records of warps that have ended, or of more warps than the grid has"]
 

@@ -16,7 +16,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from mcage.tracing.importing import nvidia
+from mcage.tracing.importing import nvbit
 from mcage.tracing.importing.recording import Format, Place, contents_of
 from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
 from mcage.tracing.importing.sources import Source
@@ -40,7 +40,7 @@ def _recognises(source: Source) -> bool:
     return any(_TEXT.match(line) for line in head.split(b"\n", 200)[:200])
 
 
-class _Records(nvidia.Warps):
+class _Records(nvbit.Warps):
     """Reads CUTracer's files: one launch each, or several in versions before 2026-02-05."""
 
     record_begins = _TEXT
@@ -50,7 +50,7 @@ class _Records(nvidia.Warps):
         super().prepare()
         values = self.options.values
         self.after = values == "after"
-        self.launches = map(nvidia.Launch, count())
+        self.launches = map(nvbit.Launch, count())
         why = "as --values says" if values else "CUTracer's default"
         self.recording.inferred["point"] = f"{values or 'before'} the instruction, {why}"
 
@@ -155,7 +155,7 @@ class _Records(nvidia.Warps):
             instruction = known
         if type(launch_id := content.get("grid_launch_id")) is int:
             self.is_of_launch(launch_id)
-        rows = [contents_of(row, nvidia.LANES) for row in _list(content.get("regs"))]
+        rows = [contents_of(row, nvbit.LANES) for row in _list(content.get("regs"))]
         indices = _list(content.get("regs_indices"))
         shown = _numbered(instruction, indices, rows) if indices else _unnumbered(instruction, rows)
         if shown is None or None in rows:
@@ -174,7 +174,7 @@ class _Records(nvidia.Warps):
         cta: tuple[int, int, int],
         warp_number: int,
         instruction: Instruction,
-        shown: nvidia.Shown,
+        shown: nvbit.Shown,
     ) -> None:
         """Take a record of a warp, whose first one opens its window."""
         key, launch = (*cta, warp_number), self.launch
@@ -187,7 +187,7 @@ class _Records(nvidia.Warps):
             else:
                 warp_in_cta = max(warp_number - self.first_warp.setdefault(cta, warp_number), 0)
             facts = {"cta": list(cta), "warp_in_cta": warp_in_cta, "warp": warp_number}
-            place = Place(None, warp_in_cta % nvidia.PARTITIONS)
+            place = Place(None, warp_in_cta % nvbit.PARTITIONS)
             known = warp_in_cta if launch.block else None
             self.begin(key, launch, place, known, facts, launch.cta_number(cta))
         self.record(key, instruction, shown)
@@ -222,7 +222,7 @@ def _three(content: Any, least: int) -> tuple[int, int, int] | None:
 
 def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
     """Registers that the file names: `ZERO` and more for RZ, whose parts it calls 255, 0, 1."""
-    numbers = nvidia.numbers_of(instruction, len(indices), of_memory=True) or []
+    numbers = nvbit.numbers_of(instruction, len(indices), of_memory=True) or []
     if [number & 0xFF for number in numbers] == list(indices):
         return numbers
     numbers = []
@@ -234,7 +234,7 @@ def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
 
 def _numbered(
     instruction: Instruction, indices: Sequence[Any], rows: Sequence[bytes | None]
-) -> nvidia.Shown | None:
+) -> nvbit.Shown | None:
     """Rows by the registers that the file names."""
     if not len(indices) == len(rows) <= MOST_ROWS:
         return None
@@ -244,7 +244,7 @@ def _numbered(
     return {index: row for index, row in numbered if row is not None and index < ZERO}
 
 
-def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvidia.Shown | None:
+def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvbit.Shown | None:
     """Rows of a version that does not number them, in which addresses have a row since 2026-02-11.
 
     Where it cannot be seen whether they have, the rows are not used.
@@ -254,11 +254,11 @@ def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvidi
     addresses = sum(in_memory for _, in_memory in instruction.operands)
     others = len(instruction.operands) - addresses
     if not addresses:
-        return nvidia.rows_of(instruction, rows, of_memory=False)
+        return nvbit.rows_of(instruction, rows, of_memory=False)
     moved = others * (instruction.moved or 0)
     if (instruction.moved is None and others) or len(rows) not in (moved, moved + addresses):
         return None
-    return nvidia.rows_of(instruction, rows, of_memory=len(rows) > moved)
+    return nvbit.rows_of(instruction, rows, of_memory=len(rows) > moved)
 
 
 def _list(content: Any) -> list[Any]:

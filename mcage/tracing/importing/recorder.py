@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mcage.tracing.importing import nvidia
+from mcage.tracing.importing import nvbit
 from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window, lanes_of
 from mcage.tracing.importing.sass import ZERO, instruction_of
 from mcage.tracing.importing.sources import Source
@@ -60,8 +60,8 @@ class _Recorder(Reader):
 
     def prepare(self) -> None:
         recording = self.recording
-        recording.has_lanes(nvidia.LANES)
-        recording.granularity = nvidia.GRANULARITY
+        recording.has_lanes(nvbit.LANES)
+        recording.granularity = nvbit.GRANULARITY
         if len(self.sources) > 1:
             self.source.refuse(f"one recording is imported; here are {len(self.sources)}")
         recording.in_file |= {
@@ -74,7 +74,7 @@ class _Recorder(Reader):
             "idle time": f"{BETWEEN_LAUNCHES:,} cycles between launches",
         }
         recording.approximate["time"] = "cycles while every instruction was recorded"
-        self.launches: dict[int, nvidia.Launch] = {}
+        self.launches: dict[int, nvbit.Launch] = {}
         self.names: dict[int, str] = {}
         self.instructions: dict[int, _Row] = {}
         self.running: dict[tuple[int, int, int], tuple[Window, int]] = {}
@@ -103,7 +103,7 @@ class _Recorder(Reader):
             except (ValueError, struct.error):
                 self.fail("no packet: 32 bytes in hexadecimal, and 128 more for a write")
             contents = raw[_PACKET.size :]
-            if packet.kind > READS or len(contents) != 4 * nvidia.LANES * (packet.kind == WRITES):
+            if packet.kind > READS or len(contents) != 4 * nvbit.LANES * (packet.kind == WRITES):
                 self.fail(f"a packet of kind {packet.kind} with {len(contents)} more bytes")
             self.packet(packet, contents)
         elif self.line == 1:
@@ -152,7 +152,7 @@ class _Recorder(Reader):
             **{"registers": launch.registers, "allocated": launch.allocated, "lanes": lanes},
         }
         origin = Origin(launch.kernel, launch.number, packet.cta)
-        place = Place(packet.sm, packet.slot % nvidia.PARTITIONS)
+        place = Place(packet.sm, packet.slot % nvbit.PARTITIONS)
         window = self.recording.open_window(
             time, launch.allocated, origin, place, lanes=lanes, facts=facts
         )
@@ -174,7 +174,7 @@ class _Recorder(Reader):
 
     def reads(self, window: Window, row: _Row, time: int) -> None:
         if not row.known:
-            nvidia.leave_out(self, row.name)
+            nvbit.leave_out(self, row.name)
         for register in row.read:
             self.recording.read(window, time, register)
 
@@ -221,7 +221,7 @@ class _Recorder(Reader):
         if len(grid) != 3 or len(block) != 3 or not (all(grid) and all(block) and registers):
             self.fail("a launch needs three sizes of its grid and its blocks, and its registers")
         name = self.names.get(self.number(content, "function"), "") or "kernel"
-        self.launches[number] = nvidia.Launch(number, name, grid, block, registers)
+        self.launches[number] = nvbit.Launch(number, name, grid, block, registers)
 
     def number(self, content: Mapping[str, Any], key: str, most: int = 1 << 32) -> int:
         """Number of an object, which must be below ``most``."""
@@ -233,7 +233,7 @@ class _Recorder(Reader):
     def numbers(self, content: Mapping[str, Any], key: str, most: int) -> tuple[int, ...]:
         """List of such numbers."""
         numbers = content.get(key)
-        if not isinstance(numbers, list) or len(numbers) > 2 * nvidia.LANES:
+        if not isinstance(numbers, list) or len(numbers) > 2 * nvbit.LANES:
             self.fail(f"{key!r} must be a list of numbers")
         return tuple(self.number({key: number}, key, most) for number in numbers)
 

@@ -1,1 +1,0 @@
-"""Formats of other tools: in each module a `Format` called ``FORMAT``, listed in `catalogue`."""
