@@ -6,7 +6,7 @@ called.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -213,15 +213,13 @@ def _executor(
 ) -> "Iterator[Executor]":
     """What computes, for as long as the block lasts; it says when workers die."""
     from mcage.campaign.executors import Threads
-    from mcage.campaign.processes import Processes
+    from mcage.campaign.processes import Processes, connected
 
     if (processes := options.get("processes")) is not None:
         chosen = devices or (_visible_devices() if on_devices else ())
         with Processes(processes, chosen, progress.say) as executor:
             yield executor
     elif (scheduler := options.get("scheduler")) is not None:
-        from mcage.campaign.dask import connected
-
         with connected(scheduler, progress.say) as cluster:
             yield cluster
     else:
@@ -249,14 +247,21 @@ def _made(
 ) -> "Iterator[Study]":
     """The study where it will be computed; an engine may be compiled within the block."""
     from mcage.campaign.executors import Threads
-    from mcage.studies.sweep.run import sweep_study
+    from mcage.studies.sweep.header import SweepHeader
 
-    if type(spec) is SweepSpec:
-        with sweep_study(spec, engine, devices, progress, executor) as study:
-            yield study
-    else:
-        say = progress.say if isinstance(executor, Threads) else None
-        yield executor.study(partial(study_of, spec, engine, devices, say))
+    here = isinstance(executor, Threads)
+    say = progress.say if here else None
+    study = executor.study(partial(study_of, spec, engine, devices, say))
+    compilation: AbstractContextManager[None] = nullcontext()
+    if isinstance(spec, SweepSpec) and isinstance(study.header, SweepHeader):
+        for note in study.header.notes(spec):
+            progress.say(note)
+        if here and study.header.engine == "numba":
+            from mcage.studies.sweep.compile_beside import compiling
+
+            compilation = compiling(progress.say)
+    with compilation:
+        yield study
 
 
 def study_of(

@@ -1,31 +1,38 @@
-"""Shards in processes of this machine, each with its share of the cores and a device of its own.
+"""Shards in other processes: those of this machine, or the workers of a Dask scheduler.
 
-A worker that dies is replaced by another one of the same name, share and device.
+A process of this machine has its share of the cores and a device of its own; one that dies is
+replaced by another one of the same name, share and device.
 """
 
+import importlib.util
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from mcage.campaign.executors import Answer, Executor, MadeShard, Say, WorkerDiedError
 from mcage.campaign.study import ShardTask, Study
 from mcage.concurrency import limit_cores, share_devices, usable_cores
-from mcage.errors import UserError
+from mcage.errors import UserError, pip_install
 from mcage.files.atomic import remove_all_in_work
 from mcage.files.disk_cache import cache_folder, warn_of_others
-from mcage.plain_text import said_by
+from mcage.plain_text import said_by, shown
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # A process that computes shards, as the process that has started it sees it.
 #
@@ -278,3 +285,123 @@ def _traveling(error: BaseException) -> BaseException:
     except Exception:
         return RuntimeError(said_by(error))
     return error
+
+
+# Shards in the workers of a Dask scheduler that the user runs, on one machine or on many.
+#
+# The client hands out a few shards for each worker at a time and forgets what is finished, so that
+# neither it nor the scheduler grows with the campaign. No arrays travel: workers write into the
+# shard folder, which all of them must see under the same path.
+
+SECONDS_TO_CONNECT = 10.0
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How old the number of workers may be."""
+
+SECONDS_WITHOUT_NEWS = 60.0
+"""So long nothing is finished before a look at the workers."""
+
+
+class Dask(Executor):
+    """Computes in the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A client of its scheduler, not an asynchronous one.
+    say : callable, optional
+        Is told when there are no workers.
+    """
+
+    def __init__(self, client: "Client", say: Say | None = None) -> None:
+        super().__init__(say)
+        self._client = client
+        self._pool = client.get_executor(pure=False)
+        self._threads: tuple[int, ...] = ()
+        self._looked = -SECONDS_BETWEEN_LOOKS
+
+    @property
+    def workers(self) -> int:
+        """As `Executor.workers`; as many as there were a second ago."""
+        now = time.monotonic()
+        if now - self._looked >= SECONDS_BETWEEN_LOOKS:
+            self._threads, self._looked = tuple(self._client.nthreads().values()), now
+        return len(self._threads)
+
+    def submit(self, function: Callable[[], Answer]) -> "Future[Answer]":
+        """As `Executor.submit`."""
+        future: Future[Answer] = self._pool.submit(_called, function)
+        return future
+
+    def _may_begin(self, begun: Sequence[ShardTask], study: Study) -> bool:
+        may = super()._may_begin(begun, study)
+        one_at_a_time = min(self._threads, default=1) == 1
+        return len(begun) < max(1, len(self._threads)) if one_at_a_time else may
+
+    def _finished(self, begun: "Collection[Future[Any]]") -> "set[Future[Any]]":
+        while True:
+            if not self.workers:
+                self._say("the Dask scheduler has no workers; waiting for some")
+            if done := wait(begun, SECONDS_WITHOUT_NEWS, FIRST_COMPLETED).done:
+                return done
+
+    def _result(self, future: "Future[Answer]") -> Answer:
+        from distributed import KilledWorker
+
+        try:
+            return super()._result(future)
+        except KilledWorker as killed:
+            deaths = killed.allowed_failures + 1
+            raise WorkerDiedError(killed.last_worker.address, "as Dask says", deaths) from killed
+        except (CancelledError, OSError) as error:
+            raise UserError(
+                f"the Dask scheduler is gone ({said_by(error)}): finished shards are kept, and "
+                "the same command continues with another one"
+            ) from error
+
+
+def _called(function: Callable[[], Answer]) -> Answer:
+    """Call a function in a worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    limit_cores(worker.state.nthreads)
+    if "dask_cuda" in sys.modules:  # which shows a worker all devices, its own first
+        visible = os.environ.get(VISIBLE, "")
+        os.environ[VISIBLE] = visible.partition(",")[0]
+    return function()
+
+
+@contextmanager
+def connected(scheduler: str, say: Say | None = None) -> Iterator[Dask]:
+    """Use the workers of a scheduler, for as long as the block lasts.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address, or the file in which it has written it.
+    say : callable, optional
+        As for `Dask`.
+
+    Raises
+    ------
+    UserError
+        Dask is not installed, or no scheduler answers.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise UserError(f"Dask is not installed: {pip_install('distributed')}")
+    from distributed import Client
+
+    where = {"address": scheduler}
+    if os.path.isfile(scheduler):
+        where = {"scheduler_file": scheduler}
+    try:
+        client = Client(**where, timeout=SECONDS_TO_CONNECT)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--scheduler {shown(scheduler)}: no Dask scheduler answers there ({said_by(error)})"
+        ) from error
+    # Lost connections raise errors with words of their own.
+    for handler in logging.getLogger("distributed").handlers:
+        handler.setLevel(logging.CRITICAL)
+    with client:
+        yield Dask(client, say)

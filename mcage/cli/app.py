@@ -54,15 +54,15 @@ def _options(
 
 
 COMMANDS = {
-    "sweep": "mcage.studies.sweep.command:sweep",
+    "sweep": "mcage.cli.studies:sweep",
     "show": "mcage.cli.show:show",
     "compare": "mcage.cli.show:compare",
     "pareto": "mcage.cli.pareto:pareto",
     "report": "mcage.cli.show:report",
     "replay": "mcage.cli.replay:replay",
     "avf": "mcage.cli.avf:avf",
-    "inject": "mcage.studies.inject.command:inject",
-    "vmin": "mcage.studies.vmin.command:vmin",
+    "inject": "mcage.cli.studies:inject",
+    "vmin": "mcage.cli.studies:vmin",
     "rare": "mcage.cli.methods:rare",
     "sensitivity": "mcage.cli.methods:sensitivity",
     "reproduce": "mcage.papers.command:reproduce",

@@ -10,9 +10,9 @@ import typer
 
 import mcage
 from mcage.cli.commands import Engine, Json, ShowSpec
-from mcage.cli.run_options import RunOptions, run_study
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
 from mcage.cli.spec_options import SpecArguments, SpecOptions
+from mcage.cli.studies import RunOptions, run_study
 from mcage.report.tables import console, print_table, table_of_texts
 from mcage.stats.estimates import plain
 from mcage.studies.gpu_both.spec import BothSpec

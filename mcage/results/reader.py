@@ -1,8 +1,10 @@
 """Open a results file, after making sure that it is one, whole and of a known schema."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,8 +19,8 @@ from mcage.files.inputs import MOST_BYTES, DamagedFileError, verify_checksum
 from mcage.files.plain_hdf5 import opened
 from mcage.plain_text import shown
 from mcage.results import writer
+from mcage.results.axes import JOINED, Axis, values_of_spec
 from mcage.results.header import INSTANCE, SCHEMA_VERSION, Header, header_class
-from mcage.results.older import NOT_OF_OLDER, OLDEST_SCHEMA, upgraded
 from mcage.results.variable import Coordinate, Variable, dimension_sizes
 
 if TYPE_CHECKING:
@@ -220,6 +222,12 @@ def _opened(path: Path) -> Iterator[h5py.File]:
         raise DamagedFileError(f"{path} is damaged, or has changed meanwhile") from error
 
 
+OLDEST_SCHEMA = 9
+"""Oldest schema that is read."""
+
+NOT_OF_OLDER = {"schema_version", "coordinates"}
+"""Attributes of a file that do not follow from its header in this schema."""
+
 LAST_OF_SCHEMA = {
     1: "488bd87",
     2: "2f91099",
@@ -296,7 +304,7 @@ def header_in(verified: VerifiedFile) -> Header:
     text = verified.attribute("campaign", str)
     try:
         if _is_older(verified):
-            text = json.dumps(upgraded(json.loads(text), kind.axes))
+            text = json.dumps(_upgraded(json.loads(text), kind.axes))
         return kind.from_json(text)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         verified.refuse("attribute campaign", str(error))
@@ -323,7 +331,7 @@ def _require_arrays(verified: VerifiedFile, header: Header) -> None:
     """Every array is there as the header declares it, coordinates with their content."""
     # First of all: a header may promise more instances than there is memory for their ids.
     verified.require_array(INSTANCE, {"instance": header.holds})
-    # Of axes, an older file has what `upgraded` makes those of this schema of.
+    # Of axes, an older file has what `_upgraded` makes those of this schema of.
     axes = {axis.name for axis in header.axes} if _is_older(verified) else set()
     labels = {
         label.variable: label
@@ -351,3 +359,70 @@ def _content(file: h5py.File, name: str) -> list[Any]:
     is_text = h5py.check_string_dtype(dataset.dtype)
     content: list[Any] = (dataset.asstr() if is_text else dataset)[:].tolist()
     return content
+
+
+# Headers of files of an older schema as this one has them.
+#
+# Schema 10: cases have no temperature. Schema 9, too: the protection of a case was a suffix of its
+# technique (``rrcd@secded32``, nothing for ``ecp1``), and its voltages stood in its label alone.
+
+UNNAMED_PROTECTION = "ecp1"
+"""Protection of which the names of techniques said nothing."""
+
+
+def _upgraded(fields: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
+    """Fields of a header, as JSON knows them, in this schema.
+
+    Parameters
+    ----------
+    fields : mapping
+        Those of an older schema.
+    axes : sequence of Axis
+        Axes of the study.
+
+    Raises
+    ------
+    ValueError, TypeError, LookupError, AttributeError
+        They are not.
+    """
+    if not {"protection", "technique"} <= {axis.name for axis in axes}:
+        return dict(fields)
+    spec = tomllib.loads(fields["spec_toml"])
+    if "cases" in fields:  # of sweeps
+        return {**fields, "cases": [_case(case, axes, spec) for case in fields["cases"]]}
+    return {**fields, "labels": _labels(fields["labels"], axes, spec)}
+
+
+def _labels(
+    labels: Sequence[Mapping[str, Any]], axes: Sequence[Axis], spec: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Coordinates of a study that declares them: those of cases as of a sweep."""
+    variables = {label["variable"]["name"]: label["variable"] for label in labels}
+    columns = {name: label["values"] for name, label in zip(variables, labels, strict=True)}
+    names = [name for name, variable in variables.items() if variable["dims"] == ["case"]]
+    lines = zip(*(columns[name] for name in names), strict=True)
+    cases = [_case(dict(zip(names, line, strict=True)), axes, spec) for line in lines]
+    variables |= {
+        axis.name: asdict(axis.variable())
+        for axis in axes
+        if axis.name in cases[0] and axis.name not in variables
+    }
+    columns |= {name: [case[name] for case in cases] for name in cases[0]}
+    return [{"variable": of, "values": columns[name]} for name, of in variables.items()]
+
+
+def _case(
+    given: Mapping[str, Any], axes: Sequence[Axis], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A case of a sweep."""
+    case = dict(given)
+    label = case.pop("label") if "label" in case else case.pop("case")
+    technique, _, suffix = case["technique"].partition(JOINED)
+    protection = case.get("protection", suffix or UNNAMED_PROTECTION)
+    setting = f" {case['environment']} {case['scenario']}"
+    voltages = case.get("voltages", label.rpartition(setting)[2].strip())
+    return {
+        **case,
+        **{"case": label, "technique": technique, "protection": protection, "voltages": voltages},
+        **values_of_spec(axes, spec, case),
+    }

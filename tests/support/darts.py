@@ -39,7 +39,7 @@ def dask_workers(number):
     import dask
     from distributed import LocalCluster
 
-    from mcage.campaign.dask import connected
+    from mcage.campaign.processes import connected
 
     each_death_is_reported = {"distributed.scheduler.allowed-failures": 0}
     with (

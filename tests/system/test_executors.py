@@ -41,7 +41,7 @@ def processes():
 @pytest.fixture(scope="module")
 def dask():
     distributed = pytest.importorskip("distributed")
-    from mcage.campaign.dask import Dask
+    from mcage.campaign.processes import Dask
 
     with (
         distributed.LocalCluster(
@@ -137,7 +137,7 @@ def cluster():
     import dask
 
     get_context("forkserver").set_forkserver_preload(
-        ["distributed.nanny", "distributed.worker", "mcage.campaign.dask"]
+        ["distributed.nanny", "distributed.worker", "mcage.campaign.processes"]
     )
     with (
         patch.object(distributed.utils, "_forkserver_preload_set", True),
@@ -183,17 +183,18 @@ def test_the_process_that_asks_imports_no_cupy(monkeypatch):
     """Workers make the study; a client that touches a device takes memory of it."""
     script = (
         "import sys\n"
+        "from functools import partial\n"
         "class Trap:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        assert name.partition('.')[0] != 'cupy'\n"
         "sys.meta_path.insert(0, Trap())\n"
         "from mcage.campaign.processes import Processes\n"
         "from mcage.spec import SweepSpec\n"
-        "from mcage.studies.sweep.run import sweep_study\n"
+        "from mcage.functions import study_of\n"
         "spec = SweepSpec.from_mapping({'instances': 1, 'techniques': ['baseline'],\n"
         "    'workload': {'kernels': ['MatrixTranspose'], 'periods': 1, 'generations': 1}})\n"
-        "with Processes(1) as executor, sweep_study(spec, 'auto', executor=executor) as study:\n"
-        "    print(study.header.engine_reason)\n"
+        "with Processes(1) as executor:\n"
+        "    print(executor.study(partial(study_of, spec)).header.engine_reason)\n"
     )
     path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     line = [sys.executable, "-c", script]

@@ -20,7 +20,7 @@ from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine.bounds import Batch
 from mcage.engines.numba_engine.engine import NumbaEngine
-from mcage.engines.numba_engine.jit import cache_folder
+from mcage.engines.numba_engine.jit import cache_folder, telling_of_compilation
 from mcage.engines.numba_engine.stress import NumbaStress
 from mcage.engines.stress import FaultFreeDuties, TrackedCells
 from mcage.files.disk_cache import FOLDER_VARIABLE
@@ -45,6 +45,28 @@ FEW_LIVES: dict[str, Any] = {
     "workload": {"kernels": [KERNEL]},
 }
 """A sweep that takes half a second, and all that lives need beside redirection."""
+
+
+@contextmanager
+def compiling(say: Callable[[str], None]) -> Iterator[None]:
+    """Say when the engine is compiled within the block, and do half of it in another process.
+
+    Parameters
+    ----------
+    say : callable
+        Is told that it takes half a minute.
+    """
+
+    def tell(kept: bool) -> None:
+        if kept:
+            say("the engine is compiled first, for half a minute; later runs need not")
+        elif cache_folder():
+            say("the placement program is compiled first, as in each run")
+        else:
+            say("the engine is compiled first, for half a minute, as in each run here")
+
+    with compiling_beside(), telling_of_compilation(tell):
+        yield
 
 
 @contextmanager

@@ -529,6 +529,14 @@ class SweepHeader(Header):
         """Of what decides its results."""
         return hash(self.spec_digest)
 
+    def notes(self, spec: SweepSpec) -> Iterable[str]:
+        """What to say of the sweep of a spec before it is computed."""
+        yield f"engine {self.engine} ({self.engine_reason}); {len(self.cases)} cases"
+        if not spec.workload.kernels:
+            yield f"kernels of suite {spec.workload.suite}: {len(self.kernels)}"
+        for name in sorted(set(spec.operating_points or {}) - set(spec.environments)):
+            yield f"note: operating_points.{name} is given, but this sweep does not name it"
+
     @property
     def study(self) -> str:
         """The name of sweeps in files."""

@@ -15,7 +15,7 @@ from tables import each
 from typer.testing import CliRunner
 
 from mcage.cli import app as cli_app
-from mcage.cli import commands, methods
+from mcage.cli import commands, methods, studies
 from mcage.cli.app import app
 from mcage.cli.commands import GroupedCommand
 from mcage.cli.spec_options import SpecArguments, SpecOptions, parse_set
@@ -26,9 +26,6 @@ from mcage.spec.sections import Life
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
-from mcage.studies.inject import command as inject_command
-from mcage.studies.sweep import command as sweep_command
-from mcage.studies.vmin import command as vmin_command
 
 PANELS = ("What to compare", "Workload", "Life", "Aging", "Faults", "Registers", "Run")
 KEYS = [
@@ -158,14 +155,14 @@ def test_the_panels_of_a_sweep_and_the_ten_options_that_come_first():
 
 
 @pytest.mark.parametrize(
-    "command", [sweep_command.sweep, methods.rare, methods.sensitivity], ids=lambda of: of.__name__
+    "command", [studies.sweep, methods.rare, methods.sensitivity], ids=lambda of: of.__name__
 )
 def test_every_command_draws_every_option(command):
     """But for keys of which it takes the default alone."""
     given = {flag for flags in options_of(command.__name__).values() for flag in flags}
     without = spec_options(command).without
     for key in SweepSpec.options():
-        if command is sweep_command.sweep or not key.name.startswith("stopping."):
+        if command is studies.sweep or not key.name.startswith("stopping."):
             assert (key.flag in given) == (key.name not in without)
 
 
@@ -216,14 +213,14 @@ def leaves(spec):
     ("command", "differing"),
     [
         (methods.rare, set()),
-        (vmin_command.vmin, set()),
+        (studies.vmin, set()),
         (methods.sensitivity, set()),
-        (inject_command.inject, OF_INJECTIONS),
+        (studies.inject, OF_INJECTIONS),
     ],
 )
 def test_all_commands_ask_about_the_same_slices(command, differing):
     """Field by field: what a sweep has by default, so has every study of sweeps."""
-    of_command, of_sweep = (leaves(spec_of(each)) for each in (command, sweep_command.sweep))
+    of_command, of_sweep = (leaves(spec_of(each)) for each in (command, studies.sweep))
     assert len(of_sweep) > 50
     unlike = {name for name, value in of_sweep.items() if of_command[name] != value}
     assert unlike == differing
@@ -233,10 +230,10 @@ def test_commands_of_one_case_are_of_the_same_case():
     rare, sensitivity = map(spec_of, (methods.rare, methods.sensitivity))
     for key in ("environments", "scenarios", "low_vdd", "vdd_volts"):
         assert getattr(rare, key) == getattr(sensitivity, key)
-    assert rare.environments == spec_of(vmin_command.vmin).environments == ("dvfs",)
+    assert rare.environments == spec_of(studies.vmin).environments == ("dvfs",)
 
 
-@pytest.mark.parametrize("command", [methods.rare, vmin_command.vmin])
+@pytest.mark.parametrize("command", [methods.rare, studies.vmin])
 def test_help_has_no_option_that_is_always_refused(command):
     """Every value but the default would be; in a spec, the reason is told."""
     options = spec_options(command)
@@ -340,7 +337,7 @@ def test_what_is_no_key_and_value(text, word):
 
 def shown(*arguments):
     """The spec of a command line as plain values."""
-    with mock.patch("mcage.cli.run_options.study_of"):
+    with mock.patch("mcage.cli.studies.study_of"):
         result = CliRunner().invoke(app, ["sweep", *arguments, "--show-spec"])
     if result.exception is not None:
         raise result.exception

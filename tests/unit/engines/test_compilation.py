@@ -7,24 +7,27 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from unittest import mock
 
 import numpy as np
 import pytest
+from mcage.engines.numba_engine.most_stressed import look
 from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
 
+from mcage import functions
+from mcage.campaign.executors import Threads
 from mcage.campaign.progress import Progress
 from mcage.compiled import compiled
 from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
-from mcage.engines.numba_engine.most_stressed import look
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
 from mcage.philox import _keep_small
 from mcage.spec import SweepSpec
-from mcage.studies.sweep import compile_beside, run
+from mcage.studies.sweep import compile_beside
 from mcage.variation.fault_models import add_faults
 
 STEPS = (place_and_bound, look, run_together, run_side_by_side)
@@ -100,10 +103,12 @@ def test_a_sweep_says_what_is_compiled(monkeypatch, function, folder, words):
         def say(self, message):
             self.said += (message,)
 
-    monkeypatch.setattr(jit, "cache_folder", lambda: folder)
+    for module in (jit, compile_beside):
+        monkeypatch.setattr(module, "cache_folder", lambda: folder)
+    monkeypatch.setattr(compile_beside, "compiling_beside", nullcontext)
     lines = Lines()
     spec = SweepSpec.from_mapping({"instances": 1, "workload": {"kernels": ["MatrixTranspose"]}})
-    with run.sweep_study(spec, engine="numba", progress=lines):
+    with functions._made(spec, "numba", None, lines, Threads()):
         function()(1)
     assert [line for line in lines.said if "compiled" in line] == [words]
 

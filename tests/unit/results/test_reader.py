@@ -26,8 +26,7 @@ from mcage.errors import UserError
 from mcage.files.atomic import JSON, whole_file
 from mcage.files.inputs import DamagedFileError, verify_checksum
 from mcage.results.header import SCHEMA_VERSION, header_class
-from mcage.results.older import OLDEST_SCHEMA
-from mcage.results.reader import LAST_OF_SCHEMA, open_results, read_header
+from mcage.results.reader import LAST_OF_SCHEMA, OLDEST_SCHEMA, open_results, read_header
 
 
 @pytest.fixture(scope="module")

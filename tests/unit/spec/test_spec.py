@@ -579,7 +579,7 @@ def test_every_field_has_a_flag():
 def shown(*arguments):
     """The spec of a command line, whether or not a sweep could make sense of it as a whole."""
     command = ["sweep", *arguments, "--show-spec"]
-    with mock.patch("mcage.cli.run_options.study_of"):
+    with mock.patch("mcage.cli.studies.study_of"):
         result = invoke(*command, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return dict(leaves(tomllib.loads(result.stdout)))
