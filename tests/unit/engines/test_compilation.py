@@ -12,7 +12,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from mcage.engines.numba_engine.most_stressed import look
 from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
@@ -22,6 +21,7 @@ from mcage.campaign.executors import Threads
 from mcage.campaign.progress import Progress
 from mcage.compiled import compiled
 from mcage.engines.numba_engine import jit
+from mcage.engines.numba_engine.bounds import look
 from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
