@@ -18,7 +18,7 @@ from mcage.protection.policy import DEFAULT, Protection
 from mcage.spec.cost_constants import read_costs
 from mcage.spec.draws import Draws, check_draws, read_draws
 from mcage.spec.environments import Point, check_environments
-from mcage.spec.epochs import epoch_edges, with_epochs, with_periods, with_schedule
+from mcage.spec.epochs import epoch_edges, with_epochs, with_schedule
 from mcage.spec.keys import PLUG_IN, Option, UsedIf, unused_key
 from mcage.spec.presets import with_cell, with_preset, with_spread
 from mcage.spec.sections import (
@@ -170,12 +170,11 @@ class SweepSpec(StudySpec):
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields with a preset and `workload.period_years` resolved, and tables read.
+        """Return the fields with a preset resolved, and tables read.
 
         With 8T cells, `aging.vmin_model` is margins by default.
         """
-        fields = with_table(fields, "costs.tables", read_costs)
-        fields = with_periods(with_table(fields, "draws", read_draws))
+        fields = with_table(with_table(fields, "costs.tables", read_costs), "draws", read_draws)
         return with_spread(with_epochs(with_schedule(with_cell(with_preset(fields)))))
 
     @field_validator("protections")

@@ -6,7 +6,6 @@ time a rate of events is smooth, and a parabola through three moments of an epoc
 well, also in the first epoch, at the start of which growth is fastest.
 """
 
-import math
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -14,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.plain_text import shortened
-from mcage.spec.sections import DEFAULT_EPOCHS, MOST_PERIODS, Life
+from mcage.spec.sections import DEFAULT_EPOCHS, MOST_PERIODS
 
 OF_SEQUENTIAL = {"periods": 5, "mix": "uniform"}
 """Defaults of a sequential workload: one kernel after the other."""
@@ -36,50 +34,6 @@ def with_epochs(fields: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(periods, int) or not isinstance(life, dict) or "epochs" in life:
         return fields
     return fields | {"life": life | {"epochs": min(MOST_PERIODS, max(DEFAULT_EPOCHS, periods + 1))}}
-
-
-def with_periods(fields: dict[str, Any]) -> dict[str, Any]:
-    """Replace the length of a period, ``workload.period_years``, by the number of periods.
-
-    Parameters
-    ----------
-    fields : dict
-        Nested plain values of a spec.
-
-    Raises
-    ------
-    ValueError
-        If the length does not divide the horizon, or the number is given, too.
-    """
-    workload, life = fields.get("workload"), fields.get("life", {})
-    if not isinstance(workload, dict) or "period_years" not in workload:
-        return fields
-    others = {key: value for key, value in workload.items() if key != "period_years"}
-    if "periods" in others:
-        raise ValueError("workload.periods and workload.period_years: give one of them")
-    years = workload["period_years"]
-    if not _is_positive(years):
-        raise ValueError(f"workload.period_years = {shortened(years)} must be a number above 0")
-    default = Life().horizon_years
-    horizon = life.get("horizon_years", default) if isinstance(life, dict) else default
-    if not _is_positive(horizon):
-        return fields | {"workload": others}  # the horizon is refused for itself
-    if years < horizon / MOST_PERIODS:
-        raise ValueError(
-            f"workload.period_years = {years!r} cuts life.horizon_years = {horizon!r} into more "
-            f"than {MOST_PERIODS} periods"
-        )
-    periods = round(horizon / years)
-    if periods < 1 or abs(periods * years - horizon) > 1e-9 * horizon:
-        raise ValueError(
-            f"workload.period_years = {years!r} must divide life.horizon_years = {horizon!r}"
-        )
-    return fields | {"workload": others | {"periods": periods}}
-
-
-def _is_positive(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and value > 0
 
 
 @cache

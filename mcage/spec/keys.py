@@ -44,8 +44,6 @@ class Option:
         Panel of the help; by default that of the section.
     help : str
         Meaning, without the default; by default the docstring of the field.
-    values : tuple
-        Values that the two flags of a Boolean option stand for.
     """
 
     usage: str
@@ -54,7 +52,6 @@ class Option:
     is_axis: bool = False
     panel: str = ""
     help: str = ""
-    values: tuple[Any, Any] = (True, False)
 
 
 @dataclass(frozen=True)
@@ -199,14 +196,12 @@ class Key:
             return self.option.default
         value = self.default if default is None else default
         if "/" in self.flags:
-            return self.flags.split("/")[self.option.values.index(value)]
+            return self.flags.split("/")[not value]
         values = value if isinstance(value, list | tuple) else [value]
         return re.sub(r"(\d)\.0\b", r"\1", ", ".join(map(str, values)))
 
     def read(self, value: Any) -> Any:
         """Make a value of the spec of what the command line has read; the spec judges it."""
-        if "/" in self.flags:
-            return self.option.values[not value]
         if self._is_table:
             return named_numbers(self.flag, value)
         if self.type is str and float in self.types:

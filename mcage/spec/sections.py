@@ -189,12 +189,6 @@ class Workload(Section):
         Option("--periods N", default="1; sequential: 5", seldom=True),
     ] = 1
     """Number of equal periods of a life, each with its own kernels."""
-    period_years: Annotated[
-        float | None,
-        Field(exclude=True, repr=False),
-        Option("--period-years YEARS", default="the horizon", seldom=True),
-    ] = None
-    """Length of a period in years, instead of --periods."""
     mix: Annotated[
         str | dict[str, float],
         BeforeValidator(canonical_mix),

@@ -82,7 +82,6 @@ def assert_refused(command, folder, arguments, *words):
         ("--generations", "-1", "workload.generations = -1"),
         ("--mix", "dirichlet(0)", "workload.mix = 'dirichlet(0)': alpha = 0 must be"),
         ("--mix", "weights(DCT: 1)", "workload.mix: no weight for 'BlackScholes'"),
-        ("--period-years", "3", "workload.period_years = 3.0 must divide life.horizon_years = 10"),
         ("--release", "wave", "workload.release = 'wave'"),
         ("--horizon", "0", "life.horizon_years = 0"),
         ("--horizon", "nan", "life.horizon_years = nan"),

@@ -190,18 +190,14 @@ class HeterogeneitySpec(StudySpec):
     thermal (the temperature)."""
     fields: Annotated[
         Literal["swapped", "common", "either"],
-        Option("--fields NAME", default="either; where nothing is drawn, swapped"),
+        Option("--fields NAME"),
     ] = "either"
     """Field constants of the two kinds: swapped, common, or either, drawn as often."""
     fills: Annotated[
         Literal["ignored", "counted", "either"],
-        Option(
-            "--count-fills/--ignore-fills",
-            default="either, drawn as often; where nothing is drawn, ignored",
-            values=("counted", "ignored"),
-        ),
+        Option("--fills NAME", default="either"),
     ] = "either"
-    """Whether what a miss writes to the L2 counts, too."""
+    """What a miss writes to the L2: ignored, counted, or either, drawn as often."""
     service: Service = Service()
     scheduler: SchedulerInputs = SchedulerInputs()
     l2: L2Inputs = L2Inputs()

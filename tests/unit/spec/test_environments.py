@@ -397,26 +397,6 @@ def test_weights_and_kernels_name_each_other():
     assert SweepSpec.from_mapping({}).workload.mix == "dirichlet(1.0)"
 
 
-def test_periods_of_some_years():
-    def periods(**workload):
-        life = {"epochs": 40, "horizon_years": 8}
-        return SweepSpec.from_mapping({"workload": workload, "life": life}, "my.toml").workload
-
-    assert periods(period_years=1).periods == 8
-    assert periods(period_years=0.4) == periods(periods=20)
-    assert SweepSpec.from_mapping({"workload": {"period_years": 5}}).workload.periods == 2
-    for workload, words in [
-        ({"period_years": 3}, "workload.period_years = 3 must divide life.horizon_years = 8"),
-        ({"period_years": 16}, "must divide"),
-        ({"period_years": 0}, "workload.period_years = 0 must be a number above 0"),
-        ({"period_years": "1"}, "must be a number above 0"),
-        ({"period_years": 1, "periods": 8}, "give one of them"),
-    ]:
-        with pytest.raises(UserError, match=r"^my.toml: ") as refused:
-            periods(**workload)
-        assert words in str(refused.value)
-
-
 # Joint draws of constants: what a table of them says, and how a bad one is refused.
 
 GOOD = "life.temperature_kelvin, aging.constants.eta\n340,0.3\n350.0,3.5e-1\n"

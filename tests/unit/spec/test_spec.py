@@ -641,7 +641,6 @@ def test_flags_reach_parts_that_the_file_lacks(tmp_path):
         ({"workload": Workload(kernels=("DCT",))}, {"workload": {"kernels": ["DCT"]}}),
         ({"workload": {"kernels": "DCT"}}, {"workload": {"kernels": ["DCT"]}}),
         ({"workload": {"kernels": Path("a.h5")}}, {"workload": {"kernels": ["a.h5"]}}),
-        ({"workload": {"period_years": 2}}, {"workload": {"periods": 5}}),
         ({"stopping": {"rel_ci": 0.1}}, {"stopping": {"rel_ci": 0.1}}),
         (
             {"environments": "boost", "operating_points": {"boost": [Point(vdd_volts=1.1)]}},
@@ -670,7 +669,6 @@ def test_a_preset_is_the_keys_that_it_sets(preset):
     assert spec.workload.periods == 5
     # The same value again is no contradiction.
     assert spec == SweepSpec(preset=preset, **fields, workload={"periods": 5})
-    assert spec == SweepSpec(preset=preset, **fields, workload={"period_years": 2})
 
 
 def test_presets_of_papers_are_at_their_voltages_and_nodes():
@@ -688,10 +686,6 @@ def test_presets_of_papers_are_at_their_voltages_and_nodes():
         (
             {"preset": "papers", "workload": {"periods": 20}},
             "preset = 'papers' sets workload.periods = 5, and the spec has 20: give one of them",
-        ),
-        (
-            {"preset": "papers", "workload": {"period_years": 1}},
-            "preset = 'papers' sets workload.periods = 5, and the spec has 10: give one of them",
         ),
         (
             {"preset": "toca-diaz", "environments": ["dvfs"]},

@@ -100,7 +100,7 @@ def test_toml_and_back():
 
 def test_levels_may_be_files(tmp_path):
     (tmp_path / "gating.toml").write_text('policies = ["default", "most-slack"]\n')
-    (tmp_path / "sweep.toml").write_text("[workload]\nperiod_years = 2.0\n")
+    (tmp_path / "sweep.toml").write_text("[workload]\nperiods = 5\n")
     spec = BothSpec.from_mapping(
         {level: str(tmp_path / f"{level}.toml") for level in ("gating", "sweep")}
     )
