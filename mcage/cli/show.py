@@ -181,7 +181,6 @@ def show(
     """Show for each case lives, threshold shifts, spills, slowdown, energy and causes of death."""
     from mcage.report.cases import Condition, names_for, parsed_labels, summarized
     from mcage.report.presentation import presentation_of
-    from mcage.stats.estimates import plain
 
     _check_options(which, form)
     where = [Condition.parse(text) for text in form.where or ()]
@@ -202,11 +201,11 @@ def show(
     elif which.given:
         summarize, table_of = _other_table(which)
         of_files = {path: summarized(path, summarize, where) for path in files}
-        _show_lines(of_files, table_of, plain, form, names)
+        _show_lines(of_files, table_of, form, names)
     else:
         shown = presentation_of(headers[files[0]])
         of_files = {path: shown.summarize_file(path, where) for path in files}
-        _show_lines(of_files, shown.table_of, shown.as_json, form, names)
+        _show_lines(of_files, shown.table_of, form, names)
     if which.slices_per_chip is None:
         print_notes(files, to_stderr=bool(form.forms), programs=form.wide)
 
@@ -283,19 +282,19 @@ def _other_table(
 def _show_lines(
     of_files: Mapping[Path, Sequence["Summary"]],
     table_of: Callable[..., "ResultTable"],
-    as_json: Callable[..., list[dict[str, Any]]],
     form: FormOptions,
     names: Mapping[str, str],
 ) -> None:
     """Show the cases of all files in one table, or as JSON; those of several, with their files."""
     from mcage.report.presentation import Summary
     from mcage.report.tables import renamed_in
+    from mcage.stats.estimates import plain
 
     def named(path: Path, fields: dict[str, Any]) -> Summary:
         return Summary(({"file": str(path)} if len(of_files) > 1 else {}) | fields)
 
     if form.json:
-        print_json([named(path, of) for path, rows in of_files.items() for of in as_json(rows)])
+        print_json([named(path, of) for path, rows in of_files.items() for of in plain(rows)])
         return
     table = table_of([named(path, row) for path, rows in of_files.items() for row in rows])
     print_in_form(renamed_in(table, names), form)

@@ -17,7 +17,7 @@ from mcage.results.axes import CASE, Axis, along
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.measures import Case, Measure, available, cases_of
 from mcage.results.reader import open_results
-from mcage.stats.estimates import CONFIDENCE, mean, plain, plus_minus
+from mcage.stats.estimates import CONFIDENCE, mean, plus_minus
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
@@ -178,11 +178,6 @@ class Presentation:
                 return self.summarize(results, where)
             except UserError as error:
                 raise UserError(f"{path}: {error}") from error
-
-    def as_json(self, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-        """Summaries as plain values."""
-        of_all: list[dict[str, Any]] = plain(list(summaries))
-        return of_all
 
     def table_of(self, summaries: Sequence[Summary]) -> ResultTable:
         """Table of the summaries.

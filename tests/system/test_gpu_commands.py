@@ -75,11 +75,11 @@ def test_a_map_of_heterogeneous_structures(command):
     )
     assert code == 0
     assert "proposal < baseline < duplication" in out
-    summaries = json.loads(command("show", "r.h5", "--json")[1])
-    assert [of["reading"] for of in summaries] == ["activity", "thermal"]
+    rows = json.loads(command("show", "r.h5", "--json")[1])
     designs = ["baseline", "two-stage+planar-tags", "duplication"]
-    assert [row["design"] for row in summaries[0]["designs"]] == designs
-    assert {row["reading"] for row in summaries[1]["orders"]} == {"thermal"}
+    named = [(row["reading"], row["design"]) for row in rows]
+    assert named == [(reading, of) for reading in ("activity", "thermal") for of in designs]
+    assert {order["reading"] for order in rows[-1]["orders"]} == {"thermal"}
     chosen = ("--where", "design=duplication", "--where", "reading=thermal")
     code, csv, said = command("show", "r.h5", "--csv", *chosen)
     assert [line.split(",")[:2] for line in csv.splitlines()[1:]] == [["thermal", "duplication"]]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -62,24 +62,6 @@ class HeterogeneityPresentation(Presentation):
         return [
             Summary(row | {"orders": orders[row.reading]})
             for row in super().summarize(results, where)
-        ]
-
-    def as_json(self, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-        """A mapping for each reading, with its designs and its orders."""
-        return [
-            {
-                "reading": reading,
-                "designs": [
-                    {key: of for key, of in row.items() if key != "orders"}
-                    | {"range": [row["efficiency_5_percent"], row["efficiency_95_percent"]]}
-                    for row in rows
-                ],
-                "orders": rows[0]["orders"],
-            }
-            for reading, rows in (
-                (reading, super(HeterogeneityPresentation, self).as_json(list(of)))
-                for reading, of in groupby(summaries, lambda row: row.reading)
-            )
         ]
 
     def named(self, summaries: Sequence[Summary]) -> list[Column]:
