@@ -18,7 +18,6 @@ I words are interleaved, cell c of a group of I words belongs to word c mod I, b
 follow one another along a row of cells.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
@@ -252,50 +251,6 @@ class Code:
         shares[Outcome.MISCORRECTED] = aliased / total
         shares[Outcome.DETECTED] = (total - aliased - counts[0]) / total
         return shares
-
-    def burst_shares(self, size: int, interleave: int = 1) -> Floats:
-        """Shares of outcomes of bursts: so many neighbouring cells of a row that are all wrong.
-
-        Every cell of a group of interleaved words is as likely as any other to be the first. A
-        burst has the worst outcome of the words that it reaches, of which `Outcome` has the order.
-
-        Parameters
-        ----------
-        size : int
-            Neighbouring cells that are wrong, 0 or more.
-        interleave : int
-            Words of a group, 1 or more, whose bits take turns in a row of cells.
-
-        Returns
-        -------
-        float64[outcomes]
-            Share of each `Outcome`.
-
-        Raises
-        ------
-        UserError
-            A number is out of its range.
-        """
-        if size < 0 or interleave < 1:
-            raise UserError(
-                f"code {self.name}: bursts of {size} cells, {interleave} words interleaved; must "
-                "be 0 or more cells, 1 or more words"
-            )
-        if size == 0:
-            return self.shares(0)
-        starts = np.arange(interleave * self.bits)
-        worst = np.zeros(len(starts), dtype=np.int8)
-        for word in range(interleave):
-            for errors in self._parts(starts, size, word, interleave):
-                worst = np.maximum(worst, self.decode(errors))
-        return np.bincount(worst, minlength=len(Outcome)) / len(starts)
-
-    def _parts(self, starts: Integers, size: int, word: int, interleave: int) -> Iterator[Booleans]:
-        """Wrong bits of one word of each group that bursts reach: bool[starts, bits] a group."""
-        cell = word + interleave * np.arange(self.bits)
-        for group in range(1 + (int(starts[-1]) + size - 1) // (interleave * self.bits)):
-            after = cell + group * interleave * self.bits - starts[:, None]
-            yield (after >= 0) & (after < size)
 
 
 @cache

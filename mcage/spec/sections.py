@@ -642,14 +642,14 @@ class Costs(Section):
 
 
 class Stopping(Section):
-    """When a sweep may end before its last instance."""
+    """When a campaign may end before its last instance."""
 
     panel: ClassVar = "Run"
 
     rel_ci: Annotated[
         float, Field(gt=0, lt=1), Option("--rel-ci FRACTION", default="compute all instances")
     ]
-    """Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a sweep ends
+    """Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a study ends
     before --instances."""
     of: Annotated[Name, Option("--of QUANTITY")] = "median_life"
     """Quantity that --rel-ci looks at: median_life, b10_life, rmst (mean life up to the horizon),
@@ -661,21 +661,6 @@ class Stopping(Section):
         if isinstance(given, dict) and "rel_ci" not in given:
             raise ValueError("the precision to reach is missing: give rel_ci, too")
         return given
-
-
-MeanOf = Annotated[Name, Option("--of VARIABLE")]
-"""Name of the variable whose mean is looked at."""
-
-
-class MeanStopping(Section):
-    """When a campaign may end before its last instance."""
-
-    rel_ci: Annotated[
-        float, Field(gt=0, lt=1), Option("--rel-ci R", default="all instances are computed")
-    ]
-    """Stop as soon as a mean is known to this relative half-width (95 %)."""
-    of: MeanOf
-    """The variable whose mean is looked at."""
 
 
 # The spec that a results file holds as text: parts of it.

@@ -1,11 +1,10 @@
 """The techniques that ship with mcage, in the order of tables, and how one of a user is found."""
 
-from typing import Any
+from typing import get_type_hints
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.plugins import is_plugin, load_plugin, plugin_label
-from mcage.techniques.programs import PlacementProgram
 from mcage.techniques.technique import Gating, Placement, Storage, Technique
 
 _SHIPPED = (
@@ -179,19 +178,6 @@ def technique(name: str) -> Technique:
     return loaded
 
 
-_FIELDS: dict[str, Any] = {
-    "name": str,
-    "placement": Placement,
-    "storage": Storage,
-    "gating": Gating,
-    "source": str,
-    "summary": str,
-    "rotating_selectors": bool,
-    "description": str,
-    "program": PlacementProgram | None,
-}
-
-
 def _check(loaded: Technique, label: str) -> None:
     """Refuse policies that engines would not recognise, and what they would not look at."""
     if type(loaded) is not Technique:
@@ -199,7 +185,7 @@ def _check(loaded: Technique, label: str) -> None:
             f"{label}: is of the subclass {type(loaded).__name__}; engines read the policies of a "
             "mcage.techniques.Technique, and run no code of it"
         )
-    for name, kind in _FIELDS.items():
+    for name, kind in get_type_hints(Technique).items():
         value = getattr(loaded, name)
         if not isinstance(value, kind):
             raise UserError(f"{label}: its {name} is {shortened(value)}, no {kind.__name__}")

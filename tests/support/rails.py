@@ -13,7 +13,7 @@ from mcage.report.presentation import INTERVALS, Presentation
 from mcage.results.header import PRESENTATIONS, DeclaredHeader, register, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
-from mcage.spec.sections import MeanStopping
+from mcage.spec.sections import Stopping
 from mcage.spec.study_spec import StudySpec
 from mcage.studies.common import StudyOfSpec
 
@@ -45,7 +45,7 @@ class RailsSpec(StudySpec):
     seed: int = 1
     kelvin: tuple[float, float] = (353.0, 338.0)
     activation_ev: float = 0.9
-    stopping: MeanStopping | None = None
+    stopping: Stopping | None = None
 
 
 @register("gpu-rails")

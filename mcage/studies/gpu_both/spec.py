@@ -15,7 +15,7 @@ from mcage.files.inputs import read_toml
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import COMPARED, Key, Option
-from mcage.spec.sections import MeanOf, MeanStopping
+from mcage.spec.sections import Name, Stopping
 from mcage.spec.study_spec import StudySpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 
@@ -34,13 +34,11 @@ MOST_SLICES = 10**9
 """Slices of all GPUs together."""
 
 
-class BothStopping(MeanStopping):
+class BothStopping(Stopping):
     """When a campaign may end before its last instance."""
 
-    panel: ClassVar = "Life"
-
-    of: MeanOf = "cell_margin"
-    """The variable whose mean is looked at."""
+    of: Annotated[Name, Option("--of VARIABLE")] = "cell_margin"
+    """The variable whose mean --rel-ci looks at."""
 
 
 class BothSpec(StudySpec):

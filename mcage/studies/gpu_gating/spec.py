@@ -10,10 +10,9 @@ from mcage.files.inputs import MIB
 from mcage.spec.keys import PLUG_IN, Option
 from mcage.spec.sections import (
     PAPER_GUARDBAND,
-    MeanOf,
-    MeanStopping,
     Name,
     Section,
+    Stopping,
     distinct,
     distribution_within,
 )
@@ -184,13 +183,11 @@ class Temperature(Section):
     """Temperature of the air around a GPU; None: that of its package."""
 
 
-class GatingStopping(MeanStopping):
+class GatingStopping(Stopping):
     """When a campaign may end before its last instance."""
 
-    panel: ClassVar = "Life"
-
-    of: MeanOf = "margin_needed"
-    """The variable whose mean is looked at."""
+    of: Annotated[Name, Option("--of VARIABLE")] = "margin_needed"
+    """The variable whose mean --rel-ci looks at."""
 
 
 class GatingSpec(StudySpec):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mcage.spec.keys import Option
-from mcage.spec.sections import MeanOf, MeanStopping, Name, Section, distinct, distribution_within
+from mcage.spec.sections import Name, Section, Stopping, distinct, distribution_within
 from mcage.spec.study_spec import StudySpec
 from mcage.studies.gpu_heterogeneity.structures import MEAN_L2_BASELINE_DELAY, YEARS, Reading
 
@@ -163,11 +163,11 @@ class DuplicationCosts(Section):
     """Power of duplication."""
 
 
-class EfficiencyStopping(MeanStopping):
+class EfficiencyStopping(Stopping):
     """When a campaign may end before its last instance."""
 
-    of: MeanOf = "efficiency"
-    """The variable whose mean is looked at."""
+    of: Annotated[Name, Option("--of VARIABLE")] = "efficiency"
+    """The variable whose mean --rel-ci looks at."""
 
 
 class HeterogeneitySpec(StudySpec):

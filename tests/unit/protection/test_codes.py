@@ -136,27 +136,6 @@ def test_hard_and_soft_faults_of_a_word_add_up():
     assert seen == {(hard, differ) for hard in range(4) for differ in range(hard + 1)}
 
 
-@each("interleave", [1, 2, 4])
-@each("size", range(1, 12))
-def test_bursts_hit_neighbours(size, interleave):
-    """Cell by cell: a row of four groups, and all bursts that begin in the first."""
-    code = secded(8)
-    shares = np.zeros(len(Outcome))
-    group = code.bits * interleave
-    for start in range(group):
-        cells = np.zeros((4, code.bits, interleave), dtype=bool)  # groups, bits, words
-        cells.reshape(-1)[start : start + size] = True
-        shares[code.decode(cells.transpose(0, 2, 1)).max()] += 1 / group
-    assert np.allclose(code.burst_shares(size, interleave), shares)
-
-
-@each("interleave", [1, 2, 4, 8, 64])
-def test_interleaved_words_see_one_bit_of_a_short_burst(interleave):
-    shares = secded(32).burst_shares(interleave, interleave)
-    assert shares[Outcome.CORRECTED] == 1
-    assert secded(32).burst_shares(interleave + 1, interleave)[Outcome.DETECTED] > 0
-
-
 def test_columns_of_a_code_are_odd_and_distinct():
     for columns in [(3, 7), (7, 7), (7,), (7, 16), (7, 4)]:
         with pytest.raises(UserError, match=r"code \(6,2\): columns must be 2 distinct"):
@@ -171,5 +150,3 @@ def test_bad_numbers_are_refused():
         secded(64).check(np.zeros((2, 7), np.uint32))
     with pytest.raises(UserError, match=r"40 wrong bits; must be 0 \.\.\. 39"):
         secded(32).shares(40)
-    with pytest.raises(UserError, match="1 or more words"):
-        secded(32).burst_shares(3, 0)
