@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mcage.campaign.executors import Executor
     from mcage.campaign.progress import Progress
     from mcage.campaign.study import Study
-    from mcage.gpu.exchange.rule import RuleKeys
-    from mcage.gpu.exchange.shares import ExchangeSummary
+    from mcage.gpu.exchange import RuleKeys
+    from mcage.gpu.exchange_shares import ExchangeSummary
     from mcage.methods.sensitivity.methods import OneAtATime, Sobol
     from mcage.papers.table import Row
     from mcage.spec.study_spec import StudySpec
@@ -454,7 +454,7 @@ def exchange(
     at : sequence of float, optional
         Ages in years; by default 0, each whole year, and the horizon.
     **rule
-        Keys of `mcage.gpu.exchange.rule.RuleKeys`: when a GPU is exchanged, and what it is made of.
+        Keys of `mcage.gpu.exchange.RuleKeys`: when a GPU is exchanged, and what it is made of.
 
     Returns
     -------
@@ -466,8 +466,8 @@ def exchange(
     UserError
         A file is of no sweep, or a number is out of range.
     """
-    from mcage.gpu.exchange.rule import ExchangeRule
-    from mcage.gpu.exchange.shares import Question, summarize_exchange
+    from mcage.gpu.exchange import ExchangeRule
+    from mcage.gpu.exchange_shares import Question, summarize_exchange
     from mcage.report.cases import Condition, summarized
 
     question = Question(ExchangeRule.of(**rule), due_fit, at)

@@ -13,8 +13,8 @@ import xarray as xr
 from mcage.analysis import grid as grids
 from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_frame, table_of_lives
 from mcage.errors import UserError
-from mcage.gpu.exchange.rule import ExchangeRule, RuleKeys
-from mcage.gpu.exchange.shares import Question, summarize_exchange, table_of_exchange
+from mcage.gpu.exchange import ExchangeRule, RuleKeys
+from mcage.gpu.exchange_shares import Question, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
 from mcage.report.cases import SLOWDOWN_VARIABLES, names_for, years_until_slower
 from mcage.report.comparison import compared_measures, measured_lines, study_lines

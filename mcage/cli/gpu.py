@@ -147,7 +147,7 @@ def exchange(
     A GPU is exchanged when a bank of its register files has more uncorrectable words than it may,
     on more SMs than the GPU can spare. Beside it: the GPUs with dead slices.
     """
-    from mcage.gpu.exchange.shares import table_of_exchange
+    from mcage.gpu.exchange_shares import table_of_exchange
 
     check_form(form)
     lines = mcage.exchange(files, form.where or (), **vars(which))

@@ -18,7 +18,7 @@ from mcage.campaign.run import run_campaign
 from mcage.cli.app import COMMANDS, app
 from mcage.cli.commands import named
 from mcage.cli.spec_options import SpecOptions
-from mcage.gpu.exchange.rule import RuleKeys
+from mcage.gpu.exchange import RuleKeys
 from mcage.methods.rare_events.case import estimate
 from mcage.stats.estimates import known_name
 from mcage.studies.sweep.header import stopping_rule

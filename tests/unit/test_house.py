@@ -296,7 +296,7 @@ KNOWN_TO_WINGS = tomllib.loads((DATA / "wings.toml").read_text(encoding="utf-8")
 DOORS = {"cli", "functions", "__init__", "__main__"}
 """Parts through which users come to core and wings alike."""
 
-KNOWN_TO_CORE = {"mcage.analysis.accessor": {"mcage.gpu.exchange"}}
+KNOWN_TO_CORE = {"mcage.analysis.accessor": {"mcage.gpu.exchange", "mcage.gpu.exchange_shares"}}
 """What modules of the core know of wings: `exchanged` is a method of results."""
 
 CORE_SUITES = ("aging", "costs", "engines", "files", "lifetime", "protection", "replays")

@@ -17,9 +17,9 @@ from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.papers.table import GPU_METRICS, as_json, in_counts, reproduce_gpus, verdict
 from mcage.papers.whole_gpus import kernels, mitigation_percent, rows_by_name
-from mcage.studies.gpu_both.register_files import with_slower_period
+from mcage.studies.gpu_both.register_files import BothEnd, with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
-from mcage.studies.gpu_both.study import Both, BothEnd
+from mcage.studies.gpu_both.study import Both
 from mcage.studies.gpu_gating.life import shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_gating.spec import GatingSpec

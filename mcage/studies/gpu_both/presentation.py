@@ -12,7 +12,7 @@ from mcage.report.tables import Column
 from mcage.results.header import Header
 from mcage.results.measures import Case, Measure
 from mcage.stats.estimates import percent, plus_minus
-from mcage.studies.gpu_both.measures import OF_LASTING
+from mcage.studies.gpu_both.study import OF_LASTING
 from mcage.studies.gpu_gating.presentation import (
     age_in_words,
     assumptions_of_gating,

@@ -1,9 +1,8 @@
 """A study of both levels: from its spec to the arrays of any range of GPUs."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
@@ -15,240 +14,28 @@ from mcage.aging.vmin import LARGER
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.gpu.chip import gpu
-from mcage.lifetime import EndCause
 from mcage.results.header import SCHEMA_VERSION, rule_of
-from mcage.results.measures import Measure
+from mcage.results.measures import Case, Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined, stacked
+from mcage.stats.estimates import Estimate, Floats, mean
 from mcage.studies.common import StudyOfSpec
-from mcage.studies.gpu_both.measures import MEASURES
-from mcage.studies.gpu_both.register_files import RegisterFiles, SliceFates, SmLevel
+from mcage.studies.gpu_both.register_files import (
+    BothEnd,
+    Clock,
+    GpuFates,
+    GpuRules,
+    RegisterFiles,
+    SmLevel,
+    combined,
+)
 from mcage.studies.gpu_both.spec import BothSpec
-from mcage.studies.gpu_gating.life import SECONDS_PER_DAY, Lives, Population, SmHistory
+from mcage.studies.gpu_gating.life import SECONDS_PER_DAY, Lives, Population
 from mcage.studies.gpu_gating.study import AGE, POLICY, Gating, GatingHeader
 from mcage.studies.gpu_gating.workload import row_sum
 from mcage.studies.sweep.plan import PROGRAM, SweepPlan
 from mcage.studies.sweep.study import Halving, Say
 from mcage.variation.cells import CELL_8T
-
-# From the lives of SMs and slices to those of GPUs: the clock, and who dies of what first.
-
-
-class BothEnd(IntEnum):
-    """What ended the life of a GPU."""
-
-    CENSORED = 0
-    LOGIC_DELAY = 1
-    CELL_DELAY = 2
-    FAULTY_ENTRY = 3
-    NO_HOME = 4
-    SPILL_LIMIT = 5
-    TOO_SLOW = 6
-
-
-_OF_SLICE = {
-    EndCause.DELAY: BothEnd.CELL_DELAY,
-    EndCause.FAULTY_ENTRY: BothEnd.FAULTY_ENTRY,
-    EndCause.NO_HOME: BothEnd.NO_HOME,
-    EndCause.SPILL_LIMIT: BothEnd.SPILL_LIMIT,
-    EndCause.TOO_SLOW: BothEnd.TOO_SLOW,
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Clock:
-    """What the clock of I GPUs asks of the cells of their register files.
-
-    Parameters
-    ----------
-    vdd_volts : float
-        Highest supply voltage of the cells, at which delay is judged.
-    alpha : float
-        Exponent of the alpha-power law.
-    guardband : float
-        Delay increase over the slowest new cell of the GPU at which a cell is too slow.
-    vt0_volts : float64[n, I]
-        Unaged threshold voltage of the cells of each SM.
-    """
-
-    vdd_volts: float
-    alpha: float
-    guardband: float
-    vt0_volts: NDArray[np.float64]
-
-    @property
-    def overdrive(self) -> NDArray[np.float64]:
-        """Overdrive of new cells: float64[I, n, 1]."""
-        return (self.vdd_volts - self.vt0_volts.T)[..., None]
-
-    @property
-    def least_overdrive(self) -> NDArray[np.float64]:
-        """Overdrive of the slowest new cell of each GPU: float64[I, 1, 1]."""
-        least: NDArray[np.float64] = self.overdrive.min(axis=1, keepdims=True)
-        return least
-
-    def dvth_limit(self) -> NDArray[np.float64]:
-        """Shift at which the cells of an SM are too slow: float64[I, n, 1]."""
-        needed = self.least_overdrive * (1 + self.guardband) ** (-1 / self.alpha)
-        limit: NDArray[np.float64] = self.overdrive - needed
-        return limit
-
-    def margins(self, dvth_volts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Delay over that of the slowest new cell, less 1, for shifts float64[I, n, k, E].
-
-        Infinite where a shift leaves no overdrive; NaN where there is no shift.
-        """
-        left = self.overdrive[..., None] - dvth_volts
-        with np.errstate(invalid="ignore"):
-            slower = np.where(left <= 0, np.inf, self.least_overdrive[..., None] / left)
-        margins: NDArray[np.float64] = slower**self.alpha - 1
-        return margins
-
-
-@dataclass(frozen=True, eq=False)
-class GpuFates:
-    """What became of I GPUs.
-
-    Parameters
-    ----------
-    cell_margin, max_dvth_volts : float64[I, E]
-        Delay of the slowest cell of the slices that live over that of the slowest new cell, less 1,
-        and largest shift of such a cell, at the end of each epoch; NaN where the GPU has failed for
-        faults.
-    longest_duty : float64[I]
-        Longest duty cycle of a cell.
-    cell_delay_years, fault_years, life_years : float64[I]
-        Ages at which more SMs than may be given up have cells that are too slow; have register
-        files that no kernel can run on for their faults; are dead, by these or by their logic.
-    cause : int8[I]
-        `BothEnd` of the life.
-    """
-
-    cell_margin: NDArray[np.float64]
-    max_dvth_volts: NDArray[np.float64]
-    longest_duty: NDArray[np.float64]
-    cell_delay_years: NDArray[np.float64]
-    fault_years: NDArray[np.float64]
-    life_years: NDArray[np.float64]
-    cause: NDArray[np.int8]
-
-
-@dataclass(frozen=True)
-class GpuRules:
-    """What holds for the lives of all GPUs.
-
-    Parameters
-    ----------
-    spares : int
-        SMs that may be given up.
-    root : float
-        Root of time with which the shift of the NBTI model grows.
-    ages_years : tuple of float
-        Ends of the epochs.
-    """
-
-    spares: int
-    root: float
-    ages_years: tuple[float, ...]
-
-
-def combined(
-    slices: SliceFates,
-    sms: SmHistory,
-    clock: Clock,
-    rules: GpuRules,
-) -> GpuFates:
-    """Combine the lives of SMs and slices into those of GPUs.
-
-    An SM is dead when its logic is too slow, or any of its slices is too slow or has failed. A GPU
-    is dead when more SMs are than there are spares.
-
-    Parameters
-    ----------
-    slices : SliceFates
-        Lives of the slices, by faults alone.
-    sms : SmHistory
-        Lives of the SMs.
-    clock : Clock
-        When cells are too slow.
-    rules : GpuRules
-        What holds for all GPUs.
-    """
-    spares = rules.spares
-    late = too_slow_years(slices, clock.dvth_limit(), rules.root)
-    by_delay, by_faults = late.min(axis=2), slices.fault_years.min(axis=2)
-    by_logic = sms.too_slow_years.T
-    first_slice = slices.fault_years.argmin(axis=2)[..., None]
-    cause = np.take_along_axis(slices.cause, first_slice, axis=2)[..., 0]
-    causes = np.stack(
-        [
-            np.full(cause.shape, BothEnd.LOGIC_DELAY, np.int8),
-            np.full(cause.shape, BothEnd.CELL_DELAY, np.int8),
-            _of_gpu(cause),
-        ]
-    )
-    ways = np.stack([by_logic, by_delay, by_faults])
-    first_way = ways.argmin(axis=0)[None]
-    death = np.take_along_axis(ways, first_way, axis=0)[0]
-    cause = np.take_along_axis(causes, first_way, axis=0)[0]
-    last = death.argsort(axis=1, kind="stable")[:, spares : spares + 1]
-    life = np.take_along_axis(death, last, axis=1)[:, 0]
-    cause = np.where(np.isfinite(life), np.take_along_axis(cause, last, axis=1)[:, 0], 0)
-    fault_years = np.sort(by_faults, axis=1)[:, spares]
-    failed = fault_years[:, None] < np.array(rules.ages_years)
-    return GpuFates(
-        cell_margin=np.where(failed, np.nan, _largest(clock.margins(slices.dvth_volts))),
-        max_dvth_volts=np.where(failed, np.nan, _largest(slices.dvth_volts)),
-        longest_duty=slices.longest_duty.max(axis=(1, 2)),
-        cell_delay_years=np.sort(by_delay, axis=1)[:, spares],
-        fault_years=fault_years,
-        life_years=life,
-        cause=cause.astype(np.int8),
-    )
-
-
-def too_slow_years(
-    slices: SliceFates, limit_volts: NDArray[np.float64], root: float
-) -> NDArray[np.float64]:
-    """Age at which the worst cell of each slice has shifted by a limit: float64[I, n, k].
-
-    Within an epoch, a power of the shift, the root of the model, grows evenly: exactly so where
-    duty cycles stay the same. Infinite where it is not reached while the slice lives.
-
-    Parameters
-    ----------
-    slices : SliceFates
-        The slices.
-    limit_volts : float64[I, n, 1]
-        Limit for the cells of each SM, above 0.
-    root : float
-        Root of time with which the shift grows.
-    """
-    years = np.full(slices.fault_years.shape, np.inf)
-    before, began = np.zeros(years.shape), np.zeros(years.shape)
-    limit = np.broadcast_to(limit_volts, years.shape)
-    for epoch in range(slices.dvth_volts.shape[-1]):
-        after, ended = slices.dvth_volts[..., epoch], slices.ages_years[..., epoch]
-        crossed = np.isinf(years) & (after >= limit)
-        low, high, aim = (volts[crossed] ** root for volts in (before, after, limit))
-        part = (aim - low) / (high - low)
-        years[crossed] = began[crossed] + part * (ended - began)[crossed]
-        before, began = after, ended
-    return years
-
-
-def _of_gpu(cause: NDArray[np.int8]) -> NDArray[np.int8]:
-    """`BothEnd` of each `EndCause`."""
-    table = np.zeros(max(EndCause) + 1, np.int8)
-    table[list(_OF_SLICE)] = list(_OF_SLICE.values())
-    return table[cause]
-
-
-def _largest(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Largest of all slices that live: float64[I, n, k, E] to float64[I, E]; NaN if not finite."""
-    largest = np.where(np.isnan(values), -np.inf, values).max(axis=(1, 2))
-    return np.where(np.isinf(largest), np.nan, largest)
-
 
 # What a study of both levels writes: each variable of its results files.
 
@@ -354,6 +141,155 @@ VARIABLES = (
 """What is computed, in the order of the files."""
 
 TECHNIQUE = Variable("technique", ("technique",), "text", "1", "technique of the register files")
+
+
+# What a study says of its cases: every number, declared once.
+
+OF_LASTING = (
+    "of the GPUs whose register files last, which have not failed for faults by the horizon"
+)
+
+
+def _shift(case: Case) -> Floats:
+    """Largest shift of a cell of each GPU at the horizon; NaN where its register files fail."""
+    shift: Floats = case["max_dvth_mv"][..., -1]
+    return shift
+
+
+def _left(case: Case) -> Floats:
+    """That shift over the one with the first policy and the first technique."""
+    left: Floats = _shift(case) / _shift(case.at(policy=0, technique=0))
+    return left
+
+
+def _saved(case: Case) -> Estimate | None:
+    """What is saved against these, on the GPUs that last with both."""
+    is_first = not case.place["policy"] and not case.place["technique"]
+    return None if is_first else mean(1 - _left(case))
+
+
+def _saved_if_independent(case: Case) -> Estimate | None:
+    """What would be if the savings of both levels were independent."""
+    if not case.place["policy"] or not case.place["technique"]:
+        return None
+    return mean(1 - _left(case.at(technique=0)) * _left(case.at(policy=0)))
+
+
+def _age(name: str) -> Callable[[Case], Floats]:
+    """Age of each GPU by which something happens; infinite where it does not by the horizon."""
+    return lambda case: np.where(case[name] < case.horizon_years, case[name], np.inf)
+
+
+def _median(key: str, name: str, what: str, heading: str, also: str) -> Measure:
+    return Measure(
+        key,
+        f"age at which half of the GPUs {what} [years]",
+        (name,),
+        _age(name),
+        heading,
+        "age",
+        quantile=0.5,
+        also=also,
+        note="lives: medians, years",
+    )
+
+
+MEASURES = (
+    Measure(
+        "mean_share",
+        "share of the time for which an SM is on [%]",
+        heading="SM is on\n[%]",
+        form="short",
+        also="share",
+    ),
+    Measure(
+        "lasting",
+        "GPUs whose register files last",
+        ("max_dvth_mv",),
+        lambda case: np.isfinite(_shift(case)),
+        "files last\n[GPUs]",
+        kind="count",
+        primary=True,
+    ),
+    Measure(
+        "max_dvth_mv",
+        "largest shift of a cell at the horizon [mV]",
+        ("max_dvth_mv",),
+        _shift,
+        "max. dVth\n[mV]",
+        primary=True,
+        better="less",
+    ),
+    Measure(
+        "saved",
+        "less shift of a cell than with the first policy and technique [%]",
+        ("max_dvth_mv",),
+        lambda case: 1 - _left(case),
+        "saved\n[%]",
+        estimator=_saved,
+        primary=True,
+        note="saved: of the largest shift of a cell, against the first policy with the first "
+        "technique",
+    ),
+    Measure(
+        "saved_if_independent",
+        "less shift of a cell if both levels were independent [%]",
+        ("max_dvth_mv",),
+        lambda case: 1 - _left(case.at(technique=0)) * _left(case.at(policy=0)),
+        "if independent\n[%]",
+        estimator=_saved_if_independent,
+        also="independent",
+    ),
+    Measure(
+        "cell_margin",
+        "delay margin that cells need at the horizon [%]",
+        ("cell_margin",),
+        lambda case: case["cell_margin"][:, -1],
+        "margin of\ncells [%]",
+        better="less",
+    ),
+    Measure(
+        "logic_margin",
+        "delay margin that logic needs at the horizon [%]",
+        ("logic_margin",),
+        lambda case: case["logic_margin"][:, -1],
+        "margin of\nlogic [%]",
+        better="less",
+    ),
+    _median(
+        "median_cell_life_years",
+        "cell_life_years",
+        "have cells that are too slow",
+        "life: cells'\ndelay [years]",
+        "cell_life",
+    ),
+    _median(
+        "median_fault_life_years",
+        "fault_life_years",
+        "fail for faulty cells",
+        "faults\n[years]",
+        "fault_life",
+    ),
+    _median(
+        "median_logic_life_years",
+        "logic_life_years",
+        "have logic that is too slow",
+        "logic\n[years]",
+        "logic_life",
+    ),
+    Measure(
+        "median_life_years",
+        "age at which half of the GPUs are dead [years]",
+        ("life_years", "end_cause"),
+        lambda case: case["life_years"],
+        "life: GPU\n[years]",
+        "age",
+        quantile=0.5,
+        primary=True,
+        also="median_life",
+    ),
+)
+"""The measures of a study of both levels, in the order of its table."""
 
 
 BATCH_GPUS = 1024

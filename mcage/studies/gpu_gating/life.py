@@ -19,8 +19,7 @@ from mcage.aging.nbti import (
 )
 from mcage.distributions import Distribution
 from mcage.errors import UserError
-from mcage.gpu.chip import Gpu
-from mcage.gpu.thermal import HIGHEST_KELVIN
+from mcage.gpu.chip import HIGHEST_KELVIN, Gpu
 from mcage.random import stream
 from mcage.studies.gpu_gating.policies import Policy, RankingPolicy, Readings, add_products
 from mcage.studies.gpu_gating.spec import DAYS_PER_YEAR, GatingSpec, Sensors, Temperature

@@ -30,7 +30,6 @@ from mcage.studies.gpu_gating.life import (
     sample_surroundings,
     surroundings,
 )
-from mcage.studies.gpu_gating.measures import MEASURES
 from mcage.studies.gpu_gating.policies import Policy, policy
 from mcage.studies.gpu_gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
 from mcage.studies.gpu_gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
@@ -117,6 +116,71 @@ VARIABLES = (
 
 POLICY = Variable("policy", ("policy",), "text", "1", "policy that assigns SMs")
 AGE = Variable("age", ("age",), "float64", "year", "age")
+
+
+# What a study says of its cases: every number, declared once.
+
+MARGIN = (
+    "margin: delay at the horizon over that of the slowest new SM, less 1: what half of the GPUs, "
+    "and 99 % of them, need"
+)
+
+MEASURES = (
+    Measure(
+        "median_margin",
+        "delay margin that half of the GPUs need at the horizon [%]",
+        ("margin_needed",),
+        lambda case: case["margin_needed"][:, -1],
+        "median\nmargin [%]",
+        "bounds",
+        quantile=0.5,
+        primary=True,
+        note=MARGIN,
+    ),
+    Measure(
+        "high_margin",
+        "delay margin that 99 % of the GPUs need at the horizon [%]",
+        ("margin_needed",),
+        lambda case: case["margin_needed"][:, -1],
+        "margin of\n99 % [%]",
+        "bounds",
+        quantile=0.99,
+    ),
+    Measure(
+        "median_life_years",
+        "age at which half of the GPUs need more than the guardband [years]",
+        ("life_years", "end_cause"),
+        lambda case: case["life_years"],
+        "median life\n[years]",
+        "age",
+        quantile=0.5,
+        primary=True,
+        also="median_life",
+    ),
+    Measure(
+        "alive",
+        "reach the horizon [%]",
+        ("end_cause",),
+        lambda case: case["end_cause"] == 0,
+        "alive\n[%]",
+        "bounds",
+        kind="share",
+        better="more",
+    ),
+    Measure(
+        "max_dvth_mv",
+        "largest shift of an SM at the horizon [mV]",
+        ("max_dvth_mv",),
+        lambda case: case["max_dvth_mv"][:, -1],
+        "max. dVth\n[mV]",
+        primary=True,
+        better="less",
+        note="max. dVth: of an SM at the horizon",
+    ),
+    Measure("slowdown", "extra execution time [%]", heading="slowdown\n[%]", better="less"),
+    Measure("sm_power_w", "power of all SMs [W]", heading="SMs\n[W]", better="less"),
+)
+"""The measures of a study of SM gating, in the order of its table."""
 
 
 # Unaged threshold voltages of the SMs of a die: die, systematic and random parts.

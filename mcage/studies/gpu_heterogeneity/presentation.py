@@ -15,7 +15,7 @@ from mcage.report.tables import Column, ResultTable, column, columns_of_cases, m
 from mcage.results.header import Header
 from mcage.results.measures import cases_of
 from mcage.stats.estimates import plus_minus, with_bounds
-from mcage.studies.gpu_heterogeneity.measures import ORDERS
+from mcage.studies.gpu_heterogeneity.study import ORDERS
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet

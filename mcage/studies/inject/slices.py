@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import SliceGeometry
-from mcage.gpu.exchange.rule import words_allowed
+from mcage.gpu.exchange import words_allowed
 from mcage.lifetime import EndCause
 from mcage.protection.policy import Protection
 from mcage.studies.inject.cells import Rules, SliceUnderKernel
@@ -172,7 +172,7 @@ class Looked:
         Parameters
         ----------
         rule : str
-            As of `mcage.gpu.exchange.rule.words_allowed`.
+            As of `mcage.gpu.exchange.words_allowed`.
         """
         pairs = list(zip(self.ages_years, self.fates, strict=True))
         given_up = self.given_up_years

@@ -19,7 +19,7 @@ from tables import each
 
 import mcage
 from mcage.errors import UserError
-from mcage.gpu.exchange.rule import (
+from mcage.gpu.exchange import (
     ExchangeRule,
     SoftErrors,
     UncorrectableWords,

@@ -12,9 +12,18 @@ from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.notes import caveats_of
-from mcage.studies.gpu_both.register_files import SliceFates, SmLevel, with_slower_period
+from mcage.studies.gpu_both.register_files import (
+    BothEnd,
+    Clock,
+    GpuRules,
+    SliceFates,
+    SmLevel,
+    combined,
+    too_slow_years,
+    with_slower_period,
+)
 from mcage.studies.gpu_both.spec import BothSpec
-from mcage.studies.gpu_both.study import Both, BothEnd, Clock, GpuRules, combined, too_slow_years
+from mcage.studies.gpu_both.study import Both
 from mcage.studies.gpu_gating.life import SmHistory
 from mcage.studies.gpu_gating.spec import GatingSpec
 

@@ -7,8 +7,7 @@ from gpu_cases import gating, lives, vectors
 from mcage.aging.environment import Environment, OperatingPoint, delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.errors import UserError
-from mcage.gpu.chip import gpu
-from mcage.gpu.thermal import Floorplan, ThermalNetwork
+from mcage.gpu.chip import Floorplan, ThermalNetwork, gpu
 from mcage.studies.gpu_gating.policies import Policy
 
 FIXED = {"model": "fixed", "fixed_kelvin": 353.15}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.gpu.exchange.rule import (
+from mcage.gpu.exchange import (
     ExchangeRule,
     Floats,
     UncorrectableWords,
