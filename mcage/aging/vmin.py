@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mcage.aging.transistors import TrapLaw
 from mcage.errors import UserError
 from mcage.plain_text import shortened
-from mcage.variation.cells import CELL_6T, CELL_8T, tables_of
+from mcage.variation.scenarios import CELL_6T, CELL_8T, tables_of
 
 # Margins of a cell: how its Vmin for reading, writing and holding follows from four shifts.
 #
@@ -137,7 +137,7 @@ def margins(name: str, cell: str = CELL_6T) -> Margins | None:
     name : str
         Name of a rule.
     cell : str
-        Cell whose margins are meant, one of `mcage.variation.cells.CELLS`.
+        Cell whose margins are meant, one of `mcage.variation.scenarios.CELLS`.
 
     Raises
     ------

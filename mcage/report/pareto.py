@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.costs import Technology, area
-from mcage.costs.protection import protection_area
+from mcage.costs.energy import protection_area
 from mcage.errors import UserError
 from mcage.plain_text import shown, visible
 from mcage.protection.policy import protection

@@ -15,7 +15,6 @@ from mcage.files.inputs import named_file
 from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.protection.policy import ECP
 from mcage.stats.estimates import Estimate
-from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
 from mcage.variation.fault_models import (
     FaultModel,
     class_shares,
@@ -25,7 +24,7 @@ from mcage.variation.fault_models import (
 )
 from mcage.variation.field import sample_die
 from mcage.variation.fitting import FaultCounts, FittedVmin, fit_vmin, read_counts, shipped_counts
-from mcage.variation.scenarios import CLASSES, Scenario, scenario
+from mcage.variation.scenarios import CELL_6T, CELL_8T, CLASSES, Scenario, on_cell, scenario
 from mcage.variation.vmin_tail import TailCells, expected_classes
 
 MAX_ID = 2**63 - 1

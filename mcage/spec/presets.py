@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcage.plain_text import shortened
-from mcage.variation.cells import CELL_8T, USUAL_TABLE
+from mcage.variation.scenarios import CELL_8T, USUAL_TABLE
 
 _CALENDAR = {"schedule": "sequential", "periods": 5, "mix": "uniform"}
 _ROWS = {"vdd_scaling": "rows"}

@@ -34,8 +34,7 @@ from mcage.spec.cost_constants import (
 )
 from mcage.spec.keys import PLUG_IN, Option, UsedIf
 from mcage.spec.workload_mix import canonical_mix
-from mcage.variation.cells import CELL_8T
-from mcage.variation.scenarios import GROWING_MODES, NO_ARRAYS, ArraySize, scenario
+from mcage.variation.scenarios import CELL_8T, GROWING_MODES, NO_ARRAYS, ArraySize, scenario
 
 if TYPE_CHECKING:
     from mcage.techniques import Technique

@@ -176,7 +176,7 @@ def many_faulty(
     climbed = climb(fields, most + 1.0, 5)
     bumps = Bumps.like(distribution, climbed, np.ones(len(climbed)))
     tilt = SliceTilt(fields, bumps, most + 1.0)
-    proposal = Proposal(distribution, vdd_volts, (Part(1 - PLAIN_SHARE, tilt),))
+    proposal = Proposal(distribution, vdd_volts, tilt, (Part(1 - PLAIN_SHARE, of_cells=True),))
 
     def draw(ids: NDArray[np.int64]) -> Weighted:
         dies = draw_slices(proposal, 3, "check", ids, vdd_volts)

@@ -135,7 +135,7 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     distribution = with_die()
     level = 0.53
     pairs = PairProposal(distribution, level, NEEDED)
-    only = Proposal(distribution, level, (Part(1.0, pairs),))
+    only = Proposal(distribution, level, pairs, (Part(1.0, of_cells=True),))
     dies = draw_slices(only, 1, "test", np.arange(800), level)
     number = pairs.count(dies.tail)
     assert (number >= 1).all()
@@ -149,8 +149,9 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     assert abs(once.mean() - seen.mean()) < SIGMAS * error
 
 
+@pytest.mark.parametrize("kind", ["tilt", "pairs"])
 @pytest.mark.parametrize("scenario_name", ["common", "clustered", "dispersed"])
-def test_weights_bring_back_the_plain_law(scenario_name):
+def test_weights_bring_back_the_plain_law(scenario_name, kind):
     distribution = distribution_of(scenario_name)
     level = {"common": 0.47, "clustered": 0.55, "dispersed": 0.43}[scenario_name]
     fields_of = FaultyFields(distribution, level)
@@ -159,26 +160,20 @@ def test_weights_bring_back_the_plain_law(scenario_name):
         if distribution.factor.any()
         else Bumps.none(distribution)
     )
-    proposal = Proposal(
-        distribution,
-        level,
-        parts=(
-            Part(0.4, SliceTilt(fields_of, bumps, 8.0)),
-            Part(0.3, PairProposal(distribution, level, NEEDED)),
-        ),
-    )
+    tilt, pairs = SliceTilt(fields_of, bumps, 8.0), PairProposal(distribution, level, NEEDED)
+    cells = tilt if kind == "tilt" else pairs
+    proposal = Proposal(distribution, level, cells, (Part(0.4), Part(0.3, of_cells=True)))
     floor = level - 0.01
     dies = draw_slices(proposal, 4, "test", np.arange(1500), floor)
     weights = proposal.weights(dies)
-    assert weights.max() <= 1 / 0.3 * (1 + 1e-12)
+    assert weights.max() <= 1 / 0.7 * (1 + 1e-12)  # two parts draw plain cells
     assert_mean(weights, 1.0)
     assert_mean(
         weights * np.diff(dies.tail.offsets), expected_tail_cells(distribution.scenario, floor)
     )
     each = EntryProposal.of(distribution, distribution.node_volts(dies.normals), level).faulty
     assert_mean(weights * (faulty_entries(dies.tail, level) - 8 * each.sum(axis=1)), 0.0)
-    along = dies.normals @ distribution.mean_direction
-    assert_mean(weights * along, 0.0)
+    assert_mean(weights * (dies.normals @ distribution.factor.sum(axis=0)), 0.0)
 
 
 def test_a_climb_ends_where_many_entries_are_faulty():
@@ -197,6 +192,6 @@ def test_a_climb_ends_where_many_entries_are_faulty():
 def test_odds_make_as_many_faulty_entries_as_asked_for():
     distribution = distribution_of("common")
     tilt = SliceTilt(FaultyFields(distribution, 0.47), Bumps.none(distribution), 30.0)
-    proposal = Proposal(distribution, 0.47, (Part(1.0, tilt),))
+    proposal = Proposal(distribution, 0.47, tilt, (Part(1.0, of_cells=True),))
     dies = draw_slices(proposal, 6, "test", np.arange(300), 0.47)
     assert faulty_entries(dies.tail, 0.47).mean() == pytest.approx(30, abs=1.5)

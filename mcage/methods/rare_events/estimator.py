@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from mcage.campaign.progress import Progress
 from mcage.concurrency import usable_cores
@@ -25,6 +26,9 @@ from mcage.methods.rare_events.proposals import LifeTilt, PairProposal, Part, Pr
 from mcage.methods.rare_events.search import LateLives, find_late_lives, find_tilt
 from mcage.random import seed_of
 from mcage.spec import SweepSpec
+from mcage.stats.estimates import Estimate
+from mcage.studies.sweep.study import Sweep
+from mcage.variation.scenarios import scenario
 
 # How the slices and lives of a case are drawn so that many of them die, by faults and by delay.
 
@@ -103,13 +107,12 @@ def sampler_for(case: RareCase) -> Sampler:
     late = find_late_lives(case) if delay_kills else None
     if late and by_faults < NEGLIGIBLE * late.probability:
         parts = _late_parts(late, 1.0 - PLAIN_SHARE)
-        proposal = Proposal(case.distribution, case.weak_volts, parts, without_cells=True)
+        proposal = Proposal(case.distribution, case.weak_volts, None, parts, without_cells=True)
         return Sampler(case, proposal, favours_delay=True)
-    level_volts, faulty = _towards_faults(case)
+    towards, faulty = _towards_faults(case)
     if late:
-        return _balanced(case, level_volts, faulty, late)
-    parts = (replace(faulty, share=1.0 - PLAIN_SHARE),)
-    return Sampler(case, Proposal(case.distribution, level_volts, parts))
+        return _balanced(case, towards, faulty, late)
+    return Sampler(case, replace(towards, parts=(replace(faulty, share=1.0 - PLAIN_SHARE),)))
 
 
 def most_deaths_by_faults(case: RareCase) -> float:
@@ -123,15 +126,15 @@ def most_deaths_by_faults(case: RareCase) -> float:
     return PairProposal(case.distribution, case.weak_volts, needed).expected_pairs
 
 
-def _towards_faults(case: RareCase) -> tuple[float, Part]:
-    """Level of Vmin of faulty entries, and the part of a mixture that draws many of them."""
+def _towards_faults(case: RareCase) -> tuple[Proposal, Part]:
+    """Mixture of cells of which many entries are faulty, and the part of it that draws them."""
     if case.needed.any():
-        return case.weak_volts, Part(
-            1.0, PairProposal(case.distribution, case.weak_volts, case.needed)
-        )
+        pairs = PairProposal(case.distribution, case.weak_volts, case.needed)
+        return Proposal(case.distribution, case.weak_volts, pairs), Part(1.0, of_cells=True)
     pilot = find_tilt(case)
     favoured = LifeTilt.favouring(case.lives, pilot.kernel, FAVOURED)
-    return case.typical_volts, Part(1.0, pilot.tilt, favoured)
+    tilted = Proposal(case.distribution, case.typical_volts, pilot.tilt)
+    return tilted, Part(1.0, favoured, of_cells=True)
 
 
 def _late_parts(late: LateLives, share: float) -> tuple[Part, ...]:
@@ -140,7 +143,7 @@ def _late_parts(late: LateLives, share: float) -> tuple[Part, ...]:
     return tuple(Part(share * of_tilt, lives=tilt) for tilt, of_tilt in pairs)
 
 
-def _balanced(case: RareCase, level_volts: float, faulty: Part, late: LateLives) -> Sampler:
+def _balanced(case: RareCase, towards: Proposal, faulty: Part, late: LateLives) -> Sampler:
     """Divide slices between causes of death as a pilot sample shows them.
 
     The random numbers of the pilot are independent of those of the estimate.
@@ -150,7 +153,7 @@ def _balanced(case: RareCase, level_volts: float, faulty: Part, late: LateLives)
     def divided(of_faults: float) -> Sampler:
         to_delay = _late_parts(late, share * (1.0 - of_faults))
         parts = (replace(faulty, share=share * of_faults), *to_delay)
-        return Sampler(case, Proposal(case.distribution, level_volts, parts), favours_delay=True)
+        return Sampler(case, replace(towards, parts=parts), favours_delay=True)
 
     seed = seed_of(case.spec.seed, "rare.balance")
     pilot = divided(0.5).draw(seed, "rare.balance", np.arange(PILOT_SLICES))
@@ -246,3 +249,159 @@ def sample(
     batches = [instances[first : first + BATCH] for first in range(0, len(instances), BATCH)]
     with ThreadPoolExecutor(usable_cores()) as pool:
         return WeightedLives.join(list(pool.map(simulate, batches)))
+
+
+# The Vdd at which slices are dead with a given probability: a root among rare-event estimates.
+
+# The root is searched for by secants of the normal score of the probability, Φ⁻¹(p), over Vdd. Far
+# out, where log p bends, a score is nearly straight: Vmin of slices is nearly normal.
+
+SEARCHES = 5
+"""Largest number of estimates of the search."""
+
+SEARCH_SHARE = 0.25
+"""Slices of an estimate of the search, over those of the last estimate."""
+
+FIRST_SLOPE = -100.0
+"""Change of the score per volt that the first step assumes; conventional slices of scenario common
+have -50 when new, and slices that redirect -290."""
+
+FLATTEST = -10.0
+"""Change of the score per volt beyond which a step is not to be trusted."""
+
+LONGEST_STEP_VOLTS = 0.04
+APART_VOLTS = 0.005
+"""Distance of two estimates from which a slope is taken."""
+
+RARE, FREQUENT = 1e-15, 0.999
+"""Probabilities beyond which a score says only on which side the root lies."""
+
+
+@dataclass(frozen=True)
+class RareVdd:
+    """A Vdd at which slices are dead by an age with a given probability.
+
+    Attributes
+    ----------
+    vdd_volts : Estimate
+        The Vdd in volts, with the interval that follows from that of the last probability.
+    score_per_volt : float
+        Change of the normal score of the probability per volt there, below 0.
+    tried : tuple of (float, RareEstimate)
+        Voltages that were tried, and the estimates there; the last has all slices.
+    warnings : tuple of str
+        Reasons not to rely on the Vdd; empty if there are none.
+    """
+
+    vdd_volts: Estimate
+    score_per_volt: float
+    tried: tuple[tuple[float, RareEstimate], ...]
+    warnings: tuple[str, ...]
+
+
+def vdd_for_probability(
+    spec: SweepSpec,
+    probability: float,
+    age_years: float,
+    instances: int = INSTANCES,
+    *,
+    engine: Engine | str = "auto",
+    progress: Progress | None = None,
+) -> RareVdd:
+    """Lowest Vdd at which the probability of a slice to be dead by an age is at most a given one.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        A sweep of one case without a low Vdd; its seed is used, its number of instances is not.
+    probability : float
+        The probability, above 0 and below 0.5.
+    age_years : float
+        The age in years, 0 ... horizon of the spec; 0: dead on arrival.
+    instances : int
+        Number of slices of the last estimate, 8 or more; those before have a quarter of it.
+    engine : Engine or str
+        Engine that computes their lives, or its name.
+    progress : Progress, optional
+        Where progress is reported; nowhere by default.
+
+    Returns
+    -------
+    RareVdd
+        The Vdd, its interval, and the estimates on the way.
+
+    Raises
+    ------
+    UserError
+        The spec has a low Vdd, or `failure_probability` refuses it; probability, age or instances
+        are out of range; or no Vdd was found, such as where delay kills at any.
+
+    Notes
+    -----
+    The last estimate is `failure_probability` at the last Vdd that was tried; those before have
+    another seed, so that chance does not choose the Vdd at which it looks favourable. The root is a
+    step along the secant from there, and the bounds of the probability become volts by the same
+    slope, whose own error is left out: docs/rare-events.md.
+    """
+    if not 0.0 < probability < 0.5:
+        raise UserError(f"probability = {probability:g}, expected more than 0 and less than 0.5")
+    if spec.vdd_volts:
+        given = ", ".join(f"{volts:g}" for volts in spec.vdd_volts)
+        raise UserError(
+            f"vdd_volts = {given}: a probability ({probability:g}) asks for the Vdd; give one of "
+            "both"
+        )
+    if not all(map(spec.uses_scenario_vdd, spec.environments)):
+        raise UserError(f"probability = {probability:g}: {spec.fixed_voltages}")
+    if instances < 2 / SEARCH_SHARE:
+        raise UserError(f"instances = {instances}, expected {2 / SEARCH_SHARE:g} or more")
+    ready = engine_of(engine)
+    searching = seed_of(spec.seed, "rare.vdd")
+    volts = min(spec.low_vdds(scenario(spec.scenarios[0])))
+    like = Sweep(_at(spec, volts, searching), ready)
+    target = _score(probability)
+    tried: list[tuple[float, RareEstimate]] = []
+
+    def score_above_target(seed: int, count: int) -> float:
+        case = rare_case(_at(spec, volts, seed), age_years, ready, like)
+        tried.append((volts, estimate_case(case, count, progress or Progress())))
+        return _score(tried[-1][1].probability) - target
+
+    for number in range(SEARCHES):
+        above = score_above_target(searching, int(SEARCH_SHARE * instances))
+        root = tried[-1][1]
+        near = number > 0 and root.lower <= probability <= root.upper
+        least_volts = 0.0 if number else APART_VOLTS
+        length = min(max(abs(above / _slope(tried)), least_volts), LONGEST_STEP_VOLTS)
+        volts = round(volts + float(np.copysign(length, above)), 4)
+        if near:
+            break
+    above, slope = score_above_target(spec.seed, instances), _slope(tried)
+    last = tried[-1][1]
+    if abs(above / slope) > APART_VOLTS:
+        ways = ", ".join(f"{by.probability:.2g} at {at:g} V" for at, by in tried)
+        raise UserError(f"no Vdd found at which {probability:g} of the slices are dead: {ways}")
+    value, lower, upper = (
+        volts - (_score(bound) - target) / slope
+        for bound in (last.probability, last.lower, last.upper)
+    )
+    return RareVdd(Estimate(value, lower, upper), slope, tuple(tried), last.warnings)
+
+
+def _at(spec: SweepSpec, volts: float, seed: int) -> SweepSpec:
+    return spec.model_copy(update={"vdd_volts": (volts,), "seed": seed})
+
+
+def _score(probability: float) -> float:
+    return float(ndtri(np.clip(probability, RARE, FREQUENT)))
+
+
+def _slope(tried: list[tuple[float, RareEstimate]]) -> float:
+    """Change of the score per volt between the last estimate and the nearest that lies apart."""
+    at, last = tried[-1]
+    others = [(volts, by) for volts, by in tried if abs(volts - at) >= APART_VOLTS]
+    if not others:
+        return FIRST_SLOPE
+    volts, other = min(others, key=lambda each: abs(each[0] - at))
+    change = _score(last.probability) - _score(other.probability)
+    return min(change / (at - volts), FLATTEST)

@@ -141,16 +141,6 @@ class LifeDistribution:
         return {name: int(np.prod(ranks.shape[1:])) for name, ranks in no_instance.items()}
 
     @property
-    def constants_vary(self) -> bool:
-        """Whether any constant varies."""
-        return bool(self.constants)
-
-    @property
-    def varies(self) -> bool:
-        """Whether any constant varies, or kernels do."""
-        return self.constants_vary or len(self.mixes) > 1 or self._shares_vary
-
-    @property
     def _shares_vary(self) -> bool:
         return self.mixes.shape[1] > 1 and isinstance(self.mix, str) and self.mix != "uniform"
 
@@ -248,22 +238,12 @@ class VminGaussian:
     @property
     def normals(self) -> int:
         """Number of standard normal numbers behind one slice."""
-        return len(self.mean_direction)
+        return int(self.factor.shape[1])
 
     @property
     def random_volts(self) -> float:
         """Standard deviation, in volts, of the part that is independent from cell to cell."""
         return self.scenario.sigma_random_volts
-
-    @cached_property
-    def mean_direction(self) -> NDArray[np.float64]:
-        """Unit vector of the normals that raises the mean of the slice most: float64[normals].
-
-        Zero where cells share nothing.
-        """
-        gradient: NDArray[np.float64] = self.factor.sum(axis=0)
-        length = float(np.sqrt((gradient**2).sum()))
-        return gradient / length if length else gradient
 
     def node_volts(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean Vmin at the nodes of I slices.
@@ -503,19 +483,15 @@ class Bumps:
     def log_ratio(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logarithm of the density of fields over their plain density: float64[I]."""
         along = np.einsum("in,pn->ip", normals, self.directions)
-        return _log_ratio(along, self.height, self.deviation)
-
-
-def _log_ratio(along: NDArray[np.float64], height: float, deviation: float) -> NDArray[np.float64]:
-    each = _log_ratios(along, height, deviation)
-    ratio: NDArray[np.float64] = logsumexp(each, axis=1) - np.log(along.shape[1])
-    return ratio
+        each = _log_ratios(along, self.height, self.deviation)
+        ratio: NDArray[np.float64] = logsumexp(each, axis=1) - np.log(along.shape[1])
+        return ratio
 
 
 def _quick_log_ratio(
     along: NDArray[np.float64], height: float, deviation: float
 ) -> NDArray[np.float64]:
-    """As `_log_ratio` but for rounding, in a third of the time."""
+    """As `Bumps.log_ratio` but for rounding, in a third of the time."""
     each = _log_ratios(along, height, deviation)
     largest = each.max(axis=1)
     each -= largest[:, None]
@@ -588,9 +564,9 @@ class EntryProposal:
         nodes = np.ascontiguousarray(np.moveaxis(node_volts, -1, 0))
         above = ndtr((nodes - level_volts) / distribution.random_volts)
         # Sums of positive terms only: exact to rounding however rare two cells in an entry are.
-        exactly = np.stack([(1.0 - above) ** bits, _exactly_one(bits, above)])
+        exactly = np.stack([(1.0 - above) ** bits, bits * above * (1.0 - above) ** (bits - 1)])
         in_segment = np.stack(
-            [np.ones_like(above), *(_at_least(bits, count, above) for count in (1, 2))]
+            [np.ones_like(above), *(betainc(count, bits - count + 1, above) for count in (1, 2))]
         )
         columns, *shape = above.shape
         at_least = np.zeros((FAULTY_BITS + 1, columns + 1, *shape))
@@ -783,17 +759,6 @@ def place_cells(
     return (segment * bits + bit).astype(np.int32), vmin
 
 
-def _exactly_one(bits: int, above: NDArray[np.float64]) -> NDArray[np.float64]:
-    probability: NDArray[np.float64] = bits * above * (1.0 - above) ** (bits - 1)
-    return probability
-
-
-def _at_least(bits: int, count: int, above: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability of at least that many successes, count >= 1."""
-    probability: NDArray[np.float64] = betainc(count, bits - count + 1, above)
-    return probability
-
-
 def _binomial(
     bits: int,
     above: NDArray[np.float64],
@@ -924,10 +889,7 @@ class PairProposal:
 
     def count(self, tail: TailCells) -> NDArray[np.float64]:
         """Number N of weak pairs in the needed entries of each instance: float64[I]."""
-        weak = tail.vmin_volts > self.level_volts
-        entries = tail.geometry.entries
-        size = tail.instances * entries
-        cells = np.bincount(tail.slice_entry[weak], minlength=size).reshape(-1, entries)
+        cells = _cells_by_entry(tail, self.level_volts)
         pairs: NDArray[np.float64] = (cells * (cells - 1) / 2)[:, self.needed].sum(axis=1)
         return pairs
 
@@ -1158,8 +1120,7 @@ class LifeTilt:
     def log_ratio(self, lives: Lives) -> NDArray[np.float64]:
         """Logarithm of the density of lives over that in a sweep: float64[I]."""
         along = (lives.normals * self.direction).sum(axis=1)
-        standard = (along - self.height) / self.deviation
-        ratio: NDArray[np.float64] = 0.5 * (along**2 - standard**2) - np.log(self.deviation)
+        ratio = _log_ratios(along, self.height, self.deviation)
         if self.log_odds.any():
             each = np.arange(len(lives))
             with np.errstate(divide="ignore"):
@@ -1224,15 +1185,15 @@ class Part:
     ----------
     share : float
         Share of the slices that are drawn from it, 0 ... 1.
-    cells : SliceTilt or PairProposal, optional
-        Distribution of the cells; by default the plain one.
     lives : LifeTilt, optional
         Distribution of the lives; by default that of a sweep.
+    of_cells : bool
+        Whether its cells are those of the mixture, `Proposal.cells`; otherwise they are plain.
     """
 
     share: float
-    cells: SliceTilt | PairProposal | None = None
     lives: LifeTilt | None = None
+    of_cells: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -1244,11 +1205,12 @@ class Proposal:
     distribution : VminGaussian
         How Vmin varies over a slice that is not tilted.
     level_volts : float
-        An entry counts as faulty if two of its cells have a Vmin above this level; that of all
-        slice tilts.
+        An entry counts as faulty if two of its cells have a Vmin above this level; that of a
+        slice tilt.
+    cells : SliceTilt or PairProposal, optional
+        Distribution of the cells that parts may draw; by default the plain one.
     parts : tuple of Part
-        Parts besides the plain distribution. Cells that several parts draw alike are the same
-        object.
+        Parts besides the plain distribution.
     without_cells : bool
         Whether slices are drawn without any cell above the floor, because cells do not matter; no
         part then has a distribution of them.
@@ -1256,6 +1218,7 @@ class Proposal:
 
     distribution: VminGaussian
     level_volts: float
+    cells: SliceTilt | PairProposal | None = None
     parts: tuple[Part, ...] = ()
     without_cells: bool = False
 
@@ -1310,8 +1273,8 @@ class Proposal:
         Lives may be left out if no part tilts them.
         """
         density = np.full(slices.tail.instances, self.plain_share)
-        for part, log_ratio_of_cells in zip(self.parts, slices.log_ratios, strict=True):
-            ratio = log_ratio_of_cells
+        for part in self.parts:
+            ratio = slices.log_ratio if part.of_cells else np.zeros_like(density)
             if part.lives is not None:
                 assert lives is not None
                 ratio = ratio + part.lives.log_ratio(lives)
@@ -1328,14 +1291,14 @@ class DrawnSlices:
     ----------
     tail : TailCells
         Cells of these slices above the floor.
-    log_ratios : float64[parts, I]
-        Logarithm of the density of their cells under each part over the plain one.
+    log_ratio : float64[I]
+        Logarithm of the density of their cells under `Proposal.cells` over the plain one.
     normals : float64[I, normals]
         Standard normal numbers behind the fields of the slices; NaN where no cell was drawn.
     """
 
     tail: TailCells
-    log_ratios: NDArray[np.float64]
+    log_ratio: NDArray[np.float64]
     normals: NDArray[np.float64]
 
 
@@ -1361,35 +1324,31 @@ def draw_slices(
     floor_volts : float
         Cells with a lower Vmin are left out; at most the level of the proposal.
     """
-    distribution, level, ids = proposal.distribution, proposal.level_volts, instances.tolist()
+    distribution, level, cells = proposal.distribution, proposal.level_volts, proposal.cells
+    ids = instances.tolist()
     if proposal.without_cells:
         return _without_cells(proposal, len(ids))
-    part_of = proposal.part_of(seed, role, instances)
     normals = np.empty((len(ids), distribution.normals))
     for generator, of_slice in zip(streams_of(seed, f"{role}.field", ids), normals, strict=True):
         generator.standard_normal(out=of_slice)
-    cells_of = [part.cells for part in proposal.parts] + [None]
+    of_cells = np.array([*(part.of_cells for part in proposal.parts), False])
+    favoured = of_cells[proposal.part_of(seed, role, instances)]
+    log_odds = np.zeros(len(ids))
     forced: dict[int, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
-    for i, instance in enumerate(ids):
-        match cells_of[part_of[i]]:
-            case PairProposal() as pairs:
-                generator = stream(seed, f"{role}.pair", instance)
-                normals[i], cell, vmin_volts = pairs.draw(normals[i], generator)
-                forced[i] = cell, vmin_volts
-            case SliceTilt() as tilt:
-                generator = stream(seed, f"{role}.bump", instance)
-                normals[i] = tilt.bumps.draw(normals[i], generator)
+    if isinstance(cells, PairProposal):
+        for i in np.flatnonzero(favoured).tolist():
+            generator = stream(seed, f"{role}.pair", ids[i])
+            normals[i], cell, vmin_volts = cells.draw(normals[i], generator)
+            forced[i] = cell, vmin_volts
+    elif cells is not None:
+        for i in np.flatnonzero(favoured).tolist():
+            generator = stream(seed, f"{role}.bump", ids[i])
+            normals[i] = cells.bumps.draw(normals[i], generator)
     nodes = distribution.node_volts(normals)
     entries = EntryProposal.of(distribution, nodes, level)
-    log_odds = {
-        id(cells): cells.log_odds(nodes) for cells in cells_of if isinstance(cells, SliceTilt)
-    }
-
-    odds = np.zeros(len(ids))
-    for tilt in (cells for cells in cells_of if isinstance(cells, SliceTilt)):
-        tilted = np.array([cells_of[part] is tilt for part in part_of.tolist()], dtype=bool)
-        odds[tilted] = log_odds[id(tilt)][tilted]
-    drawn = []
+    if isinstance(cells, SliceTilt):
+        log_odds = cells.log_odds(nodes)
+    odds, drawn = np.where(favoured, log_odds, 0.0), []
     for begin in range(0, len(ids), TOGETHER):
         together = slice(begin, begin + TOGETHER)
         generators = [stream(seed, f"{role}.cells", instance) for instance in ids[together]]
@@ -1398,40 +1357,37 @@ def draw_slices(
             placed = place_cells(distribution, nodes[i], of_slice, level, floor_volts, generator)
             drawn.append(_with_forced(*placed, *forced[i]) if i in forced else placed)
     tail = TailCells.join(drawn, distribution.scenario.geometry)
-
-    ratios: dict[int, NDArray[np.float64]] = {id(None): np.zeros(len(ids))}
-    for cells in cells_of:
-        if id(cells) in ratios:
-            continue
-        if isinstance(cells, SliceTilt):
-            faulty = faulty_entries(tail, level)
-            ratios[id(cells)] = cells.bumps.log_ratio(normals) + log_ratio(
-                distribution, entries, log_odds[id(cells)], faulty
-            )
-        elif isinstance(cells, PairProposal):
-            with np.errstate(divide="ignore"):
-                ratios[id(cells)] = np.log(cells.count(tail) / cells.expected_pairs)
-    of_parts = [ratios[id(part.cells)] for part in proposal.parts]
-    return DrawnSlices(tail, np.array(of_parts).reshape(-1, len(ids)), normals)
+    ratio = np.zeros(len(ids))
+    if isinstance(cells, SliceTilt):
+        ratio = cells.bumps.log_ratio(normals) + log_ratio(
+            distribution, entries, log_odds, faulty_entries(tail, level)
+        )
+    elif cells is not None:
+        with np.errstate(divide="ignore"):
+            ratio = np.log(cells.count(tail) / cells.expected_pairs)
+    return DrawnSlices(tail, ratio, normals)
 
 
 def _without_cells(proposal: Proposal, count: int) -> DrawnSlices:
     nothing = [(np.empty(0, np.int32), np.empty(0))] * count
     return DrawnSlices(
         TailCells.join(nothing, proposal.distribution.scenario.geometry),
-        np.zeros((len(proposal.parts), count)),
+        np.zeros(count),
         np.full((count, proposal.distribution.normals), np.nan),
     )
 
 
 def faulty_entries(tail: TailCells, level_volts: float) -> NDArray[np.int64]:
     """Number of entries of each instance that have two cells or more above a level: int64[I]."""
-    above = tail.vmin_volts > level_volts
-    entries = tail.geometry.entries
-    size = tail.instances * entries
-    cells = np.bincount(tail.slice_entry[above], minlength=size).reshape(-1, entries)
-    faulty: NDArray[np.int64] = (cells >= FAULTY_BITS).sum(axis=1)
+    faulty: NDArray[np.int64] = (_cells_by_entry(tail, level_volts) >= FAULTY_BITS).sum(axis=1)
     return faulty
+
+
+def _cells_by_entry(tail: TailCells, level_volts: float) -> NDArray[np.int64]:
+    """Cells above a level in each entry of each instance: int64[I, entries]."""
+    entries = tail.slice_entry[tail.vmin_volts > level_volts]
+    size = tail.instances * tail.geometry.entries
+    return np.bincount(entries, minlength=size).reshape(-1, tail.geometry.entries)
 
 
 def _with_forced(

@@ -1,5 +1,6 @@
 """Where deaths are least unlikely: fields with many faulty entries, lives that end by delay."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -96,11 +97,7 @@ class _Population:
 
     def rise(self, target: float) -> None:
         """Resample the population for a larger target."""
-        weights = self.weights(target)
-        # Systematic resampling.
-        places = (np.arange(POPULATION) + self.generator.random()) / POPULATION
-        chosen = np.searchsorted(np.cumsum(weights) / weights.sum(), places)
-        chosen = np.minimum(chosen, POPULATION - 1)
+        chosen = _resampled(self.weights(target), self.generator)
         self.along, self.rest = self.along[chosen], self.rest[chosen]
         self.rest_normals = self.rest_normals[chosen]
         self.faulty, self.target = self.faulty[chosen], target
@@ -121,6 +118,14 @@ class _Population:
         passes = np.log1p(-draw.random(POPULATION)) <= log_chance - self.log_chance
         self.along[passes], self.faulty[passes] = moved[passes], faulty[passes]
         self.log_chance[passes] = log_chance[passes]
+
+
+def _resampled(weights: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.int64]:
+    """Members of a population in proportion to their weights (systematic resampling): int64[n]."""
+    count = len(weights)
+    places = (np.arange(count) + generator.random()) / count
+    chosen = np.searchsorted(np.cumsum(weights) / weights.sum(), places, side="right")
+    return np.asarray(np.minimum(chosen, np.flatnonzero(weights)[-1]))
 
 
 def _farthest(population: _Population, target: float) -> float:
@@ -385,12 +390,9 @@ class _DelayPopulation:
         return total
 
     def _resample(self, weights: NDArray[np.float64]) -> None:
-        """Multiply lives in proportion to their weights (systematic resampling)."""
-        count = len(weights)
+        """Multiply lives in proportion to their weights."""
         self.probability *= float(weights.mean())
-        places = (np.arange(count) + self.generator.random()) / count
-        chosen = np.searchsorted(np.cumsum(weights) / weights.sum(), places, side="right")
-        chosen = np.minimum(chosen, np.flatnonzero(weights)[-1])
+        chosen = _resampled(weights, self.generator)
         self.lives, self.used = self.lives.of(chosen), self.used[chosen]
 
 
@@ -467,9 +469,7 @@ def find_tilt(case: RareCase) -> Pilot:
     )
     deaths = 0
     for refinement in range(REFINEMENTS):
-        proposal = proposals.Proposal(
-            case.distribution, fields.level_volts, (proposals.Part(TILT_SHARE, tilt),)
-        )
+        proposal = _with_tilt(tilt, TILT_SHARE)
         instances = np.arange(refinement * REFINING_SLICES, (refinement + 1) * REFINING_SLICES)
         slices = proposals.draw_slices(proposal, seed, "rare.pilot", instances, case.floor_volts)
         dead = _dead(case, slices.tail, kernel, seed)
@@ -478,35 +478,35 @@ def find_tilt(case: RareCase) -> Pilot:
             break
         weights = proposal.weights(slices)[dead]
         faulty = proposals.faulty_entries(slices.tail, fields.level_volts)[dead]
-        target = max(_weighted_quantile(faulty, weights, EASY_DEATHS), 1.0)
+        easy = np.quantile(faulty, EASY_DEATHS, weights=weights, method="inverted_cdf")
+        target = max(float(easy), 1.0)
         tilt = proposals.SliceTilt(
             fields, proposals.Bumps.like(case.distribution, slices.normals[dead], weights), target
         )
     return Pilot(tilt, kernel, deaths)
 
 
-def _weighted_quantile(
-    values: NDArray[np.int64], weights: NDArray[np.float64], share: float
-) -> float:
-    order = np.argsort(values, kind="stable")
-    ladder = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(ladder, share * ladder[-1])])
+def _with_tilt(tilt: proposals.SliceTilt, share: float) -> proposals.Proposal:
+    """Slices of which a share has a tilt."""
+    fields, parts = tilt.fields, (proposals.Part(share, of_cells=True),)
+    return proposals.Proposal(fields.distribution, fields.level_volts, tilt, parts)
 
 
 def _hardest_kernel(case: RareCase, fields: proposals.FaultyFields, seed: int) -> int:
     """Kernel that, alone, the fewest faulty entries stop at the start of life."""
-    start = case.at_start()
-    low, high, kernel = 0.0, float(case.fault_free.geometry.entries), 0
-    while high - low > 1 + 0.05 * low:
-        middle = 0.5 * (low + high)
-        tail = _with_faulty(start, fields, seed, middle)
+    start, kernel = case.at_start(), 0
+
+    def kills(number: float) -> bool:
+        nonlocal kernel
+        tail = _with_faulty(start, fields, seed, number)
         deaths = [
-            _dead(start, tail, number, seed, alone=True).sum()
-            for number in range(len(case.fault_free.replays))
+            _dead(start, tail, alone, seed, alone=True).sum()
+            for alone in range(len(case.fault_free.replays))
         ]
-        enough = max(deaths) >= TRIED_SLICES / 2
-        low, high = (low, middle) if enough else (middle, high)
         kernel = int(np.argmax(deaths)) if max(deaths) else kernel
+        return bool(max(deaths) >= TRIED_SLICES / 2)
+
+    _fewest(case, kills)
     return kernel
 
 
@@ -514,12 +514,20 @@ def _median_faulty_entries(
     case: RareCase, fields: proposals.FaultyFields, seed: int, kernel: int
 ) -> float:
     """Faulty entries as manufactured with which half of the slices die by the age of the case."""
+
+    def kills(number: float) -> bool:
+        dead = _dead(case, _with_faulty(case, fields, seed, number), kernel, seed)
+        return bool(dead.sum() >= TRIED_SLICES / 2)
+
+    return _fewest(case, kills)
+
+
+def _fewest(case: RareCase, kills: Callable[[float], bool]) -> float:
+    """Smallest number of faulty entries that kills, to 5 % or an entry, by bisection."""
     low, high = 0.0, float(case.fault_free.geometry.entries)
     while high - low > 1 + 0.05 * low:
         middle = 0.5 * (low + high)
-        dead = _dead(case, _with_faulty(case, fields, seed, middle), kernel, seed)
-        enough = dead.sum() >= TRIED_SLICES / 2
-        low, high = (low, middle) if enough else (middle, high)
+        low, high = (low, middle) if kills(middle) else (middle, high)
     return high
 
 
@@ -527,10 +535,8 @@ def _with_faulty(
     case: RareCase, fields: proposals.FaultyFields, seed: int, target: float
 ) -> TailCells:
     """Slices with plain fields and a given mean number of faulty entries."""
-    tilt = proposals.SliceTilt(fields, proposals.Bumps.none(fields.distribution), target)
-    proposal = proposals.Proposal(
-        case.distribution, fields.level_volts, (proposals.Part(1.0, tilt),)
-    )
+    plain = proposals.Bumps.none(fields.distribution)
+    proposal = _with_tilt(proposals.SliceTilt(fields, plain, target), 1.0)
     return proposals.draw_slices(
         proposal, seed, "rare.try", np.arange(TRIED_SLICES), case.floor_volts
     ).tail

@@ -13,8 +13,7 @@ from mcage.aging.vmin import LARGER
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
-from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
-from mcage.variation.scenarios import NO_ARRAYS, scenario
+from mcage.variation.scenarios import CELL_6T, CELL_8T, NO_ARRAYS, on_cell, scenario
 
 Value = float | str
 """Value of a constant or of a choice."""

@@ -35,7 +35,7 @@ from mcage.studies.gpu_gating.study import AGE, POLICY, Gating, GatingHeader
 from mcage.studies.gpu_gating.workload import row_sum
 from mcage.studies.sweep.plan import PROGRAM, SweepPlan
 from mcage.studies.sweep.study import Halving, Say
-from mcage.variation.cells import CELL_8T
+from mcage.variation.scenarios import CELL_8T
 
 # What a study of both levels writes: each variable of its results files.
 

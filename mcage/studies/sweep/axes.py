@@ -6,7 +6,7 @@ from typing import Any
 from mcage.aging.environment import TEMPERATURE_KELVIN
 from mcage.distributions import Distribution
 from mcage.results.axes import Axis
-from mcage.variation.cells import CELL_6T
+from mcage.variation.scenarios import CELL_6T
 
 
 def _voltages(planned: Any) -> str:

@@ -55,9 +55,8 @@ from mcage.techniques import Technique, technique
 from mcage.traces import Trace, first_generations
 from mcage.traces.library import RecordedTrace, kernels_of_suite, recorded_trace
 from mcage.traces.transforms import HELD, held_while_idle, on_slice, released
-from mcage.variation.cells import CELL_6T, CELL_8T, on_cell
 from mcage.variation.fault_models import FaultModel, fault_model
-from mcage.variation.scenarios import Scenario, scenario
+from mcage.variation.scenarios import CELL_6T, CELL_8T, Scenario, on_cell, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd
 from mcage.version import code_digest
 

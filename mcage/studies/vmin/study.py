@@ -32,8 +32,8 @@ from mcage.studies.sweep.plan import PlannedCase, SweepPlan, check_fault_vdd, wo
 from mcage.studies.sweep.study import Halving
 from mcage.studies.vmin.measures import MEASURES
 from mcage.studies.vmin.spec import VminSpec
-from mcage.variation.cells import CELL_8T
 from mcage.variation.fault_models import NewSlices
+from mcage.variation.scenarios import CELL_8T
 from mcage.variation.vmin_tail import lowest_floor, lowest_vdd
 
 BELOW_SCENARIO_VOLTS, OF_WORDS_VOLTS = 0.045, 0.1

@@ -626,4 +626,3 @@ def _record(
             recording.write(windows[number], when, reg, of_lanes, values)
         else:
             recording.read(windows[number], when, reg)
-    recording.finish()

@@ -28,7 +28,7 @@ from mcage.aging.transistors import LARGEST_SCORE, DelayPath, NbtiSpread, Pbti, 
 from mcage.aging.vmin import KINDS, KINDS_OF, CellFailure, Margins, aged_vmin, margins
 from mcage.errors import UserError
 from mcage.lifetime.degradation import crossing
-from mcage.variation.cells import tables_of
+from mcage.variation.scenarios import tables_of
 
 
 def points(name: str, vdd_volts: float) -> list[tuple[float, float, float]]:

@@ -9,7 +9,7 @@ from one_case import engine, spec_of
 import mcage
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.methods.rare_events import target
+from mcage.methods.rare_events import estimator
 from mcage.methods.rare_events.case import rare_case
 from mcage.variation.fault_models import fault_model
 
@@ -75,7 +75,7 @@ def test_too_few_slices_are_refused():
 def test_a_probability_that_no_vdd_brings_about_is_refused(monkeypatch):
     never = mcage.failure_probability(spec_of(vdd_volts=0.5), 0.0, 8, engine=engine())
     late = replace(never, probability=0.01, lower=0.009, upper=0.011)
-    monkeypatch.setattr(target, "estimate_case", lambda *_: late)
+    monkeypatch.setattr(estimator, "estimate_case", lambda *_: late)
     with pytest.raises(UserError, match=r"no Vdd found at which 0.001 .* 0.01 at "):
         mcage.vdd_for_probability(SPEC, 1e-3, 0.0, 8, engine=engine())
 

@@ -22,8 +22,7 @@ from mcage.methods.sensitivity.parameters import (
     value_of,
 )
 from mcage.spec import SweepSpec
-from mcage.variation.cells import on_cell
-from mcage.variation.scenarios import scenario
+from mcage.variation.scenarios import on_cell, scenario
 
 
 def spec(environment="dvfs", **fields):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from mcage.costs import load_costs
-from mcage.costs.protection import gates, protected_slice, protection_area
+from mcage.costs.energy import gates, protected_slice, protection_area
 from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.protection.codes import secded

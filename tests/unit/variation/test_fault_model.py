@@ -11,7 +11,6 @@ from tables import each
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA, SliceGeometry
 from mcage.protection.policy import ECP, Protection
-from mcage.variation.cells import Manufactured, on_cell
 from mcage.variation.fault_models import (
     EntryFaults,
     FaultModel,
@@ -23,7 +22,16 @@ from mcage.variation.fault_models import (
     faulty_bits,
     sample_table,
 )
-from mcage.variation.scenarios import MODES, PUBLISHED, SCENARIOS, ArraySize, constants, scenario
+from mcage.variation.scenarios import (
+    MODES,
+    PUBLISHED,
+    SCENARIOS,
+    ArraySize,
+    Manufactured,
+    constants,
+    on_cell,
+    scenario,
+)
 from mcage.variation.vmin_tail import TailCells, expected_classes, sample_tail
 
 

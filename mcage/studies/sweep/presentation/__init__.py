@@ -32,7 +32,7 @@ from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.tables import added_to, table_of
-from mcage.variation.cells import CELL_6T, CELL_8T
+from mcage.variation.scenarios import CELL_6T, CELL_8T
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
