@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcage.gpu.exchange_shares import ExchangeSummary
     from mcage.methods.sensitivity.methods import OneAtATime, Sobol
     from mcage.papers.table import Row
-    from mcage.spec.study_spec import StudySpec
+    from mcage.spec.keys import StudySpec
     from mcage.studies.common import StudyOfSpec
     from mcage.studies.inject.spec import InjectSpec
     from mcage.studies.vmin.spec import VminSpec

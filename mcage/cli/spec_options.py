@@ -20,10 +20,8 @@ from mcage.plain_text import one_line, shortened, visible
 from mcage.report.notes import note_on_programs
 from mcage.results.differences import PROGRAMS, without_changed
 from mcage.spec import SweepSpec
-from mcage.spec.keys import COMPARED, Key, code_in, option_keys
+from mcage.spec.keys import COMPARED, Key, Section, StudySpec, code_in, option_keys
 from mcage.spec.presets import preset_of
-from mcage.spec.sections import Section
-from mcage.spec.study_spec import StudySpec
 
 CASE = "Case"
 """Panel of the keys to compare where a command looks at one case."""

@@ -16,8 +16,7 @@ from mcage.engines.select import parse_devices
 from mcage.errors import UserError
 from mcage.functions import check_run, study_of
 from mcage.plain_text import one_line, shortened, visible, visible_lines
-from mcage.spec.keys import code_in
-from mcage.spec.study_spec import StudySpec
+from mcage.spec.keys import StudySpec, code_in
 from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.vmin.spec import VminSpec
 

@@ -22,8 +22,7 @@ from mcage.errors import UserError
 from mcage.files.csv_table import Row, read_table
 from mcage.files.inputs import read_toml
 from mcage.plain_text import shortened
-from mcage.spec.sections import Section
-from mcage.spec.study_spec import first_problem
+from mcage.spec.keys import Section, first_problem
 
 GPUS = ("gtx580",)
 """GPUs that ship with mcage."""

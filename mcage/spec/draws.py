@@ -17,7 +17,8 @@ from mcage.errors import UserError
 from mcage.files.csv_table import read_table
 from mcage.files.inputs import MIB
 from mcage.plain_text import shortened
-from mcage.spec.sections import Aging, Faults, Life, Section
+from mcage.spec.keys import Section
+from mcage.spec.sections import Aging, Faults, Life
 
 OF_MODEL = "aging.constants."
 """Beginning of the keys of the constants of the NBTI model."""

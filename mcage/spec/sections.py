@@ -13,7 +13,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationInfo,
     field_validator,
@@ -32,7 +31,7 @@ from mcage.spec.cost_constants import (
     statuses_in,
     technologies_in,
 )
-from mcage.spec.keys import PLUG_IN, Option, UsedIf
+from mcage.spec.keys import PLUG_IN, Option, Section, UsedIf
 from mcage.spec.workload_mix import canonical_mix
 from mcage.variation.scenarios import CELL_8T, GROWING_MODES, NO_ARRAYS, ArraySize, scenario
 
@@ -56,12 +55,6 @@ MOST_PERIODS = 1000
 """Largest number of periods of a life."""
 
 Name = Annotated[str, Field(min_length=1)]
-
-
-class Section(BaseModel):
-    """A table of a spec; it cannot be changed, and takes no unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

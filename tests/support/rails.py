@@ -13,8 +13,8 @@ from mcage.report.presentation import INTERVALS, Presentation
 from mcage.results.header import PRESENTATIONS, DeclaredHeader, register, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
+from mcage.spec.keys import StudySpec
 from mcage.spec.sections import Stopping
-from mcage.spec.study_spec import StudySpec
 from mcage.studies.common import StudyOfSpec
 
 VARIABLES = (

@@ -14,9 +14,8 @@ from pydantic import Field, model_validator
 from mcage.files.inputs import read_toml
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.keys import COMPARED, Key, Option
+from mcage.spec.keys import COMPARED, Key, Option, StudySpec
 from mcage.spec.sections import Name, Stopping
-from mcage.spec.study_spec import StudySpec
 from mcage.studies.gpu_gating.spec import GatingSpec
 
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -7,16 +7,8 @@ from pydantic import Field, field_validator, model_validator
 
 from mcage.files.csv_table import read_table
 from mcage.files.inputs import MIB
-from mcage.spec.keys import PLUG_IN, Option
-from mcage.spec.sections import (
-    PAPER_GUARDBAND,
-    Name,
-    Section,
-    Stopping,
-    distinct,
-    distribution_within,
-)
-from mcage.spec.study_spec import StudySpec, with_table
+from mcage.spec.keys import PLUG_IN, Option, Section, StudySpec, with_table
+from mcage.spec.sections import PAPER_GUARDBAND, Name, Stopping, distinct, distribution_within
 
 DAYS_PER_YEAR = 365.0
 

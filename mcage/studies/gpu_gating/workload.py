@@ -18,8 +18,7 @@ from mcage.files.inputs import read_toml
 from mcage.gpu.chip import Machine
 from mcage.plain_text import shortened
 from mcage.random import stream
-from mcage.spec.sections import Section
-from mcage.spec.study_spec import first_problem
+from mcage.spec.keys import Section, first_problem
 from mcage.studies.gpu_gating.spec import DAYS_PER_YEAR, GpuWorkload, Launches
 
 # How long a kernel takes on k SMs, and on how many it should run (Chen et al., DAC 2014).

@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from mcage.spec.keys import Option
-from mcage.spec.sections import Name, Section, Stopping, distinct, distribution_within
-from mcage.spec.study_spec import StudySpec
+from mcage.spec.keys import Option, Section, StudySpec
+from mcage.spec.sections import Name, Stopping, distinct, distribution_within
 from mcage.studies.gpu_heterogeneity.structures import MEAN_L2_BASELINE_DELAY, YEARS, Reading
 
 BENCHMARK, PRINTED, MODEL = "benchmark", "printed", "model"

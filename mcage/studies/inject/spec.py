@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
-from mcage.spec.keys import PLUG_IN, Option, UsedIf
-from mcage.spec.sections import Life, Name, Section, Workload
+from mcage.spec.keys import PLUG_IN, Option, Section, UsedIf
+from mcage.spec.sections import Life, Name, Workload
 from mcage.tracing.emulation.program import Program
 
 SOURCE, CODE = "program.source: file", "program.source: code object"

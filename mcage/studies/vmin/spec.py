@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from mcage.spec import SweepSpec
-from mcage.spec.keys import Option
-from mcage.spec.sections import Life, Name, Section, Stopping
+from mcage.spec.keys import Option, Section
+from mcage.spec.sections import Life, Name, Stopping
 
 USUAL_AGES_YEARS = (0.0, 1.0, 3.0, 5.0)
 """Ages at which Vmin is looked for by default, as far as they lie before the horizon."""

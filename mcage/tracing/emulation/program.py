@@ -11,9 +11,8 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened
-from mcage.spec.keys import Option, RunsCode
-from mcage.spec.sections import Name, Section
-from mcage.spec.study_spec import first_problem
+from mcage.spec.keys import Option, RunsCode, Section, first_problem
+from mcage.spec.sections import Name
 
 MOST_INSTRUCTIONS = 20_000_000
 """Wave instructions of a run at most, unless more are asked for."""

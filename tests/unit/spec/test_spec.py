@@ -20,8 +20,7 @@ from tables import each
 from mcage.aging.environment import PRESETS
 from mcage.costs import load_costs
 from mcage.errors import UserError
-from mcage.spec import SweepFields, SweepSpec
-from mcage.spec.environments import Point
+from mcage.spec import Point, SweepFields, SweepSpec
 from mcage.spec.presets import PRESET_KEYS
 from mcage.spec.sections import PAPER_GUARDBAND, Faults, Life, Workload
 from mcage.variation.scenarios import scenario
