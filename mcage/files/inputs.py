@@ -13,12 +13,16 @@ import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from io import BytesIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mcage.errors import UserError
 from mcage.plain_text import one_line, shortened
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MIB = 1 << 20
 
@@ -125,6 +129,33 @@ def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
             return stream.read(most_bytes) or b""  # None: of a file in /proc that would wait
         except OSError as error:
             raise UnreadableFileError(path, str(error.strerror)) from error
+
+
+def array_of_npy(content: bytes) -> "NDArray[Any]":
+    """Array of the content of a NumPy file, which is as long as its header says.
+
+    Raises
+    ------
+    ValueError
+        It is none, its elements are Python objects, or its data have another length.
+    """
+    import numpy as np
+
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    stream = BytesIO(content)
+    try:
+        shape, _, dtype = readers[np.lib.format.read_magic(stream)](stream)
+    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
+        raise ValueError(one_line(str(error))) from error
+    if dtype.hasobject:
+        raise ValueError("its elements are Python objects")
+    if len(content) - stream.tell() != math.prod(shape) * dtype.itemsize:
+        raise ValueError("its data is not as long as its header says")
+    array: NDArray[Any] = np.load(BytesIO(content), allow_pickle=False)
+    return array
 
 
 def _require_regular(path: str | os.PathLike[str], status: os.stat_result, most_bytes: int) -> None:

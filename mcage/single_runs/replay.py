@@ -1,10 +1,8 @@
 """`mcage.replay` and what `mcage replay` prints: a steady pass of a trace under a technique."""
 
-import math
 import os
 from dataclasses import dataclass, fields
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from mcage.costs import CONVENTIONAL, Energy, Slowdown, activity_of, conventiona
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.select import engine_of
 from mcage.errors import UserError
-from mcage.files.inputs import MIB, UnreadableFileError, read_regular
+from mcage.files.inputs import MIB, UnreadableFileError, array_of_npy, read_regular
 from mcage.geometry import SliceGeometry
 from mcage.plain_text import shortened
 from mcage.replays.outcome import Counters
@@ -113,11 +111,6 @@ BATCH = 16
 MOST_FAULT_MAP_BYTES = 64 * MIB
 """Largest file of fault maps: 262,143 instances."""
 
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-
 
 def parse_delta_limit(text: str) -> int | None:
     """Parse a delta limit: a power of two, or "none".
@@ -166,25 +159,18 @@ def load_fault_maps(path: Path, geometry: SliceGeometry) -> NDArray[np.uint8]:
 
 
 def _array(path: Path, content: bytes, geometry: SliceGeometry) -> NDArray[np.uint8]:
-    """Array of a NumPy file; its type and shape are checked before memory is taken for it."""
+    """Fault maps of the content of a NumPy file."""
     if content.startswith(b"PK"):
         raise UserError(f"{path}: an archive of several arrays; one array is needed (.npy)")
     try:
-        stream = BytesIO(content)
-        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
-        if dtype.hasobject:
-            raise ValueError("its elements are Python objects")
-        if dtype == np.uint8 and len(content) - stream.tell() != math.prod(shape):
-            raise ValueError("its data is not as long as its header says")
-    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: no NumPy file with a fault map ({reason:.100})") from error
-    if dtype != np.uint8 or len(shape) != 2 or shape[1] != geometry.entries:
+        maps = array_of_npy(content)
+    except ValueError as error:
+        raise UserError(f"{path}: no NumPy file with a fault map ({error!s:.100})") from error
+    if maps.dtype != np.uint8 or maps.shape[1:] != (geometry.entries,):
         raise UserError(
-            f"{path}: {dtype!s:.60}{list(shape)!s:.60}, where "
+            f"{path}: {maps.dtype!s:.60}{list(maps.shape)!s:.60}, where "
             f"uint8[instances, {geometry.entries}] is needed"
         )
-    maps: NDArray[np.uint8] = np.load(BytesIO(content), allow_pickle=False)
     return maps
 
 

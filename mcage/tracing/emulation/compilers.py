@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
-from io import BytesIO
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError, pip_install
-from mcage.files.inputs import MIB, read_regular
+from mcage.files.inputs import MIB, array_of_npy, read_regular
 from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
 from mcage.tracing.emulation.arguments import plain_type
 from mcage.tracing.emulation.code_object import MOST_BYTES, run_tool, tool
@@ -598,26 +597,12 @@ def _converted(drawn: NDArray[Any], dtype: Any) -> NDArray[Any]:
 
 
 def _array_of_file(name: str, path: Path) -> NDArray[Any]:
-    """Array of a NumPy file; its type and shape are checked before memory is taken for it."""
+    """Numbers of a NumPy file."""
     place = f"--args {name}: {shown_path(path)}"
-    content = read_regular(path, MOST_MEMORY)
-    stream = BytesIO(content)
     try:
-        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
-    except Exception as error:  # of a damaged header, NumPy raises whatever its parsers do
-        raise UserError(f"{place} is no NumPy file (.npy)") from error
-    if dtype.kind not in "fiubV" or dtype.hasobject:
+        array = array_of_npy(read_regular(path, MOST_MEMORY))
+    except ValueError as error:
+        raise UserError(f"{place} is no NumPy file (.npy) of numbers: {error}") from error
+    if array.dtype.kind not in "fiubV":
         raise UserError(f"{place} holds no array of numbers")
-    if len(content) - stream.tell() != prod(shape) * dtype.itemsize:
-        raise UserError(f"{place}: its data is not as long as its header says")
-    try:
-        array: NDArray[Any] = np.load(BytesIO(content), allow_pickle=False)
-    except (ValueError, OverflowError) as error:  # a shape that no array has
-        raise UserError(f"{place}: {_said_by(error)}") from error
     return array
-
-
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
