@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json as json_module
 import platform
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,8 +23,8 @@ from mcage.version import PACKAGE, version_text
 if TYPE_CHECKING:
     from mcage.engines.cuda_engine.opening import Driver
     from mcage.engines.interface import Engine
-    from mcage.engines.parity import Answers
     from mcage.techniques import Technique
+    from mcage.traces import Trace
 
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "xarray", "pydantic")
@@ -64,7 +62,6 @@ def doctor(
         ],
         "cores": usable_cores(),
         "driver_cuda": driver.cuda_version,
-        "runtime_cuda": _runtime_cuda(),
         "devices": [asdict(card) for card in driver.cards],
         "versions": versions(),
     }
@@ -74,7 +71,7 @@ def doctor(
         print(f"Self-test: {tried}, each engine against the reference (numpy).")
     report["self_test"] = []
     started = time.perf_counter()
-    for row in self_test(engines) if chosen is None else trial(engines, chosen):
+    for row in self_test(engines, chosen):
         report["self_test"].append(row)
         if not json:
             print(f"  {'ok  ' if row['agrees'] else 'FAIL'}  {_result(row)}", flush=True)
@@ -103,71 +100,57 @@ def versions() -> dict[str, str | None]:
     return installed | (dict(cupy) or {"cupy": None})
 
 
-def self_test(engines: dict[str, Engine]) -> Iterator[dict[str, Any]]:
-    """Hold each engine against the reference under every technique; one row for each."""
-    from mcage.engines.parity import ask, demanding_maps, excerpt
-    from mcage.replays.prepare import prepare
-
-    trace, fault_maps = excerpt(), demanding_maps(INSTANCES)
-    for technique in TECHNIQUES.values():
-        replay = prepare(trace, technique)
-        row = {"technique": technique.name}
-        yield from _compared(engines, row, partial(ask, replay=replay, fault_maps=fault_maps))
-
-
-def trial(engines: dict[str, Engine], technique: Technique) -> Iterator[dict[str, Any]]:
-    """Hold each engine against the reference under a technique, kernel by kernel.
+def self_test(
+    engines: dict[str, Engine], chosen: Technique | None = None
+) -> Iterator[dict[str, Any]]:
+    """Hold each engine against the reference: under every technique, or one on every kernel.
 
     Raises
     ------
     UserError
         The technique has a program that fails, or answers what cannot be.
     """
-    from mcage.engines.parity import ask, ask_passes, demanding_maps
+    from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excerpt
     from mcage.replays.prepare import ProgrammedReplay, prepare
     from mcage.traces import KERNELS, bundled_trace, first_generations
 
+    cases: Iterator[tuple[dict[str, Any], Trace, Technique]]
     fault_maps, able = demanding_maps(INSTANCES), dict(engines)
-    for name, engine in engines.items():
-        try:
-            engine.check(technique)
-        except UserError as error:
-            del able[name]
-            row = {"technique": technique.name, "engine": name, "trace": "none"}
-            yield row | {"agrees": True, "failed": False, "result": f"left out: {error}"}
-    for kernel in KERNELS:
-        replay = prepare(first_generations(bundled_trace(kernel), 1), technique)
-        row = {"technique": technique.name, "trace": kernel}
-        if isinstance(replay, ProgrammedReplay):
-            yield from _compared(
-                able, row, partial(ask_passes, replay=replay, fault_maps=fault_maps)
+    reference = able.pop("numpy")
+    if chosen is None:
+        trace = excerpt()
+        cases = (({"technique": each.name}, trace, each) for each in TECHNIQUES.values())
+    else:
+        for name, engine in list(able.items()):
+            try:
+                engine.check(chosen)
+            except UserError as error:
+                del able[name]
+                row = {"technique": chosen.name, "engine": name, "trace": "none"}
+                yield row | {"agrees": True, "failed": False, "result": f"left out: {error}"}
+        cases = (
+            (
+                {"technique": chosen.name, "trace": kernel},
+                first_generations(bundled_trace(kernel), 1),
+                chosen,
             )
-        else:
-            yield from _compared(able, row, partial(ask, replay=replay, fault_maps=fault_maps))
-
-
-def _compared(
-    engines: dict[str, Engine], row: dict[str, Any], asked: Callable[[Engine], Answers]
-) -> Iterator[dict[str, Any]]:
-    """Rows of all engines but the reference."""
-    from mcage.engines.parity import compare
-
-    reference = engines["numpy"]
-    meant = asked(reference)
-    for name, engine in engines.items():
-        if engine is reference:
-            continue
-        of_engine = row | {"engine": name}
-        try:
-            parity = compare(asked(engine), meant)
-        except Exception as error:  # the others are to be heard, too
-            yield of_engine | {"agrees": False, "failed": True, "result": _in_words(error)}
-        else:
-            yield of_engine | {
-                "agrees": parity.agrees,
-                "failed": False,
-                "result": parity.in_words,
-            }
+            for kernel in KERNELS
+        )
+    for case, trace, technique in cases:
+        replay = prepare(trace, technique)
+        asked: Any = ask_passes if isinstance(replay, ProgrammedReplay) else ask
+        meant = asked(reference, replay, fault_maps)
+        for name, engine in able.items():
+            row = case | {"engine": name, "agrees": False, "failed": True}
+            try:
+                parity = compare(asked(engine, replay, fault_maps), meant)
+            except Exception as error:  # the others are to be heard, too
+                yield row | {"result": _in_words(error)}
+            else:
+                yield row | {
+                    **{"agrees": parity.agrees, "failed": False},
+                    "result": parity.in_words,
+                }
 
 
 def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
@@ -179,21 +162,16 @@ def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
         except Exception as error:  # whatever a broken installation raises
             missing[name] = _why_not(name, error, driver)
     try:
-        engines["cuda"], refused = _open_cuda()
-        if refused:
-            missing["cuda"] = f"left out: {refused}"
+        from mcage.engines.cuda_engine.engine import CudaEngine
+        from mcage.engines.cuda_engine.opening import ask_devices
+
+        devices = ask_devices()
+        engines["cuda"] = CudaEngine(devices.usable)
+        if devices.refused_in_words:
+            missing["cuda"] = f"left out: {devices.refused_in_words}"
     except Exception as error:  # whatever a broken installation raises
         missing["cuda"] = _why_not("cuda", error, driver)
     return engines, missing
-
-
-def _open_cuda() -> tuple[Engine, str]:
-    """The engine on all devices that can be used; of the others why not."""
-    from mcage.engines.cuda_engine.engine import CudaEngine
-    from mcage.engines.cuda_engine.opening import ask_devices
-
-    devices = ask_devices()
-    return CudaEngine(devices.usable), devices.refused_in_words
 
 
 def _why_not(name: str, error: Exception, driver: Driver) -> str:
@@ -208,15 +186,6 @@ def _why_not(name: str, error: Exception, driver: Driver) -> str:
 def _in_words(error: Exception) -> str:
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())
-
-
-def _runtime_cuda() -> str | None:
-    """CUDA that CuPy brings, if the engine has loaded it."""
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
-        return None
-    number = int(cupy.cuda.runtime.runtimeGetVersion())
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _version(package: str) -> str | None:
@@ -238,10 +207,7 @@ def _print_machine(report: dict[str, Any]) -> None:
         why_not = f": {row['why_not']}" if row["why_not"] else ""
         print(f"  {row['engine']:6} {state}{why_not}")
     print(f"Cores that may be used: {report['cores']}")
-    print(
-        f"CUDA: driver up to {report['driver_cuda'] or 'none'}, "
-        f"runtime {report['runtime_cuda'] or 'none'}"
-    )
+    print(f"CUDA of the driver: {report['driver_cuda'] or 'none'}")
     for number, card in enumerate(report["devices"]):
         print(
             f"  device {number}: {card['name']}, compute capability {card['compute_capability']}, "
@@ -277,24 +243,12 @@ SHOWN = {"NumPy": "numpy", "SciPy": "scipy", "Numba": "numba", "h5py": "h5py", "
 
 def version_lines() -> list[str]:
     """Version of mcage, the engine that ``auto`` chooses here and why, versions of libraries."""
-    return [f"mcage {_mcage_version()}", f"engine {_engine_text()}", ", ".join(_libraries())]
-
-
-def _mcage_version() -> str:
-    return version_text()
-
-
-def _engine_text() -> str:
     engine, reason = select_engine()
-    return f"{engine.name} ({reason})"
-
-
-def _libraries() -> list[str]:
-
     # CuPy is several packages, one for each CUDA.
     installed = {name.partition("-")[0]: version for name, version in versions().items()}
     listed = (f"{name} {installed[package] or 'none'}" for name, package in SHOWN.items())
-    return [f"Python {platform.python_version()}", *listed]
+    libraries = ", ".join([f"Python {platform.python_version()}", *listed])
+    return [f"mcage {version_text()}", f"engine {engine.name} ({reason})", libraries]
 
 
 # ``mcage cache``: where mcage keeps what is costly to compute, how large it is, and its end.
