@@ -116,7 +116,7 @@ class RunKeys(TypedDict, total=False):
     accept_other_code : bool
         Whether results that other code has left there may be continued, or stand.
     progress : Progress or str
-        Where to report, or on standard error in a form: ``auto``, ``rich``, ``plain``, ``json`` or
+        Where to report, or on standard error in a form: ``auto``, ``rich``, ``plain`` or
         ``none``; by default lines in a notebook, elsewhere nothing.
     executor : Executor
         Where instances are computed, in place of the keys above.

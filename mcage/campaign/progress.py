@@ -1,6 +1,5 @@
 """What a campaign reports while it runs, and where that is shown."""
 
-import json
 import sys
 import time
 from collections import deque
@@ -8,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from statistics import linear_regression
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, ClassVar
 
 from mcage.errors import UserError
 from mcage.plain_text import shortened, visible
@@ -164,14 +163,14 @@ class Progress:
     def start(self, total: int, done: int) -> None:
         """Begin; an earlier run has finished ``done`` of the ``total`` instances."""
         self.pace = Pace(total, done, self._clock)
-        self._show("start")
+        self._show()
 
     def advance(self, instances: int) -> None:
         """Count instances that have just been finished."""
         self.pace.advance(instances)
         due = self._clock() - self._shown_at >= self.seconds_between
         if due or self.pace.done == self.pace.total:
-            self._show("progress")
+            self._show()
 
     def say(self, message: str) -> None:
         """Show a message in one line."""
@@ -181,26 +180,19 @@ class Progress:
 
     def finish(self) -> None:
         """End the display, whether the campaign has succeeded or not."""
-        self._show("finish")
 
     def enter(self, state: str, words: str = "") -> None:
         """Note that the run does something else now, or has ended, and in words why."""
 
-    def _show(self, event: str) -> None:
+    def _show(self) -> None:
         self._shown_at = self._clock()
-        self.show(event)
+        self.show()
 
-    def show(self, event: str) -> None:
-        """Show how far the campaign is.
-
-        Parameters
-        ----------
-        event : str
-            Why: ``start``, ``progress`` or ``finish``.
-        """
+    def show(self) -> None:
+        """Show how far the campaign is."""
 
 
-# Progress in lines, for logs and pipes: plain, or as JSON for programs.
+# Progress in lines, for logs and pipes.
 
 
 class Lines(Progress):
@@ -212,49 +204,14 @@ class Lines(Progress):
         super().__init__(clock)
         self._stream = stream
 
-    def show(self, event: str) -> None:
-        """Write a line."""
-        if event == "progress":
-            words = self.pace.in_words()
-            count = f"{self.pace.done}/{self.pace.total} instances"
-            self.say(f"{count}, {words}" if words else count)
+    def show(self) -> None:
+        """Write a line, once there is something to say of this run."""
+        if words := self.pace.in_words():
+            self.say(f"{self.pace.done}/{self.pace.total} instances, {words}")
 
     def say(self, message: str) -> None:
         """Write a line."""
         print(visible(message), file=self._stream, flush=True)
-
-
-class JsonLines(Progress):
-    """Progress as JSON, an object to a line, at most every second.
-
-    ``event`` is ``start``, ``progress``, ``message`` or ``finish``. All but messages have
-    ``instances``, ``done``, ``instances_per_second`` and ``seconds_left``; the last two are null
-    until there is a rate. Messages have ``text``.
-    """
-
-    seconds_between: ClassVar = 1.0
-
-    def __init__(self, stream: IO[str], clock: Clock = time.monotonic) -> None:
-        super().__init__(clock)
-        self._stream = stream
-
-    def show(self, event: str) -> None:
-        """Write how far the campaign is."""
-        pace = self.pace
-        numbers = {
-            "instances": pace.total,
-            "done": pace.done,
-            "instances_per_second": pace.per_second,
-            "seconds_left": pace.seconds_left,
-        }
-        self._print({"event": event} | numbers)
-
-    def say(self, message: str) -> None:
-        """Write a message."""
-        self._print({"event": "message", "text": message})
-
-    def _print(self, record: dict[str, Any]) -> None:
-        print(json.dumps(record), file=self._stream, flush=True)
 
 
 # Progress as a bar on a terminal.
@@ -285,11 +242,12 @@ class Bar(Progress):
         )
         self._task = self._bar.add_task(PREPARING, total=None)
 
-    def show(self, event: str) -> None:
-        """Move the bar; in the end it stays where it is."""
-        if event == "finish":
-            self._bar.stop()
-            return
+    def finish(self) -> None:
+        """Leave the bar where it is."""
+        self._bar.stop()
+
+    def show(self) -> None:
+        """Move the bar."""
         pace = self.pace
         words = pace.in_words() or PREPARING
         self._bar.update(self._task, total=pace.total, completed=pace.done, description=words)
@@ -304,8 +262,8 @@ class Bar(Progress):
 
 # Which kind of progress is shown.
 
-KINDS = ("rich", "plain", "json", "none")
-"""A bar, plain lines, JSON lines, nothing."""
+KINDS = ("rich", "plain", "none")
+"""A bar, plain lines, nothing."""
 
 
 def progress_on_stderr(kind: str | None = None) -> Progress:
@@ -325,8 +283,6 @@ def progress_on_stderr(kind: str | None = None) -> Progress:
         raise UserError(f"--progress {shortened(kind)}: must be one of {', '.join(KINDS)}")
     if kind == "none":
         return Progress()
-    if kind == "json":
-        return JsonLines(sys.stderr)
     if kind == "rich" or (kind is None and sys.stderr.isatty()):
         from rich.console import Console
 

@@ -19,7 +19,7 @@ from mcage.results.reader import read_header
 
 # The status file of a run: what it says, and under which name it lies in the shard folder.
 
-COMPUTING, MERGING, INTERRUPTED, FAILED, COMPUTED = STATES = (
+COMPUTING, MERGING, INTERRUPTED, FAILED, COMPUTED = (
     "computing",
     "merging",
     "interrupted",
@@ -57,7 +57,7 @@ class RunRecord(BaseModel):
     instances_per_second, seconds_left : float, optional
         The rate, and the time until the last instance at this rate; None until some are finished.
     state : str
-        One of `STATES`.
+        What it is doing, or how it has ended.
     deaths : int
         How many workers have died over shards that are finished.
     messages : list of str
@@ -224,12 +224,12 @@ class StatusWriter(Progress):
         if words:
             self._keep(words)
         if self.pace.total:
-            self.show(state)
+            self.show()
 
     def _keep(self, message: str) -> None:
         self._record.messages = [*self._record.messages, visible(message)][-MESSAGES:]
 
-    def show(self, event: str) -> None:
+    def show(self) -> None:
         """Write the file."""
         record, pace = self._record, self.pace
         record.done = pace.done

@@ -1,6 +1,6 @@
 """A study: what a campaign computes; and its unit of work, a value that travels."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,6 @@ from mcage.campaign.shards import shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files.atomic import OccupiedError
 from mcage.results.header import Header, code_in_words
-from mcage.results.variable import Quantity
 from mcage.results.writer import Arrays
 
 Compute = Callable[[int, int], Arrays]
@@ -52,11 +51,6 @@ class Study:
     maker: str = ""
     batch: int = 1
     threads: int = 1
-
-    @property
-    def quantities(self) -> Mapping[str, Quantity]:
-        """What a stopping rule may be about."""
-        return self.header.quantities
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ ProgressKind = Annotated[
     typer.Option(
         "--progress",
         metavar="KIND",
-        help="Progress on stderr: rich (a bar), plain, json (an object to a line) or none. "
+        help="Progress on stderr: rich (a bar), plain or none. "
         "Default: rich on a terminal, otherwise plain.",
         hidden=True,
         rich_help_panel=RUN,

@@ -277,7 +277,7 @@ class _Content:
             if not v.per_instance
         }
         checksum = {SUMS_CHECKSUM: np.bytes_(checksum_of(self._sums))}
-        _write_attributes(file["/"].id, root_attributes(header) | checksum)
+        file.attrs.update(root_attributes(header) | checksum)
         self._scales = _write_coordinates(file, header.coordinates)
         for variable in header.variables:
             self._create(variable)
@@ -313,19 +313,12 @@ class _Content:
             axis = variable.instance_axis
             array = np.concatenate([piece[variable.name] for piece in self._waiting], axis)
             place = (slice(None),) * axis
-            self._put(variable, array[(*place, slice(count))])
+            # Opened for this write alone: chunks are packed when a dataset is closed.
+            dataset = self._file[variable.name]
+            dataset[(*place, slice(self._written, stop))] = array[(*place, slice(count))]
             rest[variable.name] = array[(*place, slice(count, None))]
         self._waiting = [rest]
         self._written = stop
-
-    def _put(self, variable: Variable, part: npt.NDArray[Any]) -> None:
-        """Write the next instances of a variable, whose chunks are packed when it is closed."""
-        item = h5py.h5d.open(self._file.id, variable.name.encode())
-        place = [0] * part.ndim
-        place[variable.instance_axis] = self._written
-        space = item.get_space()
-        space.select_hyperslab(tuple(place), part.shape)
-        item.write(h5py.h5s.create_simple(part.shape), space, np.ascontiguousarray(part))
 
     def _create(self, variable: Variable) -> None:
         shape, how = variable.shape(self._sizes), storage(variable, self._sizes)
@@ -343,7 +336,7 @@ class _Content:
         )
         if not variable.per_instance:  # its place is taken now, and its length does not change
             dataset[...] = self._sums[variable.name]
-        _write_attributes(dataset.id, variable_attributes(variable, self._coordinates))
+        dataset.attrs.update(variable_attributes(variable, self._coordinates))
         for axis, dim in enumerate(variable.dims):
             h5py.h5ds.attach_scale(dataset.id, self._scales[dim].id, axis)
 
@@ -359,7 +352,7 @@ def _write_coordinates(
         dataset = file.create_dataset(
             variable.name, data=np.asarray(content_of(coordinate), dtype=dtype), track_times=False
         )
-        _write_attributes(dataset.id, description(variable))
+        dataset.attrs.update(description(variable))
         (dim,) = variable.dims
         if dim == variable.name:
             dataset.make_scale(dim)
@@ -367,31 +360,3 @@ def _write_coordinates(
         else:
             h5py.h5ds.attach_scale(dataset.id, scales[dim].id, 0)
     return scales
-
-
-def _write_attributes(
-    item: h5py.h5g.GroupID | h5py.h5d.DatasetID, attributes: Mapping[str, Any]
-) -> None:
-    """Write attributes that are not there yet, as `h5py.AttributeManager` does more slowly.
-
-    It asks first whether each is there, and makes the types of all texts anew: 24 µs for each
-    attribute instead of 14, and a small file has 185. Texts are of variable length, but bytes of
-    a fixed one.
-    """
-    text, text_in_memory = _types(np.dtype(h5py.string_dtype()))
-    single = h5py.h5s.create_simple(())
-    for name, content in attributes.items():
-        if isinstance(content, str):
-            attribute = h5py.h5a.create(item, name.encode(), text, single)
-            attribute.write(np.array(content, object), mtype=text_in_memory)
-        else:
-            array = np.asarray(content)
-            kind, in_memory = _types(array.dtype)
-            space = h5py.h5s.create_simple(array.shape)
-            attribute = h5py.h5a.create(item, name.encode(), kind, space)
-            attribute.write(array, mtype=in_memory)
-
-
-def _types(dtype: np.dtype[Any]) -> tuple[h5py.h5t.TypeID, h5py.h5t.TypeID]:
-    """HDF5's type of an array in the file, and in memory."""
-    return h5py.h5t.py_create(dtype, logical=True), h5py.h5t.py_create(dtype)

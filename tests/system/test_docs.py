@@ -179,7 +179,7 @@ def understand(arguments):
 VALUES = {
     "technique": TECHNIQUES,
     "engine": ENGINES,
-    "progress": ("rich", "plain", "json", "none"),
+    "progress": ("rich", "plain", "none"),
     "release": RELEASES,
     "model": (*MODEL_NAMES, "larger"),
 }

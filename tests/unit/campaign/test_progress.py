@@ -16,7 +16,6 @@ from rich.console import Console
 
 from mcage.campaign.progress import (
     Bar,
-    JsonLines,
     Lines,
     Pace,
     Progress,
@@ -117,34 +116,6 @@ def test_no_rate_without_instances_or_time():
     assert pace_of([(0.0, 4)]).in_words() is None
 
 
-def test_json_lines():
-    stream, clock = io.StringIO(), Clock()
-    lines = JsonLines(stream, clock)
-    lines.start(total=100, done=40)
-    lines.say("a\nb")
-    for _ in range(6):
-        clock.now += 0.5
-        lines.advance(10)
-    lines.finish()
-    start, message, *progress, finish = map(json.loads, stream.getvalue().splitlines())
-    assert start == {
-        "event": "start",
-        "instances": 100,
-        "done": 40,
-        "instances_per_second": None,
-        "seconds_left": None,
-    }
-    assert message == {"event": "message", "text": "a\nb"}
-    assert [record["done"] for record in progress] == [60, 80, 100]
-    assert finish == {
-        "event": "finish",
-        "instances": 100,
-        "done": 100,
-        "instances_per_second": 20.0,
-        "seconds_left": 0.0,
-    }
-
-
 @pytest.mark.parametrize(
     ("kind", "terminal", "type_"),
     [
@@ -152,7 +123,6 @@ def test_json_lines():
         (None, True, Bar),
         ("plain", True, Lines),
         ("rich", False, Bar),
-        ("json", True, JsonLines),
         ("none", True, Progress),
     ],
 )
@@ -165,7 +135,7 @@ def test_kinds(kind, terminal, type_, monkeypatch):
 def test_no_such_kind(command, tmp_path, line):
     code, _, err = command(*line, "--progress", "loud")
     assert code == 2
-    assert err == "error: --progress 'loud': must be one of rich, plain, json, none\n"
+    assert err == "error: --progress 'loud': must be one of rich, plain, none\n"
     assert not list(tmp_path.iterdir())
 
 
