@@ -22,7 +22,7 @@ from mcage.results.axes import coordinates_of, points_of_cases
 from mcage.results.header import DeclaredHeader, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
-from mcage.results.writer import Arrays
+from mcage.results.writer import Arrays, joined
 from mcage.spec.sections import costs_of
 from mcage.studies.common import StudyOfSpec
 from mcage.studies.sweep.axes import CELL, GEOMETRY, KERNELS, SHARED, TEMPERATURE
@@ -212,14 +212,9 @@ class VminStudy(StudyOfSpec):
         """Arrays of the slices ``first`` ... ``last`` - 1, as `VARIABLES` declare them."""
         self.plan.prepare()
         parts = self.plan.in_batch_threads(
-            partial(self._halving.run, self._batch),
-            batches(first, last, self.batch),
+            partial(self._halving.run, self._batch), batches(first, last, self.batch)
         )
-        batches_done = list(chain.from_iterable(parts))
-        return {
-            variable.name: np.concatenate([batch[variable.name] for batch in batches_done], axis=1)
-            for variable in VARIABLES
-        }
+        return joined(VARIABLES, chain.from_iterable(parts))
 
     def _batch(self, instances: NDArray[np.int64]) -> Mapping[str, NDArray[np.generic]]:
         plan, spec = self.plan, self.spec
