@@ -626,3 +626,4 @@ def _record(
             recording.write(windows[number], when, reg, of_lanes, values)
         else:
             recording.read(windows[number], when, reg)
+    recording.finish()
