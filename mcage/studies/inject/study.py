@@ -20,7 +20,7 @@ from mcage.results.axes import coordinates_of, points_of_cases
 from mcage.results.header import DeclaredHeader, rule_of
 from mcage.results.measures import Measure
 from mcage.results.variable import Coordinate, Variable
-from mcage.results.writer import Arrays, stacked
+from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
 from mcage.studies.common import StudyOfSpec
 from mcage.studies.inject.cells import CellsUnderWaves, Rules
@@ -236,7 +236,11 @@ class InjectStudy(StudyOfSpec):
     def compute(self, first: int, last: int) -> Arrays:
         """Fates of injections ``first`` ... ``last`` - 1, as the header declares."""
         instances = np.arange(first, last)
-        return stacked(self._case(case, instances) for case in self.plan.cases)
+        of_cases = [self._case(case, instances) for case in self.plan.cases]
+        return {
+            variable.name: np.stack([of_case[variable.name] for of_case in of_cases])
+            for variable in self.header.variables
+        }
 
     def _case(self, case: PlannedCase, instances: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         results = _Results(len(instances), len(self.spec.ages), self.spec.inject.tolerance)
