@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from mcage.analysis import grid as grids
-from mcage.analysis.frames import MOST_BYTES, parts_of_lives, table_frame, table_of_lives
+from mcage.analysis.frames import parts_of_lives, table_frame, table_of_lives
 from mcage.errors import UserError
 from mcage.gpu.exchange import ExchangeRule, RuleKeys
 from mcage.gpu.exchange_shares import Question, summarize_exchange, table_of_exchange
@@ -554,39 +554,7 @@ class Analysis:
         summaries = summarize_exchange(grids.with_lives(self._results), question)
         return table_frame(table_of_exchange(summaries))
 
-    def histogram(self) -> pd.DataFrame:
-        """Sampled cells by threshold shift: a line for each case, transistor and bin.
-
-        The last bin also counts the cells above it. The histogram is of all instances of the file
-        that worked at all, whichever instances have been selected.
-
-        Raises
-        ------
-        UserError
-            The study counts no cells.
-        """
-        name = str(grids.whole_histogram(self._results).name)
-
-        def counts(case: xr.Dataset) -> Rows:
-            tables = [
-                pd.DataFrame(
-                    {
-                        "transistor": str(of_one["transistor"].item()),
-                        "dvth_lower_mv": case["dvth_bin_lower_mv"].values,
-                        "dvth_upper_mv": case["dvth_bin_upper_mv"].values,
-                        "cells": of_one.values,
-                        "share": of_one.values / (int(of_one.sum()) or np.nan),
-                    }
-                )
-                for of_one in case[name]
-            ]
-            return pd.concat(tables, ignore_index=True)
-
-        return _stacked((of.labels, counts(of.results)) for of in grids.cases_of(self._results))
-
-    def to_pandas(
-        self, variables: Sequence[str] | None = None, most_bytes: int = MOST_BYTES
-    ) -> pd.DataFrame:
+    def to_pandas(self, variables: Sequence[str] | None = None) -> pd.DataFrame:
         """Lives as a table: a row for each case and instance.
 
         Parameters
@@ -595,17 +563,13 @@ class Analysis:
             Variables of each instance; by default all but those that have a value for each epoch
             or age. A further dimension makes a column for each of its places:
             ``max_dvth_mv_T0``, ``max_dvth_mv_T1``. Labels and causes of death are categories.
-        most_bytes : int
-            Largest size of the table; by default 1 GiB. While it is made, the largest variable is
-            in memory once more.
 
         Raises
         ------
         UserError
-            There is no such variable, or the table would be larger; the message says by how much,
-            and what to do.
+            There is no such variable.
         """
-        return table_of_lives(self._results, variables, most_bytes)
+        return table_of_lives(self._results, variables)
 
     def iter_pandas(
         self, instances: int = 2048, variables: Sequence[str] | None = None

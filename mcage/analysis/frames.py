@@ -31,35 +31,17 @@ def table_frame(table: ResultTable) -> pd.DataFrame:
 OVER_TIME = ("epoch", "age")
 """Dimensions that make a column for each moment of a life: left out unless they are asked for."""
 
-MOST_BYTES = 2**30
-"""Size of a table above which memory is not taken for it unasked."""
 
-CODE_BYTES = 8
-"""Bytes of a row for each label, at most: labels are kept as codes."""
-
-
-def table_of_lives(
-    results: xr.Dataset, variables: Sequence[str] | None, most_bytes: int
-) -> pd.DataFrame:
+def table_of_lives(results: xr.Dataset, variables: Sequence[str] | None) -> pd.DataFrame:
     """All rows at once, as `Analysis.to_pandas` says.
 
     Raises
     ------
     UserError
-        There is no such variable, or the table would be too large.
+        There is no such variable.
     """
     results = grids.with_grid(results)
     chosen = _chosen(results, variables)
-    rows, columns, size = _extent(results, chosen)
-    if size > most_bytes:
-        cases = rows // results.sizes["instance"]
-        raise UserError(
-            f"{rows:,} rows ({cases} cases of {results.sizes['instance']:,} instances) of "
-            f"{columns} columns take {_in_words(size)}, and most_bytes allows "
-            f"{_in_words(most_bytes)}: name fewer variables, such as variables=['life_years'], "
-            "select cases or instances before, take the rows in parts with iter_pandas(), or "
-            f"allow more with most_bytes={size}"
-        )
     grid = grids.grid_of(results)
     labels = [str(n) for n, c in results.coords.items() if c.dims and set(c.dims) <= set(grid)]
     labels.sort(key=lambda name: (name not in grid, name))
@@ -87,7 +69,7 @@ def parts_of_lives(
     results = grids.with_grid(results)
     for first in range(0, results.sizes["instance"], instances):
         part = results.isel(instance=slice(first, first + instances))
-        yield table_of_lives(part, variables, np.iinfo(np.int64).max)
+        yield table_of_lives(part, variables)
 
 
 def _chosen(results: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
@@ -104,26 +86,6 @@ def _chosen(results: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
                 f"there are {', '.join(known)}"
             )
     return names
-
-
-def _extent(results: xr.Dataset, chosen: Sequence[str]) -> tuple[int, int, int]:
-    """Rows, columns and bytes of a table."""
-    grid = grids.grid_of(results)
-    rows = results.sizes["instance"] * int(np.prod([results.sizes[dim] for dim in grid], initial=1))
-    columns = {
-        name: int(np.prod([results.sizes[dim] for dim in _further(results[name], grid)], initial=1))
-        for name in chosen
-    }
-    labels = sum(set(coord.dims) <= set(grid) for coord in results.coords.values())
-    of_row = sum(count * results[name].dtype.itemsize for name, count in columns.items())
-    size = rows * (of_row + CODE_BYTES * (labels + 1))
-    return rows, sum(columns.values()), size
-
-
-def _in_words(size: int) -> str:
-    """Size in KiB, MiB or GiB."""
-    power = max(1, min(3, (size.bit_length() - 1) // 10))
-    return f"{size / 1024**power:,.1f} {'KMG'[power - 1]}iB"
 
 
 def _further(array: xr.DataArray, grid: Sequence[str]) -> list[str]:

@@ -135,8 +135,8 @@ class TableOptions:
     panel: ClassVar = TABLES
 
     compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None
-    """Compare two cases die by die; each is named by its values on axes, its label, or its file.
-    Whole files are compared by mcage compare."""
+    """Compare two cases die by die; each is named by its values on axes, or its label. Files are
+    compared by mcage compare."""
     causes: bool = False
     """Show by age what fraction of the slices each cause of death has ended."""
     fit: bool = False
@@ -197,7 +197,12 @@ def show(
 
         draw_survival_of_file(files[0], figure, where, labels)
     if which.compare:
-        _show_comparison(files, which.compare, names, form)
+        if len(files) > 1:
+            raise UserError(
+                f"--compare is for one file: leave out {files[1]}; mcage compare compares files, "
+                "and results.mcage.paired() of Python other cases of two files"
+            )
+        _show_comparison(files[0], which.compare, names, form)
     elif which.given:
         summarize, table_of = _other_table(which)
         of_files = {path: summarized(path, summarize, where) for path in files}
@@ -301,17 +306,13 @@ def _show_lines(
 
 
 def _show_comparison(
-    files: Sequence[Path], pair: tuple[str, str], names: Mapping[str, str], form: FormOptions
+    file: Path, pair: tuple[str, str], names: Mapping[str, str], form: FormOptions
 ) -> None:
     """Show two cases die by die."""
-    from mcage.report.comparison import compare_in_file, compare_in_files, lines_by_key, table_of
+    from mcage.report.comparison import compare_in_file, lines_by_key, table_of
     from mcage.stats.estimates import plain
 
-    for_people = {} if form.json else names
-    if len(files) > 1:
-        compared = compare_in_files(files, *pair, for_people)
-    else:
-        compared = compare_in_file(files[0], *pair, for_people)
+    compared = compare_in_file(file, *pair, {} if form.json else names)
     if form.json:
         print_json(plain(compared) | {"lines": lines_by_key(compared.lines)})
     else:

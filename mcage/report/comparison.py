@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from mcage.results.axes import (
     said,
     without_label,
 )
-from mcage.results.differences import Difference, keys_of, refuse_unmeant, spec_differences
+from mcage.results.differences import Difference, keys_of, refuse_unmeant
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.measures import Measure
 from mcage.results.reader import open_results, read_header
@@ -79,8 +79,6 @@ class Comparison:
     lines : list of Line
         The measures of the study that are compared, and those that are known by epoch also at the
         end of the last epoch that the die survives in both cases (``..._at_equal_age``).
-    differences : tuple of Difference
-        In what the specs of the two differ, where they are of two files.
     """
 
     first: str
@@ -89,7 +87,6 @@ class Comparison:
     horizon_years: float
     outliving: Outliving
     lines: list[Line]
-    differences: tuple[Difference, ...] = ()
 
     @property
     def means(self) -> dict[str, PairedMeans | ApartMeans]:
@@ -122,25 +119,13 @@ def compare(
         raise UserError(
             f"{first!r} and {second!r} are both {said(points[places[0]])!r}: two are needed"
         )
-    titles = _titles([points[place] for place in places], named_axes(axes, points), names)
     case, other = (results.isel(case=place) for place in places)
-    return compare_cases(case, other, titles)
-
-
-def _titles(
-    points: Sequence[Point], axes: Sequence[Axis], names: Mapping[str, str] | None
-) -> list[str]:
-    """Labels of cases; or their values on axes, where techniques have other names for people."""
-    return [label_of(point, axes, names) if names else said(point) for point in points]
-
-
-def compare_cases(case: xr.Dataset, other: xr.Dataset, titles: Sequence[str]) -> Comparison:
-    """Compare two cases of sweeps, with what they are called, on the same dies."""
     lives, other_lives = lives_of(case), lives_of(other)
-    first, second = titles
+    shown = named_axes(axes, points)
+    titles = [label_of(points[at], shown, names) if names else said(points[at]) for at in places]
     return Comparison(
-        first=first,
-        second=second,
+        first=titles[0],
+        second=titles[1],
         instances=lives.years.size,
         horizon_years=lives.horizon_years,
         outliving=outliving(lives.years, lives.died, other_lives.years, other_lives.died),
@@ -211,84 +196,6 @@ def compare_in_file(
             raise UserError(f"{path}: {error}") from error
 
 
-def compare_in_files(
-    paths: Sequence[Path], first: str, second: str, names: Mapping[str, str] | None = None
-) -> Comparison:
-    """Compare two cases of several files on the dies that both files hold.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Results files of sweeps.
-    first, second : str
-        Cases, as `mcage.results.axes.find_point` finds them, also after the name of a file, or that
-        name alone if the file has a single case.
-    names : mapping of str to str, optional
-        As of `compare`.
-
-    Raises
-    ------
-    UserError
-        As `compare`; or the dies, epochs or horizons of the two are not the same, or a file cannot
-        be read.
-    """
-    with ExitStack() as files:
-        opened = {path: files.enter_context(open_results(path)) for path in paths}
-        points = [(path, point) for path, of in opened.items() for point in points_of(of)]
-        cases = [of.isel(case=place) for of in opened.values() for place in range(of.sizes["case"])]
-        axes = axes_of(cases[0])
-        of_all = [point for _, point in points]
-        labels = _titles(of_all, named_axes(axes, of_all), names)
-        titles = [
-            label if labels.count(label) == 1 else f"{label} of {path}"
-            for label, (path, _) in zip(labels, points, strict=True)
-        ]
-        called = [(p, point | {CASE: t}) for (p, point), t in zip(points, titles, strict=True)]
-        places = [_find(called, name, axes) for name in (first, second)]
-        if places[0] == places[1]:
-            raise UserError(
-                f"{first!r} and {second!r} are both {titles[places[0]]!r}: two are needed"
-            )
-        case, other = (cases[place] for place in places)
-        path, other_path = (points[place][0] for place in places)
-        differences = []
-        if path != other_path:
-            _require_same_dies(path, case, other_path, other)
-            case, other = on_common_instances((case, other), (path, other_path))
-            kind = header_class(str(case.attrs.get("study", OLDEST_STUDY)))
-            specs = case.attrs["spec"], other.attrs["spec"]
-            differences = spec_differences(*specs, kind.decided_by)
-        compared = compare_cases(case, other, [titles[place] for place in places])
-    return replace(compared, differences=tuple(differences))
-
-
-def _find(points: Sequence[tuple[Path, Point]], name: str, axes: Sequence[Axis]) -> int:
-    """Place of the case that a name means, of which the file may be the first word."""
-    for file in dict.fromkeys(path for path, _ in points):
-        if f"{name} ".startswith(f"{file} "):
-            places = [place for place, (path, _) in enumerate(points) if path == file]
-            rest = name.removeprefix(str(file)).strip()
-            if not rest and len(places) == 1:
-                return places[0]
-            return places[find_point([points[place][1] for place in places], rest, axes)]
-    return find_point([point for _, point in points], name, axes)
-
-
-def _require_same_dies(path: Path, case: xr.Dataset, other_path: Path, other: xr.Dataset) -> None:
-    """Refuse cases of which an instance of the same id is not the same die at the same ages."""
-    seeds = case.attrs["seed"], other.attrs["seed"]
-    if seeds[0] != seeds[1]:
-        raise UserError(
-            f"{path} has seed {seeds[0]} and {other_path} seed {seeds[1]}: their dies differ, and "
-            "cannot be compared die by die"
-        )
-    if not np.array_equal(case["epoch_end_years"], other["epoch_end_years"]):
-        raise UserError(
-            f"{path} and {other_path} have different epochs: compare sweeps of the same horizon, "
-            "epochs and workload periods"
-        )
-
-
 def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floats:
     """Values at the last end of an epoch that is not after an age: [instance].
 
@@ -334,7 +241,6 @@ def table_of(comparison: Comparison) -> tables.ResultTable:
     """Table of two cases of sweeps: a line for each quantity, and how often each outlives."""
     return pairs_table(
         f"A: {comparison.first}\nB: {comparison.second}\n"
-        + "".join(f"  differs: {difference}\n" for difference in comparison.differences)
         + f"{comparison.instances} instances, horizon {comparison.horizon_years:g} years",
         [Pair("", comparison.lines, comparison.outliving)],
         NOTE,

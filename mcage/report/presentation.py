@@ -13,7 +13,7 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.report.cases import Condition, axes_of, names_in, places_where, points_of
 from mcage.report.tables import Column, ResultTable, column, columns_of_cases, measured, span
-from mcage.results.axes import CASE, Axis, along
+from mcage.results.axes import CASE, Axis, along, label_of, named_axes
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.measures import Case, Measure, available, cases_of
 from mcage.results.reader import open_results
@@ -254,7 +254,7 @@ class Presentation:
         return distributions.draw(header, results, sheet)
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
-        """Summary of a results file in sentences: by default what each measure says of a case."""
+        """Summary of a results file in sentences: what measures say of each case."""
         simulated = (
             f"The study {header.study} with {header.holds:,} {self.instances} and seed "
             f"{header.seed}."
@@ -262,18 +262,26 @@ class Presentation:
         if not self.measures:
             return Words(simulated, (("Table", "the mean of each variable over the instances."),))
         summaries = self.summarize(results)
+        axes, names = named_axes(self.axes, summaries) or self.axes, names_in(results)
         return Words(
             simulated,
-            tuple((name_of(row), self.sentence(row)) for row in summaries),
+            tuple(
+                (
+                    (label_of(row, axes, names) or self.instances)
+                    + (f" after {row.age_years:g} years" if "age_years" in row else ""),
+                    self.sentence(row),
+                )
+                for row in summaries
+            ),
         )
 
     def sentence(self, summary: Summary) -> str:
-        """What the measures of the table say of a case, in a sentence."""
+        """What the measures that a narrow table shows say of a case, in a sentence."""
         horizon = summary.get("horizon_years", math.nan)
+        shown = [measure for measure in self.columns([summary]) if measure.heading]
         said = (
             f"{measure.title} {measure.in_words(summary[measure.key], horizon)}"
-            for measure in self.columns([summary])
-            if measure.heading
+            for measure in [of for of in shown if of.primary] or shown
         )
         return f"{'; '.join(said)}."
 
@@ -322,12 +330,6 @@ def chosen_cases(
     places = list(np.ndindex(*(results.sizes[dim] for dim in dims)))
     cases = cases_of(results, dims, names, [places[line] for line in chosen])
     yield from zip((lines[line] for line in chosen), cases, strict=True)
-
-
-def name_of(summary: Summary) -> str:
-    """What people call the case of a summary."""
-    texts = [value for value in summary.values() if isinstance(value, str)]
-    return str(summary.get("case", " ".join(texts)))
 
 
 # Studies without measures: the mean of each variable.

@@ -8,6 +8,7 @@ import pytest
 from command_line import invoke
 from tables import each
 
+import mcage
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
@@ -77,15 +78,15 @@ def test_the_same_dies_are_compared_one_by_one(folder):
         assert set(pair["lines"]) >= {"max_dvth_t0_mv_at_equal_age", "energy_saving_nominal"}
 
 
-def test_show_compare_says_the_same(folder):
+def test_results_in_python_say_the_same(folder):
+    """Of any two cases of two files, as no command compares them."""
     (of,) = from_json(folder, "a.h5", "longer.h5")
-    names = [f"{folder / file} {LABELS[1]}" for file in ("a.h5", "longer.h5")]
-    files = [str(folder / file) for file in ("a.h5", "longer.h5")]
-    shown = invoke("show", *files, "--compare", *names, "--json")
-    same = json.loads(shown.stdout)
-    pair = of["pairs"][1]
-    assert pair["lines"] == same["lines"]
-    assert pair["outliving"] == same["outliving"]
+    lines = of["pairs"][1]["lines"]
+    with mcage.open_results(folder / "a.h5") as a, mcage.open_results(folder / "longer.h5") as b:
+        frame = a.mcage.paired(LABELS[1], LABELS[1], b).set_index("quantity")
+    assert list(frame.index) == list(lines)
+    differences = [line["difference"]["value"] for line in lines.values()]
+    assert frame["difference"].tolist() == pytest.approx(differences, nan_ok=True)
 
 
 def test_other_dies_are_compared_by_their_means(folder):
@@ -156,13 +157,6 @@ def write_with_epochs(path, edges):
             arrays[variable.name] = np.take(arrays[variable.name], range(len(edges) - 1), axis)
     write_results(path, header, [conforming(header, arrays, 40)])
     return path
-
-
-def test_two_cases_of_files_with_other_specs(folder):
-    files = [str(folder / file) for file in ("a.h5", "model.h5")]
-    names = [f"{file} {LABELS[1]}" for file in files]
-    shown = invoke("show", *files, "--compare", *names)
-    assert "differs: aging.model ('facelift', 'planar')" in shown.stdout
 
 
 def test_several_files_stand_in_one_table(folder):

@@ -619,11 +619,3 @@ def test_a_figure_without_a_value_does_not_say_zero(place, command):
     absent = [figure for figure in figures_of(header, results, 180.0) if hasattr(figure, "reason")]
     assert absent
     assert {figure.reason for figure in absent} == {"No GPU has a value."}
-
-
-def test_of_no_cells_there_is_no_share(place, command):
-    path = place.output(SLICES | {"study": "sweep"}, command)
-    with mcage.open_results(path) as results:
-        nothing = np.zeros_like(results["dvth_histogram"].values)
-    _, _, results = presented(path, dvth_histogram=nothing)
-    assert results.mcage.histogram()["share"].isna().all()

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, product
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mcage.report.cases import Condition, names_in
-from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Summary, Words
+from mcage.report.cases import Condition
+from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Summary
 from mcage.report.tables import Column, ResultTable, column, columns_of_cases, measured
 from mcage.results.header import Header
 from mcage.results.measures import cases_of
-from mcage.stats.estimates import plus_minus, with_bounds
 from mcage.studies.gpu_heterogeneity.study import ORDERS
 
 if TYPE_CHECKING:
@@ -91,36 +90,6 @@ class HeterogeneityPresentation(Presentation):
             ),
         )
         return replace(super().table_of(summaries), below=(below,))
-
-    def words(self, header: Header, results: xr.Dataset) -> Words:
-        """In which share of the draws the order of the paper holds."""
-        told = names_in(results)
-        orders = orders_of(results)
-        outcomes = []
-        for reading, rows in groupby(self.summarize(results), lambda row: row.reading):
-            called = f"Reading {told.get(reading, reading)}"
-            outcomes.append(
-                (
-                    called,
-                    "proposal better than baseline, and baseline better than duplication, holds in "
-                    f"{with_bounds(orders[reading][-1].holds, 100)} % of the draws.",
-                )
-            )
-            outcomes += [
-                (
-                    f"{called}, {told.get(row.design, row.design)}",
-                    f"NBTI efficiency {plus_minus(row.efficiency)} of the baseline's (less is "
-                    f"better); better than the baseline in {with_bounds(row.better, 100)} % of the "
-                    "draws.",
-                )
-                for row in rows
-                if row.better is not None
-            ]
-        simulated = (
-            f"{header.holds:,} draws of what the paper leaves open, with seed {header.seed}; each "
-            "draw is the same for all designs."
-        )
-        return Words(simulated, tuple(outcomes))
 
     def figures(
         self, header: Header, results: xr.Dataset, sheet: "Sheet"

@@ -1,18 +1,15 @@
 """How injections are shown: their table, their figures, and what they say in sentences."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Summary, Words
+from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Summary
 from mcage.report.tables import Column, column
 from mcage.results.header import Header
 from mcage.results.measures import Case, Measure
-from mcage.stats.estimates import Estimate, plus_minus, with_bounds
 from mcage.studies.inject.measures import asked
 from mcage.studies.inject.spec import FLIP, SINGLE
 
@@ -77,35 +74,6 @@ class InjectPresentation(Presentation):
         draw = figures.of_flips if "flip_bit" in results else figures.of_slices
         return draw(results, sheet)
 
-    def words(self, header: Header, results: xr.Dataset) -> Words:
-        """What the report says in sentences."""
-        spec = asked(str(results.attrs["spec"]))
-        outcomes = []
-        for row in self.summarize(results):
-            if row.age_years != results["age"].values[-1]:
-                continue
-            said = f"{_percent(row.sdc)} % silently wrong, {_percent(row.sdc_beyond)} % beyond "
-            said += f"{spec.inject.tolerance:g} of the largest value"
-            if row.needed is not None:
-                said += f"; AVF {100 * row.needed:.3g} % by ACE"
-                if not math.isnan(row.injected.value):
-                    said += f", {_percent(row.injected)} % injected"
-                if not math.isnan(row.sdc_fit.value):
-                    rate = with_bounds(row.sdc_fit)
-                    said += f"; {rate} FIT of a slice silently wrong"
-            else:
-                times = plus_minus(row.before_exchange)
-                said += (
-                    f"; until then so before anything told: {_percent(row.silent_until)} %; times "
-                    f"before the exchange rule acts: {times}"
-                )
-            outcomes.append((row.case, said))
-        what = "flips of needed bits" if spec.inject.fault == FLIP else "slices with their faults"
-        program = Path(spec.program.source).name
-        return Words(
-            f"{header.holds:,} {what} under {program} on {spec.program.arch}.", tuple(outcomes)
-        )
-
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """What is assumed."""
         spec = asked(header.spec_toml)
@@ -152,10 +120,6 @@ class InjectPresentation(Presentation):
 
 def _is_flip(summaries: Sequence[Summary]) -> bool:
     return summaries[0].needed is not None
-
-
-def _percent(share: Estimate) -> str:
-    return with_bounds(share, 100)
 
 
 def _caption(is_flip: bool) -> str:

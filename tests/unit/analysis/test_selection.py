@@ -382,20 +382,6 @@ def test_a_single_case_has_its_rows(lives):
         assert frame[name].tolist() == expected[name].tolist(), name
 
 
-def test_a_table_that_is_too_large_is_refused_with_numbers_and_remedies(lives):
-    size = lives.mcage.to_pandas().memory_usage(index=False, deep=False).sum()
-    with pytest.raises(mcage.UserError) as refused:
-        lives.mcage.to_pandas(most_bytes=10_000)
-    message = str(refused.value)
-    assert "90 rows (3 cases of 30 instances) of 53 columns" in message
-    assert "take 36.3 KiB, and most_bytes allows 9.8 KiB" in message
-    for remedy in ("variables=['life_years']", "iter_pandas()", "most_bytes="):
-        assert remedy in message
-    allowed = int(message.rpartition("=")[2])
-    assert size <= allowed <= 2 * size
-    assert len(lives.mcage.to_pandas(most_bytes=allowed)) == 90
-
-
 def test_parts_are_the_same_rows(lives):
     parts = list(lives.mcage.iter_pandas(instances=8, variables=["life_years", "end_cause"]))
     assert [len(part) for part in parts] == [24, 24, 24, 18]

@@ -141,16 +141,6 @@ def test_the_order_of_dimensions_changes_nothing(results):
     pd.testing.assert_frame_equal(turned.mcage.to_pandas(), results.mcage.to_pandas())
 
 
-def test_the_histogram_is_the_file_s(results):
-    frame = results.mcage.histogram()
-    cells = results["dvth_histogram"]
-    assert frame["cells"].sum() == cells.sum()
-    t1 = frame[(frame["case"] == LABELS[2]) & (frame["transistor"] == "T1")]
-    assert np.array_equal(t1["cells"], cells.isel(case=2, transistor=1))
-    assert t1["dvth_lower_mv"].tolist() == cells["dvth_bin_lower_mv"].values.tolist()
-    assert t1["share"].sum() == pytest.approx(1)
-
-
 @each(
     "ask, message",
     [
@@ -163,7 +153,6 @@ def test_the_histogram_is_the_file_s(results):
         (lambda r: r.isel(epoch=[0]).mcage.summary(), "1 of 5 of the dimension 'epoch' are left"),
         (lambda r: r.isel(epoch=0).mcage.summary(), "1 of 5 of the dimension 'epoch' are left"),
         (lambda r: r.isel(instance=slice(0, 0)).mcage.b10(), "there is no instance"),
-        (lambda r: r.isel(instance=[1]).mcage.histogram(), "counts cells of all 120 instances"),
         (lambda r: r.where(r.instance < 9).mcage.b10(), "life_years is NaN in .* without drop"),
         (lambda r: r.where(r.life_years > 1).mcage.summary(), "life_years is NaN in"),
         (lambda r: r.mcage.cube().mcage.b10(), "the dimension 'case' is gone, as in a cube"),
@@ -210,8 +199,6 @@ def test_lives_of_gpus_are_told_by_policy(of_gpus):
     assert set(of_gpus.mcage.causes()["cause"]) == {"delay", "alive"}
     assert of_gpus.mcage.survival()["age_years"].max() == 10
     assert of_gpus.sel(policy="default").mcage.rmst()["policy"].tolist() == ["default"]
-    with pytest.raises(mcage.UserError, match="no dvth_histogram in these results of the study"):
-        of_gpus.mcage.histogram()
     with pytest.raises(mcage.UserError, match="these results have none"):
         of_gpus.mcage.cube()
 
