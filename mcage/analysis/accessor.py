@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import xarray as xr
 from mcage.analysis import grid as grids
 from mcage.analysis.frames import parts_of_lives, table_frame, table_of_lives
 from mcage.errors import UserError
+from mcage.files.inputs import listed
 from mcage.gpu.exchange import ExchangeRule, RuleKeys
 from mcage.gpu.exchange_shares import Question, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
@@ -35,6 +36,8 @@ from mcage.stats.survival import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from mcage.analysis.drawing import Options
+
 
 Shift = Literal["worst", "cells", "age"]
 """What of threshold shifts is shown: the worst cell of each slice, sampled cells, or growth."""
@@ -42,16 +45,6 @@ Shift = Literal["worst", "cells", "age"]
 
 Rows: TypeAlias = Any
 """Rows of a case, as a data frame is made of them: each by itself, or columns."""
-
-
-class Options(TypedDict, total=False):
-    """Keywords that all figures take; see `Analysis.plot_survival`."""
-
-    height_mm: float | None
-    title: bool
-    at_risk: bool
-    bands: bool
-    labels: Mapping[str, str]
 
 
 @xr.register_dataset_accessor("mcage")  # type: ignore[no-untyped-call]
@@ -593,7 +586,7 @@ class Analysis:
     # ---- figures ---------------------------------------------------------------------------
 
     def plot_survival(
-        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack[Options]
+        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack["Options"]
     ) -> Any:
         """Share of the slices, or of the GPUs, that still work, against age, as `mcage report`.
 
@@ -626,54 +619,90 @@ class Analysis:
             The study simulates no lives, there is nothing to draw, axes or a page cannot hold all
             cases, or a label is of no technique.
         """
-        from mcage.analysis.drawing import FigureOptions, draw_survival
+        from mcage.analysis.drawing import draw
 
-        return draw_survival(self._results, FigureOptions(axes, width_mm, **options))
+        return draw(self._results, "survival", axes, width_mm, **options)
 
     def plot_dvth(
         self,
         what: Shift = "worst",
         axes: "Axes | None" = None,
         width_mm: float = 180.0,
-        **options: Unpack[Options],
+        **options: Unpack["Options"],
     ) -> Any:
         """Threshold shifts: a figure of `mcage report`.
 
         Parameters
         ----------
         what : {'worst', 'cells', 'age'}
-            Histograms of the worst cell of each slice, or of sampled cells; or how the shift of
-            the worst cell grows with age.
+            Shares of the slices by the shift of their worst cell, or of sampled cells; or how the
+            shift of the worst cell grows with age.
         axes, width_mm, **options
             As of `plot_survival`; only ``'age'`` has numbers below its axes, and bands.
 
         Raises
         ------
         UserError
-            These are not results of a sweep; or as `plot_survival`.
+            The study has no such figure; or as `plot_survival`.
         """
-        from mcage.analysis.drawing import FigureOptions, draw_shifts
+        from mcage.analysis.drawing import NAMES, draw
 
-        return draw_shifts(self._results, what, FigureOptions(axes, width_mm, **options))
+        if what not in NAMES:
+            raise UserError(f"what = {what!r}: must be one of {', '.join(NAMES)}")
+        if what == "cells":
+            grids.whole_histogram(self._results)
+        return draw(self._results, NAMES[what], axes, width_mm, **options)
 
     def plot_pareto(
-        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack[Options]
+        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack["Options"]
     ) -> Any:
-        """Energy saved against mean life, with the cases that no other one beats in both.
+        """Cases by the objectives of their study, the larger the more probable on the front.
+
+        Of sweeps, mean life against energy saved and area added, as ``mcage pareto`` draws them.
 
         Parameters
         ----------
         axes, width_mm, **options
-            As of `plot_survival`; axes hold the cases of one scenario.
+            As of `plot_survival`; axes hold the cases of one scenario by two objectives.
 
         Raises
         ------
         UserError
-            These are not results of a sweep; or as `plot_survival`.
+            The study has a single case, or no two objectives are known; or as `plot_survival`.
         """
-        from mcage.analysis.drawing import FigureOptions, draw_pareto
+        from mcage.analysis.drawing import draw
 
-        return draw_pareto(self._results, FigureOptions(axes, width_mm, **options))
+        return draw(self._results, "pareto", axes, width_mm, **options)
+
+    def plot_against(
+        self,
+        x: str,
+        of: str | Sequence[str] = (),
+        axes: "Axes | None" = None,
+        width_mm: float = 180.0,
+        **options: Unpack["Options"],
+    ) -> Any:
+        """Measures against an axis of numbers by which cases differ, as ``mcage report --x``.
+
+        Parameters
+        ----------
+        x : str
+            Name or key of the axis, such as ``"vdd"``; cases that differ on other axes have curves
+            of their own.
+        of : str or sequence of str
+            Keys of measures, as in the columns of ``mcage show --csv``, a panel for each; by
+            default all of which less or more is better.
+        axes, width_mm, **options
+            As of `plot_survival`; axes hold one measure.
+
+        Raises
+        ------
+        UserError
+            There is no such axis of numbers, or no such measure; or as `plot_survival`.
+        """
+        from mcage.analysis.drawing import draw
+
+        return draw(self._results, "", axes, width_mm, x=x, of=listed(of), **options)
 
 
 # What tables of lives are made of.

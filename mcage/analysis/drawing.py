@@ -1,11 +1,10 @@
 """The figures of a report, drawn from a dataset: whole, or into axes of a figure of one's own."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TypedDict, Unpack
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -13,9 +12,11 @@ from matplotlib.figure import Figure
 
 from mcage.analysis import grid as grids
 from mcage.errors import UserError
-from mcage.report import cases as report_cases
-from mcage.report.figures import canvas, energy, shifts
-from mcage.report.figures import lives as life_figures
+from mcage.report.cases import Condition, names_for, selected_cases, with_names
+from mcage.report.figures import against, canvas, pareto
+from mcage.report.presentation import presentation_of, sheet_of
+from mcage.results.header import Header
+from mcage.results.measures import Measure
 from mcage.results.reader import open_results
 
 NAMES = {"worst": "dvth-worst", "cells": "dvth-cells", "age": "dvth-age"}
@@ -25,78 +26,112 @@ LEAST_MM, MOST_MM = 40.0, 1000.0
 """Widths and heights of figures."""
 
 
-@dataclass(frozen=True)
-class FigureOptions:
-    """How a figure is drawn.
+class Options(TypedDict, total=False):
+    """Keywords that all figures take; see `Analysis.plot_survival`."""
+
+    height_mm: float | None
+    title: bool
+    at_risk: bool
+    bands: bool
+    labels: Mapping[str, str]
+
+
+def draw(
+    results: xr.Dataset,
+    name: str,
+    axes: Axes | None = None,
+    width_mm: float | None = None,
+    x: str = "",
+    of: Sequence[str] = (),
+    **options: Unpack[Options],
+) -> Figure | Axes:
+    """Draw the figure of a name, as `Analysis.plot_survival` says.
 
     Parameters
     ----------
-    axes : matplotlib.axes.Axes, optional
-        Axes to draw on.
-    width_mm : float
-        Width of a figure of its own.
-    title, at_risk, bands : bool
-        Whether it has a title, numbers below the axes, and bands.
-    labels : mapping of str to str
-        Names of techniques for people.
-    height_mm : float, optional
-        Height of a figure of its own.
+    results : xarray.Dataset
+        What is drawn.
+    name : str
+        Name of the figure in a report.
+    axes, width_mm, **options
+        As of `Analysis.plot_survival`; by default the width of a column of a paper for a single
+        panel, else of a page.
+    x, of
+        As of `Analysis.plot_against`.
     """
-
-    axes: Axes | None = None
-    width_mm: float = 180.0
-    title: bool = True
-    at_risk: bool = True
-    bands: bool = True
-    labels: Mapping[str, str] = field(default_factory=dict)
-    height_mm: float | None = None
-
-
-def draw_survival(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
-    """Survival curves, as `Analysis.plot_survival` says."""
-    names = report_cases.names_for([grids.header_of(results)], options.labels)
-    if grids.grid_of(results) == ("case",):
-        what, cases = "slices", _numbers(results, names, life_figures)
+    height_mm = options.get("height_mm")
+    for key, size in (("width_mm", width_mm), ("height_mm", height_mm)):
+        if size is not None and not LEAST_MM <= size <= MOST_MM:
+            raise UserError(f"{key} = {size:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
+    header = grids.header_of(results)
+    shown = with_names(grids.with_lives(results), names_for([header], options.get("labels", {})))
+    figures: Iterator[canvas.Plot | canvas.AbsentFigure]
+    if x:
+        figures = iter([against.plot_of(shown, x, _measures(header, of))])
+    elif name == "pareto":
+        figures = pareto.of_file(header, shown)
     else:
-        what, cases = (
-            "GPUs",
-            [
-                report_cases.Named(
-                    case.name,
-                    _name(case, names),
-                    report_cases.Setting("", "", ""),
-                    life_figures.curve_of(lives),
-                )
-                for case, lives in grids.lives_in(results)
-            ],
+        figures = presentation_of(header).figures(header, shown)
+    figure = _named(figures, name, header.study)
+    width_mm = width_mm or canvas.WIDTHS_MM[len(figure.panels) > 1]
+    count = shown.sizes.get("instance", 1)
+    each = " per case" if "case" in shown.coords else ""
+    sheet = replace(
+        sheet_of(header, shown, width_mm),
+        population=f"{count:,} instances{each}",
+        height_mm=height_mm,
+        title=options.get("title", True),
+        rows=options.get("at_risk", True),
+        bands=options.get("bands", True),
+    )
+    if axes is not None:
+        return _on_axes(axes, figure, sheet)
+    page, *others = figure.pages(sheet)
+    if others:
+        raise UserError(
+            f"the cases of these results take {1 + len(others)} pages: select some of them, such "
+            "as those of one environment, or let mcage report draw all pages"
         )
-    looks = canvas.looks_of(report_cases.identities(cases))
-    figure, sheet = life_figures.figure_of(cases, what), _sheet(results, options)
-    settings = report_cases.by_setting(cases).items()
-    panels = [
-        life_figures.panel_of(setting.title if what == "slices" else "", of_it)
-        for setting, of_it in settings
-    ]
-    if options.axes is None:
-        return _figure(figure.pages(panels, sheet, looks), figure.name)
-    _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
-    if all(case.numbers.never_works for case in cases):
-        raise UserError("no survival curve to draw: hardly any of these slices works at all")
-    return _on_axes(options.axes, figure, panels[0], sheet, looks)
+    _show_by_pyplot(page.figure)
+    return page.figure
+
+
+def _measures(header: Header, keys: Sequence[str]) -> list[Measure]:
+    """Measures of these keys, or all of which less or more is better."""
+    known = {measure.key: measure for measure in header.measures}
+    if unknown := [key for key in keys if key not in known]:
+        there = ", ".join(known)
+        raise UserError(f"of = {unknown[0]!r}: there is no such measure; there are {there}")
+    return [known[key] for key in keys] or [of for of in header.measures if of.better]
+
+
+def _named(
+    figures: Iterator[canvas.Plot | canvas.AbsentFigure], name: str, study: str
+) -> canvas.Plot:
+    """The figure of a name, or the first; what follows it is not made.
+
+    Raises
+    ------
+    UserError
+        There is none, or it cannot be drawn.
+    """
+    figure = next((figure for figure in figures if name in ("", figure.name)), None)
+    if figure is None:
+        raise UserError(f"the study {study!r} has no figure {name}: mcage report draws its figures")
+    if isinstance(figure, canvas.AbsentFigure):
+        raise UserError(f"{figure.title}: cannot be drawn. {figure.reason}")
+    return figure
 
 
 def draw_survival_of_file(
-    results_path: Path,
-    path: Path,
-    where: Sequence[report_cases.Condition],
-    labels: Mapping[str, str],
+    results_path: Path, path: Path, where: Sequence[Condition], labels: Mapping[str, str]
 ) -> None:
     """Draw survival curves of cases of a results file into a file: .png, .pdf or .svg.
 
     Parameters
     ----------
     results_path, path : Path
-        Results file, and figure: of the width of a column for a single setting, else of a page.
+        Results file, and figure: of the width of a column for a single panel, else of a page.
     where : sequence of Condition
         What the cases must fulfil.
     labels : mapping of str to str
@@ -109,125 +144,9 @@ def draw_survival_of_file(
     """
     canvas.check_figure_path(path)
     with open_results(results_path) as results:
-        chosen = report_cases.selected_cases(results, where)
-        cases = (chosen.isel(case=place) for place in range(chosen.sizes["case"]))
-        width_mm = canvas.WIDTHS_MM[len(set(map(report_cases.Setting.of, cases))) > 1]
-        figure = draw_survival(chosen, FigureOptions(width_mm=width_mm, labels=labels))
-    assert isinstance(figure, Figure)
-    canvas.save(figure, path)
-
-
-def draw_shifts(results: xr.Dataset, what: str, options: FigureOptions) -> Figure | Axes:
-    """Threshold shifts, as `Analysis.plot_dvth` says."""
-    if what not in NAMES:
-        raise UserError(f"what = {what!r}: must be one of {', '.join(NAMES)}")
-    if what == "cells":
-        grids.whole_histogram(results)
-    cases = _numbers(
-        results, report_cases.names_for([grids.header_of(results)], options.labels), shifts
-    )
-    sheet, axes = _sheet(results, options), options.axes
-    if axes is None:
-        return _figure(shifts.draw(cases, sheet), NAMES[what])
-    _require_alike(cases, lambda case: case.setting, "settings (environment, scenario, Vdd)")
-    if not any(case.numbers.worked for case in cases):
-        raise UserError("no shift to draw: no slice of these cases works when it is new")
-    looks = canvas.looks_of(report_cases.identities(cases))
-    if what == "age":
-        figure = shifts.figure_by_age(cases[0].numbers)
-        return _on_axes(axes, figure, shifts.panel_by_age(cases[0].setting, cases), sheet, looks)
-    ridges = shifts.SLICES if what == "worst" else shifts.CELLS
-    return _on_axes(axes, ridges, ridges.panel(cases[0].setting, cases), sheet, looks)
-
-
-def draw_pareto(results: xr.Dataset, options: FigureOptions) -> Figure | Axes:
-    """Energy against life, as `Analysis.plot_pareto` says."""
-    cases = _numbers(
-        results, report_cases.names_for([grids.header_of(results)], options.labels), energy
-    )
-    if options.axes is None:
-        return _figure(energy.draw(cases, _sheet(results, options)), energy.NAME)
-    _require_alike(cases, lambda case: case.setting.scenario, "scenarios")
-    if not any(case.numbers.is_drawn for case in cases):
-        raise UserError("no energy to draw: of no case is any known")
-    panel, sheet = energy.life_panel("", cases), _sheet(results, options)
-    figure, looks = energy.life_figure(cases), canvas.looks_of(report_cases.identities(cases))
-    return _on_axes(options.axes, figure, panel, sheet, looks)
-
-
-def _name(case: grids.GridCase, names: Mapping[str, str]) -> str:
-    """Name for people of a case of whole GPUs."""
-    return " ".join(names.get(str(part), str(part)) for part in case.labels.values())
-
-
-def _numbers(
-    results: xr.Dataset, names: Mapping[str, str], kind: ModuleType
-) -> list[report_cases.Named[Any]]:
-    """What the figures of a module of `mcage.report.figures` show of each case.
-
-    Raises
-    ------
-    UserError
-        These are not results of a sweep, or a variable has been left out.
-    """
-    if grids.grid_of(results) != ("case",):
-        raise UserError(
-            "this figure is of sweeps, and these are results of the study "
-            f"{grids.study_of(results)!r}: "
-            "mcage report draws its figures"
-        )
-    if missing := [name for name in kind.VARIABLES if name not in results]:
-        raise UserError(f"this figure needs {', '.join(missing)}, which these results lack")
-    left_out = [name for name in results.data_vars if name not in kind.VARIABLES]
-    shown = report_cases.with_names(results.drop_vars(left_out), names)
-    cases = (case.results.load() for case in grids.cases_of(shown))
-    others = report_cases.told_beside(results)
-    return [report_cases.Named.of(case, kind.numbers_of(case), others) for case in cases]
-
-
-def _sheet(results: xr.Dataset, options: FigureOptions) -> canvas.Sheet:
-    """canvas.Sheet that says how many instances are left in the results."""
-    for name in ("width_mm", "height_mm"):
-        size = getattr(options, name)
-        if size is not None and not LEAST_MM <= size <= MOST_MM:
-            raise UserError(f"{name} = {size:g}: must be {LEAST_MM:g} ... {MOST_MM:g} mm")
-    header, count = grids.header_of(results), results.sizes.get("instance", 1)
-    each = " per case" if "case" in results.coords else ""
-    return replace(
-        canvas.Sheet.of(header, options.width_mm),
-        population=f"{count:,} instances{each}",
-        title=options.title,
-        rows=options.at_risk,
-        bands=options.bands,
-        height_mm=options.height_mm,
-        names=tuple(report_cases.names_for([header], options.labels).values()),
-    )
-
-
-def _figure(drawn: Iterator[canvas.ReportFigure | canvas.AbsentFigure], name: str) -> Figure:
-    """The only page of the figure of a name.
-
-    Raises
-    ------
-    UserError
-        It takes several pages, or cannot be drawn.
-    """
-    pages: list[canvas.ReportFigure | canvas.AbsentFigure] = []
-    for page in drawn:  # what follows the figure need not be drawn
-        if page.name.startswith(name):
-            pages.append(page)
-        elif pages:
-            break
-    if len(pages) > 1:
-        raise UserError(
-            f"the cases of these results take {len(pages)} pages: select some of them, such as "
-            "those of one environment, or let mcage report draw all pages"
-        )
-    (page,) = pages
-    if isinstance(page, canvas.AbsentFigure):
-        raise UserError(f"{page.title}: cannot be drawn. {page.reason}")
-    _show_by_pyplot(page.figure)
-    return page.figure
+        drawn = draw(selected_cases(results, where), "survival", labels=labels)
+    assert isinstance(drawn, Figure)
+    canvas.save(drawn, path)
 
 
 def _show_by_pyplot(figure: Figure) -> None:
@@ -240,31 +159,24 @@ def _show_by_pyplot(figure: Figure) -> None:
         pyplot.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
 
 
-def _require_alike(
-    cases: Sequence[report_cases.Named[Any]],
-    part: Callable[[report_cases.Named[Any]], Any],
-    parts: str,
-) -> None:
-    """Refuse cases that belong into several axes."""
-    if (count := len({part(case) for case in cases})) > 1:
-        raise UserError(
-            f"these cases are of {count} {parts}, and axes show one: select one, or leave the "
-            "axes out for a figure of all"
-        )
-
-
-def _on_axes(
-    axes: Axes, figure: canvas.Plot, panel: canvas.Panel, sheet: canvas.Sheet, looks: canvas.Looks
-) -> Axes:
+def _on_axes(axes: Axes, figure: canvas.Plot, sheet: canvas.Sheet) -> Axes:
     """Draw a panel, and give the axes what `axes.legend()` shows: of a curve, its look alone."""
-    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
-    series = figure.draw(axes, replace(panel.on(sheet), rows=()), looks, figure.name)
+    if (count := len(figure.panels)) > 1:
+        titles = "; ".join(panel.title or panel.y_label for panel in figure.panels)
+        raise UserError(
+            f"this figure has {count} panels ({titles}), and axes show one: select cases of one, "
+            "or leave the axes out for a figure of all"
+        )
+    panel = replace(figure.named(sheet.shown(figure.panels[0]), figure.name), rows=())
+    looks = figure.looks_of_all
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    figure.draw(axes, panel, looks)
     artists = {artist.get_gid(): artist for artist in axes.get_children()}
-    for of_case in series:
-        if of_case.kind in ("step", "line"):
-            look = looks[of_case.label]
+    for series in panel.series:
+        if series.kind in ("step", "line"):
+            look = looks[series.label]
             style = {"color": look.colour, "linestyle": look.linestyle, "marker": look.marker}
-            axes.plot([], [], label=of_case.label, **style)
+            axes.plot([], [], label=series.label, **style)
         else:
-            artists[of_case.gid].set_label(of_case.label)
+            artists[series.gid].set_label(series.label)
     return axes

@@ -4,10 +4,10 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -15,13 +15,11 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.plain_text import shown, visible
-from mcage.results.axes import CASE, LABEL, Axis, Point, Value, differing
+from mcage.results.axes import CASE, LABEL, Axis, Point, Value, label_of, named_axes, said
 from mcage.results.header import OLDEST_STUDY, Header, header_class
 from mcage.results.reader import open_results
 from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
-
-Numbers = TypeVar("Numbers")
 
 CAUSES = {
     cause: cause.name.lower().replace("_", " ")
@@ -32,8 +30,23 @@ CAUSES = {
 
 
 def cases_in(results: xr.Dataset) -> Iterator[xr.Dataset]:
-    """Each case of a results file, in its order."""
-    return (results.isel(case=place) for place in range(results.sizes["case"]))
+    """Each case of results, in the order of `points_of`."""
+    dims = _dims_of(results)
+    for place in np.ndindex(*(results.sizes[dim] for dim in dims)):
+        yield results.isel(dict(zip(dims, place, strict=True)))
+
+
+def _dims_of(results: xr.Dataset) -> list[str]:
+    """Dimensions along which cases lie, the last of which varies fastest."""
+    if CASE in results.coords:
+        return [CASE] if CASE in results.dims else []
+    return [axis.name for axis in axes_of(results) if axis.name in results.dims]
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """Names with commas and a last "and"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def lives_of(case: xr.Dataset) -> CaseLives:
@@ -92,80 +105,44 @@ def years_until_slower(case: xr.Dataset, limit: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Environment, scenario and voltages: what cases that differ in their technique alone share.
+class NamedCase:
+    """A case by the names that figures and sentences give it.
 
     Parameters
     ----------
-    environment, scenario : str
-        Names of the two.
-    voltages : str
-        Supply voltage at each operating point of the environment, with the unit.
-    """
-
-    environment: str
-    scenario: str
-    voltages: str
-
-    @classmethod
-    def of(cls, case: xr.Dataset) -> "Setting":
-        """Setting of a case of a results file."""
-        return cls(*(str(case[name].item()) for name in ("environment", "scenario", "voltages")))
-
-    @property
-    def title(self) -> str:
-        """The setting in words."""
-        return visible(f"{self.environment} {self.voltages}, {self.scenario}")
-
-
-@dataclass(frozen=True)
-class Named(Generic[Numbers]):
-    """A case by its names, with what a figure shows of it.
-
-    Parameters
-    ----------
-    label : str
-        Label of the case, as a figure may show it.
-    technique : str
-        Its technique, as a figure may show it, with what else tells it from others of its setting.
-    setting : Setting
-        What it shares with cases of other techniques.
-    numbers : any
-        What is shown of it.
+    places : tuple of int
+        Its place among the cases of the results, or those of several that share a curve.
+    name : str
+        What tells its curve from the others of a panel: its technique, and its values on other axes
+        by which cases differ and that are no conditions.
+    conditions : str
+        What the cases of a panel share: their values on the axes that are `Axis.condition`.
     identity : str
-        The technique as the file has it; empty where it is no technique of mcage.
+        The technique as the file has it, by which it looks; empty where there is none.
     """
 
-    label: str
-    technique: str
-    setting: Setting
-    numbers: Numbers
-    identity: str = ""
-
-    @classmethod
-    def of(
-        cls, case: xr.Dataset, numbers: Numbers, others: Sequence[Axis] = ()
-    ) -> "Named[Numbers]":
-        """Name a case of a results file; `others`: axes that tell it apart, as of `told_beside`."""
-        identity = str(case["technique"].item())
-        words = [axis.written(case[axis.name].item()) for axis in others]
-        name = " ".join([names_in(case).get(identity, visible(identity)), *map(visible, words)])
-        return cls(visible(str(case[CASE].item())), name, Setting.of(case), numbers, identity)
+    places: tuple[int, ...]
+    name: str
+    conditions: str
+    identity: str
 
 
-def told_beside(results: xr.Dataset) -> tuple[Axis, ...]:
-    """Axes that tell cases apart beside technique and setting: in the names of their curves."""
-    known = ("technique", *(field.name for field in fields(Setting)))
-    return tuple(
-        axis
-        for axis in differing(axes_of(results), points_of(results))
-        if axis.named == "differing" and not axis.derived and axis.name not in known
-    )
+def named_cases(results: xr.Dataset) -> list[NamedCase]:
+    """Cases of results by their names for people, in the order of the file."""
+    points, people = points_of(results), names_in(results)
+    named = named_axes(axes_of(results), points)
+    conditions = [axis for axis in named if axis.condition]
+    others = [axis for axis in named if not axis.condition and not axis.derived]
 
-
-def identities(cases: Iterable[Named[Numbers]]) -> dict[str, str]:
-    """Techniques of cases as the file has them, by the names that figures show."""
-    return {case.technique: case.identity or case.technique for case in cases}
+    return [
+        NamedCase(
+            (place,),
+            visible(label_of(point, others, people) or said(point)),
+            visible(label_of(point, conditions)),
+            str(point.get("technique", "")),
+        )
+        for place, point in enumerate(points)
+    ]
 
 
 NAMES = "technique_names"
@@ -256,14 +233,6 @@ def parsed_labels(texts: Iterable[str]) -> dict[str, str]:
 def with_names(results: xr.Dataset, names: Mapping[str, str]) -> xr.Dataset:
     """Results whose techniques have other names for people, as `names_for` returns them."""
     return results.assign_attrs({NAMES: json.dumps(dict(names))})
-
-
-def by_setting(cases: Iterable[Named[Numbers]]) -> dict[Setting, list[Named[Numbers]]]:
-    """Cases by what they share but for their technique, in the order of the file."""
-    settings: dict[Setting, list[Named[Numbers]]] = {}
-    for case in cases:
-        settings.setdefault(case.setting, []).append(case)
-    return settings
 
 
 # The cases of a dataset as points.

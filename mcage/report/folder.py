@@ -10,7 +10,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +29,13 @@ from mcage.report.cases import (
     selected_cases,
     with_names,
 )
-from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, save
+from mcage.report.figures import against, pareto
+from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, Plot, ReportFigure, save
 from mcage.report.notes import notes_on
-from mcage.report.page.page import Shown, Source, Study, cases_of, page_of
-from mcage.report.page.svg import page_figure
-from mcage.report.presentation import Summary, figures_of, presentation_of
+from mcage.report.page import Shown, Source, Study, drawing_of, page_of
+from mcage.report.presentation import Summary, presentation_of, sheet_of
 from mcage.report.tables import ResultTable, csv_of, renamed_in
+from mcage.results.axes import said
 from mcage.results.header import Header
 from mcage.results.reader import open_results, read_header
 
@@ -200,7 +201,7 @@ class ReportOptions:
     labels : mapping of str to str
         Names of techniques and policies for people, as of `mcage.report.cases.names_for`.
     x : str
-        Axis against which measures are drawn, as of `mcage.report.presentation.figures_of`.
+        Axis against which measures are drawn, as of `figures_of`.
     """
 
     width_mm: float = WIDTHS_MM[-1]
@@ -248,7 +249,35 @@ def write_report(
         report = _Report(place, headers, names, options, say)
         studies = [report.study(together) for together in by_study.values()]
         report.refuse_unknown_figures()
-        (place / PAGE).write_text(page_of(studies, report.mathematical), encoding="utf-8")
+        (place / PAGE).write_text(page_of(studies), encoding="utf-8")
+
+
+def figures_of(header: Header, results: xr.Dataset, x: str = "") -> Iterator[Plot | AbsentFigure]:
+    """Figures of a results file, one by one: of its study, its front, and measures against axes.
+
+    Parameters
+    ----------
+    header, results
+        As of `mcage.report.presentation.Presentation.figures`.
+    x : str
+        Name or key of the axis of numbers against which measures are drawn, of a study that
+        declares some; by default each by which cases differ.
+
+    Raises
+    ------
+    UserError
+        As that; or there is no such axis.
+    """
+    measures = [measure for measure in header.measures if measure.better]
+    if x:
+        against.curves_along(results, x)  # refuses it before anything is drawn
+        if not measures:
+            raise UserError(f"--x {x}: the study {header.study} declares no measure to draw")
+    yield from presentation_of(header).figures(header, results)
+    yield from pareto.of_file(header, results)
+    for name in [x] if x else against.numeric_axes(results):
+        if measures:
+            yield against.plot_of(results, name, measures)
 
 
 def _header_of(path: Path, where: Sequence[Condition]) -> Header:
@@ -323,6 +352,7 @@ class _Report:
         self._options = options
         self._technique_names = names_for([*headers.values()], options.labels)
         self._drawn: set[str] = set()
+        self._cases: dict[Path, list[str]] = {}
         self._say = say
         self._place = place
         self._headers = headers
@@ -342,6 +372,7 @@ class _Report:
             with open_results(path) as opened:
                 chosen = selected_cases(opened, self._options.where)
                 results = with_names(chosen, self._technique_names)
+                self._cases[path] = [said(point) for point in points_of(results)]
                 try:
                     sources.append(self._source(path, results, spec.name))
                 except UserError as error:
@@ -378,11 +409,6 @@ class _Report:
         conditions = " and ".join(map(str, self._options.where))
         return (f"Only cases with {conditions} are shown.",) if conditions else ()
 
-    @property
-    def mathematical(self) -> list[str]:
-        """Names for people in which dollar signs enclose mathematics."""
-        return [name for name in self._technique_names.values() if "$" in name]
-
     def refuse_unknown_figures(self) -> None:
         """Refuse names of figures that no file has.
 
@@ -400,7 +426,7 @@ class _Report:
         return self._place / self._names[path] if len(self._headers) > 1 else self._place
 
     def _table(self, paths: Sequence[Path]) -> tuple[ResultTable, tuple[str, ...]]:
-        """Table of all cases, and of each of its lines the case, with the number of its file."""
+        """Table of all cases, and the case of each of its lines, with the number of its file."""
         shown, several = presentation_of(self._headers[paths[0]]), len(paths) > 1
         where = self._options.where
         lines = {
@@ -410,38 +436,49 @@ class _Report:
             ]
             for path in paths
         }
-        cases = [
-            f"{self._number(path)} {label}"
-            for path, rows in lines.items()
-            for label in cases_of(self._headers[path], shown.table_of(rows))
-        ]
+        cases: list[str] = []
+        for path, rows in lines.items():
+            count = shown.table_of(rows).lines
+            # A case may have several lines, such as one for each age; other tables have no cases.
+            of_each, left_over = divmod(count, len(self._cases[path]))
+            number = self._number(path)
+            cases += (
+                [""] * count
+                if left_over
+                else [f"{number} {line // of_each}" for line in range(count)]
+            )
         return shown.table_of([row for rows in lines.values() for row in rows]), tuple(cases)
 
     def _figures(self, path: Path, results: xr.Dataset) -> Iterator[Shown]:
         """Write the figures of a results file, and yield them for the page."""
         number = self._number(path)
         file = self._shown[path] if len(self._headers) > 1 else ""
-        wanted, title = {*self._options.figures}, self._options.title
-        drawn: set[str] = set()
-        size = self._options.width_mm, title, self._options.height_mm, self._options.x
-        for figure in figures_of(self._headers[path], results, *size):
-            stem = re.sub(r"-\d+$", "", figure.name)  # of a page
-            self._drawn.add(stem)
-            if wanted and stem not in wanted:
+        options, header = self._options, self._headers[path]
+        wanted, drawn = {*options.figures}, set[str]()
+        sheet = replace(
+            sheet_of(header, results, options.width_mm),
+            title=options.title,
+            height_mm=options.height_mm,
+        )
+        for figure in figures_of(header, results, options.x):
+            self._drawn.add(figure.name)
+            if wanted and figure.name not in wanted:
                 if wanted <= drawn:
-                    break  # what follows need not be drawn
+                    break  # what follows need not be made
                 continue
-            drawn.add(stem)
+            drawn.add(figure.name)
             self._say(f"{self._shown[path]}: {figure.title}")
             if isinstance(figure, AbsentFigure):
                 yield Shown(figure.name, figure.title, figure.reason, number, file)
                 continue
-            links = tuple(self._write(figure, self._folder(path)))
-            drawing = page_figure(figure, f"f{number}")
-            yield Shown(figure.name, figure.title, figure.caption, number, file, drawing, links)
+            for page in figure.pages(sheet):
+                links = tuple(self._write(page, path))
+                drawing = drawing_of(page, f"f{number}")
+                yield Shown(page.name, page.title, page.caption, number, file, drawing, links)
 
-    def _write(self, figure: ReportFigure, folder: Path) -> Iterator[tuple[str, str]]:
+    def _write(self, figure: ReportFigure, path: Path) -> Iterator[tuple[str, str]]:
         """Write a figure and its numbers, and yield the format and the path of each file."""
+        folder = self._folder(path)
         for form in FORMATS:
             save(figure.figure, folder / f"{figure.name}.{form}")
             yield (
@@ -450,12 +487,14 @@ class _Report:
             )
         numbers = folder / f"{figure.name}.csv"
         with numbers.open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream, lineterminator="\n").writerows(_numbers_of(figure))
+            csv.writer(stream, lineterminator="\n").writerows(
+                _numbers_of(figure, self._cases[path])
+            )
         yield "numbers (CSV)", numbers.relative_to(self._place).as_posix()
 
 
-def _numbers_of(figure: ReportFigure) -> Iterator[Sequence[object]]:
-    """Lines of a CSV file with all that a figure shows."""
+def _numbers_of(figure: ReportFigure, cases: Sequence[str]) -> Iterator[Sequence[object]]:
+    """Lines of a CSV file with all that a figure shows; cases have their labels."""
     yield (
         "panel",
         "x_axis",
@@ -471,13 +510,18 @@ def _numbers_of(figure: ReportFigure) -> Iterator[Sequence[object]]:
     )
     for panel in figure.panels:
         for series in panel.series:
-            names = (panel.title, panel.x_label, panel.y_label, series.label, series.case)
-            words = [csv_text(name) for name in names]
+            words = [panel.title, panel.x_label, panel.y_label, series.label]
+            labels = [cases[place] for place in series.cases]
+            if len(labels) != series.x.size:  # one for all points, or several for each
+                labels = [labels[0] if len(labels) == 1 else ""] * series.x.size
             columns = (
                 *(series.x, series.x_lower, series.x_upper),
                 *(series.y, series.lower, series.upper),
             )
             unknown = np.full(len(series.x), np.nan)
             known = (unknown if column is None else column for column in columns)
-            for numbers in zip(*known, strict=True):
-                yield *words, *("" if np.isnan(number) else number for number in numbers)
+            for label, *numbers in zip(labels, *known, strict=True):
+                yield (
+                    *map(csv_text, (*words, label)),
+                    *("" if np.isnan(number) else number for number in numbers),
+                )

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -20,13 +20,11 @@ from mcage.random import stream
 from mcage.report import tables
 from mcage.report.cases import Condition, axes_of
 from mcage.report.comparison import on_common_instances
-from mcage.report.notes import caveats_of
 from mcage.report.presentation import chosen_cases
 from mcage.results.axes import (
     Axis,
     Point,
     Value,
-    differing,
     identity,
     label_of,
     named_axes,
@@ -52,17 +50,14 @@ from mcage.stats.estimates import (
 from mcage.stats.pareto import Integers, dominators, front, front_shares, group_means
 from mcage.techniques import TECHNIQUES
 
-if TYPE_CHECKING:
-    from mcage.report.figures.canvas import ReportFigure
-
 STREAM = "pareto.resamples"
 """Name of the random numbers that draw dies."""
 
 DIES = ("faults", "registers.geometry")
 """Keys of the spec, and sections, without which instances of the same id are not the same die."""
 
-DRAWN = ("area", "energy_saving_of_all")
-"""Objectives along the axes of the figure, where the user names none."""
+RESAMPLES = 1000
+"""How often dies are drawn with replacement, unless the user says otherwise."""
 
 LIKELY = 1.0 - CONFIDENCE
 """Probability from which a case is shown to people unasked."""
@@ -210,6 +205,13 @@ def objective(header: Header, text: str) -> Measure:
     return chosen
 
 
+def default_objectives(header: Header) -> Sequence[str]:
+    """Keys of the objectives of a study; none of one with a single case."""
+    if not header.case_dims:
+        return ()
+    return header.objectives or [measure.key for measure in _measures(header)]
+
+
 def objectives(header: Header, texts: Sequence[str]) -> tuple[Measure, ...]:
     """Objectives of these names, at least two; if there are none, those of the study.
 
@@ -229,7 +231,7 @@ def objectives(header: Header, texts: Sequence[str]) -> tuple[Measure, ...]:
     """
     if not header.case_dims:
         raise UserError(f"the study {shown(header.study)} has a single case: a front is of several")
-    default = header.objectives or [measure.key for measure in _measures(header)]
+    default = default_objectives(header)
     if not texts and len(default) < 2:
         raise UserError(
             f"the study {shown(header.study)} has no two measures of which is known what is "
@@ -399,14 +401,66 @@ def front_of_files(
         declared = {axis.name: axis for axis in axes_of(opened[0])}
     axes = tuple(declared.get(of, Axis(of, of)) for of in without_label(cases[0].point))
     _require_shared(cases, axes, differs)
-    samples = [np.array(of) for of in zip(*(case.values for case in cases), strict=True)]
-    for of, values in zip(chosen, samples, strict=True):
-        if np.isnan(values).all():
+    differ = tuple(f"{path}: {of}" for path, differences in differs.items() for of in differences)
+    for of, values in zip(chosen, zip(*(case.values for case in cases), strict=True), strict=True):
+        if np.isnan(np.array(values)).all():
             raise UserError(
                 f"{', '.join(map(str, paths))}: {of.key}: no case has a value of it; choose other "
                 "objectives with --objective"
             )
     groups = ids // max(header.dependent_instances for header in headers.values())
+    seed = headers[paths[0]].seed
+    return replace(_front(cases, chosen, axes, groups, seed, resamples), differs=differ)
+
+
+def fronts_of(header: Header, results: xr.Dataset) -> dict[str, Front] | str:
+    """Fronts of the cases of a file by the objectives of its study, one for each scenario.
+
+    Parameters
+    ----------
+    header : Header
+        Its header.
+    results : xarray.Dataset
+        Its results, or some of its cases or instances.
+
+    Returns
+    -------
+    dict of str to Front, or str
+        Fronts by scenario, of which others have other dies; or why there is none, in a sentence.
+    """
+    chosen, axes = objectives(header, ()), axes_of(results)
+    cases = list(_values_of_cases(Path(), header, results, (), chosen))
+    known = [
+        not np.isnan(np.array(of)).all()
+        for of in zip(*(case.values for case in cases), strict=True)
+    ]
+    if sum(known) < 2:
+        unknown = ", ".join(of.title for of, is_it in zip(chosen, known, strict=True) if not is_it)
+        return f"No case has a value of: {unknown}."
+    chosen = tuple(of for of, is_it in zip(chosen, known, strict=True) if is_it)
+    by_scenario: dict[str, list[_Values]] = {}
+    for case in cases:
+        values = [of for of, is_it in zip(case.values, known, strict=True) if is_it]
+        of_scenario = by_scenario.setdefault(str(case.point.get("scenario", "")), [])
+        of_scenario.append(case._replace(values=values))
+    groups = results["instance"].values // header.dependent_instances
+    several = len(by_scenario) > 1
+    return {
+        scenario * several: _front(of, chosen, axes, groups, header.seed, RESAMPLES)
+        for scenario, of in by_scenario.items()
+    }
+
+
+def _front(
+    cases: "Sequence[_Values]",
+    chosen: tuple[Measure, ...],
+    axes: tuple[Axis, ...],
+    groups: Integers,
+    seed: int,
+    resamples: int,
+) -> Front:
+    """The front of cases whose instances are the same dies; `groups` of them are independent."""
+    samples = [np.array(of) for of in zip(*(case.values for case in cases), strict=True)]
     horizon = max(case.horizon_years for case in cases)
     estimates = [_estimates(o, of, groups, horizon) for o, of in zip(chosen, samples, strict=True)]
     # As the front knows objectives, less is better of all.
@@ -415,8 +469,7 @@ def front_of_files(
     points = np.stack(
         [sign * value for sign, (value, _, _) in zip(signs, estimates, strict=True)], axis=1
     )
-    generator = stream(headers[paths[0]].seed, STREAM, 0)
-    shares = front_shares(signed, groups, resamples, generator)
+    shares = front_shares(signed, groups, resamples, stream(seed, STREAM, 0))
     on_front, dominator = front(points), dominators(points, shares)
     designs = tuple(
         Design(
@@ -424,7 +477,7 @@ def front_of_files(
             label=said(case.point),
             point=without_label(case.point),
             horizon_years=case.horizon_years,
-            instances=len(ids),
+            instances=len(groups),
             worked=case.worked,
             objectives={
                 o.key: Estimate(*(float(bound[place]) for bound in bounds))
@@ -438,8 +491,7 @@ def front_of_files(
         for place, case in enumerate(cases)
         for best in (cases[dominator[place]] if dominator[place] >= 0 else None,)
     )
-    differ = tuple(f"{path}: {of}" for path, differences in differs.items() for of in differences)
-    return Front(chosen, axes, designs, len(ids), len(np.unique(groups)), resamples, differ)
+    return Front(chosen, axes, designs, len(groups), len(np.unique(groups)), resamples)
 
 
 def _checked(headers: Mapping[Path, Header], allowed: Sequence[str]) -> dict[Path, tuple[str, ...]]:
@@ -623,56 +675,3 @@ def _dominators(result: Front, names: Mapping[str, str]) -> tables.Column:
         for d in result.designs
     )
     return tables.Column("dominated_by", "dominated by", cells, justify="left")
-
-
-# The figure of a front.
-
-
-def figure_of(result: Front, names: Mapping[str, str], x: str = "", y: str = "") -> "ReportFigure":
-    """Draw the cases of a front by two objectives, on the width of a page.
-
-    Parameters
-    ----------
-    result, names
-        As of `table_of`.
-    x, y : str
-        Keys of the objectives along the axes; by default area and energy, or else the first.
-    """
-    from mcage.report.figures.canvas import WIDTHS_MM, Sheet
-    from mcage.report.figures.pareto import Axis as Scale
-    from mcage.report.figures.pareto import draw
-
-    designs = result.designs
-    several = differing(result.axes, [design.point for design in designs])
-    beside = [of for of in several if of.named == "differing" and not of.derived]
-    there = {objective.key: objective for objective in result.objectives}
-    y = y or next(key for key in (DRAWN[1], *there) if key in there and key != x)
-    x = x or next(key for key in (DRAWN[0], *there) if key in there and key != y)
-    axes = []
-    for objective in (there[y], there[x]):
-        bounds = [
-            objective.scale
-            * np.array([getattr(d.objectives[objective.key], bound) for d in designs])
-            for bound in ("value", "lower", "upper")
-        ]
-        axes.append(Scale(f"{objective.name}, {objective.better} is better", *bounds))
-    caveats = dict.fromkeys(
-        visible(line)
-        for path in result.files
-        for line in caveats_of(read_header(path), heeds_dies=True)
-    )
-    return draw(
-        axes,
-        [_series(design, beside, names) for design in designs],
-        np.array([design.front_probability for design in designs]),
-        np.array([design.on_front for design in designs]),
-        [f"{of.point['vdd_volts']:g} V" if "vdd_volts" in of.point else "" for of in designs],
-        Sheet(max(WIDTHS_MM), result.population, tuple(caveats), names=tuple(names.values())),
-    )
-
-
-def _series(design: Design, beside: Sequence[Axis], names: Mapping[str, str]) -> str:
-    """Technique of a case for people, if it has one, and what else tells it from others."""
-    technique = str(design.point.get("technique", ""))
-    others = label_of(design.point, [axis for axis in beside if axis.name != "technique"])
-    return visible(f"{names.get(technique, technique)} {others}".strip())

@@ -13,14 +13,14 @@ import xarray as xr
 from mcage.errors import UserError
 from mcage.report.cases import Condition, axes_of, names_in, places_where, points_of
 from mcage.report.tables import Column, ResultTable, column, columns_of_cases, measured, span
-from mcage.results.axes import CASE, Axis, along, label_of, named_axes
+from mcage.results.axes import CASE, Axis, label_of, named_axes
 from mcage.results.header import PRESENTATIONS, Header, registered
 from mcage.results.measures import Case, Measure, available, cases_of
 from mcage.results.reader import open_results
 from mcage.stats.estimates import CONFIDENCE, mean, plus_minus
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot, Sheet
 
 Assumptions = list[tuple[str, str]]
 """What each is about, and what is assumed."""
@@ -228,12 +228,8 @@ class Presentation:
         ]
         return columns_of_cases(self.axes, summaries, counts)
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
-        """Draw the figures of a results file, one by one.
-
-        Every variable is read once. By default: the distribution of each.
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
+        """The figures of a results file, one by one; by default the distribution of each variable.
 
         Parameters
         ----------
@@ -241,8 +237,6 @@ class Presentation:
             Header of the file.
         results : xarray.Dataset
             Its content, or some of its cases.
-        sheet : Sheet
-            What figures are drawn on.
 
         Raises
         ------
@@ -251,7 +245,7 @@ class Presentation:
         """
         from mcage.report.figures import distributions
 
-        return distributions.draw(header, results, sheet)
+        return distributions.draw(header, results)
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """Summary of a results file in sentences: what measures say of each case."""
@@ -376,58 +370,9 @@ def presentation_of(header: Header) -> Presentation:
     return chosen(header)
 
 
-def figures_of(
-    header: Header,
-    results: xr.Dataset,
-    width_mm: float,
-    title: bool = True,
-    height_mm: float | None = None,
-    x: str = "",
-) -> "Iterator[ReportFigure | AbsentFigure]":
-    """Draw the figures of a results file, one by one: of its study, and measures against axes.
-
-    Parameters
-    ----------
-    header, results
-        As of `Presentation.figures`.
-    width_mm : float
-        Width of the figures, such as those of `mcage.report.figures.canvas.WIDTHS_MM`.
-    title : bool
-        Whether figures have a title.
-    height_mm : float, optional
-        Height of the figures; by default what their panels need.
-    x : str
-        Name or key of the axis of numbers against which measures are drawn, of a study that
-        declares some; by default each by which cases differ.
-
-    Raises
-    ------
-    UserError
-        As `Presentation.figures`; or there is no such axis.
-    """
-    from mcage.report.figures import against
+def sheet_of(header: Header, results: xr.Dataset, width_mm: float) -> "Sheet":
+    """Sheet of a width for the figures of a results file."""
     from mcage.report.figures.canvas import Sheet
 
-    names = [axis.name for axis in against.numeric_axes(results)]
-    measures = [measure for measure in header.measures if measure.better]
-    if x:
-        along(x, axes_of(results), points_of(results))  # refuses it before anything is drawn
-        names = [x]
-        if not measures:
-            raise UserError(f"--x {x}: the study {header.study} declares no measure to draw")
-    shown = presentation_of(header)
-    sheet = replace(
-        Sheet.of(header, width_mm, shown.instances),
-        title=title,
-        height_mm=height_mm,
-        names=tuple(names_in(results).values()),
-    )
-    yield from shown.figures(header, results, sheet)
-    for name in names if measures else ():
-        yield from against.draw(results, name, measures, sheet)
-
-
-def in_a_row(names: Sequence[str]) -> str:
-    """Names with commas and a last "and"."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    sheet = Sheet.of(header, width_mm, presentation_of(header).instances)
+    return replace(sheet, names=tuple(names_in(results).values()))

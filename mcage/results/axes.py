@@ -63,6 +63,9 @@ class Axis:
         all other axes tell curves apart.
     better : {'less', 'more', ''}
         What is better of two values, where it may be an objective; empty where that depends.
+    condition : bool
+        Whether cases are compared under one value of it: figures have a panel for each, and
+        summaries a sentence.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Axis:
     moves: tuple[str, ...] = ()
     of_spec: Callable[[Mapping[str, Any], str], Value] | None = None
     better: Better = ""
+    condition: bool = False
 
     @property
     def is_number(self) -> bool:

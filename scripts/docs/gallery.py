@@ -2,9 +2,8 @@
 
 They are figures of reports, of the results files whose commands stand beside them:
 
-    mcage sweep --instances 10000 --out results/sweep.h5
-    mcage gpu gating --instances 2000 --out results/gating.h5
-    python scripts/docs/gallery.py results/sweep.h5 results/gating.h5 ../mcage-first/sum.h5
+    mcage sweep --instances 1000 --out results/sweep.h5
+    python scripts/docs/gallery.py results/sweep.h5 ../mcage-first/sum.h5
 
 Beside them, ``gallery.json`` says for each picture which bytes it has, and what the same figure of
 a few instances showed when it was drawn. A test draws that figure again: where it shows anything
@@ -23,19 +22,14 @@ from matplotlib.text import Text
 from PIL import Image
 
 from mcage import run_sweep
-from mcage.campaign.run import run_campaign
-from mcage.report.figures.canvas import WIDTHS_MM, ReportFigure
-from mcage.report.folder import ReportOptions, write_report
-from mcage.report.presentation import figures_of
+from mcage.report.figures.canvas import WIDTHS_MM, Plot
+from mcage.report.folder import ReportOptions, figures_of, write_report
+from mcage.report.presentation import sheet_of
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.studies.gpu_gating.spec import GatingSpec
-from mcage.studies.gpu_gating.study import Gating
 
 FIGURES = {
     "gallery-survival": ("sweep", "survival"),
-    "gallery-energy-life": ("sweep", "energy-life"),
-    "gallery-margin-age": ("gating", "margin-age"),
     "getting-started": ("sum", "survival"),
 }
 """By name in ``docs/figures``, the results file and the figure of its report."""
@@ -56,8 +50,6 @@ POINTS = 5
 def few_instances(results: str, folder: Path) -> Path:
     """Results of the same spec with a few instances, and of a single kernel."""
     path = folder / f"{results}.h5"
-    if results == "gating":
-        return run_campaign(Gating(GatingSpec(instances=INSTANCES)).study, path)
     workload = {"kernels": ["QuasiRandomSequence"], "generations": 1}
     return run_sweep(SweepSpec(instances=INSTANCES, workload=workload), path, "numba")
 
@@ -73,9 +65,10 @@ def description(path: Path, name: str) -> dict[str, Any]:
         Name of the figure in a report.
     """
     with open_results(path) as results:
-        figures = figures_of(read_header(path), results, WIDTHS_MM[-1])
-        drawn = next(figure for figure in figures if figure.name == name)
-        assert isinstance(drawn, ReportFigure), drawn
+        header = read_header(path)
+        figure = next(of for of in figures_of(header, results) if of.name == name)
+        assert isinstance(figure, Plot), figure
+        (drawn,) = figure.pages(sheet_of(header, results, WIDTHS_MM[-1]))
         artists = {artist.get_gid(): artist for artist in drawn.figure.findobj()}
         curves = []
         for series in (series for panel in drawn.panels for series in panel.series):

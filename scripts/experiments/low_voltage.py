@@ -31,9 +31,9 @@ from matplotlib.figure import Figure
 
 from mcage import run_sweep
 from mcage.campaign.progress import progress_on_stderr
-from mcage.report.cases import Named, Setting, by_setting, lives_of
+from mcage.report.cases import NamedCase, cases_in, lives_of, named_cases
 from mcage.report.figures.canvas import LOOKS, STYLE, line_of, save
-from mcage.report.figures.lives import curve_of, figure_of, panel_of
+from mcage.report.figures.lives import alive
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import DASH, Estimate, life, mean, percent, plus_minus, proportion
@@ -58,6 +58,9 @@ FURTHER = ("growth 0:life.vmin_coefficient=0.0", "growth 2:life.vmin_coefficient
 """Other physics that the last table shows by default."""
 
 FURTHER_TECHNIQUES = ("gr-guard", "rrcd", "rrcd+rc+rar")
+
+Conditions = tuple[str, str]
+"""Scenario, and all that cases are compared under."""
 
 
 @dataclass(frozen=True)
@@ -214,17 +217,17 @@ class FurtherLine:
 
 
 def further_lines(
-    lives: Mapping[str, Mapping[Setting, Mapping[str, CaseLives]]],
+    lives: Mapping[str, Mapping[Conditions, Mapping[str, CaseLives]]],
 ) -> Iterator[FurtherLine]:
     """Lines in the order of physics, scenarios and techniques."""
     for physics, settings in lives.items():
-        for setting, cases in settings.items():
+        for (of_scenario, _), cases in settings.items():
             for name, of_case in cases.items():
                 count = of_case.years.size
                 reach = proportion(int((~of_case.died).sum()), count)
                 yield FurtherLine(
                     physics,
-                    setting.scenario,
+                    of_scenario,
                     name,
                     count,
                     mean(of_case.years, within=of_case.within),
@@ -271,13 +274,14 @@ class LifeLine:
 def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[LifeLine]:
     """Lives in the order of scenarios and techniques."""
     aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
-    for setting, cases in aged.items():
+    for conditions, cases in aged.items():
+        name_of_scenario, _ = conditions
         for name, lives in cases.items():
-            unaged, reference = without_growth[setting][name], cases[REFERENCE]
+            unaged, reference = without_growth[conditions][name], cases[REFERENCE]
             yield LifeLine(
                 release=release,
-                scenario=setting.scenario,
-                vdd_volts=scenario(setting.scenario).vdd_volts,
+                scenario=name_of_scenario,
+                vdd_volts=scenario(name_of_scenario).vdd_volts,
                 technique=name,
                 instances=lives.years.size,
                 b10=life_quantile(lives.years, lives.died, 0.1),
@@ -293,14 +297,13 @@ def life_lines(release: str, survival: dict[tuple[str, str], Path]) -> Iterator[
             )
 
 
-def _lives(path: Path) -> dict[Setting, dict[str, CaseLives]]:
+def _lives(path: Path) -> dict[Conditions, dict[str, CaseLives]]:
+    lives: dict[Conditions, dict[str, CaseLives]] = {}
     with open_results(path) as results:
-        cases = (results.isel(case=place) for place in range(results.sizes["case"]))
-        settings = by_setting([Named.of(case, lives_of(case)) for case in cases])
-    return {
-        setting: {case.technique: case.numbers for case in named}
-        for setting, named in settings.items()
-    }
+        for named, case in zip(named_cases(results), cases_in(results), strict=True):
+            key = str(case["scenario"].item()), named.conditions
+            lives.setdefault(key, {})[named.name] = lives_of(case)
+    return lives
 
 
 def life_table(lines: list[LifeLine], release: str) -> str:
@@ -407,21 +410,22 @@ def survival_figure(slope: Slope, survival: dict[tuple[str, str], Path]) -> Figu
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes_of_row, release in zip(grid, slope.releases, strict=True):
         aged, without_growth = (_lives(survival[release, aging]) for aging in AGING)
-        for axes, (setting, cases) in zip(axes_of_row, aged.items(), strict=True):
-            named = [Named(name, name, setting, curve_of(of)) for name, of in cases.items()]
-            figure_of(named).draw_on(axes, panel_of("", named), LOOKS, "lives")
-            for name, lives in without_growth[setting].items():
-                if lives.years.any():
-                    curve = curve_of(lives)
+        for axes, (conditions, cases) in zip(axes_of_row, aged.items(), strict=True):
+            plot = survival(10.0, "slices").of_cases(
+                (NamedCase((), name, "", name), [alive(of)]) for name, of in cases.items()
+            )
+            plot.draw(axes, plot.named(plot.panels[0], "lives"), LOOKS)
+            for name, lives in without_growth[conditions].items():
+                if curve := alive(lives).series:
                     axes.step(
-                        curve.years,
-                        100 * curve.alive,
+                        curve.x,
+                        curve.y,
                         where="post",
                         color=LOOKS[name].colour,
                         linestyle=":",
                         linewidth=0.9,
                     )
-            axes.set_title(f"{setting.title}\nreleased by {release}")
+            axes.set_title(f"{conditions[1]}\nreleased by {release}")
             axes.label_outer()
     handles = [line_of(LOOKS[name]) for name in TECHNIQUES]
     figure.legend(handles, TECHNIQUES, loc="outside lower center", ncols=4)

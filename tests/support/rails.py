@@ -59,10 +59,10 @@ class RailsHeader(DeclaredHeader):
 class RailsPresentation(Presentation):
     instances = "GPUs"
 
-    def figures(self, header, results, sheet):
+    def figures(self, header, results):
         lives = zip(results["cooling"].values.tolist(), results["rail_years"].values, strict=True)
         panel = row_panel("", "life (years)", tuple(quantile_row(*of_case) for of_case in lives))
-        return RowFigure("rails", "Lives of rails", "Medians and quantiles.").pages([panel], sheet)
+        yield RowFigure("rails", "Lives of rails", "Medians and quantiles.", panels=(panel,))
 
     def assumptions(self, header, results):
         return [("Rails", "Black's equation; lives are lognormal."), INTERVALS]

@@ -12,7 +12,7 @@ from mcage import run_sweep
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import campaign_precision
 from mcage.campaign.study import Study
-from mcage.report.cases import Named, by_setting
+from mcage.report.cases import named_cases
 from mcage.report.comparison import compare
 from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
@@ -93,12 +93,11 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
     with open_results(path) as results:
         assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
         assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]
-        cases = (results.isel(case=place) for place in range(results.sizes["case"]))
-        assert [setting.title for setting in by_setting(Named.of(case, 0) for case in cases)] == [
-            "turbo 1 V, common",
-            "dvfs 0.8/0.45 V, common",
-            "custom 0.5/0.9/0.7 V, common",
-            "dvfs 0.8/0.6 V, common",
+        assert [case.conditions for case in named_cases(results)] == [
+            "turbo common 1 V",
+            "dvfs common 0.8/0.45 V",
+            "custom common 0.5/0.9/0.7 V",
+            "dvfs common 0.8/0.6 V",
         ]
     code, shown, _ = command("show", path)
     assert code == 0

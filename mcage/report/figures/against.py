@@ -1,13 +1,13 @@
 """Measures of cases against an axis of numbers, such as the supply voltage."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import nan
 
 import numpy as np
 import xarray as xr
 
 from mcage.plain_text import visible
-from mcage.report.cases import axes_of, names_in, points_of
+from mcage.report.cases import axes_of, in_a_row, names_in, points_of
 from mcage.report.figures import canvas
 from mcage.report.figures.curves import CurveFigure
 from mcage.results.axes import Along, Axis, along, axis_named, differing
@@ -18,16 +18,21 @@ CURVES = 12
 """Curves of a panel, which can be told apart."""
 
 
-def numeric_axes(results: xr.Dataset) -> list[Axis]:
-    """Axes of numbers by which cases differ, and which no other axis decides."""
+def numeric_axes(results: xr.Dataset) -> list[str]:
+    """Names of axes of numbers by which cases differ, and which no other axis decides."""
     several = differing(axes_of(results), points_of(results)) if "case" in results.dims else ()
-    return [axis for axis in several if axis.is_number and not axis.derived]
+    return [axis.name for axis in several if axis.is_number and not axis.derived]
 
 
-def draw(
-    results: xr.Dataset, x: str, measures: Sequence[Measure], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw measures against an axis: a panel for each, with a curve for each point on other axes.
+def curves_along(results: xr.Dataset, x: str) -> list[Along]:
+    """Cases along an axis, as of `mcage.results.axes.along`."""
+    return along(x, axes_of(results), points_of(results), names_in(results))
+
+
+def plot_of(
+    results: xr.Dataset, x: str, measures: Sequence[Measure]
+) -> CurveFigure | canvas.AbsentFigure:
+    """Measures against an axis: a panel for each, with a curve for each point on other axes.
 
     Parameters
     ----------
@@ -37,8 +42,6 @@ def draw(
         Name or key of an axis of numbers.
     measures : sequence of Measure
         Measures of the study.
-    sheet : Sheet
-        What figures are drawn on.
 
     Raises
     ------
@@ -46,20 +49,19 @@ def draw(
         There is no such axis of numbers, or two cases differ in nothing that tells them apart.
     """
     axis = axis_named(x, axes_of(results))
-    lines = along(x, axes_of(results), points_of(results), names_in(results))
-    curves = [of for of in lines if of.x.size > 1]
+    curves = [of for of in curves_along(results, x) if of.x.size > 1]
     name = (axis.key or axis.name).replace("_", "-")
     title = f"Measures against {axis.title.partition(' [')[0]}, {canvas.PERCENT} bands"
     if not curves:
-        yield canvas.AbsentFigure(name, title, "No two cases differ in it alone.")
-        return
+        return canvas.AbsentFigure(name, title, "No two cases differ in it alone.")
     panels, unknown = [], []
     there = [of for of in available(measures, map(str, results.variables)) if not of.axis]
-    names = [_name(results, curve) for curve in curves]
+    names = {_name(results, curve): str(curve.point.get("technique", "")) for curve in curves}
     for measure, of_cases in zip(there, _estimates(results, there), strict=True):
         series = tuple(
-            canvas.Series(label, curve.x, *of_cases[[*curve.places]].T)
+            canvas.Series(label, curve.x, value, low, high, cases=curve.places)
             for label, curve in zip(names, curves, strict=True)
+            for value, low, high in [of_cases[[*curve.places]].T]
         )
         if all(np.isnan(curve.y).all() for curve in series):
             unknown.append(measure.title)
@@ -68,21 +70,27 @@ def draw(
             part = series[first : first + CURVES]
             alt = _alt(measure, axis, part)
             gaps = [curve.label for curve in part if np.isnan(curve.y).any()]
-            notes = (f"not known everywhere: {canvas.listed(gaps)}",) if gaps else ()
+            notes = (f"not known everywhere: {in_a_row(gaps)}",) if gaps else ()
             panels.append(canvas.Panel("", part, notes, alt, y_label=_bracketed(measure.name)))
     if not panels:
-        yield canvas.AbsentFigure(name, title, "No case has a value of any measure.")
-        return
+        return canvas.AbsentFigure(name, title, "No case has a value of any measure.")
     caption = (
         f"Estimates of each case with {canvas.PERCENT} bands: intervals of Wilson for shares, of "
         f"Student for means. The dies of a curve are the same at each {axis.long_name}."
     )
     if unknown:
-        caption += f" Left out, since no case has a value: {canvas.listed(unknown)}."
-    figure = CurveFigure(
-        name, title, caption, _bracketed(axis.title), kind="line", shares_axes=False
+        caption += f" Left out, since no case has a value: {in_a_row(unknown)}."
+    return CurveFigure(
+        name,
+        title,
+        caption,
+        _bracketed(axis.title),
+        panels=tuple(panels),
+        # A technique looks as in all other figures; further curves of it have other looks.
+        looks=canvas.looks_of({name: technique or name for name, technique in names.items()}),
+        shape="line",
+        shares_axes=False,
     )
-    yield from figure.pages(panels, sheet, _looks(results, curves))
 
 
 def _bracketed(name: str) -> str:
@@ -94,12 +102,6 @@ def _name(results: xr.Dataset, curve: Along) -> str:
     """Name of a curve for people: what tells it from others, or else its technique."""
     technique = str(curve.point.get("technique", "all cases"))
     return visible(curve.label or names_in(results).get(technique, technique))
-
-
-def _looks(results: xr.Dataset, curves: Sequence[Along]) -> canvas.Looks:
-    """A technique looks as in all other figures; further curves of it have looks of their own."""
-    names = {_name(results, curve): curve.point for curve in curves}
-    return canvas.looks_of({name: str(of.get("technique", name)) for name, of in names.items()})
 
 
 def _estimates(results: xr.Dataset, measures: Sequence[Measure]) -> Floats:
@@ -131,4 +133,4 @@ def _alt(measure: Measure, axis: Axis, curves: Sequence[canvas.Series]) -> str:
         for place in [int(best(curve.y))]
     ]
     which = "smallest" if measure.better == "less" else "largest"
-    return f"{measure.name}: {which} of {canvas.listed(words)}." if words else ""
+    return f"{measure.name}: {which} of {in_a_row(words)}." if words else ""

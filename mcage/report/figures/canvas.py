@@ -1,27 +1,27 @@
-"""The sheet that figures are drawn on: its width, its panels, its legend and what stands below."""
+"""The sheet that figures are drawn on: its style, its panels, its legend and what stands below."""
 
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial, wraps
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import wraps
 from itertools import count, product
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.path import Path as Shape
 from matplotlib.text import Text
 
 from mcage.files.atomic import FIGURES, kind_of_name, make_ready, whole_file
 from mcage.plain_text import shown, visible
+from mcage.report.cases import NamedCase, in_a_row
 from mcage.report.notes import caveats_of
 from mcage.results.header import Header
 from mcage.stats.estimates import CONFIDENCE, Bools, Floats
@@ -35,30 +35,21 @@ WIDTHS_MM = (85.0, 180.0)
 """Widths of a column and of a page of a paper."""
 
 MM_PER_INCH = 25.4
-
-LABEL = 7.0
-"""Points of the labels of axes."""
+POINTS_PER_INCH = 72
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # which ships with Matplotlib: the same on every machine
-    "font.size": 7,
+    "font.size": 7,  # to which all other sizes are relative
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
-    "axes.labelsize": LABEL,
-    "axes.titlesize": 7.5,
+    "axes.titlesize": "medium",
     "axes.titlelocation": "left",
     "axes.titlepad": 5,
-    "axes.unicode_minus": True,
-    "figure.titlesize": 8.5,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "legend.frameon": False,
-    "legend.fontsize": 6.5,
     "legend.handlelength": 3.2,
-    "hatch.linewidth": 0.6,
     "lines.linewidth": 1.1,
     "lines.markersize": 4,
     "pdf.fonttype": 42,  # TrueType: journals refuse fonts of type 3
@@ -69,21 +60,11 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,
 }
 
-SMALL = 6.0
-"""Points of the smallest text: numbers at risk, notes, caveats."""
+SMALL = "small"
+"""Size of the smallest text: numbers at risk, values beside points."""
 
 GREY = "#666666"
 """Colour of what is no data: limits, notes."""
-
-HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\", "++++", "||||", "//")
-"""Hatches of stacked parts, which tell them apart in grey; lines, since dots make files large."""
-
-
-def part_style(colour: str, place: int) -> dict[str, Any]:
-    """How a part of a stacked bar looks, by its colour and its place among the parts."""
-    hatch = HATCHES[place]
-    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.4}
-
 
 PALETTE = (
     *("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
@@ -141,6 +122,8 @@ class Look:
         """What is left to tell it by without colours."""
         return self.dashes, self.marker
 
+
+Looks = Mapping[str, Look]
 
 LOOKS = {
     "baseline": Look("#000000", SOLID, "o"),
@@ -221,17 +204,36 @@ def in_style(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
 class StyledFigure(Figure):
     """A figure that is saved in this style by whoever saves it, and laid out for any size."""
 
-    arrange: Callable[[], None] | None = None
-    """Lays it out for its size, once it is drawn."""
+    entries: Mapping[str, Line2D] = {}
+    """Handles of the legend by their words."""
+
+    mathematical: Sequence[str] = ()
+    """Names in which dollar signs enclose mathematics."""
 
     savefig = in_style(Figure.savefig)
 
     def set_size_inches(self, *size: Any, **options: Any) -> None:
         """Set its size; see `matplotlib.figure.Figure.set_size_inches`."""
-        before = tuple(self.get_size_inches())
         super().set_size_inches(*size, **options)
-        if self.arrange is not None and tuple(self.get_size_inches()) != before:
-            self.arrange()
+        self.make_legend()
+
+    @in_style
+    def make_legend(self) -> None:
+        """Make the legend below the panels, in as many columns as find room."""
+        for former in [*self.legends]:
+            former.remove()
+        if self.entries:
+            longest = max(map(len, self.entries)) + 9  # as many letters as a handle takes
+            columns = letters(self.get_figwidth() * MM_PER_INCH) // longest
+            self.legend(
+                list(self.entries.values()),
+                list(self.entries),
+                loc="outside lower center",
+                ncols=max(1, min(len(self.entries), columns)),
+            )
+        for text in self.findobj(Text):
+            if any(name in text.get_text() for name in self.mathematical):
+                text.set_parse_math(True)
 
     def _ipython_display_(self) -> None:
         """Let a notebook show it once, not at the end of the cell again, as pyplot would."""
@@ -245,6 +247,21 @@ def inches(millimetres: float) -> float:
     return millimetres / MM_PER_INCH
 
 
+def points(size: str = "medium") -> float:
+    """Points of a size of text, which is relative to the user's or our ``font.size``."""
+    return FontProperties(size=size).get_size_in_points()
+
+
+def letters(millimetres: float, size: str = "medium") -> int:
+    """Number of letters that a line takes."""
+    return int(inches(millimetres) * POINTS_PER_INCH / (EM * points(size)))
+
+
+def line_mm(size: str = "medium") -> float:
+    """Distance of two lines of text."""
+    return LINE * points(size) * MM_PER_INCH / POINTS_PER_INCH
+
+
 # A figure with its words and its numbers, and how it is written to a file.
 
 FINENESS = 1 / 250
@@ -256,26 +273,31 @@ _UNDATED = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"D
 
 @dataclass(frozen=True)
 class Series:
-    """Numbers of a curve, or of a group of points or bars.
+    """Numbers of a curve, or of a group of points.
 
     Parameters
     ----------
     label : str
         Whose they are, such as a technique, as in the legend.
     x, y : ndarray of float [point]
-        Numbers in the units of the axes. Of steps, ``y`` holds from its ``x`` to the next.
+        Numbers in the units of the axes. Of steps, ``y`` holds from its ``x`` to the next; of rows,
+        it is the place of the row from above.
     lower, upper : ndarray of float [point], optional
         Bounds of the interval of ``y``; NaN where there is none.
-    case : str
-        Label of the case; empty where the numbers are of no single case.
+    cases : tuple of int
+        Places in the file of the cases that they are of; empty where they are of none.
     marks : ndarray of bool [point], optional
-        Which points of a line have a marker; by default all.
-    kind : {'step', 'line', 'points', 'bars'}
+        Which points of a line have a marker, by default all; which of points are on a front.
+    kind : {'step', 'line', 'points'}
         How they are drawn.
     x_lower, x_upper : ndarray of float [point], optional
-        Bounds of the interval of ``x``, as of horizontal bars.
+        Bounds of the interval of ``x``, as of rows.
+    sizes : ndarray of float [point], optional
+        How large points are drawn, 0 ... 1.
+    words : sequence of str [point]
+        What stands beside points, where there is room.
     gid : str
-        Name of the drawn artist, unique among all figures of a file: letters, digits, hyphens. The
+        Name of the drawn artist, unique among the figures of a file: letters, digits, hyphens. The
         artist of a band has it with ``-band``, those of markers with ``-marks``. Empty until it is
         drawn.
     """
@@ -285,11 +307,14 @@ class Series:
     y: Floats
     lower: Floats | None = None
     upper: Floats | None = None
-    case: str = ""
+    _: KW_ONLY
+    cases: tuple[int, ...] = ()
     marks: Bools | None = None
-    kind: Literal["step", "line", "points", "bars"] = "line"
+    kind: Literal["step", "line", "points"] = "line"
     x_lower: Floats | None = None
     x_upper: Floats | None = None
+    sizes: Floats | None = None
+    words: Sequence[str] = ()
     gid: str = ""
 
     def coincides_with(self, other: "Series") -> bool:
@@ -320,9 +345,9 @@ class Panel:
     Parameters
     ----------
     title : str
-        What the panel is about, such as a setting; empty if the figure has a single panel.
+        What the panel is about, such as conditions; empty if the figure has a single panel.
     series : tuple of Series
-        What it shows; empty until it is drawn where only the drawing knows it.
+        What it shows.
     notes : tuple of str
         What cannot be seen in it.
     alt : str
@@ -331,33 +356,48 @@ class Panel:
         Names, places on the axis and numbers that stand there below it.
     x_label, y_label : str
         Labels of the axes, with their units; empty for those of the figure.
-    cases : sequence
-        What it is drawn from, where series alone do not say it.
     axes : matplotlib.axes.Axes, optional
         Its axes, once it is drawn.
     """
 
     title: str
-    series: tuple[Series, ...] = ()
+    series: tuple[Series, ...]
     notes: tuple[str, ...] = ()
     alt: str = ""
     rows: tuple[tuple[str, tuple[float, ...], tuple[int, ...]], ...] = ()
     x_label: str = ""
     y_label: str = ""
-    cases: Sequence[Any] = ()
     axes: Any = None
 
-    def on(self, sheet: "Sheet") -> "Panel":
-        """Return the panel without rows and bands that the sheet leaves out."""
-        series = self.series
-        if not sheet.bands:
-            series = tuple(replace(curve, lower=None, upper=None) for curve in series)
-        return replace(self, series=series, rows=self.rows if sheet.rows else ())
+
+@dataclass(frozen=True)
+class Part:
+    """What a figure shows of a case.
+
+    Parameters
+    ----------
+    series : Series, optional
+        Its numbers; None where there are none, or nobody could see them.
+    panel : str
+        What tells the panel from others of the same conditions, such as a cause of death.
+    why : str
+        Why there is no series, or what cannot be seen in it.
+    worth : float
+        Number by which sentences compare cases; NaN where it is not known.
+    row : (tuple of float, tuple of int)
+        Places on the axis and numbers that stand below them.
+    """
+
+    series: Series | None
+    panel: str = ""
+    why: str = ""
+    worth: float = np.nan
+    row: tuple[tuple[float, ...], tuple[int, ...]] = ((), ())
 
 
 @dataclass(frozen=True)
 class ReportFigure:
-    """A figure of a results file.
+    """A page of a figure of a results file.
 
     Parameters
     ----------
@@ -371,7 +411,7 @@ class ReportFigure:
     alt : str
         What can be seen in it, in a sentence or two, for those who cannot see it.
     figure : matplotlib.figure.Figure
-        The drawing, laid out.
+        The drawing.
     panels : tuple of Panel
         Its parts as they are drawn, with the numbers that they show.
     """
@@ -457,17 +497,20 @@ def _moves(column: Floats, fineness: float) -> Bools:
     return moves
 
 
-Item = TypeVar("Item")
-
-POINTS_PER_INCH = 72
 EM = 0.56
 """Mean width of a letter, in sizes of its font."""
+
+LINE = 1.3
+"""Distance of two lines, in sizes of their font."""
 
 AXIS_MM = (38.0, 62.0)
 """Smallest and largest height of the axes of a panel."""
 
 HEAD_MM, TITLE_MM = 14.0, 5.0
 """Height of title, legend and the label of the lowest axes, and of the title alone."""
+
+LABELS_MM = 16.0
+"""Height of the title and of the labels of a panel."""
 
 MOST_MM, MOST_RATIO = 235.0, 2.0
 """Height of the text of a page, which no figure exceeds, and largest height over width."""
@@ -477,15 +520,6 @@ LONGEST_NAME = 30
 
 PERCENT = f"{100 * CONFIDENCE:g} %"
 """Probability of all intervals, in words."""
-
-LINE = 1.3
-"""Distance of two lines, in sizes of their font."""
-
-LINE_MM = LINE * SMALL * MM_PER_INCH / POINTS_PER_INCH
-"""Distance of two lines of the smallest text."""
-
-LABELS_MM = 16.0
-"""Height of the title and of the labels of a panel."""
 
 
 @dataclass(frozen=True)
@@ -523,153 +557,23 @@ class Sheet:
         population = f"{header.holds:,} {instances}"
         return cls(width_mm, population, tuple(map(visible, caveats_of(header))))
 
-    def captioned(self, caption: str) -> str:
-        """Caption with the population, and what must be said."""
-        return " ".join([f"{self.population}.", caption, *self.caveats])
-
-    def columns(self, panels: int, narrowest_mm: float = 55.0) -> int:
+    def columns(self, panels: int, narrowest_mm: float) -> int:
         """Number of panels beside each other, of so many."""
         most = max(1, int(self.width_mm // narrowest_mm))
         rows = -(-panels // most)
         return min(most, -(-panels // rows))
 
-    def axis_mm(self, panels: int, narrowest_mm: float = 55.0) -> float:
-        """Height of the axes of such a panel, by its width."""
-        low, high = AXIS_MM
-        columns = self.columns(panels, narrowest_mm)
-        if columns == 1 < panels:
-            return low  # a column of a paper is narrow, and soon too high
-        return min(high, max(low, 0.6 * self.width_mm / columns))
-
-    @property
-    def head_mm(self) -> float:
-        """Height of title, legend and the label of the lowest axes."""
-        return HEAD_MM if self.title else HEAD_MM - TITLE_MM
-
-    def letters(self, points: float) -> int:
-        """Number of letters of a size that a line takes."""
-        return _letters(self.width_mm, points)
-
-    def label(
-        self, words: str, panels: int, narrowest_mm: float = 55.0, share: float = 0.75
-    ) -> str:
-        """Label of a horizontal axis, in lines as long as the axes: a share of a panel's width."""
-        width_mm = share * self.width_mm / self.columns(panels, narrowest_mm)
-        return _filled(words, _letters(width_mm, LABEL))
-
-    def upright(self, words: str, panels: int, narrowest_mm: float = 55.0) -> str:
-        """Label of a vertical axis in lines that are no longer than the axes of a panel."""
-        return _filled(words, _letters(self.axis_mm(panels, narrowest_mm), LABEL))
-
-    def pages(
-        self, name: str, panels: Sequence[Item], height_mm: float, narrowest_mm: float = 55.0
-    ) -> Iterator[tuple[str, str, Sequence[Item]]]:
-        """Share panels of a height out among pages that are not higher than a figure may be.
-
-        Returns
-        -------
-        iterator of (str, str, sequence)
-            Name of the page, which part of the figure it is in words (empty if it is all of it),
-            and its panels.
-        """
-        most_mm = min(MOST_MM, MOST_RATIO * self.width_mm)
-        rows = max(1, int((most_mm - self.head_mm) // height_mm))
-        size = rows * self.columns(len(panels), narrowest_mm)
-        count = -(-len(panels) // size)
-        size = -(-len(panels) // count)  # pages of equal size
-        for page in range(count):
-            part = panels[page * size : (page + 1) * size]
-            if count == 1:
-                yield name, "", part
-            else:
-                yield f"{name}-{page + 1}", f", page {page + 1} of {count}", part
-
-    def grid(
-        self, panels: int, height_mm: float, narrowest_mm: float = 55.0, share: bool = True
-    ) -> tuple[Figure, list[Axes]]:
-        """Return a new figure with axes for so many panels of a height.
-
-        Parameters
-        ----------
-        panels : int
-            Number of panels.
-        height_mm : float
-            Height of a panel with its title and labels.
-        narrowest_mm : float
-            Smallest width of a panel.
-        share : bool
-            Whether all panels have the same axes.
-        """
-        columns = self.columns(panels, narrowest_mm)
-        rows = -(-panels // columns)
-        size = inches(self.width_mm), inches(self.height_mm or self.head_mm + height_mm * rows)
-        figure = StyledFigure(figsize=size)
-        drawn = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
-        axes = list(drawn.flat)
-        for spare in axes[panels:]:
-            spare.remove()
-        for number, panel in enumerate(axes[:panels]):
-            # An axis is named where no other panel below or beside it has the same.
-            panel.xaxis.set_tick_params(labelbottom=True)
-            panel.yaxis.set_tick_params(labelleft=not share or number % columns == 0)
-        return figure, axes[:panels]
-
-    def wrapped(
-        self, notes: Sequence[str], panels: int, narrowest_mm: float = 55.0, beside: int = 10
-    ) -> str:
-        """Sentences in lines as long as the axes; ``beside`` are letters to the left of these."""
-        letters = self.letters(SMALL) // self.columns(panels, narrowest_mm) - beside
-        return "\n".join(
-            line for note in notes for line in textwrap.wrap(note, letters, break_on_hyphens=False)
-        )
-
-    def finish(
-        self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None
-    ) -> None:
-        """Add title, legend and caveats, and lay the figure out, again when its size changes."""
-        if isinstance(figure, StyledFigure):
-            figure.arrange = partial(self._arrange, figure, title, legend)
-        self._arrange(figure, title, legend)
-
-    @in_style
-    def _arrange(
-        self, figure: Figure, title: str, legend: Mapping[str, Artist] | None = None
-    ) -> None:
-        sheet = replace(self, width_mm=figure.get_figwidth() * MM_PER_INCH)
-        if self.title:
-            words = textwrap.fill(title, sheet.letters(8.5))
-            figure.suptitle(words, x=0.01, horizontalalignment="left")
-        caveats = "\n".join(textwrap.fill(line, sheet.letters(SMALL) - 4) for line in self.caveats)
-        for former in [*figure.legends]:
-            former.remove()
-        if legend:
-            longest = max(map(len, legend)) + 9  # as many letters as a handle takes
-            columns = max(1, min(len(legend), sheet.letters(6.5) // longest))
-            figure.legend(
-                list(legend.values()),
-                list(legend),
-                loc="outside lower center",
-                ncols=columns,
-                title=caveats or None,  # two texts below the axes would lie on each other
-                title_fontsize=SMALL,
-            )
-        elif caveats:
-            figure.supxlabel(caveats, fontsize=SMALL, x=0.01, horizontalalignment="left")
-        mathematical = [name for name in self.names if "$" in name]
-        for text in figure.findobj(Text):
-            if any(name in text.get_text() for name in mathematical):
-                text.set_parse_math(True)
-        figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.06))
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
-
-
-Looks = Mapping[str, Look]
+    def shown(self, panel: Panel) -> Panel:
+        """The panel without rows and bands that the sheet leaves out."""
+        series = panel.series
+        if not self.bands:
+            series = tuple(replace(curve, lower=None, upper=None) for curve in series)
+        return replace(panel, series=series, rows=panel.rows if self.rows else ())
 
 
 @dataclass(frozen=True)
 class Plot:
-    """What all panels of a figure have in common; a class for each kind says how one is drawn.
+    """A figure of a study; a class for each kind says how a panel is drawn.
 
     Parameters
     ----------
@@ -677,6 +581,19 @@ class Plot:
         As of `ReportFigure`; the sheet's caveats follow the caption.
     x_label, y_label : str
         Labels of the axes, with their units, of panels that have none of their own.
+    panels : tuple of Panel
+        At least one, to be drawn.
+    looks : mapping of str to Look, optional
+        Look of each name; by default those of `looks_of`.
+    worth, unit : str
+        What the numbers are by which sentences compare cases, and their unit with the space before
+        it.
+    without : str
+        What is said of cases that have nothing in a panel, before their names.
+    population : str
+        Of what its numbers are, if not of the instances of the file.
+    caveats : tuple of str
+        What must be said of it beside what must be said of the file.
     """
 
     name: str
@@ -684,148 +601,212 @@ class Plot:
     caption: str
     x_label: str = ""
     y_label: str = ""
+    panels: tuple[Panel, ...] = ()
+    looks: Looks | None = None
+    worth: str = ""
+    unit: str = ""
+    without: str = ""
+    population: str = ""
+    caveats: tuple[str, ...] = ()
 
     shares_axes = False
     """Whether all panels have the same axes."""
 
-    least_mm = 55.0
+    narrowest_mm = 55.0
     """Smallest width of a panel."""
-
-    row_mm = 0.0
-    """Height of a row of a panel of rows; 0 of panels whose height follows from their width."""
 
     label_share = 0.75
     """Part of the width of a panel that its axes take."""
 
-    def draw(self, axes: Axes, panel: Panel, looks: Looks, gid: str) -> tuple[Series, ...]:
-        """Draw a panel, and return what its axes show; ``gid`` begins the names of artists."""
+    def draw(self, axes: Axes, panel: Panel, looks: Looks) -> None:
+        """Draw a panel; its series name the artists that are drawn of them."""
         raise NotImplementedError
 
-    def handles(self, panels: Sequence[Panel], looks: Looks) -> Mapping[str, Artist]:
-        """Entries of the legend of drawn panels; none by default."""
-        return {}
+    def kind(self, series: Series) -> Literal["step", "line", "points"]:
+        """How a series is drawn."""
+        return "points"
 
-    def narrowest_mm(self, panels: Sequence[Panel]) -> float:
+    def handle(self, look: Look) -> Line2D:
+        """Handle of a name in the legend."""
+        return line_of(look)
+
+    has_legend = True
+    """Whether a legend names the series."""
+
+    def width_mm(self) -> float:
         """Smallest width of these panels."""
-        return self.least_mm
+        return self.narrowest_mm
 
-    def height_mm(self, panels: Sequence[Panel], sheet: "Sheet") -> float:
-        """Height of a panel with its title, its notes and its labels."""
-        if self.row_mm:
-            rows = max(len(panel.cases or panel.series) for panel in panels)
-            return LABELS_MM + self.row_mm * rows
-        axis_mm = sheet.axis_mm(len(panels), self.narrowest_mm(panels))
-        notes = max(map(lines_of, self.wrapped_notes(panels, sheet)))
-        return axis_mm + LABELS_MM + LINE_MM * notes
+    def axis_mm(self, sheet: Sheet) -> float:
+        """Height of the axes of a panel, by its width."""
+        low, high = AXIS_MM
+        columns = sheet.columns(len(self.panels), self.width_mm())
+        if columns == 1 < len(self.panels):
+            return low  # a column of a paper is narrow, and soon too high
+        return min(high, max(low, 0.6 * sheet.width_mm / columns))
 
-    def wrapped_notes(self, panels: Sequence[Panel], sheet: "Sheet") -> list[str]:
-        """Notes of each panel, in lines as long as its axes."""
-        narrowest_mm = self.narrowest_mm(panels)
-        return [sheet.wrapped(panel.notes, len(panels), narrowest_mm) for panel in panels]
+    def heading(self, panel: Panel) -> list[str]:
+        """What stands above a panel: its title, and what cannot be seen in it."""
+        return [*filter(None, (panel.title, *panel.notes))]
 
-    def headline(self, sheet: "Sheet") -> str:
+    def headline(self, sheet: Sheet) -> str:
         """Title on a sheet."""
         return self.title
 
-    def pages(
-        self, panels: Sequence[Panel], sheet: "Sheet", looks: Looks | None = None
-    ) -> Iterator[ReportFigure]:
-        """Draw panels on as many pages as they need.
+    def of_cases(self, cases: Iterable[tuple[NamedCase, Iterable[Part]]]) -> "Plot | AbsentFigure":
+        """Return the figure of cases, with a panel for each of their conditions and parts.
 
         Parameters
         ----------
-        panels : sequence of Panel
-            At least one.
-        sheet : Sheet
-            What they are drawn on.
-        looks : mapping of str to Look, optional
-            Look of each name; by default those of `looks_of`.
+        cases : iterable of (NamedCase, iterable of Part)
+            Cases, and what is shown of each.
+
+        Returns
+        -------
+        Plot or AbsentFigure
+            The latter if no case has a series.
         """
-        if looks is None:
-            looks = looks_of(series.label for panel in panels for series in panel.series)
-        panels = [panel.on(sheet) for panel in panels]
-        height_mm, narrowest_mm = self.height_mm(panels, sheet), self.narrowest_mm(panels)
-        for name, part, of_page in sheet.pages(self.name, panels, height_mm, narrowest_mm):
-            yield self.page(name, part, of_page, sheet, looks)
+        panels: dict[tuple[str, str], list[tuple[NamedCase, Part]]] = {}
+        names: dict[str, dict[str, str]] = {}
+        for case, parts in cases:
+            names.setdefault(case.conditions, {})[case.name] = case.identity
+            for part in parts:
+                panels.setdefault((case.conditions, part.panel), []).append((case, part))
+        drawn, why = [], []
+        for (conditions, place), pairs in panels.items():
+            title = ": ".join(filter(None, (conditions, place)))
+            notes: dict[str, list[str]] = {}
+            for case, part in pairs:
+                notes.setdefault(part.why, []).append(case.name)
+            if absent := [n for n in names[conditions] if n not in {c.name for c, _ in pairs}]:
+                notes.setdefault(self.without, []).extend(absent)
+            said = tuple(f"{words}: {in_a_row(of)}" for words, of in notes.items() if words)
+            if not any(part.series for _, part in pairs):
+                why += [": ".join(filter(None, (title, "; ".join(said))))]
+                continue
+            panel = Panel(
+                title,
+                tuple(
+                    replace(part.series, label=case.name, cases=case.places)
+                    for case, part in pairs
+                    if part.series
+                ),
+                said,
+                extremes(
+                    title,
+                    self.worth,
+                    {case.name: part.worth for case, part in pairs},
+                    self.unit,
+                ),
+                tuple((case.name, *part.row) for case, part in pairs if part.row[0]),
+            )
+            drawn.append(panel)
+        if not drawn:
+            return AbsentFigure(self.name, self.title, f"{'. '.join(why) or 'No case has it'}.")
+        caption = f"{self.caption} Not drawn: {'; '.join(why)}." if why else self.caption
+        looks = looks_of({n: of or n for named in names.values() for n, of in named.items()})
+        return replace(self, caption=caption, panels=tuple(drawn), looks=looks)
 
     @in_style
-    def page(
-        self, name: str, part: str, panels: Sequence[Panel], sheet: "Sheet", looks: Looks
-    ) -> ReportFigure:
-        """Draw panels on a page; ``part`` says which part of the figure it is."""
-        count, narrowest_mm = len(panels), self.narrowest_mm(panels)
-        height_mm = self.height_mm(panels, sheet)
-        figure, grid = sheet.grid(count, height_mm, narrowest_mm, self.shares_axes)
-        drawn = []
-        for number, (axes, panel) in enumerate(zip(grid, panels, strict=True), 1):
-            labels = panel.x_label or self.x_label, panel.y_label or self.y_label
-            series = self.draw(axes, panel, looks, f"{name}-{number}")
-            axes.set_xlabel(sheet.label(labels[0], count, narrowest_mm, self.label_share))
-            place = axes.get_subplotspec()
-            if place is None or place.is_first_col() or not (self.shares_axes or self.row_mm):
-                axes.set_ylabel(sheet.upright(labels[1], count, narrowest_mm))
-            x_label, y_label = labels
-            drawn.append(replace(panel, axes=axes, series=series, x_label=x_label, y_label=y_label))
-        heads(grid, [panel.title for panel in panels], self.wrapped_notes(panels, sheet))
-        title = f"{self.headline(sheet)}{part}"
-        sheet.finish(figure, f"{title}: {sheet.population}", self.handles(drawn, looks))
-        self.settle(grid)
-        alt = " ".join(filter(None, (panel.alt for panel in panels)))
-        return ReportFigure(name, title, sheet.captioned(self.caption), alt, figure, (*drawn,))
-
-    def settle(self, grid: Sequence[Axes]) -> None:
-        """Do what needs axes that have been laid out."""
-
-
-def heads(grid: Sequence[Axes], titles: Sequence[str], notes: Sequence[str]) -> None:
-    """Write the title of each panel, and below it what cannot be seen in the panel.
-
-    Parameters
-    ----------
-    grid : sequence of matplotlib.axes.Axes
-        The panels of a figure.
-    titles, notes : sequence of str
-        Their titles, and their notes as `Sheet.wrapped` returns them.
-    """
-    for axes, title, note in zip(grid, titles, notes, strict=True):
-        row = (other for other, at in zip(notes, grid, strict=True) if _row(at) == _row(axes))
-        height = 3 + LINE * SMALL * max(map(lines_of, row))
-        axes.set_title(title or (" " if note else ""), pad=height + 3)
-        if note:
-            below = axes.annotate(
-                note,
-                (0, 1),
-                (0, height),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                verticalalignment="top",
-                fontsize=SMALL,
-                color=GREY,
+    def pages(self, sheet: Sheet) -> list[ReportFigure]:
+        """Draw the panels on as many pages as they need, which are not too high."""
+        panels = tuple(map(sheet.shown, self.panels))
+        whole = replace(self, panels=panels, looks=self.looks_of_all)
+        height_mm, head_mm = whole._height_mm(sheet), HEAD_MM - TITLE_MM * (not sheet.title)
+        most_mm = min(MOST_MM, MOST_RATIO * sheet.width_mm)
+        rows = max(1, int((most_mm - head_mm) // height_mm))
+        size = rows * sheet.columns(len(self.panels), self.width_mm())
+        number = -(-len(self.panels) // size)
+        size = -(-len(self.panels) // number)  # pages of equal size
+        if number == 1:
+            return [whole._page(self.name, "", sheet)]
+        return [
+            replace(whole, panels=whole.panels[page * size : (page + 1) * size])._page(
+                f"{self.name}-{page + 1}", f", page {page + 1} of {number}", sheet
             )
-            below.set_in_layout(False)  # the title makes room for it
+            for page in range(number)
+        ]
+
+    def named(self, panel: Panel, name: str) -> Panel:
+        """The panel with the names of what is drawn of its series."""
+        series = (
+            replace(of, gid=f"{name}-{place}", kind=self.kind(of))
+            for place, of in enumerate(panel.series, 1)
+        )
+        x_label, y_label = panel.x_label or self.x_label, panel.y_label or self.y_label
+        return replace(panel, series=tuple(series), x_label=x_label, y_label=y_label)
+
+    @property
+    def looks_of_all(self) -> Looks:
+        """Look of each name."""
+        names = (series.label for panel in self.panels for series in panel.series)
+        return self.looks or looks_of(names)
+
+    def _height_mm(self, sheet: Sheet) -> float:
+        """Height of a panel with its title, its notes and its labels."""
+        wrapped = (self._wrapped(panel, sheet) for panel in self.panels)
+        return self.axis_mm(sheet) + LABELS_MM + line_mm() * max(of.count("\n") for of in wrapped)
+
+    def _wrapped(self, panel: Panel, sheet: Sheet) -> str:
+        """Title and notes of a panel in lines as long as its axes."""
+        width_mm = sheet.width_mm / sheet.columns(len(self.panels), self.width_mm())
+        each = letters(self.label_share * width_mm)
+        lines = (textwrap.wrap(of, each, break_on_hyphens=False) for of in self.heading(panel))
+        return "\n".join(line for of in lines for line in of)
+
+    def _page(self, name: str, part: str, sheet: Sheet) -> ReportFigure:
+        """Draw the panels on a page; ``part`` says which part of the figure it is."""
+        columns = sheet.columns(len(self.panels), self.width_mm())
+        rows = -(-len(self.panels) // columns)
+        head_mm = HEAD_MM - TITLE_MM * (not sheet.title)
+        height_mm = sheet.height_mm or head_mm + self._height_mm(sheet) * rows
+        size = inches(sheet.width_mm), inches(height_mm)
+        figure = StyledFigure(figsize=size, layout="constrained")
+        share = self.shares_axes
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+        for spare in grid.flat[len(self.panels) :]:
+            spare.remove()
+        drawn = []
+        for number, (axes, of) in enumerate(zip(grid.flat, self.panels, strict=False)):
+            panel = replace(self.named(of, f"{name}-{number + 1}"), axes=axes)
+            # An axis is named where no other panel below or beside it has the same.
+            axes.xaxis.set_tick_params(labelbottom=True)
+            axes.yaxis.set_tick_params(labelleft=not share or number % columns == 0)
+            self.draw(axes, panel, self.looks_of_all)
+            width_mm = self.label_share * sheet.width_mm / columns
+            axes.set_xlabel(_filled(panel.x_label, letters(width_mm)))
+            if not share or number % columns == 0:
+                axes.set_ylabel(_filled(panel.y_label, letters(self.axis_mm(sheet))))
+            axes.set_title(self._wrapped(panel, sheet))
+            drawn.append(panel)
+        title, population = f"{self.headline(sheet)}{part}", self.population or sheet.population
+        caveats = *sheet.caveats, *self.caveats
+        said = [f"{title}: {population}"] * sheet.title + [*caveats]
+        figure.suptitle("\n".join(said), x=0.01, horizontalalignment="left", wrap=True)
+        there = {series.label for panel in self.panels for series in panel.series}
+        if self.has_legend:
+            looks = self.looks_of_all.items()
+            figure.entries = {of: self.handle(look) for of, look in looks if of in there}
+        figure.mathematical = [of for of in sheet.names if "$" in of]
+        figure.make_legend()
+        alt = " ".join(filter(None, (panel.alt for panel in drawn)))
+        caption = " ".join([f"{population}.", self.caption, *caveats])
+        return ReportFigure(name, title, caption, alt, figure, tuple(drawn))
 
 
-def lines_of(text: str) -> int:
-    """Number of lines of a text; none of an empty one."""
-    return text.count("\n") + 1 if text else 0
+def line_of(look: Look) -> Line2D:
+    """Handle of a curve in a legend."""
+    return Line2D(
+        [], [], color=look.colour, linestyle=look.linestyle, marker=look.marker, markersize=4
+    )
 
 
-def _letters(millimetres: float, points: float) -> int:
-    return int(millimetres / MM_PER_INCH * POINTS_PER_INCH / (EM * points))
-
-
-def _filled(words: str, letters: int) -> str:
+def _filled(words: str, each: int) -> str:
     """Label in lines of so many letters; short units in brackets stay together."""
     together = re.sub(
         r"\([^)]{1,20}\)", lambda unit: unit[0].replace(" ", "\N{NO-BREAK SPACE}"), words
     )
-    return textwrap.fill(together, letters)
-
-
-def _row(axes: Axes) -> int:
-    place = axes.get_subplotspec()
-    assert place is not None
-    return int(place.rowspan.start)
+    return textwrap.fill(together, each)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
@@ -833,28 +814,6 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), [shown(name, LONGEST_NAME) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-
-
-def say_in_rows(axes: Axes, rows: Sequence[int], words: str = "no slice works") -> None:
-    """Write into rows of a panel why they are empty."""
-    for row in rows:
-        axes.annotate(
-            words,
-            (0, row),
-            (4, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            verticalalignment="center",
-            fontsize=SMALL,
-            color=GREY,
-        )
-
-
-def line_of(look: Look) -> Artist:
-    """Handle of a curve in a legend."""
-    return Line2D(
-        [], [], color=look.colour, linestyle=look.linestyle, marker=look.marker, markersize=4
-    )
 
 
 def said_of(title: str, words: str) -> str:
@@ -884,16 +843,10 @@ def extremes(title: str, what: str, values: Mapping[str, float], unit: str = "")
     if not texts:
         return said_of(title, f"{what} is not known.")
     if len(texts) == 1:
-        return said_of(title, f"{what} is {texts[0]} for {listed(of_text[texts[0]])}.")
+        return said_of(title, f"{what} is {texts[0]} for {in_a_row(of_text[texts[0]])}.")
     least, most = texts[0], texts[-1]
     return said_of(
         title,
-        f"{what} is smallest for {listed(of_text[least])} ({least}) and largest for "
-        f"{listed(of_text[most])} ({most}).",
+        f"{what} is smallest for {in_a_row(of_text[least])} ({least}) and largest for "
+        f"{in_a_row(of_text[most])} ({most}).",
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Write names as a list in words."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

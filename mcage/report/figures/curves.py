@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from mcage.plain_text import shown
 from mcage.report.figures import canvas
 from mcage.stats.estimates import Floats
 
-Kind = Literal["step", "line", "distribution"]
+Shape = Literal["step", "line", "points", "distribution"]
 """How curves are drawn; a distribution is steps from 0 to 100 %."""
 
 FEW = 5
@@ -43,8 +42,8 @@ class CurveFigure(canvas.Plot):
 
     Parameters
     ----------
-    kind : {'step', 'line', 'distribution'}
-        How curves are drawn.
+    shape : {'step', 'line', 'points', 'distribution'}
+        How curves are drawn; of a line with fewer than `FEWEST_POINTS` points, these alone.
     x_limits, y_limits : tuple of float, optional
         Ends of the axes.
     x_scale : {'linear', 'log'}
@@ -59,7 +58,7 @@ class CurveFigure(canvas.Plot):
         End of the title that says what the bands are.
     """
 
-    kind: Kind = "step"
+    shape: Shape = "step"
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
     x_scale: Literal["linear", "log"] = "linear"
@@ -72,10 +71,23 @@ class CurveFigure(canvas.Plot):
         """Title, which names bands only where there are some."""
         return self.title if sheet.bands else self.title.removesuffix(self.bands)
 
-    def draw(
-        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
-    ) -> tuple[canvas.Series, ...]:
-        """Draw curves, and the numbers below them."""
+    def heading(self, panel: canvas.Panel) -> list[str]:
+        """Title, which curves coincide, and notes."""
+        same = (f"same curve: {' = '.join(names)}" for names in coinciding(panel.series))
+        return super().heading(replace(panel, notes=(*same, *panel.notes)))
+
+    def kind(self, series: canvas.Series) -> Literal["step", "line", "points"]:
+        """How a series is drawn: of few points no line."""
+        if self.shape in ("step", "distribution"):
+            return "step"
+        are_few = series.marks is None and series.x.size < FEWEST_POINTS
+        return "points" if are_few or self.shape == "points" else "line"
+
+    def draw(self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks) -> None:
+        """Draw curves, and the numbers below them.
+
+        Curves that coincide share the line, each in its own dashes.
+        """
         axes.set_xscale(self.x_scale)
         if self.x_limits:
             axes.set_xlim(self.x_limits)
@@ -86,89 +98,37 @@ class CurveFigure(canvas.Plot):
         if self.x_scale == "log":  # words instead of mathematics
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("")
-        series = draw_curves(axes, panel.series, looks, gid, self.kind)
+        curves = panel.series
+        for place, curve in enumerate(curves):
+            look = looks[curve.label]
+            if curve.kind == "points":
+                _draw_points(axes, curve, look)
+                continue
+            style: dict[str, Any] = {"color": look.colour, "linestyle": look.linestyle}
+            alike = [other for other in curves if other.coincides_with(curve)]
+            if len(alike) > 1:
+                turn = next(turn for turn, other in enumerate(alike) if other is curve)
+                gaps = DASH_LENGTH * (len(alike) - 1)
+                style["linestyle"] = (DASH_LENGTH * turn, (DASH_LENGTH, gaps))
+            _draw_line(axes, curve, style, 0.2 if len(curves) <= FEW else 0.1)
+            if curve.kind == "line":
+                at = slice(None) if curve.marks is None else curve.marks
+                marked = curve.x[at], curve.y[at]
+            elif self.shape == "distribution":
+                marked = _marks_of_distribution(curve, (place + 0.5) / len(curves))
+            else:
+                marked = _marks_of_steps(axes, curve, (place + 0.5) / len(curves))
+            _mark(axes, curve, look, *marked)
         _write_rows(axes, panel.rows, self.rows_title)
-        return series
 
-    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
-        """Lines of all names that have a curve."""
-        names = {series.label for panel in panels for series in panel.series}
-        return {name: canvas.line_of(look) for name, look in looks.items() if name in names}
-
-    def narrowest_mm(self, panels: Sequence[canvas.Panel]) -> float:
+    def width_mm(self) -> float:
         """Smallest width of a panel, which long names beside numbers would make too narrow."""
-        return NARROW_MM if _longest_name(panels) <= SHORT_NAME else WIDE_MM
+        return NARROW_MM if _longest_name(self.panels) <= SHORT_NAME else WIDE_MM
 
-    def height_mm(self, panels: Sequence[canvas.Panel], sheet: canvas.Sheet) -> float:
-        """Height of a panel with the numbers below it."""
-        rows = max(len(panel.rows) for panel in panels)
-        return super().height_mm(panels, sheet) + canvas.LINE_MM * (rows + 1)
-
-    def wrapped_notes(self, panels: Sequence[canvas.Panel], sheet: canvas.Sheet) -> list[str]:
-        """Which curves coincide, and notes of each panel, in lines as long as its axes."""
-        beside = max(10, min(LONGEST_NAME, _longest_name(panels)) + 4)
-        return [
-            sheet.wrapped(
-                [
-                    *(f"same curve: {' = '.join(names)}" for names in coinciding(panel.series)),
-                    *panel.notes,
-                ],
-                len(panels),
-                self.narrowest_mm(panels),
-                beside,
-            )
-            for panel in panels
-        ]
-
-
-def draw_curves(
-    axes: Axes,
-    curves: Sequence[canvas.Series],
-    looks: canvas.Looks,
-    gid: str,
-    kind: Kind = "step",
-) -> tuple[canvas.Series, ...]:
-    """Draw curves with their bands; curves that coincide share the line, each in its own dashes.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes to draw on.
-    curves : sequence of Series
-        The curves.
-    looks : mapping of str to Look
-        Looks by name.
-    gid : str
-        Beginning of the names of artists.
-    kind : {'step', 'line', 'distribution'}
-        How they are drawn; of a line with fewer than `FEWEST_POINTS` points, these alone.
-    """
-    drawn = []
-    for place, curve in enumerate(curves):
-        look, is_line = looks[curve.label], kind == "line"
-        are_points = is_line and curve.marks is None and curve.x.size < FEWEST_POINTS
-        series = replace(
-            curve,
-            gid=f"{gid}-{place + 1}",
-            kind="points" if are_points else "line" if is_line else "step",
-        )
-        drawn.append(series)
-        if are_points:
-            _draw_points(axes, series, look)
-            continue
-        style: dict[str, Any] = {"color": look.colour, "linestyle": look.linestyle}
-        alike = [other for other in curves if other.coincides_with(curve)]
-        if len(alike) > 1:
-            turn = next(turn for turn, other in enumerate(alike) if other is curve)
-            gaps = DASH_LENGTH * (len(alike) - 1)
-            style["linestyle"] = (DASH_LENGTH * turn, (DASH_LENGTH, gaps))
-        _draw_line(axes, series, style, 0.2 if len(curves) <= FEW else 0.1)
-        if kind == "line":
-            places = slice(None) if curve.marks is None else curve.marks
-            _mark(axes, series, look, series.x[places], series.y[places])
-        else:
-            _mark(axes, series, look, *_marks(axes, series, kind, (place + 0.5) / len(curves)))
-    return tuple(drawn)
+    def axis_mm(self, sheet: canvas.Sheet) -> float:
+        """Height of the axes of a panel, and of the numbers below them."""
+        rows = max(len(panel.rows) for panel in self.panels)
+        return super().axis_mm(sheet) + canvas.line_mm(canvas.SMALL) * (rows + bool(rows))
 
 
 def coinciding(curves: Sequence[canvas.Series]) -> list[list[str]]:
@@ -215,18 +175,16 @@ def _draw_points(axes: Axes, series: canvas.Series, look: canvas.Look) -> None:
         bars.set_gid(f"{series.gid}-band")
 
 
-def _marks(axes: Axes, series: canvas.Series, kind: Kind, phase: float) -> tuple[Floats, Floats]:
-    """Where to mark steps: at places of their own, beside those of others.
+def _marks_of_distribution(series: canvas.Series, phase: float) -> tuple[Floats, Floats]:
+    """Where to mark steps from 0 to 100 %: at heights of their own, beside those of others."""
+    heights = 100 * (np.arange(MARKS) + phase) / MARKS
+    return series.x[np.searchsorted(series.y[:-1], heights)], heights
 
-    Distributions, which rise from 0 to 100 % somewhere, are marked at heights.
-    """
-    if kind == "distribution":
-        heights = 100 * (np.arange(MARKS) + phase) / MARKS
-        return series.x[np.searchsorted(series.y, heights)], heights
+
+def _marks_of_steps(axes: Axes, series: canvas.Series, phase: float) -> tuple[Floats, Floats]:
+    """Where to mark steps: at places of their own, beside those of others."""
     low, high = axes.get_xlim() if axes.get_autoscalex_on() is False else series.x[[0, -1]]
-    turns = (np.arange(MARKS) + phase) / MARKS
-    is_log = axes.get_xscale() == "log"
-    places = low * (high / low) ** turns if is_log else low + (high - low) * turns
+    places = low + (high - low) * (np.arange(MARKS) + phase) / MARKS
     step = np.searchsorted(series.x, places, side="right") - 1
     seen = (step >= 0) & (places <= series.x[-1])
     places, heights = places[seen], series.y[step[seen]]
@@ -251,11 +209,12 @@ def _write_rows(
     """Write rows of numbers below the axes."""
     if not rows:
         return
-    below: dict[str, Any] = {"textcoords": "offset points", "fontsize": canvas.SMALL, "va": "top"}
+    size = canvas.points(canvas.SMALL)
+    below: dict[str, Any] = {"textcoords": "offset points", "fontsize": size, "va": "top"}
     digits = max(len(str(number)) for _, _, numbers in rows for number in numbers)
-    left = -canvas.SMALL * (0.33 * digits + 0.7)
+    left = -size * (0.33 * digits + 0.7)
     for row, (name, places, numbers) in enumerate([(title, (), ()), *rows]):
-        height = -24 - canvas.LINE * canvas.SMALL * row
+        height = -24 - canvas.LINE * size * row
         name = shown(name, LONGEST_NAME)
         axes.annotate(name, (0, 0), (left, height), xycoords="axes fraction", ha="right", **below)
         for place, number in zip(places, numbers, strict=True):

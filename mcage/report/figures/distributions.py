@@ -35,37 +35,38 @@ class RowFigure(canvas.Plot):
     """Panels of rows: a point with a line through it for each name."""
 
     label_share = 0.6
-    row_mm = ROW_MM
+    has_legend = False
 
-    def draw(
-        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
-    ) -> tuple[canvas.Series, ...]:
+    def named(self, panel: canvas.Panel, name: str) -> canvas.Panel:
+        """The panel with the names of its rows, each of which has its place."""
+        named = super().named(panel, name)
+        placed = (replace(of, y=np.array([float(row)])) for row, of in enumerate(named.series))
+        return replace(named, series=tuple(placed))
+
+    def draw(self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks) -> None:
         """Draw the rows of a panel, from above."""
-        drawn = []
-        for place, row in enumerate(panel.series):
-            look, name = looks[row.label], f"{gid}-{place + 1}"
+        for row in panel.series:
+            look = looks[row.label]
             bounds = [row.x if bound is None else bound for bound in (row.x_lower, row.x_upper)]
-            axes.plot(np.concatenate(bounds), (place, place), color=look.colour, linewidth=1.4)
-            axes.plot(row.x, place, marker=look.marker, color=look.colour, gid=name)
-            drawn.append(replace(row, y=np.array([float(place)]), gid=name))
+            axes.plot(np.concatenate(bounds), [*row.y] * 2, color=look.colour, linewidth=1.4)
+            axes.plot(row.x, row.y, marker=look.marker, color=look.colour, gid=row.gid)
         canvas.name_rows(axes, [row.label for row in panel.series])
         _widen(axes.get_xlim, axes.set_xlim)
-        return tuple(drawn)
 
-    def narrowest_mm(self, panels: Sequence[canvas.Panel]) -> float:
+    def width_mm(self) -> float:
         """Smallest width of a panel, by the names of its rows."""
-        longest = max(len(row.label) for panel in panels for row in panel.series)
+        longest = max(len(row.label) for panel in self.panels for row in panel.series)
         return NARROW_MM if longest <= SHORT_NAME else WIDE_MM
 
+    def axis_mm(self, sheet: canvas.Sheet) -> float:
+        """Height of the rows of a panel."""
+        return ROW_MM * max(len(panel.series) for panel in self.panels)
 
-def row_of(
-    name: str, value: float, lower: float = np.nan, upper: float = np.nan, case: str = ""
-) -> canvas.Series:
+
+def row_of(name: str, value: float, lower: float = np.nan, upper: float = np.nan) -> canvas.Series:
     """Row of a panel: a point and the ends of the line through it, NaN where there is none."""
     x, x_lower, x_upper = (np.array([number]) for number in (value, lower, upper))
-    return canvas.Series(
-        name, x, np.zeros(1), case=case, kind="points", x_lower=x_lower, x_upper=x_upper
-    )
+    return canvas.Series(name, x, np.zeros(1), x_lower=x_lower, x_upper=x_upper)
 
 
 def row_panel(title: str, x_label: str, rows: Sequence[canvas.Series]) -> canvas.Panel:
@@ -74,10 +75,10 @@ def row_panel(title: str, x_label: str, rows: Sequence[canvas.Series]) -> canvas
     return canvas.Panel(title, tuple(rows), alt=alt, x_label=x_label)
 
 
-def quantile_row(name: str, values: Floats, scale: float = 1.0, case: str = "") -> canvas.Series:
+def quantile_row(name: str, values: Floats, scale: float = 1.0) -> canvas.Series:
     """Row of the quantiles of instances; missing values (NaN) do not count."""
     lower, middle, upper = _quantiles(values, scale)
-    return row_of(name, middle, lower, upper, case)
+    return row_of(name, middle, lower, upper)
 
 
 def _quantiles(values: Floats, scale: float) -> Floats:
@@ -88,56 +89,61 @@ def _quantiles(values: Floats, scale: float) -> Floats:
     return np.asarray(scale * np.quantile(known, QUANTILES))
 
 
-def estimate_row(
-    name: str, estimate: Estimate, scale: float = 1.0, case: str = ""
-) -> canvas.Series:
+def estimate_row(name: str, estimate: Estimate, scale: float = 1.0) -> canvas.Series:
     """Row of an estimate with its interval."""
-    return row_of(
-        name, scale * estimate.value, scale * estimate.lower, scale * estimate.upper, case
-    )
+    return row_of(name, scale * estimate.value, scale * estimate.lower, scale * estimate.upper)
 
 
-def share_row(name: str, which: Bools, case: str = "") -> canvas.Series:
+def share_row(name: str, which: Bools) -> canvas.Series:
     """Row of the share of instances for which something holds, in percent, with its interval."""
     if not which.size:
-        return row_of(name, np.nan, case=case)
-    return estimate_row(name, proportion(int(which.sum()), which.size), 100.0, case)
+        return row_of(name, np.nan)
+    return estimate_row(name, proportion(int(which.sum()), which.size), 100.0)
+
+
+def of_row(series: canvas.Series, panel: str = "") -> canvas.Part:
+    """What a figure of rows shows of a case."""
+    return canvas.Part(series, panel, worth=float(series.x[0]))
 
 
 def quantile_curve(
-    name: str, ages: Floats, values: Floats, scale: float = 1.0, case: str = ""
+    ages: Floats, values: Floats, scale: float = 1.0, name: str = ""
 ) -> canvas.Series:
     """Median over instances at each age, with the band of `QUANTILES`.
 
     Parameters
     ----------
-    name, case : str
-        As of `Series`.
     ages : ndarray of float [age]
         Ages.
     values : ndarray of float [instance, age]
         Values; missing ones (NaN) do not count.
     scale : float
         Factor on the values.
+    name : str
+        As of `Series`; cases have names of their own.
     """
     lower, middle, upper = np.array([_quantiles(of_age, scale) for of_age in values.T]).T
-    return canvas.Series(name, ages, middle, lower, upper, case)
+    return canvas.Series(name, ages, middle, lower, upper)
 
 
-def share_curve(name: str, values: Floats, scale: float = 1.0, case: str = "") -> canvas.Series:
+def share_curve(values: Floats, scale: float = 1.0, name: str = "") -> canvas.Series:
     """Share of the instances whose value is not larger, in percent, with Wilson's interval.
 
-    Its steps are the values themselves, or if they are many, places from the smallest to the
-    largest at equal distances.
+    Its steps are the values themselves, or if they are many, quantiles at equal distances.
     """
     ordered = np.sort(scale * values[~np.isnan(values)].astype(np.float64))
     places = np.unique(ordered)
     if places.size > PLACES:
-        places = np.linspace(places[0], places[-1], PLACES)
+        places = np.unique(np.quantile(ordered, np.linspace(0, 1, PLACES), method="lower"))
     share = np.searchsorted(ordered, places, side="right") / max(1, ordered.size)
     places, share = np.append(places[:1], places), np.append(0.0, share)
     lower, upper = wilson(share, np.full(share.size, float(ordered.size)))
-    return canvas.Series(name, places, 100 * share, 100 * lower, 100 * upper, case)
+    return canvas.Series(name, places, 100 * share, 100 * lower, 100 * upper)
+
+
+def of_shares(series: canvas.Series, panel: str = "") -> canvas.Part:
+    """What a figure of cumulative shares shows of a case, which its median stands for."""
+    return canvas.Part(series, panel, worth=float(series.x[np.searchsorted(series.y, 50.0)]))
 
 
 def _widen(limits: Callable[[], tuple[float, float]], set_limits: Callable[..., object]) -> None:
@@ -154,10 +160,8 @@ CURVES = 12
 """Curves of a panel."""
 
 
-def draw(
-    header: Header, results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw a figure for each variable, in the order of the file.
+def draw(header: Header, results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
+    """A figure of each variable, in the order of the file.
 
     Parameters
     ----------
@@ -165,48 +169,43 @@ def draw(
         Header of the study, which declares its variables.
     results : xarray.Dataset
         Its results.
-    sheet : Sheet
-        What figures are drawn on.
     """
     for number, variable in enumerate(header.variables, start=1):
         name = f"variable-{number}-{re.sub('[^A-Za-z0-9]+', '-', variable.name).strip('-')}"
         if variable.flags:
-            yield from _shares_of_flags(name, variable, results, sheet)
+            yield _shares_of_flags(name, variable, results)
         elif variable.per_instance:
-            yield from _shares(name, variable, results, sheet)
+            yield _shares(name, variable, results)
         else:
-            yield from _sums(name, variable, results, sheet)
+            yield _sums(name, variable, results)
 
 
 def _shares(
-    name: str, variable: Variable, results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
+    name: str, variable: Variable, results: xr.Dataset
+) -> canvas.Plot | canvas.AbsentFigure:
     """Cumulative shares of the instances, a curve for each place in the other dimensions."""
     title = _title(variable)
     curves = [
-        share_curve(label, values.astype(np.float64))
+        share_curve(values.astype(np.float64), name=label)
         for label, values in _places(variable, results, "instance")
         if not np.isnan(values).all()
     ]
     if not curves:
-        yield canvas.AbsentFigure(name, title, "No instance has a value.")
-        return
-    figure = CurveFigure(
-        name=name,
-        title=f"{title}, {canvas.PERCENT} bands",
-        caption=f"Share of the instances whose value is not larger than that of the axis, with "
+        return canvas.AbsentFigure(name, title, "No instance has a value.")
+    return CurveFigure(
+        name,
+        f"{title}, {canvas.PERCENT} bands",
+        f"Share of the instances whose value is not larger than that of the axis, with "
         f"pointwise {canvas.PERCENT} bands after Wilson. {_comment(variable)}",
-        x_label=f"{_title(variable)}{_unit(variable)}",
-        y_label="instances with at most this value (%)",
-        kind="distribution",
+        f"{_title(variable)}{_unit(variable)}",
+        "instances with at most this value (%)",
+        _panels(curves),
+        shape="distribution",
         y_limits=(0.0, 103.0),
     )
-    yield from figure.pages(_panels(curves), sheet)
 
 
-def _shares_of_flags(
-    name: str, variable: Variable, results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
+def _shares_of_flags(name: str, variable: Variable, results: xr.Dataset) -> canvas.Plot:
     """Share of the instances with each flag, a panel for each place in the other dimensions."""
     panels = [
         row_panel(
@@ -218,13 +217,10 @@ def _shares_of_flags(
     ]
     title = f"{_title(variable)}, {canvas.PERCENT} intervals"
     words = f"Share of the instances, with {canvas.PERCENT} intervals after Wilson."
-    caption = f"{words} {_comment(variable)}"
-    yield from RowFigure(name, title, caption).pages(panels, sheet)
+    return RowFigure(name, title, f"{words} {_comment(variable)}", panels=tuple(panels))
 
 
-def _sums(
-    name: str, variable: Variable, results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
+def _sums(name: str, variable: Variable, results: xr.Dataset) -> canvas.Plot:
     """What is summed over instances, against its last dimension: numbers, or names in rows."""
     along = variable.dims[-1]
     coordinate = results[along]
@@ -234,29 +230,15 @@ def _sums(
     sums = list(_places(variable, results, along))
     if not np.issubdtype(coordinate.dtype, np.number):
         names = [shown(str(text), 40) for text in coordinate.values.tolist()]
-        panels = [
-            row_panel(
-                "" if len(sums) == 1 else place,
-                label,
-                tuple(
-                    row_of(text, float(value)) for text, value in zip(names, values, strict=True)
-                ),
-            )
+        panels = tuple(
+            row_panel("" if len(sums) == 1 else place, label, tuple(map(row_of, names, values)))
             for place, values in sums
-        ]
-        yield from RowFigure(name, title, caption).pages(panels, sheet)
-        return
+        )
+        return RowFigure(name, title, caption, panels=panels)
     x = coordinate.values.astype(np.float64)
     curves = [canvas.Series(place, x, values.astype(np.float64)) for place, values in sums]
-    figure = CurveFigure(
-        name=name,
-        title=title,
-        caption=caption,
-        x_label=f"{shown(along)} ({shown(coordinate.attrs.get('units', '1'), 20)})",
-        y_label=label,
-        kind="line",
-    )
-    yield from figure.pages(_panels(curves), sheet)
+    x_label = f"{shown(along)} ({shown(coordinate.attrs.get('units', '1'), 20)})"
+    return CurveFigure(name, title, caption, x_label, label, _panels(curves), shape="line")
 
 
 def _places(
@@ -270,10 +252,10 @@ def _places(
         yield shown(" ".join(words), 40) or "all instances", results[variable.name].isel(at).values
 
 
-def _panels(curves: Sequence[canvas.Series]) -> list[canvas.Panel]:
+def _panels(curves: Sequence[canvas.Series]) -> tuple[canvas.Panel, ...]:
     """Panels of so many curves as can be told apart."""
-    parts = [curves[first : first + CURVES] for first in range(0, len(curves), CURVES)]
-    return [canvas.Panel("", tuple(part), alt=_alt(part)) for part in parts]
+    parts = (curves[first : first + CURVES] for first in range(0, len(curves), CURVES))
+    return tuple(canvas.Panel("", tuple(part), alt=_alt(part)) for part in parts)
 
 
 def _alt(curves: Sequence[canvas.Series]) -> str:

@@ -1,227 +1,210 @@
-"""Designs by their objectives: how probable each is on the front, in its size and its colour."""
+"""Cases by their objectives: how probable each is on the front, in its size."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
+import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
+from matplotlib.backend_bases import RendererBase
 from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
+from matplotlib.transforms import IdentityTransform
 
+from mcage.plain_text import visible
+from mcage.report.cases import in_a_row, names_in, points_of
 from mcage.report.figures import canvas
-from mcage.report.figures.energy import label_front, part_labels
-from mcage.stats.estimates import Bools, Floats
-
-LIKELY = 0.05
-"""Probability from which a design has the marker of its name."""
+from mcage.report.pareto import LIKELY, Design, Front, default_objectives, fronts_of
+from mcage.results.axes import Axis, Point, Value, label_of, named_axes, without_label
+from mcage.results.header import Header
+from mcage.results.measures import Measure
 
 SIZES = (3.0, 34.0)
-"""Areas of the marker of a design that is never, and always, on the front, square points."""
+"""Areas of the marker of a case that is never, and always, on the front, square points."""
 
 MOST_BARS = 60
-"""Designs up to which intervals are drawn: bars of more would hide the designs."""
-
-COLOURS = "viridis_r"
-"""Colours of probabilities, which the colour-blind and grey printers keep in order."""
+"""Cases on the front up to which intervals are drawn: bars of more would hide the cases."""
 
 NEVER = "#c8c8c8"
-"""Colour of designs that are hardly ever on the front."""
+"""Colour of cases that are hardly ever on the front."""
+
+SPOTS = (((-2, 4), "right"), ((2, -9), "left"), ((2, 4), "left"), ((-2, -9), "right"))
+"""Where words may stand, in points from their point."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    """An objective along an axis.
+class Beside(Annotation):
+    """Words beside a point: in the first spot where no others stand, or not at all."""
 
-    Parameters
-    ----------
-    label : str
-        Its name with the unit, and what is better.
-    values, lower, upper : ndarray of float [design]
-        Values and bounds; bounds are NaN where there are none.
-    """
+    stands = False
+    """Whether they found room when they were drawn last."""
 
-    label: str
-    values: Floats
-    lower: Floats
-    upper: Floats
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw the words, after those that stand before them among the texts of the axes."""
+        assert self.axes is not None
+        before = self.axes.texts[: self.axes.texts.index(self)]
+        taken = [
+            of.get_window_extent(renderer) for of in before if isinstance(of, Beside) and of.stands
+        ]
+        self.stands = False
+        for offset, side in SPOTS:
+            self.set(position=offset, horizontalalignment=side)
+            box = self.get_window_extent(renderer)
+            if not any(box.overlaps(other) for other in taken):
+                self.stands = True
+                super().draw(renderer)
+                return
 
 
-@dataclass(frozen=True)
 class Cloud(canvas.Plot):
-    """Designs by two objectives; a panel shows an `Axis` against another.
+    """Cases by two objectives: points, and of those on the front intervals and words."""
+
+    narrowest_mm = 80.0
+
+    def draw(self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks) -> None:
+        """Draw the cases of a panel, those that are probable on the front above the others."""
+        bars = sum(int(of.marks.sum()) for of in panel.series if of.marks is not None)
+        least, most = SIZES
+        for of in panel.series:
+            assert of.sizes is not None
+            assert of.marks is not None
+            look, likely = looks[of.label], of.sizes >= LIKELY
+            points = axes.scatter(
+                of.x,
+                of.y,
+                least + (most - least) * of.sizes,
+                np.where(likely, look.colour, NEVER),
+                marker=look.marker,
+                linewidths=0,
+                zorder=3 if likely.any() else 1,
+            )
+            points.set_gid(of.gid)
+            if bars <= MOST_BARS:
+                style: dict[str, Any] = {"colors": canvas.GREY, "linewidths": 0.5, "zorder": 2}
+                x, y, low, high, left, right = (
+                    column[of.marks]
+                    for column in (of.x, of.y, of.lower, of.upper, of.x_lower, of.x_upper)
+                    if column is not None
+                )
+                axes.vlines(x, low, high, **style)
+                axes.hlines(y, left, right, **style)
+            for place in np.flatnonzero(of.marks).tolist():
+                words = Beside(
+                    of.words[place],
+                    (of.x[place], of.y[place]),
+                    SPOTS[0][0],
+                    textcoords="offset points",
+                    fontsize=canvas.SMALL,
+                )
+                words.set_transform(IdentityTransform())
+                words.set_in_layout(False)
+                axes.add_artist(words)
+                words.set_clip_on(False)
+
+    def handle(self, look: canvas.Look) -> Line2D:
+        """Handle of a name in the legend."""
+        return Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", markersize=4)
+
+
+def of_file(header: Header, results: xr.Dataset) -> Iterator[Cloud | canvas.AbsentFigure]:
+    """The front of a file of several cases, whose study declares two objectives or more."""
+    points = points_of(results)
+    if len(points) < 2 or len(default_objectives(header)) < 2:
+        return
+    fronts = fronts_of(header, results)
+    if isinstance(fronts, str):
+        yield canvas.AbsentFigure("pareto", "Cases on the front", fronts)
+    else:
+        yield plot_of(fronts, names_in(results), points)
+
+
+def plot_of(
+    fronts: Mapping[str, Front], names: Mapping[str, str], points: Sequence[Point] = ()
+) -> Cloud:
+    """The first objective of fronts against each of the others.
 
     Parameters
     ----------
-    names : sequence of str
-        Technique of each design, by which it is marked.
-    probability : ndarray of float [design]
-        With which it is on the front, 0 ... 1.
-    on_front : ndarray of bool [design]
-        Whether it is, by its values.
-    marks : sequence of str
-        What stands beside each design on the front, where there is room, such as its Vdd.
+    fronts : mapping of str to Front
+        Fronts by what tells their panels apart, such as a scenario; empty of a single one.
+    names : mapping of str to str
+        Names of techniques for people, as `mcage.report.cases.names_for` returns them.
+    points : sequence of Point
+        Cases of the only file, in its order.
     """
-
-    names: Sequence[str] = ()
-    probability: Floats = field(default_factory=lambda: np.empty(0))
-    on_front: Bools = field(default_factory=lambda: np.empty(0, bool))
-    marks: Sequence[str] = ()
-
-    def draw(
-        self, axes: Axes, panel: canvas.Panel, looks: canvas.Looks, gid: str
-    ) -> tuple[canvas.Series, ...]:
-        """Draw the designs of a panel, and intervals of those on the front."""
-        along, upright = panel.cases
-        series = _draw_designs(axes, (along, upright), self.names, self.probability, self._markers)
-        _draw_bars(axes, (along, upright), self.on_front)
-        for place in np.flatnonzero(self.on_front).tolist():
-            label_front(axes, along.values[place], upright.values[place], self.marks[place])
-        drawn = []
-        for place, points in enumerate(series):
-            drawn.append(replace(points, gid=f"{gid}-{place + 1}"))
-            axes.collections[place].set_gid(drawn[-1].gid)
-        return tuple(drawn)
-
-    def settle(self, grid: Sequence[Axes]) -> None:
-        """Move what stands beside designs apart."""
-        for axes in grid:
-            part_labels(axes)
-
-    @property
-    def _markers(self) -> dict[str, Any]:
-        likely = self.probability >= LIKELY
-        return _markers([name for name, is_it in zip(self.names, likely, strict=True) if is_it])
-
-    def handles(self, panels: Sequence[canvas.Panel], looks: canvas.Looks) -> Mapping[str, Artist]:
-        """Markers of names; and the scale of colours beside the panels."""
-        _draw_scale([panel.axes for panel in panels])
-        return _handles(self._markers)
-
-
-def draw(
-    axes: Sequence[Axis],
-    names: Sequence[str],
-    probability: Floats,
-    on_front: Bools,
-    marks: Sequence[str],
-    sheet: canvas.Sheet,
-) -> canvas.ReportFigure:
-    """Draw the first objective against each of the others.
-
-    Parameters
-    ----------
-    axes : sequence of Axis
-        Objectives, two or more.
-    names, probability, on_front, marks
-        As of `Cloud`.
-    sheet : Sheet
-        What is drawn on.
-    """
-    upright, *others = axes
-    best = canvas.listed(sorted({n for n, here in zip(names, on_front, strict=True) if here}))
-    panels = [
-        canvas.Panel(
-            "",
-            alt="" if number else f"On the front are cases of {best}.",
-            x_label=along.label,
-            cases=(along, upright),
-        )
-        for number, along in enumerate(others)
-    ]
-    caption = (
-        "Each point is a case, the darker and the larger the more resamples of the instances have "
-        f"it on the front; those in less than {LIKELY:.0%} of them are grey. Bars: "
-        f"{canvas.PERCENT} intervals of the cases on the front, where these are {MOST_BARS} at most"
-        f"{'; beside them, where there is room, their lowest Vdd' * any(marks)}."
+    places = [without_label(point) for point in points]
+    designs = [design for front in fronts.values() for design in front.designs]
+    on_front = sum(design.on_front for design in designs)
+    axes = next(iter(fronts.values())).axes
+    named_by = named_axes(axes, [design.point for design in designs])
+    beside = [of for of in named_by if not of.condition and not of.derived]
+    called = {
+        _name(design, beside, names): str(design.point.get("technique", design.label))
+        for design in designs
+    }
+    panels = []
+    for title, front in fronts.items():
+        best = sorted({_name(of, beside, names) for of in front.designs if of.on_front})
+        named: dict[str, list[Design]] = {}
+        for design in front.designs:
+            named.setdefault(_name(design, beside, names), []).append(design)
+        upright, *others = front.objectives
+        for number, along in enumerate(others):
+            alt = f"the cases that no other beats are of {in_a_row(best or ['none'])}."
+            alt = "" if number else canvas.said_of(title, alt)
+            series = tuple(
+                _series(name, of_name, (along, upright), places) for name, of_name in named.items()
+            )
+            gaps = [of.label for of in series if np.isnan(of.x + of.y).any()]
+            notes = (f"not known everywhere: {in_a_row(gaps)}",) if gaps else ()
+            panels.append(
+                canvas.Panel(
+                    title, series, notes, alt, x_label=_label(along), y_label=_label(upright)
+                )
+            )
+    return Cloud(
+        "pareto",
+        f"{on_front:,} of {len(designs):,} cases on the front",
+        "Each point is a case, the larger the more resamples of the instances have it on the "
+        f"front; those in less than {LIKELY:.0%} of them are grey. Bars: {canvas.PERCENT} "
+        f"intervals of the cases on the front, where these are {MOST_BARS} at most; beside them, "
+        "where there is room, their lowest Vdd, if they have one. On the front: no other case is "
+        "as good in all objectives and better in one.",
+        panels=tuple(panels),
+        looks=canvas.looks_of(called),
     )
-    title = f"{on_front.sum():,} of {len(names):,} cases on the front"
-    cloud = Cloud("pareto", title, caption, "", upright.label, names, probability, on_front, marks)
-    return cloud.page("pareto", "", panels, sheet, {})
 
 
-def _markers(names: Sequence[str]) -> dict[str, Any]:
-    """Marker of each name; a disc for all where there are more than markers."""
-    distinct = list(dict.fromkeys(names))
-    if len(distinct) > len(canvas.MARKERS):
-        return dict.fromkeys(distinct, "o")
-    return {name: look.marker for name, look in canvas.looks_of(distinct).items()}
+def _label(objective: Measure) -> str:
+    name = objective.name.replace("[", "(").replace("]", ")")
+    return f"{name}, {objective.better} is better"
 
 
-def _draw_designs(
-    axes: Axes,
-    pair: tuple[Axis, Axis],
-    names: Sequence[str],
-    probability: Floats,
-    markers: dict[str, Any],
-) -> list[canvas.Series]:
-    """Draw designs, the most probable of each name last and so above the others."""
-    along, upright = pair
-    least, most = SIZES
-    rest = probability < LIKELY
-    axes.scatter(along.values[rest], upright.values[rest], least, NEVER, linewidths=0, zorder=1)
-    series = [_series("other cases", pair, rest)]
-    for name, marker in markers.items():
-        here = np.array([of == name for of in names]) & ~rest
-        order = np.flatnonzero(here)[np.argsort(probability[here], kind="stable")]
-        axes.scatter(
-            along.values[order],
-            upright.values[order],
-            least + (most - least) * probability[order],
-            probability[order],
-            marker=marker,
-            cmap=COLOURS,
-            norm=Normalize(0.0, 1.0),
-            linewidths=0.3,
-            edgecolors="white",
-            zorder=3,
-        )
-        series.append(_series(name, pair, here))
-    return series
+def _name(design: Design, beside: Sequence[Axis], names: Mapping[str, str]) -> str:
+    """Technique of a case for people, if it has one, and what else tells it from others."""
+    return visible(label_of(design.point, beside, names) or design.label)
 
 
-def _series(name: str, pair: tuple[Axis, Axis], here: Bools) -> canvas.Series:
-    along, upright = pair
+def _series(
+    name: str,
+    designs: Sequence[Design],
+    objectives: tuple[Measure, Measure],
+    points: list[dict[str, Value]],
+) -> canvas.Series:
+    """Cases of a name by two objectives."""
+    (x, left, right), (y, low, high) = (
+        of.scale * np.array([[*vars(each.objectives[of.key]).values()] for each in designs]).T
+        for of in objectives
+    )
     return canvas.Series(
         name,
-        along.values[here],
-        upright.values[here],
-        upright.lower[here],
-        upright.upper[here],
-        kind="points",
-        x_lower=along.lower[here],
-        x_upper=along.upper[here],
+        x,
+        y,
+        low,
+        high,
+        cases=tuple(points.index(dict(of.point)) for of in designs) if points else (),
+        marks=np.array([of.on_front for of in designs], bool),
+        x_lower=left,
+        x_upper=right,
+        sizes=np.array([of.front_probability for of in designs]),
+        words=[f"{of.point['vdd_volts']:g} V" if "vdd_volts" in of.point else "" for of in designs],
     )
-
-
-def _draw_bars(axes: Axes, pair: tuple[Axis, Axis], on_front: Bools) -> None:
-    """Draw intervals of the designs on the front, if these are few."""
-    if on_front.sum() > MOST_BARS:
-        return
-    along, upright = pair
-    style: dict[str, Any] = {"colors": canvas.GREY, "linewidths": 0.5, "zorder": 2}
-    x, y = along.values[on_front], upright.values[on_front]
-    axes.vlines(x, upright.lower[on_front], upright.upper[on_front], **style)
-    axes.hlines(y, along.lower[on_front], along.upper[on_front], **style)
-
-
-def _draw_scale(grid: Sequence[Axes]) -> None:
-    """Draw the scale of colours to the right of the panels."""
-    from matplotlib.cm import ScalarMappable
-
-    mappable = ScalarMappable(Normalize(0.0, 100.0), COLOURS)
-    figure: Any = grid[0].figure
-    bar = figure.colorbar(mappable, ax=list(grid), fraction=0.04, pad=0.01, aspect=30)
-    bar.set_label("on the front in so many resamples (%)")
-    bar.outline.set_linewidth(0.4)
-
-
-def _handles(markers: dict[str, Any]) -> dict[str, Artist]:
-    """Entries of the legend."""
-    if len(set(map(str, markers.values()))) < len(markers):
-        return {}
-    return {
-        name: Line2D([], [], color=canvas.GREY, marker=marker, linestyle="none", markersize=4)
-        for name, marker in markers.items()
-    }

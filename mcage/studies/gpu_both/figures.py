@@ -1,201 +1,144 @@
-"""Figures of studies of both levels."""
+"""Figures of studies of both levels: gating of SMs and techniques of register files."""
 
-from collections.abc import Iterator
-from itertools import product
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import xarray as xr
 
-from mcage.plain_text import visible
-from mcage.report.cases import Named, Setting, names_in
-from mcage.report.figures import canvas, distributions
-from mcage.report.figures import lives as life_figures
+from mcage.report.cases import cases_in, named_cases
+from mcage.report.figures import canvas, distributions, lives
+from mcage.report.figures.canvas import Part
 from mcage.report.figures.curves import CurveFigure
 from mcage.stats.estimates import mean
 from mcage.stats.survival import CaseLives
 
-# Figures of studies of both levels: gating of SMs and techniques of register files.
+QUANTILES = (
+    "Medians over GPUs, and as bands their 5 % and 95 % quantiles (no confidence interval). A GPU "
+    "has the same variation in every curve. Those of cells leave out the GPUs whose register files "
+    "have failed for faults by that age."
+)
+BY_AGE = (
+    (
+        CurveFigure(
+            "margin-age",
+            f"Delay margin needed against age, {distributions.BAND} the GPUs",
+            "Delay of the slowest cell of the register files, and of the logic of the slowest SM "
+            f"that is not retired, over that of the slowest new one, less 1. {QUANTILES}",
+            "age (years)",
+            "delay margin needed (% of the new delay)",
+            shape="line",
+            worth="the last median",
+        ),
+        {"cells": "cell_margin", "logic": "logic_margin"},
+        100.0,
+    ),
+    (
+        CurveFigure(
+            "dvth-age",
+            f"Largest threshold shift against age, {distributions.BAND} the GPUs",
+            "Largest NBTI threshold shift of a cell of the register files that still work, and of "
+            f"the logic of SMs. {QUANTILES}",
+            "age (years)",
+            "largest threshold shift (mV)",
+            shape="line",
+            worth="the last median",
+        ),
+        {"cells": "max_dvth_mv", "logic": "logic_dvth_mv"},
+        1.0,
+    ),
+)
+"""Figures against age, the variables of their panels, and their scale."""
 
-ANYWHERE = Setting("", "", "")
-
-
-class Pair(NamedTuple):
-    """A policy and a technique: their names, and their places in the file."""
-
-    name: str
-    label: str
-    policy: int
-    technique: int
-
-
-def draw(
-    results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw the figures of a study, each with a curve or a row for each policy and technique."""
-    policies = [visible(str(name)) for name in results["policy"].values.tolist()]
-    techniques = [visible(str(name)) for name in results["technique"].values.tolist()]
-    names = names_in(results)
-    pairs = [
-        Pair(
-            f"{names.get(policy, policy)}, {names.get(technique, technique)}",
-            f"{policy} {technique}",
-            p,
-            t,
-        )
-        for (p, policy), (t, technique) in product(enumerate(policies), enumerate(techniques))
-    ]
-    yield from _by_age(results, pairs, sheet)
-    yield from _lives(results, pairs, sheet)
-    yield from _causes(results, pairs, sheet)
-    yield from _rows(results, pairs, sheet)
-
-
-def _by_age(
-    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
-    ages = results["age"].values
-    looks = canvas.looks_of(pair.name for pair in pairs)
-
-    def panel(title: str, variable: str, scale: float) -> canvas.Panel:
-        curves = tuple(
-            distributions.quantile_curve(
-                pair.name, ages, _of(results[variable], pair).T, scale, pair.label
-            )
-            for pair in pairs
-        )
-        at_last = {curve.label: float(curve.y[-1]) for curve in curves}
-        alt = canvas.extremes(title, "the last median", at_last)
-        return canvas.Panel(title, curves, alt=alt)
-
-    words = (
-        "Medians over GPUs, and as bands their 5 % and 95 % quantiles (no confidence interval). A "
-        "GPU has the same variation in every curve. Those of cells leave out the GPUs whose "
-        "register files have failed for faults by that age."
-    )
-    margins = CurveFigure(
-        name="margin-age",
-        title=f"Delay margin needed against age, {distributions.BAND} the GPUs",
-        caption="Delay of the slowest cell of the register files, and of the logic of the slowest "
-        f"SM that is not retired, over that of the slowest new one, less 1. {words}",
-        x_label="age (years)",
-        y_label="delay margin needed (% of the new delay)",
-        kind="line",
-        x_limits=(0.0, float(ages[-1])),
-    )
-    of_both = [panel("cells", "cell_margin", 100.0), panel("logic", "logic_margin", 100.0)]
-    yield from margins.pages(of_both, sheet, looks)
-    shifts = CurveFigure(
-        name="dvth-age",
-        title=f"Largest threshold shift against age, {distributions.BAND} the GPUs",
-        caption="Largest NBTI threshold shift of a cell of the register files that still work, and "
-        f"of the logic of SMs. {words}",
-        x_label="age (years)",
-        y_label="largest threshold shift (mV)",
-        kind="line",
-        x_limits=(0.0, float(ages[-1])),
-    )
-    of_both = [panel("cells", "max_dvth_mv", 1.0), panel("logic", "logic_dvth_mv", 1.0)]
-    yield from shifts.pages(of_both, sheet, looks)
+LIVES = {
+    "GPU, any cause": "life_years",
+    "delay of cells": "cell_life_years",
+    "delay of logic": "logic_life_years",
+    "faults of cells": "fault_life_years",
+}
+STRESS = {
+    "an SM is on, mean over the SMs (% of the time)": "mean_share",
+    "longest duty cycle of a cell (% of the life)": "longest_duty",
+}
 
 
-def _lives(
-    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
-    horizon = float(results["age"].values[-1])
-    parts = (
-        ("GPU, any cause", "life_years"),
-        ("delay of cells", "cell_life_years"),
-        ("delay of logic", "logic_life_years"),
-        ("faults of cells", "fault_life_years"),
-    )
-    panels, everything = [], []
-    for title, variable in parts:
-        cases = []
-        for pair in pairs:
-            years = _of(results[variable], pair)
-            died = years < horizon
-            if variable == "life_years":
-                died = _of(results["end_cause"], pair) != 0
-            lives = CaseLives(pair.label, years, died, died.astype(np.int64), horizon)
-            curve = life_figures.curve_of(lives)
-            cases.append(Named(pair.label, pair.name, ANYWHERE, curve))
-        panels.append(life_figures.panel_of(title, cases))
-        everything += cases
-    yield from life_figures.figure_of(everything, "GPUs").pages(
-        panels, sheet, canvas.looks_of(pair.name for pair in pairs)
-    )
-
-
-def _causes(
-    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
+def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
+    """The figures of a study, each with a curve or a row for each policy and technique."""
+    names, cases = named_cases(results), [*cases_in(results)]
     ages, attributes = results["age"].values, results["end_cause"].attrs
-    names = [name.replace("_", " ") for name in str(attributes["flag_meanings"]).split()]
-    flags = dict(zip(np.atleast_1d(attributes["flag_values"]).tolist(), names, strict=True))
+    horizon = float(ages[-1])
+
+    def of_each(
+        plot: canvas.Plot, parts: Callable[[xr.Dataset], Iterator[Part]]
+    ) -> canvas.Plot | canvas.AbsentFigure:
+        return plot.of_cases((name, parts(case)) for name, case in zip(names, cases, strict=True))
+
+    for plot, variables, scale in BY_AGE:
+
+        def by_age(
+            case: xr.Dataset, variables: dict[str, str] = variables, scale: float = scale
+        ) -> Iterator[Part]:
+            for panel, variable in variables.items():
+                values = case[variable].transpose("instance", "age").values
+                curve = distributions.quantile_curve(ages, values, scale)
+                yield Part(curve, panel, worth=float(curve.y[-1]))
+
+        yield of_each(plot, by_age)
+
+    def alive(case: xr.Dataset) -> Iterator[Part]:
+        for panel, variable in LIVES.items():
+            years = case[variable].values
+            died = case["end_cause"].values != 0 if variable == "life_years" else years < horizon
+            yield lives.alive(CaseLives("", years, died, died.astype(np.int64), horizon), panel)
+
+    yield of_each(lives.survival(horizon, "GPUs"), alive)
+
+    words = [name.replace("_", " ") for name in str(attributes["flag_meanings"]).split()]
+    flags = dict(zip(np.atleast_1d(attributes["flag_values"]).tolist(), words, strict=True))
     flags.pop(0)
-    cases = []
-    for pair in pairs:
-        cause = _of(results["end_cause"], pair).astype(np.int64)
-        years = _of(results["life_years"], pair)
-        lives = CaseLives(pair.label, years, cause != 0, cause, float(ages[-1]))
-        numbers = life_figures.causes_of(lives, flags, ages)
-        cases.append(Named(pair.label, pair.name, ANYWHERE, numbers))
-    panels = life_figures.panels_of("", cases)
-    yield from life_figures.pages(panels, cases, sheet, "GPUs")
 
+    def dead(case: xr.Dataset) -> Iterator[Part]:
+        cause = case["end_cause"].values.astype(np.int64)
+        of_case = CaseLives("", case["life_years"].values, cause != 0, cause, horizon)
+        return lives.dead(of_case, flags, ages)
 
-def _rows(
-    results: xr.Dataset, pairs: list[Pair], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
-    """What the levels save at the horizon, and how long SMs and cells are under stress."""
-    shifts = {pair: _of(results["max_dvth_mv"], pair)[-1] for pair in pairs}
-    first = pairs[0]
-    saved = tuple(
-        distributions.estimate_row(
-            pair.name, mean(1 - shifts[pair] / shifts[first]), 100.0, pair.label
-        )
-        for pair in pairs
-        if pair is not first
-    )
-    if saved:
-        panel = distributions.row_panel("", f"saved (% of the shift with {first.name})", saved)
-        caption = (
-            f"Largest threshold shift of a cell at the horizon: how much less it is than with "
-            f"{first.name}, mean over pairs of the same GPU, with {canvas.PERCENT} intervals "
-            "(Student). "
-            "GPUs whose register files have failed for faults by then have no value."
-        )
-        title = f"What both levels save, {canvas.PERCENT} intervals"
-        looks = canvas.looks_of(pair.name for pair in pairs)
-        yield from distributions.RowFigure("saved", title, caption).pages([panel], sheet, looks)
-    of_time = [
-        distributions.row_panel(
-            title,
-            label,
-            tuple(
-                distributions.quantile_row(
-                    pair.name, _of(results[variable], pair), 100.0, pair.label
-                )
-                for pair in pairs
+    yield of_each(lives.causes(horizon, "GPUs"), dead)
+
+    first = cases[0]["max_dvth_mv"].transpose("age", "instance").values[-1]
+
+    def saved(case: xr.Dataset) -> Iterator[Part]:
+        shifts = case["max_dvth_mv"].transpose("age", "instance").values[-1]
+        if case is not cases[0]:
+            row = distributions.estimate_row("", mean(1 - shifts / first), 100.0)
+            yield distributions.of_row(row)
+
+    if len(cases) > 1:
+        yield of_each(
+            distributions.RowFigure(
+                "saved",
+                f"What both levels save, {canvas.PERCENT} intervals",
+                "Largest threshold shift of a cell at the horizon: how much less it is than with "
+                f"{names[0].name}, mean over pairs of the same GPU, with {canvas.PERCENT} "
+                "intervals (Student). GPUs whose register files have failed for faults by then "
+                "have no value.",
+                f"saved (% of the shift with {names[0].name})",
+                worth="the mean",
+                unit=" %",
             ),
+            saved,
         )
-        for title, variable, label in (
-            ("SMs", "mean_share", "an SM is on, mean over the SMs (% of the time)"),
-            ("cells", "longest_duty", "longest duty cycle of a cell (% of the life)"),
-        )
-    ]
-    caption = "Medians over GPUs, and as lines their 5 % and 95 % quantiles."
-    yield from distributions.RowFigure(
-        "stress", f"Time under stress, {distributions.BAND} the GPUs", caption
-    ).pages(of_time, sheet)
 
+    def stressed(case: xr.Dataset) -> Iterator[Part]:
+        for panel, variable in STRESS.items():
+            row = distributions.quantile_row("", case[variable].values, 100.0)
+            yield distributions.of_row(row, panel)
 
-def _of(variable: xr.DataArray, pair: Pair) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Values of a pair, the instances last; those of its policy, if all techniques share them."""
-    places = {"policy": pair.policy, "technique": pair.technique}
-    chosen = variable.isel({dim: place for dim, place in places.items() if dim in variable.dims})
-    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = chosen.transpose(
-        ..., "instance"
-    ).values
-    return values
+    yield of_each(
+        distributions.RowFigure(
+            "stress",
+            f"Time under stress, {distributions.BAND} the GPUs",
+            "Medians over GPUs, and as lines their 5 % and 95 % quantiles.",
+            worth="the median",
+            unit=" %",
+        ),
+        stressed,
+    )

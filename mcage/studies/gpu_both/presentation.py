@@ -14,7 +14,7 @@ from mcage.studies.gpu_both.study import OF_LASTING
 from mcage.studies.gpu_gating.presentation import assumptions_of_gating, spec_of
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
 class BothPresentation(Presentation):
@@ -52,13 +52,11 @@ class BothPresentation(Presentation):
             for of in super().columns(summaries)
         ]
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
-        """Draw the figures of a results file, one by one."""
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
+        """The figures of a results file, one by one."""
         from mcage.studies.gpu_both.figures import draw
 
-        return draw(results, sheet)
+        return draw(results)
 
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec."""

@@ -1,18 +1,15 @@
-"""Figures of studies of SM gating."""
+"""Figures of studies of SM gating: margins, lives, shifts, retired SMs and what policies cost."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
 
-from mcage.plain_text import visible
-from mcage.report.cases import Named, Setting, names_in
-from mcage.report.figures import canvas, distributions
-from mcage.report.figures import lives as life_figures
+from mcage.report.cases import cases_in, named_cases
+from mcage.report.figures import canvas, distributions, lives
 from mcage.report.figures.curves import CurveFigure
+from mcage.stats.estimates import Floats
 from mcage.stats.survival import CaseLives
-
-# Figures of studies of SM gating: margins, lives, shifts, retired SMs and what they cost.
 
 BY_AGE = (
     (
@@ -43,81 +40,68 @@ BY_AGE = (
 """Name, variable, title, label, scale and meaning of what a GPU has at each age."""
 
 ROWS = (
-    ("slowdown", "slowdown", "extra execution time (% of that on all SMs)", 100.0),
-    ("sm_power_w", "power of all SMs", "power of all SMs together (W)", 1.0),
-    ("hottest_kelvin", "hottest SM", "highest temperature of an SM (K)", 1.0),
+    ("slowdown", "slowdown: extra execution time (% of that on all SMs)", 100.0),
+    ("sm_power_w", "power of all SMs together (W)", 1.0),
+    ("hottest_kelvin", "highest temperature of an SM (K)", 1.0),
 )
-"""Variable, title, label and scale of what a GPU has over the horizon."""
+"""Variable, label and scale of what a GPU has over the horizon."""
 
 
-def draw(
-    results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw the figures of a study, each with a curve or a row for each policy."""
-    labels, names = map(visible, map(str, results["policy"].values.tolist())), names_in(results)
-    policies = {names.get(label, label): label for label in labels}
+def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
+    """The figures of a study, each with a curve or a row for each policy."""
+    names, cases = named_cases(results), [*cases_in(results)]
     ages = results["age"].values
+    horizon = float(ages[-1])
     for name, variable, title, label, scale, meaning in BY_AGE:
-        curves = []
-        for place, (policy, case) in enumerate(policies.items()):
-            values = results[variable].isel(policy=place).transpose("instance", "age").values
-            curves.append(
-                distributions.quantile_curve(policy, ages, values.astype(np.float64), scale, case)
-            )
-        highest = np.concatenate([curve.upper for curve in curves if curve.upper is not None])
-        if not (highest > 0).any():
-            known = "It is 0 in at least 95 % of the GPUs at every age."
-            reason = known if (highest == 0).any() else "No GPU has a value."
-            yield canvas.AbsentFigure(name, title, reason)
-            continue
-        at_last = {curve.label: float(curve.y[-1]) for curve in curves}
-        figure = CurveFigure(
-            name=name,
-            title=f"{title}, {distributions.BAND} the GPUs",
-            caption=f"{meaning} Median over GPUs, and as a band their 5 % and 95 % quantiles (no "
+        values = (case[variable].transpose("instance", "age").values for case in cases)
+        parts = [[_of_age(ages, of.astype(np.float64), scale)] for of in values]
+        yield CurveFigure(
+            name,
+            f"{title}, {distributions.BAND} the GPUs",
+            f"{meaning} Median over GPUs, and as a band their 5 % and 95 % quantiles (no "
             "confidence interval). A GPU has the same variation under every policy.",
-            x_label="age (years)",
-            y_label=label,
-            kind="line",
-            x_limits=(0.0, float(ages[-1])),
-        )
-        yield from figure.pages(
-            [
-                canvas.Panel(
-                    "", tuple(curves), alt=canvas.extremes(title, "the last median", at_last)
-                )
-            ],
-            sheet,
-        )
-    yield from _lives(results, policies, sheet)
-    panels = [
-        distributions.row_panel(
-            title,
+            "age (years)",
             label,
-            tuple(
-                distributions.quantile_row(
-                    policy, results[variable].isel(policy=place).values, scale, case
+            shape="line",
+            x_limits=(0.0, horizon),
+            worth="the last median",
+        ).of_cases(zip(names, parts, strict=True))
+    yield lives.survival(horizon, "GPUs").of_cases(
+        (name, [lives.alive(_lives(case, horizon))])
+        for name, case in zip(names, cases, strict=True)
+    )
+    yield distributions.RowFigure(
+        "costs",
+        f"What policies cost, {distributions.BAND} the GPUs",
+        "Medians over GPUs, and as lines their 5 % and 95 % quantiles, over the horizon.",
+        worth="the median",
+    ).of_cases(
+        (
+            name,
+            [
+                distributions.of_row(
+                    distributions.quantile_row("", case[variable].values, scale), label
                 )
-                for place, (policy, case) in enumerate(policies.items())
-            ),
+                for variable, label, scale in ROWS
+            ],
         )
-        for variable, title, label, scale in ROWS
-    ]
-    caption = "Medians over GPUs, and as lines their 5 % and 95 % quantiles, over the horizon."
-    yield from distributions.RowFigure(
-        "costs", f"What policies cost, {distributions.BAND} the GPUs", caption
-    ).pages(panels, sheet)
+        for name, case in zip(names, cases, strict=True)
+    )
 
 
-def _lives(
-    results: xr.Dataset, policies: Mapping[str, str], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
-    cases = []
-    for place, (policy, case) in enumerate(policies.items()):
-        of_policy = results.isel(policy=place)
-        cause = of_policy["end_cause"].values
-        horizon = float(results["age"].values[-1])
-        lives = CaseLives(case, of_policy["life_years"].values, cause != 0, cause, horizon)
-        cases.append(Named(case, policy, Setting("", "", ""), life_figures.curve_of(lives)))
-    panel = life_figures.panel_of("", cases)
-    yield from life_figures.figure_of(cases, "GPUs").pages([panel], sheet)
+def _of_age(
+    ages: Floats,
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    scale: float,
+) -> canvas.Part:
+    """Quantiles by age; no curve where hardly a GPU has anything but 0."""
+    curve = distributions.quantile_curve(ages, values, scale)
+    if curve.upper is not None and not (curve.upper > 0).any():
+        known = "0 in at least 95 % of the GPUs at every age"
+        return canvas.Part(None, why=known if (curve.upper == 0).any() else "no GPU has a value")
+    return canvas.Part(curve, worth=float(curve.y[-1]))
+
+
+def _lives(case: xr.Dataset, horizon: float) -> CaseLives:
+    cause = case["end_cause"].values
+    return CaseLives("", case["life_years"].values, cause != 0, cause, horizon)

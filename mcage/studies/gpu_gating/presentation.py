@@ -11,7 +11,7 @@ from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presenta
 from mcage.results.header import Header
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
 def spec_of(header: Header) -> dict[str, Any]:
@@ -70,13 +70,11 @@ class GatingPresentation(Presentation):
 
     instances = "GPUs"
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
-        """Draw the figures of a results file, one by one."""
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
+        """The figures of a results file, one by one."""
         from mcage.studies.gpu_gating.figures import draw
 
-        return draw(results, sheet)
+        return draw(results)
 
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec."""

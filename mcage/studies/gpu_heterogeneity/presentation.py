@@ -17,7 +17,7 @@ from mcage.results.measures import cases_of
 from mcage.studies.gpu_heterogeneity.study import ORDERS
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot
 
 FIELDS = ("swapped", "common")
 FILLS = ("ignored", "counted")
@@ -91,13 +91,11 @@ class HeterogeneityPresentation(Presentation):
         )
         return replace(super().table_of(summaries), below=(below,))
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
-        """Draw the figures of a results file, one by one."""
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
+        """The figures of a results file, one by one."""
         from mcage.studies.gpu_heterogeneity.figures import draw
 
-        return draw(results, sheet)
+        return draw(results)
 
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Models, limits and choices of the spec."""

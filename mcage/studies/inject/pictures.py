@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.plain_text import visible
-from mcage.report.figures.canvas import GREY, LABEL, SMALL, StyledFigure, in_style, inches, save
+from mcage.report.figures.canvas import GREY, SMALL, StyledFigure, in_style, inches, save
 from mcage.results.reader import open_results
 from mcage.studies.inject.kernel import bits_of
 from mcage.studies.inject.outcomes import SILENT
@@ -142,7 +142,9 @@ def draw(pictures: Sequence[Picture], path: Path) -> None:
     axes = figure.subplots(len(pictures), 3, squeeze=False)
     for row, picture in zip(axes, pictures, strict=True):
         _draw_row(row, picture)
-    figure.suptitle("; ".join(dict.fromkeys(picture.case for picture in pictures)), fontsize=LABEL)
+    figure.suptitle(
+        "; ".join(dict.fromkeys(picture.case for picture in pictures)), fontsize="medium"
+    )
     save(figure, path)
 
 

@@ -14,7 +14,7 @@ from mcage.studies.inject.measures import asked
 from mcage.studies.inject.spec import FLIP, SINGLE
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
 _FLIPS = (
@@ -65,14 +65,12 @@ class InjectPresentation(Presentation):
         """What the columns mean, of flips or of slices."""
         return _caption(_is_flip(summaries))
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
         """Outcomes by bit and register of flips, or wrong answers of slices by age."""
         from mcage.studies.inject import figures
 
         draw = figures.of_flips if "flip_bit" in results else figures.of_slices
-        return draw(results, sheet)
+        return draw(results)
 
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """What is assumed."""

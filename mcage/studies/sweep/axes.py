@@ -44,9 +44,19 @@ PROTECTION = Axis(
     heading="protection",
 )
 ENVIRONMENT = Axis(
-    "environment", "environment", lambda planned: planned.case.environment, named="always"
+    "environment",
+    "environment",
+    lambda planned: planned.case.environment,
+    named="always",
+    condition=True,
 )
-SCENARIO = Axis("scenario", "scenario", lambda planned: planned.case.scenario, named="always")
+SCENARIO = Axis(
+    "scenario",
+    "scenario",
+    lambda planned: planned.case.scenario,
+    named="always",
+    condition=True,
+)
 VOLTAGES = Axis(
     "voltages",
     "supply voltage at each operating point",
@@ -54,6 +64,7 @@ VOLTAGES = Axis(
     heading="Vdd",
     named="always",
     derived=True,
+    condition=True,
 )
 VDD = Axis(
     "vdd_volts",

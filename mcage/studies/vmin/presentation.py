@@ -1,30 +1,23 @@
 """How studies of Vmin are shown: their table, their figures, and what they say in sentences."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from mcage.report.presentation import (
-    INTERVALS,
-    LEFT_OUT,
-    Assumptions,
-    Presentation,
-    Summary,
-    Words,
-    in_a_row,
-)
+from mcage.report.cases import cases_in, named_cases
+from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Summary, Words
 from mcage.report.tables import Cell, Column, ResultTable, measured, span
 from mcage.results.header import Header
 from mcage.results.measures import Case
-from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, Floats, mean_of_all
+from mcage.stats.estimates import CONFIDENCE, DASH, Bools, Estimate, Floats, mean_of_all
 from mcage.studies.sweep.presentation import energy_is_known
 from mcage.studies.vmin.measures import SHARES, asked, quantile
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
 class VminPresentation(Presentation):
@@ -81,105 +74,101 @@ class VminPresentation(Presentation):
             columns=(*self.named(summaries), *columns),
         )
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
         """Vmin against age, its distribution, and energy saved against Vdd."""
-        from mcage.report.figures.canvas import AbsentFigure, Panel, Series
+        from mcage.report.figures.canvas import PERCENT, Part, Series
         from mcage.report.figures.curves import CurveFigure
 
-        vmin, ages = results["vmin_volts"].values, results["age"].values.astype(float)
-        names = results["technique"].values.tolist()
-        if len(set(names)) < len(names):
-            names = results["case"].values.tolist()
-        cases = results["case"].values.tolist()
+        names, cases = named_cases(results), [*cases_in(results)]
+        ages = results["age"].values.astype(float)
         target_of = asked(str(results.attrs["spec"]))
         target = ages.tolist().index(target_of.target_years)
 
-        def against_age(share: float) -> Panel:
-            quantiles = [
-                [quantile(of_case[:, column], share) for column in range(len(ages))]
-                for of_case in vmin
-            ]
-            bounds = [
-                np.array([[each.value, each.lower, each.upper] for each in of_case]).T
-                for of_case in quantiles
-            ]
-            finite = [np.where(np.isfinite(of_case), of_case, np.nan) for of_case in bounds]
-            curves = tuple(
-                Series(name, ages, of_case[0], of_case[1], of_case[2], case)
-                for name, of_case, case in zip(names, finite, cases, strict=True)
-            )
-            return Panel(f"{100 * share:g} % work", curves)
+        def drawn(
+            plot: "Plot", parts: Callable[[xr.Dataset], Iterator[Part]]
+        ) -> "Plot | AbsentFigure":
+            return plot.of_cases(zip(names, map(parts, cases), strict=True))
 
-        yield from CurveFigure(
-            "vmin-by-age",
-            f"Vmin against age, {CONFIDENCE:.0%} bands",
-            "Vdd at which half of the slices, and 99 % of them, run their kernels.",
-            "age [years]",
-            "Vmin [V]",
-            kind="line",
-        ).pages([against_age(share) for share in SHARES.values()], sheet)
+        def against_age(case: xr.Dataset) -> Iterator[Part]:
+            vmin = case["vmin_volts"].transpose("instance", "age").values
+            for share in SHARES.values():
+                at = [quantile(vmin[:, column], share) for column in range(len(ages))]
+                bounds = np.array([[of.value, of.lower, of.upper] for of in at]).T
+                series = Series("", ages, *np.where(np.isfinite(bounds), bounds, np.nan))
+                yield Part(series, f"{100 * share:g} % work", worth=float(series.y[-1]))
 
-        def distribution(column: int) -> Panel:
-            curves, nowhere = [], []
-            for name, of_case, case in zip(names, vmin[..., column], cases, strict=True):
-                volts = np.sort(np.where(np.isnan(of_case), np.inf, of_case))
+        yield drawn(
+            CurveFigure(
+                "vmin-by-age",
+                f"Vmin against age, {PERCENT} bands",
+                "Vdd at which half of the slices, and 99 % of them, run their kernels.",
+                "age (years)",
+                "Vmin (V)",
+                shape="line",
+                worth="Vmin at the last age",
+                unit=" V",
+            ),
+            against_age,
+        )
+
+        def distribution(case: xr.Dataset) -> Iterator[Part]:
+            vmin = case["vmin_volts"].transpose("instance", "age").values
+            for column in dict.fromkeys((0, target)):
+                at = vmin[:, column]
+                volts = np.sort(np.where(np.isnan(at), np.inf, at))
                 above = 100 * (1 - np.arange(1, len(volts) + 1) / len(volts))
                 seen = np.isfinite(volts)
+                panel, worst = _age(ages[column]), float(np.nanmax([np.nan, *volts[seen]]))
                 if seen.any():
-                    curves.append(Series(name, volts[seen], above[seen], case=case))
+                    yield Part(Series("", volts[seen], above[seen]), panel, worth=worst)
                 else:
-                    nowhere.append(name)
-            notes = (f"no slice works at any Vdd: {in_a_row(nowhere)}",) if nowhere else ()
-            return Panel(_age(ages[column]), tuple(curves), notes)
+                    yield Part(None, panel, "no slice works at any Vdd")
 
-        name, title = "vmin-distribution", "Slices that need more than a Vdd"
-        panels = [distribution(column) for column in dict.fromkeys((0, target))]
-        if any(panel.series for panel in panels):
-            yield from CurveFigure(
-                name,
-                title,
+        yield drawn(
+            CurveFigure(
+                "vmin-distribution",
+                "Slices that need more than a Vdd",
                 "Share of the slices whose Vmin lies above the Vdd.",
-                "Vdd [V]",
-                "slices with a higher Vmin [%]",
+                "Vdd (V)",
+                "slices with a higher Vmin (%)",
                 y_limits=(0, 100),
-            ).pages(panels, sheet)
-        else:
-            yield AbsentFigure(name, title, "No slice works at any Vdd.")
+                worth="the highest Vmin",
+                unit=" V",
+            ),
+            distribution,
+        )
 
         vdds, until = results["vdd"].values, f"until {target_of.target_years:g} years"
-        works = vmin[..., target, None] <= vdds
-        saved = np.where(works, results["energy_saving_nominal"].values, 0.0)
-
-        def against_vdd(title: str, of: Floats) -> Panel:
-            means = [[_percent(mean_of_all(at)) for at in of_case.T] for of_case in of]
-            bounds = [np.array([[*vars(at).values()] for at in of_case]).T for of_case in means]
-            curves = tuple(
-                Series(name, vdds, of_case[0], of_case[1], of_case[2], case)
-                for name, of_case, case in zip(names, bounds, cases, strict=True)
-            )
-            unknown = [curve.label for curve in curves if np.isnan(curve.y).any()]
-            notes = (f"unknown at some Vdd: {in_a_row(unknown)}",) if unknown else ()
-            return Panel(title, curves, notes)
-
-        works_until = against_vdd(f"work {until}", works * 1.0)
+        saved = [_saved_at(case, target, vdds) for case in cases]
         # Without constants of the costs of this slice, nothing is known of those that work.
-        known = not np.isnan(saved[works]).all() if works.any() else True
-        panels = [against_vdd("energy saved", saved), works_until] if known else [works_until]
-        yield from CurveFigure(
+        known = any(not np.isnan(of[works]).all() for works, of in saved) or not any(
+            works.any() for works, _ in saved
+        )
+
+        def against_vdd(works: Bools, of_all: Floats) -> Iterator[Part]:
+            for panel, of in (("energy saved", of_all), (f"work {until}", works * 1.0)):
+                if of is of_all and not known:
+                    continue
+                means = [vars(mean_of_all(at)).values() for at in of.T]
+                series = Series("", vdds, *(100 * np.array([[*at] for at in means]).T))
+                why = "unknown at some Vdd" * bool(np.isnan(series.y).any())
+                yield Part(series, panel, why, float(np.nanmax([np.nan, *series.y])))
+
+        yield CurveFigure(
             "vmin-energy",
-            f"What a Vdd buys, {CONFIDENCE:.0%} bands",
+            f"What a Vdd buys, {PERCENT} bands",
             "Energy saved over life, over a conventional slice at the technology's nominal Vdd, "
             f"mean of all slices, of which those that do not work {until} save nothing; and the "
             "share of the slices that do."
             if known
             else f"Share of the slices that work {until}. What energy they save is not known: "
             "there are no constants of the energy of this slice.",
-            "Vdd [V]",
-            "energy, slices [%]",
-            kind="line",
-        ).pages(panels, sheet)
+            "Vdd (V)",
+            "energy, slices (%)",
+            shape="line",
+            worth="the largest value",
+            unit=" %",
+        ).of_cases((name, against_vdd(*of)) for name, of in zip(names, saved, strict=True))
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """Summary of a results file in sentences."""
@@ -225,8 +214,11 @@ def _at_target(summary: Summary) -> Summary:
     return at
 
 
-def _percent(of: Estimate) -> Estimate:
-    return Estimate(*(100 * bound for bound in vars(of).values()))
+def _saved_at(case: xr.Dataset, target: int, vdds: Floats) -> tuple[Bools, Floats]:
+    """Which slices work at each Vdd until the target's age, and the energy that each saves."""
+    works = case["vmin_volts"].transpose("instance", "age").values[:, target, None] <= vdds
+    energy = case["energy_saving_nominal"].transpose("instance", "vdd").values
+    return works, np.where(works, energy, 0.0)
 
 
 def _age(years: float) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 
+import fake_campaign
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,9 +15,11 @@ from tables import each
 import mcage
 from mcage.campaign.run import run_campaign
 from mcage.report.cases import with_names
-from mcage.report.figures.lives import curve_of
-from mcage.report.presentation import figures_of
+from mcage.report.figures.lives import alive
+from mcage.report.folder import figures_of
+from mcage.report.presentation import sheet_of
 from mcage.results.reader import read_header
+from mcage.results.writer import conforming, write_results
 from mcage.stats.survival import CaseLives
 
 
@@ -49,7 +52,7 @@ def test_a_whole_figure_says_its_population(results):
     figure = results.isel(instance=slice(0, 40)).mcage.plot_survival(width_mm=85.0)
     assert figure.get_size_inches()[0] == pytest.approx(85 / 25.4)
     said = words(figure)
-    for word in ("40 instances per case", "at risk", "turbo 1 V, common", "dvfs 0.8/0.419 V"):
+    for word in ("40 instances per case", "at risk", "turbo common 1 V", "dvfs common 0.8/0.419 V"):
         assert word in said
 
 
@@ -59,9 +62,9 @@ def test_axes_of_a_user_show_the_curves_of_the_report(results, axes):
     names = [text.get_text() for text in axes.legend().get_texts()]
     assert names == ["baseline", "rrcd"]
     years = results["life_years"].values[0]
-    curve = curve_of(CaseLives("", years, years < 10, np.ones(60, int), 10.0))
+    curve = alive(CaseLives("", years, years < 10, np.ones(60, int), 10.0)).series
     (line,) = (line for line in axes.lines if line.get_gid() == "survival-1")
-    assert np.array_equal(line.get_ydata(), 100 * curve.alive)
+    assert np.array_equal(line.get_ydata(), curve.y)
     assert axes.get_ylabel() == "slices that still work (% of all)"
 
 
@@ -69,9 +72,7 @@ def test_axes_of_a_user_show_the_curves_of_the_report(results, axes):
     "draw, drawn",
     [
         (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("worst", a), 2),
-        (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("cells", a), 4),
         (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("age", a), 2),
-        (lambda r, a: r.mcage.plot_pareto(a), 3),
     ],
 )
 def test_every_figure_can_be_drawn_both_ways(results, draw, drawn):
@@ -145,6 +146,34 @@ def test_shifts_have_figures_of_their_own(results):
     assert "the slice's worst cell (mV)" in words(results.mcage.plot_dvth())
 
 
+@pytest.fixture(scope="module")
+def of_voltages(tmp_path_factory):
+    cases = [("rrcd", 0.9), ("baseline", 1.0), ("rrcd", 1.0)]
+    campaign = fake_campaign.campaign(
+        instances=60, cases=tuple(fake_campaign.case(of, volts=(volts,)) for of, volts in cases)
+    )
+    path = tmp_path_factory.mktemp("voltages") / "r.h5"
+    write_results(path, campaign, [conforming(campaign, fake_campaign.compute(0, 60), 60)])
+    with mcage.open_results(path) as results:
+        yield results
+
+
+def test_measures_against_an_axis_have_a_curve_for_each_point_on_the_others(of_voltages, axes):
+    chosen = of_voltages.isel(instance=slice(0, 50))
+    figure = chosen.mcage.plot_against("vdd", ["rmst_years", "dead_on_arrival"])
+    titles = [axes.get_ylabel().replace("\n", " ") for axes in figure.axes]
+    assert titles == ["RMST up to the horizon (years)", "dead on arrival (%)"]
+    assert "50 instances per case" in words(figure)
+    assert chosen.mcage.plot_against("vdd", "rmst_years", axes) is axes
+    assert [text.get_text() for text in axes.legend().get_texts()] == ["rrcd"]
+    (points,) = (line for line in axes.lines if line.get_gid() == "vdd-1")
+    years = chosen.mcage.rmst()["rmst_years"].to_numpy()
+    assert points.get_xdata().tolist() == [0.9, 1.0]
+    assert points.get_ydata() == pytest.approx(years[[0, 2]])
+    with pytest.raises(mcage.UserError, match=r"panels \(RMST up to the horizon"):
+        chosen.mcage.plot_against("vdd", axes=axes)
+
+
 def test_energy_has_a_figure_of_its_own(results):
     assert "60 instances per case" in words(results.mcage.plot_pareto())
 
@@ -152,11 +181,17 @@ def test_energy_has_a_figure_of_its_own(results):
 @each(
     "draw, message",
     [
-        (lambda r, a: r.mcage.plot_survival(a), "these cases are of 2 settings"),
-        (lambda r, a: r.mcage.plot_dvth("worst", a), "these cases are of 2 settings"),
+        (lambda r, a: r.mcage.plot_survival(a), "this figure has 2 panels .turbo common 1 V; dvfs"),
+        (lambda r, a: r.mcage.plot_dvth("worst", a), "this figure has 2 panels"),
+        (lambda r, a: r.mcage.plot_against("vdd"), "No two cases differ in it alone"),
+        (lambda r, a: r.mcage.plot_against("age"), "axis age: there is none"),
+        (lambda r, a: r.mcage.plot_against("vdd", "life"), "of = 'life': there is no such measure"),
         (lambda r, a: r.mcage.plot_dvth("all"), "what = 'all': must be one of worst, cells, age"),
         (lambda r, a: r.mcage.plot_pareto(width_mm=4), "width_mm = 4: must be 40 ... 1000 mm"),
-        (lambda r, a: r[["life_years"]].mcage.plot_survival(), "this figure needs end_cause"),
+        (
+            lambda r, a: r[["life_years"]].mcage.plot_survival(),
+            "It needs end_cause, epoch_end_years, which these results lack",
+        ),
         (lambda r, a: r.isel(instance=[3]).mcage.plot_dvth("cells"), "all 60 instances, and 1"),
     ],
 )
@@ -175,9 +210,9 @@ def test_lives_of_gpus_are_drawn_by_policy(tmp_path, axes):
         assert results.mcage.plot_survival(axes) is axes
         assert axes.get_ylabel() == "GPUs that still work (% of all)"
         assert [text.get_text() for text in axes.legend().get_texts()] == ["default", "round-robin"]
-        for draw in (results.mcage.plot_dvth, results.mcage.plot_pareto):
-            with pytest.raises(mcage.UserError, match="the study 'gpu-gating': mcage report"):
-                draw()
+        with pytest.raises(mcage.UserError, match="'gpu-gating' has no figure dvth-worst"):
+            results.mcage.plot_dvth()
+        assert "cases on the front: 3 instances" in words(results.mcage.plot_pareto())
 
 
 def named(figure):
@@ -215,6 +250,14 @@ def test_a_figure_of_another_size_keeps_its_words(results, size):
     assert not outside(figure)
 
 
+def test_the_layout_follows_what_a_user_adds(results):
+    """A longer label finds room when the figure is drawn, whatever has been drawn before."""
+    figure = results.mcage.plot_survival()
+    figure.draw_without_rendering()
+    figure.axes[0].set_ylabel("slices that still work\n" * 8)
+    assert not outside(figure)
+
+
 def test_a_figure_has_the_height_that_is_asked_for(results):
     figure = results.mcage.plot_survival(width_mm=85.0, height_mm=120.0)
     assert figure.get_size_inches() == pytest.approx([85 / 25.4, 120 / 25.4])
@@ -234,12 +277,11 @@ def test_labels_may_have_mathematics_and_nothing_else_has_it(results):
     figure = results.mcage.plot_survival(labels={"rrcd": BASE})
     assert BASE in mathematical(figure)
     assert all(BASE in text for text in mathematical(figure))
-    sheet = figures_of(
-        read_header(results.encoding["source"]),
-        with_names(results, {"rrcd": BASE, "baseline": "baseline"}),
-        180.0,
-    )
-    assert BASE in mathematical(next(sheet).figure)  # as of --label
+    header = read_header(results.encoding["source"])
+    named = with_names(results, {"rrcd": BASE, "baseline": "baseline"})
+    figures = figures_of(header, named)
+    (page,) = next(figures).pages(sheet_of(header, named, 180.0))
+    assert BASE in mathematical(page.figure)  # as of --label
     with pytest.raises(mcage.UserError, match="label of rrcd"):
         results.mcage.plot_survival(labels={"rrcd": r"$\nothing{$"})
 
@@ -252,3 +294,18 @@ def test_what_a_user_has_set_of_matplotlib_stays(results):
     assert {tuple(label.get_family()) for label in labels} == {("serif",)}
     usual = results.mcage.plot_survival().axes[0].xaxis.label
     assert (usual.get_size(), usual.get_family()) == (7, ["DejaVu Sans"])
+
+
+def test_sizes_of_text_follow_the_font_size_of_the_user(results):
+    """In a slide all text is larger: labels, numbers below the axes, the legend, the title."""
+
+    def sizes(figure):
+        texts = [text for text in figure.findobj(plt.Text) if text.get_text().strip()]
+        return {text.get_text(): text.get_size() for text in texts}
+
+    usual = sizes(results.mcage.plot_survival())
+    with matplotlib.rc_context({"font.size": 14}):
+        large = sizes(results.mcage.plot_survival())
+    for words in ("age (years)", "at risk:", "rrcd", "turbo common 1 V"):
+        assert large[words] == pytest.approx(2 * usual[words])
+    assert usual["age (years)"] == 7

@@ -8,7 +8,6 @@ import pytest
 from command_line import invoke
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
 from tables import each
 
 from mcage.analysis.drawing import draw_survival_of_file
@@ -16,15 +15,14 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.report.cases import Named, Setting
-from mcage.report.figures.canvas import FINENESS, LOOKS, Series, Sheet, looks_of
-from mcage.report.figures.curves import draw_curves
-from mcage.report.figures.lives import curve_of, draw, panel_of
-from mcage.report.figures.lives import figure_of as what_panels_share
+from mcage.report.cases import NamedCase
+from mcage.report.figures.canvas import FINENESS, LOOKS, Panel, Series, Sheet, looks_of
+from mcage.report.figures.curves import CurveFigure
+from mcage.report.figures.lives import alive, survival
 from mcage.stats.survival import CaseLives
 from mcage.techniques.catalogue import TECHNIQUES
 
-NOMINAL = Setting("turbo", "common", "1 V")
+NOMINAL = "turbo common 1 V"
 
 
 @pytest.fixture(scope="module")
@@ -33,23 +31,22 @@ def results(tmp_path_factory):
     return run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), out, 50)
 
 
-def case(technique, *years, horizon=10.0, setting=NOMINAL):
+def case(technique, *years, horizon=10.0, conditions=NOMINAL):
     died = np.array(years) < horizon
     cause = np.where(died, EndCause.DELAY, EndCause.CENSORED)
     lives = CaseLives("case", np.array(years, dtype=float), died, cause, horizon)
-    return Named(f"{technique} {setting.title}", technique, setting, curve_of(lives))
-
-
-def drawn(*cases):
-    axes = Figure().subplots()
-    looks = looks_of(case.technique for case in cases)
-    series = what_panels_share(cases).draw(axes, panel_of("", cases), looks, "lives")
-    return axes, series
+    return NamedCase((7,), technique, conditions, technique), [alive(lives)]
 
 
 def figure_of(*cases, width_mm=180.0):
-    (page,) = draw(cases, Sheet.of(fake_campaign.CAMPAIGN, width_mm))
+    sheet = Sheet.of(fake_campaign.CAMPAIGN, width_mm)
+    (page,) = survival(10.0, "slices").of_cases(cases).pages(sheet)
     return page
+
+
+def drawn(*cases):
+    (panel,) = figure_of(*cases).panels
+    return panel.axes, panel.series
 
 
 def test_a_curve_by_hand():
@@ -57,10 +54,10 @@ def test_a_curve_by_hand():
     line, _ = axes.get_lines()
     assert line.get_drawstyle() == "steps-post"
     assert to_hex(line.get_color()).upper() == LOOKS["rrcd"].colour
-    for years, alive in (line.get_data(), (series.x, series.y)):
+    for years, share in (line.get_data(), (series.x, series.y)):
         assert years.tolist() == [0, 0, 2, 10]
-        assert alive.tolist() == [100, 75, 25, 25]
-    assert (series.case, series.label, series.kind) == ("rrcd turbo 1 V, common", "rrcd", "step")
+        assert share.tolist() == [100, 75, 25, 25]
+    assert (series.cases, series.label, series.kind) == ((7,), "rrcd", "step")
 
 
 def test_who_never_dies_stays_at_all_slices():
@@ -70,12 +67,13 @@ def test_who_never_dies_stays_at_all_slices():
 
 def test_many_deaths_leave_the_curve_as_it_is_and_take_no_more_memory():
     years = np.sort(np.random.default_rng(1).exponential(5.0, 200_000)).clip(max=10.0)
-    curve = case("rrcd", *years).numbers
-    assert 5_000 < curve.years.size < 30_000
+    _, (part,) = case("rrcd", *years)
+    curve = part.series
+    assert 5_000 < curve.x.size < 30_000
     ages = np.linspace(0, 10, 999)[1:-1]
-    alive = curve.alive[np.searchsorted(curve.years, ages, side="right") - 1]
+    share = curve.y[np.searchsorted(curve.x, ages, side="right") - 1]
     exact = 1 - np.searchsorted(years, ages, side="right") / years.size
-    assert np.abs(alive - exact).max() < 2e-4
+    assert np.abs(share - 100 * exact).max() < 2e-2
 
 
 def test_numbers_at_risk_stand_below():
@@ -89,8 +87,8 @@ def test_who_never_works_is_named_and_not_drawn():
     page = figure_of(case("baseline", *[0] * 100), case("rrcd", 1, 10))
     (panel,) = page.panels
     assert [series.label for series in panel.series] == ["rrcd"]
-    note = "not drawn, 100 % dead on arrival: baseline"
-    assert note in [text.get_text() for text in panel.axes.texts]
+    title = f"{NOMINAL}\nnot drawn, 100 % dead on arrival: baseline"
+    assert panel.axes.get_title("left") == title
     assert "smallest for baseline (0 years)" in page.alt
 
 
@@ -98,7 +96,7 @@ def test_curves_that_coincide_are_named_and_share_their_line():
     cases = case("rrcd", 1, 4), case("wc", 2, 4), case("baseline", 4, 1)
     page = figure_of(*cases)
     (panel,) = page.panels
-    assert "same curve: rrcd = baseline" in [text.get_text() for text in panel.axes.texts]
+    assert "same curve: rrcd = baseline" in panel.axes.get_title("left").split("\n")
     first, second = (
         next(line for line in panel.axes.get_lines() if line.get_gid() == series.gid)
         for series in panel.series
@@ -111,19 +109,18 @@ def test_curves_that_coincide_are_named_and_share_their_line():
 def test_the_alternative_text_says_who_lives_longest():
     page = figure_of(case("rrcd", 1, 10), case("wc", 2, 4), case("rc", 3, 3))
     assert page.alt == (
-        "turbo 1 V, common: the mean life up to 10 years is smallest for wc and rc (3 years) and "
+        "turbo common 1 V: the mean life up to 10 years is smallest for wc and rc (3 years) and "
         "largest for rrcd (5.5 years)."
     )
 
 
-def test_many_settings_take_several_pages():
-    settings = [Setting("dvfs", "common", f"0.8/0.{number} V") for number in range(40, 47)]
-    cases = [case("rrcd", 1, 10, setting=setting) for setting in settings]
-    pages = list(draw(cases, Sheet.of(fake_campaign.CAMPAIGN, 85.0)))
+def test_many_conditions_take_several_pages():
+    conditions = [f"dvfs common 0.8/0.{number} V" for number in range(40, 47)]
+    cases = [case("rrcd", 1, 10, conditions=of) for of in conditions]
+    figure = survival(10.0, "slices").of_cases(cases)
+    pages = figure.pages(Sheet.of(fake_campaign.CAMPAIGN, 85.0))
     assert [page.name for page in pages] == [f"survival-{n}" for n in range(1, len(pages) + 1)]
-    assert [panel.title for page in pages for panel in page.panels] == [
-        setting.title for setting in settings
-    ]
+    assert [panel.title for page in pages for panel in page.panels] == conditions
     assert all(page.figure.get_figheight() * 25.4 < 250 for page in pages)
     gids = [series.gid for page in pages for panel in page.panels for series in panel.series]
     assert len(set(gids)) == len(gids)
@@ -237,11 +234,12 @@ def test_thinning_leaves_out_what_nobody_sees():
 def test_few_points_are_not_joined(count):
     """Between two voltages, a line would say how many slices work where nobody has looked."""
     x = np.arange(float(count))
-    curve = Series("rrcd", x, x, x - 1, x + 1)
-    axes = Figure().subplots()
-    (series,) = draw_curves(axes, [curve], LOOKS, "points", "line")
-    joined = [line for line in axes.lines if line.get_linestyle() != "None"]
+    panel = Panel("", (Series("rrcd", x, x, x - 1, x + 1),))
+    figure = CurveFigure("points", "Points", "", panels=(panel,), shape="line")
+    (page,) = figure.pages(Sheet(85.0, ""))
+    (drawn,) = page.panels
+    joined = [line for line in drawn.axes.lines if line.get_linestyle() != "None"]
     assert len(joined) == (count >= 4)
-    assert series.kind == ("line" if count >= 4 else "points")
-    (bounds,) = axes.collections
+    assert drawn.series[0].kind == ("line" if count >= 4 else "points")
+    (bounds,) = drawn.axes.collections
     assert isinstance(bounds, LineCollection if count < 4 else PolyCollection)

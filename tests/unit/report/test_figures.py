@@ -21,10 +21,20 @@ from mcage.engines.interface import fault_free_maps
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import years_until_slower
-from mcage.report.figures import distributions, energy, shifts
-from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet, save
-from mcage.report.figures.energy import RATES, pareto
-from mcage.report.presentation import figures_of
+from mcage.report.figures import distributions
+from mcage.report.figures.canvas import (
+    WIDTHS_MM,
+    AbsentFigure,
+    Panel,
+    ReportFigure,
+    Series,
+    Sheet,
+    save,
+)
+from mcage.report.figures.curves import CurveFigure
+from mcage.report.figures.pareto import Cloud
+from mcage.report.folder import figures_of
+from mcage.report.presentation import sheet_of
 from mcage.results.header import Code
 from mcage.results.reader import open_results, read_header
 from mcage.studies.gpu_both.figures import draw as draw_both
@@ -33,7 +43,7 @@ from mcage.studies.gpu_both.study import VARIABLES as BOTH
 from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
-from mcage.studies.sweep.presentation.figures import plan_of, replayed_figures
+from mcage.studies.sweep.presentation.figures import of_lives, plan_of, replayed_figures
 from mcage.version import running_code
 
 CASES = (
@@ -72,10 +82,20 @@ def results(tmp_path_factory):
         yield opened
 
 
+def pages_of(header, results, width_mm=WIDTHS_MM[1], x=""):
+    """All figures as a report draws them."""
+    sheet = sheet_of(header, results, width_mm)
+    return [
+        page
+        for figure in figures_of(header, results, x)
+        for page in ([figure] if isinstance(figure, AbsentFigure) else figure.pages(sheet))
+    ]
+
+
 @pytest.fixture(scope="module")
 def drawn(results):
     header = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
-    return {figure.name: figure for figure in figures_of(header, results, WIDTHS_MM[1])}
+    return {figure.name: figure for figure in pages_of(header, results)}
 
 
 def series_of(figure, label, panel=0):
@@ -97,18 +117,11 @@ def test_figures_of_a_sweep(drawn):
             "spills",
             "writes",
         ),
-        "energy-life",
+        "pareto",
     }
     absent = {name: figure for name, figure in drawn.items() if isinstance(figure, AbsentFigure)}
-    assert set(absent) == {"duty-bits", "duty-registers", "fault-maps"}
+    assert set(absent) == {"duty-bits", "duty-registers"}
     assert all(figure.reason.endswith(".") for figure in absent.values())
-
-
-def words_below(figure):
-    """What stands below the axes, legend or not, in a line."""
-    label = figure.get_supxlabel()
-    titles = [legend.get_title().get_text() for legend in figure.legends]
-    return " ".join(" ".join([label, *titles]).split())
 
 
 def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
@@ -118,8 +131,8 @@ def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
             continue
         assert figure.caption.startswith("100 instances per case. ")
         assert CAVEAT in figure.caption
-        assert CAVEAT in words_below(figure.figure)
-        assert "100 instances per case" in figure.figure._suptitle.get_text().replace("\n", " ")
+        title = figure.figure.get_suptitle()
+        assert title.endswith(f"100 instances per case\nCAVEAT: {CAVEAT}")
         assert "nan" not in figure.alt
         assert len(figure.alt) > 40
         width_mm = figure.figure.get_figwidth() * 25.4
@@ -129,17 +142,23 @@ def test_each_figure_says_population_and_caveats_and_can_be_filtered(drawn):
             artists = {artist.get_gid() for artist in panel.axes.get_children()}
             for series in panel.series:
                 assert series.gid in artists
-                assert series.case in [case["case"] for case in CASES]
+                assert {*series.cases} <= {0, 1, 2}
+                assert series.cases
                 assert re.fullmatch("[a-z0-9-]+", series.gid)
                 gids.append(series.gid)
     assert len(set(gids)) == len(gids)
 
 
+def title_of(figure, panel=0):
+    """What stands above a panel, in a line."""
+    return figure.panels[panel].axes.get_title("left").replace("\n", " ")
+
+
 def test_causes_are_shares_of_all_slices(drawn, results):
     figure = drawn["causes"]
     assert [panel.title for panel in figure.panels] == [
-        "turbo 1 V, common: faulty entry",
-        "turbo 1 V, common: delay",
+        "turbo common 1 V: faulty entry",
+        "turbo common 1 V: delay",
     ]
     dead = series_of(figure, "a:T", panel=1)
     lives = results["life_years"].values[1]
@@ -148,21 +167,22 @@ def test_causes_are_shares_of_all_slices(drawn, results):
         assert dead.y[at] == pytest.approx(100 * np.mean(lives <= dead.x[at]))
         assert dead.lower[at] <= dead.y[at] <= dead.upper[at]
     assert series_of(figure, "baseline").y.tolist() == [100.0] * 121
-    assert "ends none of: a:T and b:T" in [t.get_text() for t in figure.panels[0].axes.texts]
+    assert "ends none of: a:T and b:T" in title_of(figure)
 
 
 def test_shifts_of_cells_and_slices(drawn, results):
     histogram = results["dvth_histogram"].values[1]
-    for number, transistor in enumerate(("T0", "T1")):
-        shares = series_of(drawn["dvth-cells"], f"a:T {transistor}").y
-        assert np.allclose(shares, 100 * histogram[number] / histogram[number].sum())
+    cells = drawn["dvth-cells"]
+    assert [panel.title.split(": ")[1] for panel in cells.panels] == ["T0", "T1"]
+    for number in (0, 1):
+        shares = series_of(cells, "a:T", number)
+        counts = [histogram[number][: int(edge)].sum() for edge in shares.x]
+        assert np.allclose(shares.y, 100 * np.array(counts) / histogram[number].sum())
+        assert shares.y[-1] == pytest.approx(100)
     worst = results["max_dvth_mv"].values[1].max(axis=1)
     shares = series_of(drawn["dvth-worst"], "a:T")
-    counts = [np.sum((worst >= left) & (worst < left + 1)) for left in shares.x - 0.5]
-    assert np.allclose(shares.y, 100 * np.array(counts) / worst.size)
-    texts = [text.get_text() for text in drawn["dvth-worst"].panels[0].axes.texts]
-    assert "no slice works" in texts
-    assert f"{np.median(worst):.3g}" in texts
+    assert np.allclose(shares.y[1:], [100 * np.mean(worst <= mv) for mv in shares.x[1:]])
+    assert "no slice works: baseline" in title_of(drawn["dvth-worst"])
 
 
 def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
@@ -186,7 +206,7 @@ def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
 def test_slowdown_at_death_is_that_of_the_epoch_of_death(drawn, results):
     figure = drawn["slowdown-at-death"]
     by_title = {panel.title: panel for panel in figure.panels}
-    panel = by_title["turbo 1 V, common: delay"]
+    panel = by_title["turbo common 1 V: delay"]
     of_case = results.isel(case=1)
     died = of_case["end_cause"].values == EndCause.DELAY
     slower = of_case["epoch_slowdown"].transpose("instance", "epoch").values
@@ -232,51 +252,51 @@ def all_dead_at_three(first, last):
 def test_shifts_follow_their_law_between_epochs_and_end_with_the_lives(tmp_path):
     study = Study(fake_campaign.campaign(cases=CASES, instances=5), all_dead_at_three)
     with open_results(run_campaign(study, tmp_path / "r.h5", 50)) as results:
-        numbers = shifts.numbers_of(results.isel(case=0))
         other = results.assign_attrs(spec='[aging]\nmodel = "my:MODEL"\n')
-        unknown = shifts.numbers_of(other.isel(case=0))
-    assert numbers.ages[-1] == 3.0
-    assert numbers.ages[numbers.known].tolist() == [0, 2, 3]
-    assert numbers.living.tolist() == [5, 0, 0, 0, 0]
-    assert numbers.by_age[1] == pytest.approx(60 * (numbers.ages / 3) ** 0.25)
-    assert "power 4" in numbers.growth
-    assert "facelift" in numbers.growth
+        known, unknown = (
+            next(figure for figure in of_lives(of) if figure.name == "dvth-age")
+            for of in (results, other)
+        )
+    (panel,) = known.panels
+    curve = panel.series[0]
+    assert curve.x[-1] == 3.0
+    assert curve.x[curve.marks].tolist() == [0, 2, 3]
+    assert panel.rows[0][2] == (5, 0, 0, 0, 0)
+    assert curve.y == pytest.approx(60 * (curve.x / 3) ** 0.25)
+    assert "power 4" in known.caption
+    assert "facelift" in known.caption
     # Nothing is known of a user's model: straight lines, and words that say so.
-    straight = np.interp(unknown.ages, [0, 2, 3], [0, 60 * (2 / 3) ** 0.25, 60])
-    assert unknown.by_age[1] == pytest.approx(straight)
-    assert "straight" in unknown.growth
-    assert "my:MODEL" in unknown.growth
+    curve = unknown.panels[0].series[0]
+    straight = np.interp(curve.x, [0, 2, 3], [0, 60 * (2 / 3) ** 0.25, 60])
+    assert curve.y == pytest.approx(straight)
+    assert "straight" in unknown.caption
+    assert "my:MODEL" in unknown.caption
 
 
 def test_spills_and_kinds_of_writes(drawn, results):
     figure = drawn["spills"]
-    rates = results["spill_rate"].values[1]
+    rates = 100 * results["spill_rate"].values[1]
     series = series_of(figure, "a:T")
-    low, high = figure.panels[0].axes.get_xlim()
-    assert high == pytest.approx(100 * RATES[np.searchsorted(RATES, rates.max())])
-    assert series.x[0] <= low
-    assert series.x[-1] == pytest.approx(high)
-    assert np.allclose(series.y, [100 * np.mean(100 * rates > rate) for rate in series.x])
-    texts = [text.get_text() for text in figure.panels[0].axes.texts]
-    assert "no slice spills: b:T\nno slice works: baseline" in texts
+    assert series.x[0] == rates[rates > 0].min()
+    assert np.allclose(series.y[1:], [100 * np.mean(rates <= rate) for rate in series.x[1:]])
+    assert "no slice works: baseline no slice spills: b:T" in title_of(figure)
     shares = results["write_share"].values[1]
-    spilled = series_of(drawn["writes"], "a:T: spilled to LDS or memory")
+    assert drawn["writes"].panels[3].title.endswith("spilled to LDS or memory")
+    spilled = series_of(drawn["writes"], "a:T", 3)
     assert spilled.x == pytest.approx(100 * shares[:, 3].mean())
     assert spilled.x_lower < spilled.x < spilled.x_upper
-    bars = drawn["writes"].panels[0].axes.patches
-    assert len({bar.get_hatch() for bar in bars}) == 4, "told apart in grey"
 
 
-def test_energy_and_life(drawn, results):
-    figure = drawn["energy-life"]
-    (panel,) = figure.panels
-    points = {series.label.split(",")[0]: series for series in panel.series}
-    assert set(points) == {"a:T", "b:T"}
-    assert points["a:T"].x == pytest.approx(20.0)
-    assert points["a:T"].y == pytest.approx(results["life_years"].values[1].mean())
-    assert "not drawn at 1 V, nearly all slices dead on arrival: baseline" in [
-        text.get_text().replace("\n", " ") for text in panel.axes.texts
-    ]
+def test_cases_by_their_objectives(drawn, results):
+    energy, area = drawn["pareto"].panels
+    assert "energy saving of all slices (%), more is better" in energy.x_label
+    assert "area added" in area.x_label
+    points = series_of(drawn["pareto"], "a:T")
+    assert points.x == pytest.approx(20.0)
+    assert points.y == pytest.approx(results["life_years"].values[1].mean())
+    assert "RMST" in energy.y_label
+    baseline = series_of(drawn["pareto"], "baseline")
+    assert (baseline.x.tolist(), baseline.y.tolist()) == ([0.0], [0.0])
 
 
 VOLTAGES = (0.44, 0.39, 0.42, 0.40, 0.45, 0.43)
@@ -308,18 +328,17 @@ def of_voltages(tmp_path_factory):
     header = fake_campaign.campaign(cases=tuple(cases))
     run_campaign(Study(header, at_voltages), out, 50)
     with open_results(out) as opened:
-        figures = figures_of(header, opened, WIDTHS_MM[0])
-        yield {figure.name: figure for figure in figures}
+        yield {figure.name: figure for figure in pages_of(header, opened, WIDTHS_MM[0])}
 
 
 def test_slices_dead_on_arrival_save_nothing(of_voltages):
     """Else a voltage at which hardly a slice works would look best."""
-    (panel,) = of_voltages["energy-life"].panels
-    saved = [float(series.x[0]) for series in panel.series]
+    energy, _ = of_voltages["pareto"].panels
+    (series,) = energy.series
     works = [min(1, 1 - 10 * (0.44 - volts)) for volts in VOLTAGES]
-    assert np.allclose(saved, 100 * np.array(SAVES) * works)
-    (front,) = [line for line in panel.axes.lines if line.get_drawstyle() == "steps-pre"]
-    assert front.get_xdata().tolist() == [30.0]
+    assert np.allclose(series.x, 100 * np.array(SAVES) * works)
+    assert series.x[series.marks] == pytest.approx([30.0])
+    assert series.sizes[0] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -332,19 +351,27 @@ def test_savings_of_all_slices_are_known_or_none_is(of_works, of_all):
     np.testing.assert_array_equal(savings_of_all(case), of_all)
 
 
-def test_points_are_joined_by_voltage_and_labels_lie_apart(of_voltages):
-    (axes,) = (panel.axes for panel in of_voltages["energy-life"].panels)
-    joined = max(axes.lines, key=lambda line: line.get_xdata().size).get_xdata()
-    assert np.allclose(joined, [21, 24, 25.6, 27.9, 30, 25])
-    for place in range(4):  # as many as there is room for, and two more
-        energy.label_front(axes, 20.0, 5.0, f"0.4{place} V")
-    for place in range(2):
-        energy.label_front(axes, 20.0, 5.0, f"0.5{place} V")
-    energy.part_labels(axes)
-    of_front = [text for text in axes.texts if text.get_label() == energy.FRONT]
-    boxes = [text.get_window_extent() for text in of_front if text.get_visible()]
-    assert len(boxes) == len(of_front) - 2
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+def test_words_beside_points_lie_apart_in_a_figure_of_any_size():
+    """As many as there is room for: four of six beside the same point."""
+    x, ones = np.array([1.0] * 6 + [2.0]), np.ones(7)
+    words = [f"0.4{place} V" for place in range(7)]
+    series = Series(
+        *("rrcd", x, ones, ones, ones),
+        x_lower=x,
+        x_upper=x,
+        marks=ones > 0,
+        sizes=ones,
+        words=words,
+    )
+    figure = Cloud("pareto", "Cases", "", panels=(Panel("", (series,)),))
+    (page,) = figure.pages(Sheet(180.0, ""))
+    for size in ((7, 4), (3, 3)):
+        page.figure.set_size_inches(size)
+        page.figure.draw_without_rendering()
+        standing = [text for text in page.figure.axes[0].texts if text.stands]
+        assert len(standing) == 5
+        boxes = [text.get_window_extent() for text in standing]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 def test_measures_against_the_voltage(of_voltages, drawn):
@@ -390,7 +417,7 @@ def of_unknown_energy(tmp_path):
 def test_what_is_not_known_of_a_curve_is_said(of_unknown_energy):
     """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
     with open_results(of_unknown_energy) as opened:
-        figures = figures_of(read_header(of_unknown_energy), opened, WIDTHS_MM[0], x="vdd_volts")
+        figures = figures_of(read_header(of_unknown_energy), opened, x="vdd_volts")
         pages = [figure for figure in figures if figure.name.startswith("vdd")]
     panels = {panel.y_label: panel for page in pages for panel in page.panels}
     clustered, common = panels["energy saving of all slices (%)"].series
@@ -400,7 +427,7 @@ def test_what_is_not_known_of_a_curve_is_said(of_unknown_energy):
     assert panels["energy saving of all slices (%)"].notes == ("not known everywhere: common",)
     assert "energy saving vs. a slice at the same Vdd (%)" not in panels
     assert "no case has a value: energy saving vs. a slice at the same Vdd" in pages[0].caption
-    assert "common" not in pages[0].alt.split("energy saving of all slices")[-1].split(".")[0]
+    assert "common" not in panels["energy saving of all slices (%)"].alt
 
 
 @pytest.mark.parametrize(
@@ -412,22 +439,7 @@ def test_an_axis_that_nothing_can_be_drawn_against_is_refused(of_unknown_energy,
         open_results(of_unknown_energy) as opened,
         pytest.raises(UserError, match=message),
     ):
-        list(figures_of(read_header(of_unknown_energy), opened, WIDTHS_MM[0], x=x))
-
-
-def test_the_front_holds_what_nothing_else_exceeds():
-    class Case:
-        def __init__(self, saving, years):
-            self.numbers = self
-            self.saving, self.years = Value(saving), Value(years)
-
-    class Value:
-        def __init__(self, value):
-            self.value = value
-
-    cases = [Case(1, 9), Case(2, 5), Case(3, 7), Case(4, 7), Case(0, 9), Case(5, 1)]
-    front = [(case.saving.value, case.years.value) for case in pareto(cases)]
-    assert front == [(1, 9), (4, 7), (5, 1)]
+        list(figures_of(read_header(of_unknown_energy), opened, x=x))
 
 
 def nobody_works(first, last):
@@ -452,7 +464,7 @@ def all_live_on(first, last):
             nobody_works,
             {
                 *("survival", "dvth-cells", "dvth-worst", "dvth-age"),
-                *("slowdown", "spills", "writes", "energy-life"),
+                *("slowdown", "spills", "writes"),
             },
         ),
         (all_live_on, {"causes", "slowdown-at-death", "spills"}),
@@ -462,9 +474,9 @@ def test_what_cannot_be_drawn_is_said(compute, absent, tmp_path):
     campaign = fake_campaign.campaign(cases=CASES, instances=1)
     path = run_campaign(Study(campaign, compute), tmp_path / "r.h5", 50)
     with open_results(path) as results:
-        figures = list(figures_of(read_header(path), results, WIDTHS_MM[0]))
+        figures = list(figures_of(read_header(path), results))
     reasons = {f.name: f.reason for f in figures if isinstance(f, AbsentFigure)}
-    assert set(reasons) == absent | {"duty-bits", "duty-registers", "fault-maps"}
+    assert set(reasons) == absent | {"duty-bits", "duty-registers"}
 
 
 def test_fonts_of_a_pdf_are_true_type(drawn, tmp_path):
@@ -487,8 +499,13 @@ def swept(tmp_path_factory):
 
 def replayed(header, path):
     with open_results(path) as results:
-        figures = replayed_figures(header, results, Sheet.of(header, WIDTHS_MM[0]))
-        return {figure.name: figure for figure in figures}
+        figures = replayed_figures(header, results)
+        sheet = Sheet.of(header, WIDTHS_MM[0])
+        pages = (
+            [figure] if isinstance(figure, AbsentFigure) else figure.pages(sheet)
+            for figure in figures
+        )
+        return {page.name: page for of_figure in pages for page in of_figure}
 
 
 def test_duty_cycles_are_those_of_the_kernels(swept):
@@ -510,20 +527,6 @@ def test_duty_cycles_are_those_of_the_kernels(swept):
     assert np.isnan(entries.y[-1]), "no kernel of these uses the last register"
     assert figures["duty-bits"].panels[0].title == "'0' (stresses T0)"
     assert figures["duty-bits"].caption.startswith("3 kernels, replayed without faults. ")
-
-
-def test_a_fault_map_is_that_of_an_instance(swept):
-    figure = replayed(read_header(swept), swept)["fault-maps"]
-    (panel,) = figure.panels
-    assert panel.title == "common, 0.419 V"
-    drawn = sum(series.x.size for series in panel.series)
-    with open_results(swept) as results:
-        low = results.sel(case="rrcd dvfs common 0.8/0.419 V")
-        entries = int(low["faulty_entries_start"].values[0])
-    bits, faulty = re.search(r"([\d,]+) faulty bits, (\d+) of 256", figure.alt).groups()
-    assert int(bits.replace(",", "")) == drawn > 0
-    assert int(faulty) == entries
-    assert "No bit is faulty at: common, 1 V." in figure.caption
 
 
 def test_what_other_code_has_computed_is_replayed_with_a_warning(swept):
@@ -551,26 +554,30 @@ def test_user_defined_code_and_other_traces_are_not_replayed(swept):
             assert reason in figure.reason
 
 
+def rows_of(count, series=()):
+    """A figure of so many panels."""
+    x = np.arange(2.0)
+    panels = (Panel("", tuple(Series(name, x, x) for name in series or ("rrcd",))),) * count
+    return CurveFigure("lives", "Lives", "", "age", "alive", panels, shape="line")
+
+
 def test_a_figure_of_a_column_is_at_most_twice_as_high_as_wide():
-    pages = [len(part) for _, _, part in Sheet(WIDTHS_MM[0], "").pages("a", range(6), 60.0)]
-    assert pages == [2, 2, 2]
-    figure, _ = Sheet(WIDTHS_MM[0], "").grid(2, 60.0)
-    assert figure.get_figheight() < 2 * figure.get_figwidth()
+    pages = rows_of(6).pages(Sheet(WIDTHS_MM[0], ""))
+    assert [len(page.panels) for page in pages] == [2, 2, 2]
+    for page in pages:
+        assert page.figure.get_figheight() < 2 * page.figure.get_figwidth()
 
 
-def test_caveats_and_legend_do_not_lie_on_each_other():
-    from matplotlib.lines import Line2D
-
+def test_caveats_and_legend_do_not_lie_on_what_is_drawn():
     sheet = Sheet(WIDTHS_MM[0], "2 instances", ("CAVEAT: " + "an approximate trace " * 12,))
-    figure, _ = sheet.grid(1, 60.0)
-    sheet.finish(figure, "Lives", {"rrcd": Line2D([], []), "baseline": Line2D([], [])})
-    (legend,) = figure.legends
-    texts = [text for text in (*legend.get_texts(), legend.get_title()) if text.get_text()]
-    boxes = [text.get_window_extent() for text in texts]
-    assert len(boxes) == 3
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    lowest = figure.axes[0].get_tightbbox().y0
-    assert all(box.y0 >= 0 and box.y1 <= lowest for box in boxes)
+    (page,) = rows_of(1, ("rrcd", "baseline")).pages(sheet)
+    figure = page.figure
+    figure.draw_without_rendering()
+    (legend,), axes = figure.legends, figure.axes[0].get_tightbbox()
+    title, named = figure._suptitle.get_window_extent(), legend.get_window_extent()
+    assert 0 <= named.y0 < named.y1 <= axes.y0
+    assert axes.y1 <= title.y0 < title.y1 <= figure.bbox.y1
+    assert title.x1 <= figure.bbox.x1
 
 
 # Do figures of whole GPUs and of a study of a user show what their files hold?
@@ -581,8 +588,8 @@ POLICIES, TECHNIQUES, AGES = ("default", "round-robin"), ("baseline", "rrcd"), (
 
 def drawn_of(path):
     with open_results(path) as results:
-        figures = list(figures_of(read_header(path), results, 180.0))
-        return {figure.name: figure for figure in figures}, results.load()
+        pages = pages_of(read_header(path), results)
+        return {page.name: page for page in pages}, results.load()
 
 
 def series_by_label(panel):
@@ -592,13 +599,15 @@ def series_by_label(panel):
 def test_gating(tmp_path):
     study = gating(policies=["default", "round-robin"]).study
     figures, results = drawn_of(run_campaign(study, tmp_path / "r.h5", 100))
-    assert list(figures) == ["margin-age", "dvth-age", "retired-age", "survival", "costs"]
+    assert list(figures) == [
+        *("margin-age", "dvth-age", "retired-age", "survival", "costs", "pareto")
+    ]
     assert isinstance(figures["retired-age"], AbsentFigure)
     margins = results["margin_needed"].sel(policy="round-robin").transpose("instance", "age").values
     series = series_by_label(figures["margin-age"].panels[0])["round-robin"]
     assert np.allclose(series.y, 100 * np.median(margins, axis=0))
     assert np.allclose(series.lower, 100 * np.quantile(margins, 0.05, axis=0))
-    assert series.case == "round-robin"
+    assert series.cases == (1,)
     assert "smallest for round-robin" in figures["margin-age"].alt
     assert "12 GPUs" in figures["margin-age"].caption
     alive = series_by_label(figures["survival"].panels[0])["default"]
@@ -614,9 +623,9 @@ def test_a_study_without_figures_of_its_own_has_a_curve_for_each_label():
     results = results_of_both()
     variables = {variable.name: variable for variable in BOTH}
     header = SimpleNamespace(variables=(variables["life_years"], variables["end_cause"]))
-    lives, causes = distributions.draw(header, results, SHEET)
+    lives, causes = distributions.draw(header, results)
     (panel,) = lives.panels
-    assert panel.x_label == "life (year)"
+    assert lives.x_label == "life (year)"
     assert list(series_by_label(panel)) == [
         f"{policy} {technique}" for policy in POLICIES for technique in TECHNIQUES
     ]
@@ -631,7 +640,7 @@ def test_a_study_without_figures_of_its_own_has_a_curve_for_each_label():
 def test_heterogeneity(tmp_path):
     study = Heterogeneity(HeterogeneitySpec.from_mapping({"instances": 40})).study
     figures, results = drawn_of(run_campaign(study, tmp_path / "r.h5", 100))
-    assert list(figures) == ["efficiency", "delays", "break-even", "order"]
+    assert list(figures) == ["efficiency", "delays", "break-even", "order", "pareto"]
     (panel,) = figures["efficiency"].panels
     proposal = results["efficiency"].isel(reading=0, design=1)
     series = series_by_label(panel)[str(proposal["design"].item())]
@@ -667,6 +676,7 @@ def results_of_both():
             ),
         },
         {"policy": list(POLICIES), "technique": list(TECHNIQUES), "age": list(AGES)},
+        {"study": "gpu-both"},
     )
 
 
@@ -684,16 +694,16 @@ def test_words_of_both_levels_say_what_each_saves_and_how_long_gpus_live():
 
 
 def test_both_levels():
-    figures = {figure.name: figure for figure in draw_both(results_of_both(), SHEET)}
+    figures = {figure.name: figure.pages(SHEET)[0] for figure in draw_both(results_of_both())}
     assert list(figures) == ["margin-age", "dvth-age", "survival", "causes", "saved", "stress"]
     cells, logic = figures["margin-age"].panels
-    assert series_by_label(cells)["default, baseline"].y.tolist() == pytest.approx([5.5, 9.5, 14.5])
-    assert series_by_label(cells)["round-robin, rrcd"].case == "round-robin rrcd"
-    same = "same curve: default, baseline = default, rrcd"
-    assert same in logic.axes.texts[0].get_text().replace("\n", " ")
+    assert series_by_label(cells)["default baseline"].y.tolist() == pytest.approx([5.5, 9.5, 14.5])
+    assert series_by_label(cells)["round-robin rrcd"].cases == (3,)
+    same = "same curve: default baseline = default rrcd"
+    assert same in logic.axes.get_title("left").replace("\n", " ")
     saved = series_by_label(figures["saved"].panels[0])
     assert {name: float(series.x[0]) for name, series in saved.items()} == pytest.approx(
-        {"default, rrcd": 50.0, "round-robin, baseline": 50.0, "round-robin, rrcd": 75.0}
+        {"default rrcd": 50.0, "round-robin baseline": 50.0, "round-robin rrcd": 75.0}
     )
     looks = {
         (series.label, artist.get_color(), artist.get_marker())
@@ -707,8 +717,8 @@ def test_both_levels():
     assert [panel.title for panel in figures["causes"].panels] == ["cell delay"]
     assert figures["survival"].panels[0].title == "GPU, any cause"
     dead = series_by_label(figures["causes"].panels[0])
-    assert dead["default, baseline"].y[-1] == 100
-    assert "round-robin, rrcd" not in dead
+    assert dead["default baseline"].y[-1] == 100
+    assert "round-robin rrcd" not in dead
 
 
 def test_a_study_of_a_user(tmp_path):

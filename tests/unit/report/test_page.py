@@ -2,22 +2,20 @@
 
 import re
 import tomllib
-from dataclasses import replace
 
 import fake_campaign
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
 from places import ROOT
 from sweep_cases import small_spec
 from tables import each
 
 from mcage.lifetime import EndCause
-from mcage.report.figures.canvas import Panel, ReportFigure, Series
-from mcage.report.page.page import without_mathematics
-from mcage.report.page.svg import GRID, page_figure
-from mcage.report.presentation import in_a_row
+from mcage.report.cases import in_a_row
+from mcage.report.figures.canvas import Panel, Series, Sheet
+from mcage.report.figures.curves import CurveFigure
+from mcage.report.page import GRID, drawing_of
 from mcage.stats.estimates import Estimate, plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
@@ -90,19 +88,6 @@ def test_what_becomes_of_most_slices():
     )
 
 
-@each(
-    ("name", "words"),
-    [
-        (r"RRCD$_{\mathrm{base}}$ (ours)", "RRCD_base (ours)"),
-        ("$V_{dd}$", "V_dd"),
-        (r"$\alpha_0^{+}$ and $10^{-3}$", "α₀⁺ and 10⁻³"),
-        ("plain", "plain"),
-    ],
-)
-def test_mathematics_of_a_name_becomes_letters(name, words):
-    assert without_mathematics(name) == words
-
-
 def test_a_summary_says_which_technique_saves_most():
     known, unknown = Estimate(30.0, 29.0, 31.0), Estimate(np.nan, np.nan, np.nan)
     said = _energy({"a": Estimate(20.0, 19.0, 21.0), "b": known, "c": unknown})
@@ -169,44 +154,45 @@ pytestmark = pytest.mark.filterwarnings("ignore:Glyph 27")
 LABEL = "<b>&'\"\x1b"
 
 
-def figure_of(x, y, scale="linear"):
-    figure = Figure(figsize=(4, 3))
-    axes = figure.subplots()
-    axes.step(x, y, where="post", color="#0072B2", gid="curve-1", label=LABEL)
-    axes.set(xscale=scale, xlim=(x[0], x[-1]), ylim=(0, 100), title=LABEL)
-    axes.legend()
-    series = Series(LABEL, x, y, y - 1, case="case", kind="step", gid="curve-1")
-    panel = Panel(LABEL, (series,), x_label="age (years)", y_label="alive (%)", axes=axes)
-    return ReportFigure("name", "title", "caption", f"what {LABEL} shows", figure, (panel,))
+def figure_of(x, y, scale="linear", name="lives"):
+    series = Series(LABEL, x, y, y - 1, cases=(3,))
+    figure = CurveFigure(
+        *(name, LABEL, "", "age (years)", "alive (%)"),
+        panels=(Panel(LABEL, (series,), alt=f"what {LABEL} shows"),),
+        x_limits=(x[0], x[-1]),
+        y_limits=(0, 100),
+        x_scale=scale,
+    )
+    (page,) = figure.pages(Sheet(85.0, ""))
+    return page
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_numbers_are_those_of_the_curve(scale):
     x = np.geomspace(0.01, 10, 900)
     y = np.linspace(100, 5, 900)
-    figure = page_figure(figure_of(x, y, scale), "f7")
+    figure = drawing_of(figure_of(x, y, scale), "f7")
     (panel,) = figure.panels
     (series,) = panel["series"]
-    ages = np.array(panel["ages"])
+    ages = np.array(panel["grid"])
     assert ages.size == GRID + 1
     known = [y[np.searchsorted(x, age * (1 + 1e-3), side="right") - 1] for age in ages]
     np.testing.assert_allclose(series["y"], known, atol=1.0 if scale == "linear" else 0.3)
     np.testing.assert_allclose(np.array(series["y"]) - series["lower"], 1, atol=0.06)
     assert "upper" not in series
-    assert panel["x"].get("log", False) == (scale == "log")
+    assert panel["x"]["log"] == (scale == "log")
     left, top, right, bottom = panel["box"]
-    assert 0 < left < right < 4 * 72
-    assert 0 < top < bottom < 3 * 72
+    assert 0 < left < right < 85 / 25.4 * 72
+    assert 0 < top < bottom
 
 
 def test_markup_is_safe_and_its_names_are_of_one_figure():
     x = np.linspace(0, 10, 30)
-    figure = page_figure(figure_of(x, 100 - 3 * x), "f7")
+    figure = drawing_of(figure_of(x, 100 - 3 * x), "f7")
     assert "<b>" not in figure.svg
     assert "&lt;b&gt;" in figure.svg
-    assert 'id="f7-curve-1"' in figure.svg
-    assert 'data-legend="&lt;b&gt;' in figure.svg
-    assert not re.search(r"<style|<metadata|\bwidth=.*viewBox|http", figure.svg)
+    assert 'id="f7-lives-1-1"' in figure.svg
+    assert not re.search(r"<metadata|<script", figure.svg)
     assert figure.svg.startswith("<svg")
     names = re.findall(r'\bid="([^"]*)"', figure.svg)
     assert len(set(names)) == len(names)
@@ -215,19 +201,21 @@ def test_markup_is_safe_and_its_names_are_of_one_figure():
         *re.findall(r'href="#([^"]*)', figure.svg),
     }
     assert meant <= set(names)
-    assert all(name.startswith("f7-") for name in names)
-    other = replace(figure_of(x, 100 - 3 * x), name="other")
-    of_other = re.findall(r'\bid="([^"]*)"', page_figure(other, "f7").svg)
-    assert set(names) & set(of_other) == {"f7-curve-1"}  # names of series are their figure's own
+    others = (("f8", "lives"), ("f7", "other"))
+    for prefix, name in others:
+        of_other = drawing_of(figure_of(x, 100 - 3 * x, name=name), prefix)
+        assert not set(names) & set(re.findall(r'\bid="([^"]*)"', of_other.svg))
 
 
-def test_a_curve_in_markup_stays_where_it_was():
+def test_a_curve_in_markup_lies_where_its_numbers_say():
     """Points of the path, against the numbers of the page that lie at the same places."""
     x = np.linspace(0, 10, 9)
-    figure = page_figure(figure_of(x, 100 - 3 * x), "f7")
-    (path,) = re.findall(r'id="f7-curve-1"><path d="([^"]*)"', figure.svg)
+    figure = drawing_of(figure_of(x, 100 - 3 * x), "f7")
+    (path,) = re.findall(r'id="f7-lives-1-1">\s*<path d="([^"]*)"', figure.svg)
     points = np.array([[float(a), float(b)] for a, b in re.findall(r"[ML] (\S+) (\S+)", path)])
     (panel,) = figure.panels
+    (series,) = panel["series"]
+    assert (series["cases"], series["y"]) == ((3,), (100 - 3 * x).round(2).tolist())
     left, top, right, bottom = panel["box"]
     at = left + (right - left) * x / 10
     height = bottom - (bottom - top) * (100 - 3 * x) / 100

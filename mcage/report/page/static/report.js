@@ -101,13 +101,8 @@ function short(value) {
   return value === null || value === undefined ? "–" : String(Number(value.toPrecision(4)));
 }
 
-function said(axis, value) {
-  return axis.names?.[String(Number(value))] ?? short(value);
-}
-
-/** "age (years)" and 3.2 as "age 3.2 years"; words of a category stay alone. */
+/** "age (years)" and 3.2 as "age 3.2 years". */
 function placed(axis, value) {
-  if (axis.names) return said(axis, value);
   const unit = /^(.*?)\s*\((\S{1,8})\)$/.exec(axis.label);
   if (unit) return `${unit[1]} ${short(value)} ${unit[2]}`;
   return axis.label ? `${axis.label}: ${short(value)}` : short(value);
@@ -129,19 +124,14 @@ class Chart {
     this.panel = 0;
     this.left = new Set();
     for (const panel of panels) {
-      // Bars in rows with names: they lie, or each row has its histogram.
-      const rows = Boolean(panel.y.names) && !panel.x.names;
-      const known = (series) => series.y.every((y) => y === null || String(y) in panel.y.names);
-      panel.lies = rows && panel.series.every(known);
-      panel.ridges = rows && !panel.lies;
       for (const series of panel.series) {
         series.parts = ["", "-band", "-marks"]
-          .map((end) => document.getElementById(series.id + end))
+          .map((end) => this.svg.querySelector(`[id="${series.id + end}"]`))
           .filter(Boolean);
         for (const part of series.parts) part.classList.add("curve");
-        series.x ??= panel.ages;
+        series.x ??= panel.grid;
       }
-      const along = panel.series.flatMap((series) => (panel.lies ? series.y : series.x));
+      const along = panel.series.flatMap((series) => series.x);
       panel.places = [...new Set(along.filter((at) => at !== null))].sort((a, b) => a - b);
     }
   }
@@ -158,7 +148,8 @@ class Chart {
   }
 
   shows(series) {
-    return !series.case || !this.left.has(`${this.source} ${series.case}`);
+    const left = (place) => this.left.has(`${this.source} ${place}`);
+    return !series.cases.length || !series.cases.every(left);
   }
 
   seen(panel) {
@@ -186,8 +177,7 @@ class Chart {
 
   /** Value of a series at a place: of lines also between two points; steps know all places. */
   value(panel, series, place) {
-    const along = panel.lies ? series.y : series.x;
-    const across = panel.lies ? series.x : series.y;
+    const [along, across] = [series.x, series.y];
     let index = -1;
     for (let i = 0; i < along.length; i++) if (along[i] !== null && along[i] <= place) index = i;
     if (index < 0) return null;
@@ -211,23 +201,21 @@ class Chart {
 
   /** Show what is nearest to the pointer; of an entry of the legend, all of its curves. */
   move(event) {
-    const entry = event.target.closest("[data-legend]");
-    if (entry) {
+    const name = event.target.closest("text")?.textContent;
+    const named = this.panels.flatMap((panel) => panel.series.filter((of) => of.label === name));
+    if (named.length) {
       this.clear();
-      const named = (series) => series.label === entry.dataset.legend;
-      return this.light(...this.panels.flatMap((panel) => panel.series.filter(named)));
+      return this.light(...named);
     }
     const { x, y } = this.point(event);
     const inside = ({ box }) => x >= box[0] - 3 && x <= box[2] + 3 && y >= box[1] - 3 && y <= box[3] + 3;
     const panel = this.panels.findIndex(inside);
     if (panel < 0) return this.clear();
     this.panel = panel;
-    const part = event.target.closest(".curve");
-    const bar = (series) => series.kind === "bars" && series.parts.includes(part);
-    this.near(x, y, part && this.panels[panel].series.find(bar));
+    this.near(x, y);
   }
 
-  near(x, y, under) {
+  near(x, y) {
     const panel = this.panels[this.panel];
     const series = this.seen(panel);
     if (series.some((one) => one.kind === "points")) {
@@ -242,25 +230,18 @@ class Chart {
       }
       return best ? this.showPoint(panel, best.each, best.index) : this.clear();
     }
-    const name = panel.lies ? "y" : "x";
-    const wanted = this.from(panel, name, panel.lies ? y : x);
-    const far = (place) => Math.abs(this.at(panel, name, place) - this.at(panel, name, wanted));
+    const wanted = this.from(panel, "x", x);
+    const far = (place) => Math.abs(this.at(panel, "x", place) - this.at(panel, "x", wanted));
     const place = panel.places.reduce((a, b) => (far(b) < far(a) ? b : a), panel.places[0]);
-    const hot = under ?? this.closest(panel, series, place, panel.lies ? x : y);
-    return this.show(panel, place, hot);
+    return this.show(panel, place, this.closest(panel, series, place, y));
   }
 
   closest(panel, series, place, at) {
-    if (panel.ridges) {
-      const row = panel.y.names[String(Math.round(this.from(panel, "y", at)))];
-      return series.find((each) => each.label === row || each.label.startsWith(`${row} `)) ?? null;
-    }
-    const name = panel.lies ? "x" : "y";
     let best = null;
     for (const each of series) {
       const value = this.value(panel, each, place);
       if (!value || value[0] === null) continue;
-      const far = Math.abs(this.at(panel, name, value[0]) - at);
+      const far = Math.abs(this.at(panel, "y", value[0]) - at);
       if (!best || far < best.far) best = { far, each };
     }
     return best?.each ?? null;
@@ -271,23 +252,19 @@ class Chart {
     if (place === undefined) return this.clear();
     this.place = place;
     this.light(hot);
-    const [x0, y0, x1, y1] = panel.box;
-    const at = this.at(panel, panel.lies ? "y" : "x", place);
-    this.cross(panel.lies ? `M${x0} ${at}H${x1}` : `M${at} ${y0}V${y1}`);
+    const [, y0, , y1] = panel.box;
+    this.cross(`M${this.at(panel, "x", place)} ${y0}V${y1}`);
     const rows = [];
     for (const series of this.seen(panel)) {
       const value = this.value(panel, series, place);
       if (value) rows.push([series, value]);
     }
-    if (rows.every(([series]) => series.kind !== "bars")) {
-      rows.sort((a, b) => (b[1][0] ?? -Infinity) - (a[1][0] ?? -Infinity));
-    }
-    const axis = panel.lies ? panel.y : panel.x;
-    const head = placed(axis, place);
+    rows.sort((a, b) => (b[1][0] ?? -Infinity) - (a[1][0] ?? -Infinity));
+    const head = placed(panel.x, place);
     this.read(panel, head, rows, hot);
     const of = rows.find(([series]) => series === hot);
     this.say(of ? `${head}: ${hot.label} ${written(of[1])}` : head);
-    this.dot(of && hot.kind !== "bars" && panel, ...(panel.lies ? [of?.[1][0], place] : [place, of?.[1][0]]));
+    this.dot(of && panel, place, of?.[1][0]);
   }
 
   showPoint(panel, series, index) {
@@ -298,9 +275,9 @@ class Chart {
     this.dot(panel, x, y);
     const across = [x, series.x_lower?.[index], series.x_upper?.[index]];
     const up = [y, series.lower?.[index], series.upper?.[index]];
-    const head = series.case || series.label;
+    const head = series.label;
     const lines = [
-      `${panel.x.label}: ${panel.x.names ? said(panel.x, x) : written(across)}`,
+      `${panel.x.label || panel.title}: ${written(across)}`,
       ...(panel.y.names ? [] : [`${panel.y.label}: ${written(up)}`]),
     ];
     this.read(panel, head, [], series, lines);
@@ -334,7 +311,7 @@ class Chart {
   read(panel, head, rows, hot, lines = []) {
     this.box ??= made("div", "", this.plot, "readout");
     this.box.replaceChildren(made("strong", head));
-    const label = panel.lies ? panel.x.label : panel.y.label;
+    const { label } = panel.y;
     if (label && rows.length) made("small", label, this.box);
     this.box.hidden = false;
     for (const [series, value] of rows) {
@@ -347,7 +324,7 @@ class Chart {
     for (const line of lines) made("div", line, this.box);
     const scale = this.svg.getBoundingClientRect().width / this.svg.viewBox.baseVal.width;
     const middle = (panel.box[0] + panel.box[2]) / 2;
-    const at = lines.length || panel.lies
+    const at = lines.length
       ? Number(this.spot?.getAttribute("cx") ?? middle)
       : this.at(panel, "x", this.place);
     const before = at * scale - this.plot.scrollLeft > this.plot.clientWidth / 2;
@@ -387,10 +364,8 @@ class Chart {
     }
     if (!series.length) return undefined;
     const hot = series.includes(this.hot) ? this.hot : series[0];
-    const along = panel.lies ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
-    const across = panel.lies ? ["ArrowRight", "ArrowLeft"] : ["ArrowDown", "ArrowUp"];
-    const sideways = along.indexOf(event.key);
-    const upwards = across.indexOf(event.key);
+    const sideways = ["ArrowLeft", "ArrowRight"].indexOf(event.key);
+    const upwards = ["ArrowDown", "ArrowUp"].indexOf(event.key);
     if (points) {
       if (upwards >= 0) return this.showPoint(panel, turn(series, hot, upwards ? 1 : -1), 0);
       if (sideways < 0) return undefined;
@@ -399,9 +374,6 @@ class Chart {
         return this.showPoint(panel, hot, (this.place + (sideways ? 1 : -1) + count) % count);
       }
       return this.showPoint(panel, turn(series, hot, sideways ? 1 : -1), 0);
-    }
-    if (upwards >= 0 && hot.kind === "bars") {
-      return this.show(panel, this.place, turn(series, hot, upwards ? -1 : 1));
     }
     if (upwards >= 0) {
       const value = (each) => this.value(panel, each, this.place)?.[0] ?? -Infinity;
@@ -438,15 +410,15 @@ class Chart {
         : ["", panel.x.label || "place", panel.y.label || "value"];
       for (const title of titles) made("th", title, head).scope = "col";
       const rows = steps
-        ? panel.ages.map((age, i) => [
-            said(panel.x, age),
+        ? panel.grid.map((age, i) => [
+            short(age),
             ...panel.series.map((one) => written([one.y[i], one.lower?.[i], one.upper?.[i]])),
           ])
         : panel.series.flatMap((one) =>
             one.x.map((x, i) => [
               one.label,
-              panel.x.names ? said(panel.x, x) : written([x, one.x_lower?.[i], one.x_upper?.[i]]),
-              panel.lies ? said(panel.y, one.y[i]) : written([one.y[i], one.lower?.[i], one.upper?.[i]]),
+              written([x, one.x_lower?.[i], one.x_upper?.[i]]),
+              panel.y.names ? "" : written([one.y[i], one.lower?.[i], one.upper?.[i]]),
             ]));
       for (const cells of rows) {
         const row = made("tr", "", body);

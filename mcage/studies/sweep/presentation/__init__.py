@@ -12,16 +12,8 @@ from mcage.costs.energy import savings_of_all
 from mcage.distributions import Distribution
 from mcage.errors import UserError
 from mcage.protection.policy import DEFAULT
-from mcage.report.cases import CAUSES, Named, by_setting, cases_in, lives_of, names_in, told_beside
-from mcage.report.presentation import (
-    INTERVALS,
-    LEFT_OUT,
-    Assumptions,
-    Presentation,
-    Summary,
-    Words,
-    in_a_row,
-)
+from mcage.report.cases import CAUSES, cases_in, in_a_row, lives_of, named_cases, names_in
+from mcage.report.presentation import INTERVALS, LEFT_OUT, Assumptions, Presentation, Summary, Words
 from mcage.report.tables import ResultTable
 from mcage.results.header import Header
 from mcage.results.measures import Case
@@ -35,7 +27,7 @@ from mcage.studies.sweep.tables import added_to, table_of
 from mcage.variation.scenarios import CELL_6T, CELL_8T
 
 if TYPE_CHECKING:
-    from mcage.report.figures.canvas import AbsentFigure, ReportFigure, Sheet
+    from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
 # What a sweep says in sentences, and what its results rest on.
@@ -226,24 +218,16 @@ def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
 
 def outcomes(results: xr.Dataset) -> list[tuple[str, str]]:
     """A point for each environment, scenario and voltage."""
-    others = told_beside(results)
-    settings = by_setting(
-        Named.of(
-            case,
-            (
-                lives_of(case),
-                estimates.mean(100 * savings_of_all({name: case[name].values for name in SAVED})),
-            ),
-            others,
-        )
-        for case in cases_in(results)
-    )
-    said = []
-    for setting, named in settings.items():
-        lives = {case.technique: case.numbers[0] for case in named}
-        saved = {case.technique: case.numbers[1] for case in named}
-        said.append((setting.title, f"{_longest(lives)} {_killers(lives)} {_energy(saved)}"))
-    return said
+    lives: dict[str, dict[str, CaseLives]] = {}
+    saved: dict[str, dict[str, estimates.Estimate]] = {}
+    for named, case in zip(named_cases(results), cases_in(results), strict=True):
+        savings = savings_of_all({name: case[name].values for name in SAVED})
+        lives.setdefault(named.conditions, {})[named.name] = lives_of(case)
+        saved.setdefault(named.conditions, {})[named.name] = estimates.mean(100 * savings)
+    return [
+        (conditions, f"{_longest(of)} {_killers(of)} {_energy(saved[conditions])}")
+        for conditions, of in lives.items()
+    ]
 
 
 SAVED = ("life_years", "energy_saving_nominal")
@@ -342,14 +326,12 @@ class SweepPresentation(Presentation):
         """Table of the cases, with what draws of constants make uncertain below it."""
         return table_of(summaries)
 
-    def figures(
-        self, header: Header, results: xr.Dataset, sheet: "Sheet"
-    ) -> "Iterator[ReportFigure | AbsentFigure]":
-        """Draw the figures of a results file, one by one."""
+    def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
+        """The figures of a results file, one by one."""
         from mcage.studies.sweep.presentation.figures import draw
 
         assert isinstance(header, SweepHeader)
-        return draw(header, results, sheet)
+        return draw(header, results)
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
         """What was computed, and which technique lives longest on the same dies."""

@@ -1,120 +1,389 @@
 """The figures of a sweep, in the order in which a report shows them."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from math import nan
 
 import numpy as np
 import xarray as xr
 
+from mcage.aging.nbti import nbti_model
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
+from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS
 from mcage.plain_text import visible
 from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
-from mcage.report.cases import SLOWDOWN_VARIABLES, Named, names_in, points_of, told_beside
-from mcage.report.figures import canvas, energy, lives, shifts, slowdown
+from mcage.report import cases
+from mcage.report.figures import canvas, distributions, lives
+from mcage.report.figures.canvas import Part
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.notes import note_on_code
-from mcage.results.axes import identity, points_of_cases
 from mcage.spec import SweepSpec
-from mcage.stats.estimates import Floats
+from mcage.spec.sections import aging_of
+from mcage.stats.estimates import Floats, mean
 from mcage.studies.sweep.header import SweepHeader
-from mcage.studies.sweep.plan import PlannedCase, SweepPlan
-from mcage.studies.sweep.presentation import fault_maps
+from mcage.studies.sweep.plan import SweepPlan
 from mcage.studies.sweep.study import Sweep
 from mcage.version import running_code
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A figure, or a group of figures, of sweeps.
+    """A figure of sweeps.
 
     Parameters
     ----------
     variables : tuple of str
         Variables of the file that it needs.
-    numbers : callable
+    of_case : callable
         What it shows of a case, whose variables have been read.
-    draw : callable
-        Draws the figures from what they show of all cases, and yields them one by one.
+    plot : callable
+        The figure without panels, for results with these attributes and coordinates.
     """
 
     variables: tuple[str, ...]
-    numbers: Callable[[xr.Dataset], Any]
-    draw: Callable[
-        [Sequence[Named[Any]], canvas.Sheet], Iterator[canvas.ReportFigure | canvas.AbsentFigure]
-    ]
+    of_case: Callable[[xr.Dataset], Iterable[Part]]
+    plot: Callable[[xr.Dataset], canvas.Plot]
 
+
+def draw(header: SweepHeader, results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
+    """All figures of a sweep, one by one."""
+    yield from of_lives(results)
+    yield from replayed_figures(header, results)
+
+
+def of_lives(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
+    """Figures of what the file holds.
+
+    Variables are read figure by figure and case by case. What is kept of a case does not grow with
+    the number of instances beyond `mcage.report.figures.lives.MOST_STEPS`.
+    """
+    named = cases.named_cases(results)
+    for kind in KINDS:
+        plot = kind.plot(results)
+        if missing := [name for name in kind.variables if name not in results]:
+            why = f"It needs {', '.join(missing)}, which these results lack."
+            yield canvas.AbsentFigure(plot.name, plot.title, why)
+            continue
+        others = [name for name in results.data_vars if name not in kind.variables]
+        read = (case.load() for case in cases.cases_in(results.drop_vars(others)))
+        yield plot.of_cases((of, kind.of_case(case)) for of, case in zip(named, read, strict=True))
+
+
+def _horizon(results: xr.Dataset) -> float:
+    ends = results.get("epoch_end_years")
+    return nan if ends is None else float(ends.values[-1])
+
+
+BANDS = ", and 5 to 95 % of the slices"
+"""End of the titles of figures with bands of quantiles."""
+
+NO_SLICE = "no slice works"
+"""Why a case has no curve."""
+
+
+def _ends(case: xr.Dataset) -> Iterator[Part]:
+    names = {int(cause): name for cause, name in cases.CAUSES.items()}
+    return lives.dead(cases.lives_of(case), names, case["epoch_end_years"].values)
+
+
+# Threshold shifts.
+
+AGES = 120
+"""Ages, the denser the earlier, at which quantiles are computed besides the ends of epochs."""
+
+
+def _shifts_of_cells(case: xr.Dataset) -> Iterator[Part]:
+    """Cumulative shares of the sampled cells, whose last bin counts those above it, too."""
+    counts = case["dvth_histogram"].transpose("transistor", "dvth_bin").values
+    for transistor, of_bins in zip(TRANSISTORS, counts, strict=True):
+        if not of_bins.sum():
+            yield Part(None, transistor, NO_SLICE)
+            continue
+        last = int(np.flatnonzero(of_bins).max()) + 1
+        shares = 100 * np.append(0.0, np.cumsum(of_bins[:last])) / of_bins.sum()
+        series = canvas.Series("", DVTH_BIN_EDGES_MV[: last + 1].astype(np.float64), shares)
+        yield Part(series, transistor, worth=float(shares[1]))
+
+
+CELLS = CurveFigure(
+    "dvth-cells",
+    "Threshold shifts of cells",
+    "Share of 128 random cells of each slice that worked at all whose transistor has shifted "
+    "by no more than the value of the axis, by NBTI at the end of the slice's life or at the "
+    "horizon, counted in bins of 1 mV.",
+    "threshold shift of a sampled cell (mV)",
+    "cells with at most this shift (%)",
+    shape="line",
+    y_limits=(0.0, 103.0),
+    shares_axes=True,
+    worth="the share shifted by less than 1 mV",
+    unit=" %",
+)
+
+
+def _worst_shifts(case: xr.Dataset) -> Iterator[Part]:
+    worst = case["max_dvth_mv"].max("transistor").values
+    if np.isnan(worst).all():
+        yield Part(None, why=NO_SLICE)
+    else:
+        yield distributions.of_shares(distributions.share_curve(worst))
+
+
+WORST = CurveFigure(
+    "dvth-worst",
+    f"Threshold shift of the worst cell of each slice, {canvas.PERCENT} bands",
+    "Share of the slices that worked at all whose largest NBTI threshold shift, of both "
+    "transistors at the end of the life or at the horizon, is no more than the value of the "
+    f"axis, with pointwise {canvas.PERCENT} bands after Wilson. Ages differ where lives end "
+    "early.",
+    "threshold shift of the slice's worst cell (mV)",
+    "slices with at most this shift (%)",
+    shape="distribution",
+    y_limits=(0.0, 103.0),
+    worth="the median shift of the worst cell",
+    unit=" mV",
+)
+
+
+def _shifts_by_age(case: xr.Dataset) -> Iterator[Part]:
+    """Quantiles of the shift of the worst cell among the slices that live until an age."""
+    ends, years = case["epoch_end_years"].values, case["life_years"].values
+    if not years.any():
+        yield Part(None, why=NO_SLICE)
+        return
+    reached = case["epoch_max_dvth_mv"].max("transistor").transpose("epoch", "instance").values
+    reached = np.concatenate([np.zeros((1, years.size)), reached])
+    borders = np.concatenate([[0.0], ends])
+    root, _ = growth_between(aging_of(case.attrs["spec"]).model)
+    spaced = ends[-1] * np.linspace(0.0, 1.0, AGES + 1) ** 2
+    ages = np.unique(np.concatenate([spaced, ends, years.max(keepdims=True)]))
+    ages = ages[ages <= years.max()]
+    by_age = np.zeros((len(distributions.QUANTILES), ages.size))
+    for place, age in enumerate(ages[1:], 1):
+        epoch = int(np.searchsorted(ends, age))
+        living = years >= age
+        before, after = (np.power(mv[living], root) for mv in reached[epoch : epoch + 2])
+        known_until = np.minimum(ends[epoch], years[living])
+        passed = (age - borders[epoch]) / (known_until - borders[epoch])
+        mv = np.power(before + (after - before) * passed, 1 / root)
+        by_age[:, place] = np.quantile(mv, distributions.QUANTILES)
+    low, middle, high = by_age
+    known = np.isin(ages, [*borders, years.max()])
+    counts = np.count_nonzero(years >= ends[:, None], axis=1)
+    series = canvas.Series("", ages, middle, low, high, marks=known)
+    row = tuple(ends.tolist()), tuple(counts.tolist())
+    yield Part(series, worth=float(middle[-1]), row=row)
+
+
+def growth_between(model: str) -> tuple[float, str]:
+    """Power of a shift that grows linearly under constant stress, and how to say it."""
+    if is_plugin(model):  # of which a report runs no code; a straight line claims least
+        return 1, f"the lines are straight: how the model {visible(model)} grows is not known here"
+    root = nbti_model(model).root
+    return (
+        root,
+        f"the power {root} of a shift grows linearly, as it does in the model {model} "
+        "under constant stress",
+    )
+
+
+def _plot_by_age(results: xr.Dataset) -> CurveFigure:
+    _, growth = growth_between(aging_of(results.attrs["spec"]).model)
+    return CurveFigure(
+        "dvth-age",
+        f"Threshold shift of the worst cell against age, medians{BANDS}",
+        "Largest NBTI threshold shift of a slice, of both transistors: median, and as a band the "
+        "5 % and 95 % quantiles of the slices (no confidence interval). Slices count until they "
+        "die; the numbers below say how many live until that age, so that later ages are those of "
+        "survivors. The file has the shifts at the ends of epochs, where the markers stand, and at "
+        f"death; between these, {growth}.",
+        "age (years)",
+        "shift of the worst cell (mV)",
+        shape="line",
+        x_limits=(0.0, _horizon(results)),
+        shares_axes=False,
+        rows_title="slices:",
+        bands=BANDS,
+        worth="the median shift at the end",
+        unit=" mV",
+    )
+
+
+# Slowdown.
+
+
+def _slowdowns(case: xr.Dataset) -> Iterator[Part]:
+    """Slowdown by age of the slices that live until then: mean and quantiles, %."""
+    ages, slower = cases.slowdown_by_age(case)
+    years = case["life_years"].values
+    living = [100 * slower[place, (years >= age) & (years > 0)] for place, age in enumerate(ages)]
+    seen = [place for place, values in enumerate(living) if values.size]
+    if not seen:
+        yield Part(None, why=NO_SLICE)
+        return
+    middle = np.array([living[place].mean() for place in seen])
+    low, high = (
+        np.array([np.quantile(living[place], share) for place in seen])
+        for share in (distributions.QUANTILES[0], distributions.QUANTILES[-1])
+    )
+    yield Part(canvas.Series("", ages[seen], middle, low, high), worth=float(middle[-1]))
+
+
+SLOWDOWN = CurveFigure(
+    "slowdown",
+    f"Slowdown against age, means{BANDS}",
+    "Extra execution time of the mixes of the slices that live until an age, as a fraction of "
+    "the time that a conventional slice takes: of new slices, and at the ends of the epochs.",
+    "age (years)",
+    "slowdown (%)",
+    shape="line",
+    bands=BANDS,
+    worth="the mean slowdown at the last age",
+    unit=" %",
+)
+
+
+def _slowdowns_at_death(case: xr.Dataset) -> Iterator[Part]:
+    """Last slowdown that is known of each slice that has died, by the cause."""
+    _, slower = cases.slowdown_by_age(case)
+    last = np.count_nonzero(~np.isnan(slower), axis=0) - 1  # it is NaN after death
+    for number, cause in cases.CAUSES.items():
+        here = np.flatnonzero((case["end_cause"].values == number) & (last >= 0))
+        if here.size:
+            values = slower[last[here], here]
+            yield distributions.of_row(distributions.quantile_row("", values, 100), cause)
+
+
+AT_DEATH = distributions.RowFigure(
+    "slowdown-at-death",
+    f"Slowdown at death by cause, {distributions.BAND} the slices",
+    "Extra execution time in the epoch in which a slice dies, as a fraction of the time that a "
+    "conventional slice takes: medians over the slices that the cause ends and of which the "
+    "slowdown is known, when new of those dead on arrival, and as lines their 5 % and 95 % "
+    "quantiles.",
+    "slowdown in the epoch of death (%)",
+    worth="the median",
+)
+
+
+# Where register writes go.
+
+KINDS_OF_WRITES = {
+    "regular": "stay in their home",
+    "to_reliable": "redirected to a reliable entry",
+    "to_faulty": "redirected to a faulty entry",
+    "lds": "spilled to LDS or memory",
+}
+
+
+def _spills(case: xr.Dataset) -> Iterator[Part]:
+    """Cumulative shares of the spill rates that are not zero, which a logarithmic axis has."""
+    rates = case["spill_rate"].values
+    if np.isnan(rates).all() or not (rates > 0).any():
+        yield Part(None, why=NO_SLICE if np.isnan(rates).all() else "no slice spills")
+        return
+    curve = distributions.share_curve(rates, 100.0)
+    seen = curve.x > 0
+    columns = (of[seen] for of in (curve.x, curve.y, curve.lower, curve.upper) if of is not None)
+    yield Part(canvas.Series("", *columns), worth=100 * float(np.nanmean(rates)))
+
+
+SPILLS = CurveFigure(
+    "spills",
+    f"Spill rates of slices, {canvas.PERCENT} bands",
+    "Share of the slices that worked at all whose spill rate is no more than that of the axis, "
+    f"with pointwise {canvas.PERCENT} bands after Wilson. The spill rate is the share of the "
+    "register writes of a life that go to the LDS or to memory; a curve begins at the smallest "
+    "one above 0.",
+    "spill rate (% of the register writes of a life)",
+    "slices that spill at most this (% of those that worked)",
+    shape="distribution",
+    y_limits=(0.0, 103.0),
+    x_scale="log",
+    worth="the mean spill rate",
+    unit=" %",
+)
+
+
+def _writes(case: xr.Dataset) -> Iterator[Part]:
+    """Mean share of the writes of a life, by kind."""
+    shares = case["write_share"].transpose("write_kind", "instance").values
+    for kind, of_kind in zip(WRITE_KINDS, shares, strict=True):
+        if np.isnan(of_kind).all():
+            yield Part(None, KINDS_OF_WRITES[kind], NO_SLICE)
+        elif (of_kind > 0).any():
+            row = distributions.estimate_row("", mean(of_kind), 100)
+            yield distributions.of_row(row, KINDS_OF_WRITES[kind])
+
+
+WRITES = distributions.RowFigure(
+    "writes",
+    f"Kinds of register writes, {canvas.PERCENT} intervals",
+    "Mean share of the register writes of a life by kind, over the slices that worked at all, "
+    f"with {canvas.PERCENT} intervals (Student).",
+    "share of the register writes of a life (%)",
+    worth="the share",
+    unit=" %",
+    without="none of",
+)
+
+
+LIVES = ("end_cause", "life_years", "epoch_end_years")
 
 KINDS = (
-    Kind(lives.VARIABLES, lives.numbers_of, lives.draw),
-    Kind(lives.CAUSES_VARIABLES, lives.numbers_of_causes, lives.draw_causes),
-    Kind(shifts.VARIABLES, shifts.numbers_of, shifts.draw),
-    Kind(SLOWDOWN_VARIABLES, slowdown.numbers_of, slowdown.draw),
-    Kind(energy.WRITES_VARIABLES, energy.numbers_of_writes, energy.draw_writes),
-    Kind(energy.VARIABLES, energy.numbers_of, energy.draw),
+    Kind(
+        LIVES,
+        lambda case: [lives.alive(cases.lives_of(case))],
+        lambda results: lives.survival(_horizon(results), "slices"),
+    ),
+    Kind(LIVES, _ends, lambda results: lives.causes(_horizon(results), "slices")),
+    Kind(("dvth_histogram",), _shifts_of_cells, lambda _: CELLS),
+    Kind(("max_dvth_mv",), _worst_shifts, lambda _: WORST),
+    Kind(("life_years", "epoch_max_dvth_mv", "epoch_end_years"), _shifts_by_age, _plot_by_age),
+    Kind(cases.SLOWDOWN_VARIABLES, _slowdowns, lambda _: SLOWDOWN),
+    Kind(cases.SLOWDOWN_VARIABLES, _slowdowns_at_death, lambda _: AT_DEATH),
+    Kind(("spill_rate",), _spills, lambda _: SPILLS),
+    Kind(("write_share",), _writes, lambda _: WRITES),
 )
 """Figures of a sweep, of what its file holds."""
 
-REPLAYED = {
-    "duty-bits": "Duty cycles by bit of a register",
-    "duty-registers": "Longest duty cycles by register",
-    "fault-maps": "Fault maps of a new slice",
-}
-"""Names and titles of the figures that need the kernels and the dies of the spec again."""
-
-
-def draw(
-    header: SweepHeader, results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Draw all figures of a sweep, one by one.
-
-    Every variable is read once, case by case. What is kept of a case does not grow with the number
-    of instances beyond `mcage.report.figures.lives.MOST_STEPS`.
-    """
-    needed = {name for kind in KINDS for name in kind.variables}
-    shown = results.drop_vars([name for name in results.data_vars if name not in needed])
-    numbers: list[list[Named[Any]]] = [[] for _ in KINDS]
-    others = told_beside(results)
-    for place in range(results.sizes["case"]):
-        case = shown.isel(case=place).load()
-        for kind, of_cases in zip(KINDS, numbers, strict=True):
-            of_cases.append(Named.of(case, kind.numbers(case), others))
-    for kind, of_cases in zip(KINDS, numbers, strict=True):
-        yield from kind.draw(of_cases, sheet)
-    yield from replayed_figures(header, results, sheet)
-
 
 def replayed_figures(
-    header: SweepHeader, results: xr.Dataset, sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure | canvas.AbsentFigure]:
-    """Figures that need the traces and the dies of the sweep, or why they cannot be drawn."""
+    header: SweepHeader, results: xr.Dataset
+) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
+    """Figures that need the traces of the sweep, or why they cannot be drawn."""
+    caveats: tuple[str, ...] = ()
     if not all(running_code().computes_as(code) for code in header.codes):
-        warning = f"WARNING: replayed by other code; the file was {note_on_code(header)}"
-        sheet = replace(sheet, caveats=(*sheet.caveats, warning))
+        caveats = (f"WARNING: replayed by other code; the file was {note_on_code(header)}",)
     try:
         plan = plan_of(header)
-        row = int(results["draw"][0]) if header.draws else None
-        shown = {identity(point, header.axes) for point in points_of(results)}
-        points = points_of_cases(header.axes, plan.cases, plan.spec_values)
-        cases = [
-            case
-            for case, point in zip(plan.cases, points, strict=True)
-            if identity(point, header.axes) in shown
-        ]
-        yield from draw_duty(plan, cases, names_in(results), sheet)
-        yield from fault_maps.draw(plan, cases, header.ids[0], row, sheet)
+        kernels = f"{len(plan.traces)} kernel{'s' if len(plan.traces) > 1 else ''}"
+        parts = {case: _duties(plan, case.identity) for case in _techniques(results)}
     except UserError as error:
-        for name, title in REPLAYED.items():
-            yield canvas.AbsentFigure(
-                name, title, f"It cannot be drawn again: {visible(str(error))}."
-            )
+        why = f"It cannot be drawn again: {visible(str(error))}."
+        for plot in (BITS, REGISTERS):
+            yield canvas.AbsentFigure(plot.name, plot.title, why)
+        return
+    for plot in (BITS, REGISTERS):
+        replayed = replace(plot, population=f"{kernels}, replayed without faults", caveats=caveats)
+        yield replayed.of_cases((case, of[plot.name]) for case, of in parts.items())
+
+
+def _techniques(results: xr.Dataset) -> Iterator[cases.NamedCase]:
+    """Techniques of the cases, each with the places of all that have it."""
+    places: dict[str, list[int]] = {}
+    for case in cases.named_cases(results):
+        places.setdefault(case.identity, []).extend(case.places)
+    for technique, of in places.items():
+        name = cases.names_in(results).get(technique, visible(technique))
+        yield cases.NamedCase(tuple(of), name, "", technique)
 
 
 def plan_of(header: SweepHeader) -> SweepPlan:
-    """Plan of the sweep of a results file, to replay its kernels and to draw its dies again.
+    """Plan of the sweep of a results file, to replay its kernels.
 
     Other code than that of the file may make it: see `mcage.report.notes.note_on_code`.
 
@@ -139,89 +408,58 @@ def plan_of(header: SweepHeader) -> SweepPlan:
 
 # Duty cycles by bit and by register, from the kernels of the spec on a slice without faults.
 
-BITS = 32
-"""Bits of a component of a register."""
+BITS_OF_COMPONENT = 32
+STATES = ("'0' (stresses T0)", "'1' (stresses T1)")
 
 
-def draw_duty(
-    plan: SweepPlan, cases: Sequence[PlannedCase], told: Mapping[str, str], sheet: canvas.Sheet
-) -> Iterator[canvas.ReportFigure]:
-    """Draw duty cycles of the techniques of a sweep.
-
-    Parameters
-    ----------
-    plan : SweepPlan
-        Plan of the sweep; its replays are computed unless they are kept on disk.
-    cases : sequence of PlannedCase
-        Cases of the plan whose techniques are drawn, each once whatever protects its entries.
-    told : mapping of str to str
-        Names for people of techniques, as of `mcage.report.cases.names_in`.
-    sheet : canvas.Sheet
-        What figures are drawn on.
-    """
-    of_bits: tuple[list[canvas.Series], list[canvas.Series]] = [], []
-    of_entries: tuple[list[canvas.Series], list[canvas.Series]] = [], []
-    techniques = dict.fromkeys(case.case.technique for case in cases)
-    names = {told.get(technique, visible(technique)): technique for technique in techniques}
-    for name, technique in names.items():
-        duties = plan.fault_free[technique].duties
-        for which, of_state in enumerate((duties.at_zero, duties.at_one)):
-            other = (duties.at_one, duties.at_zero)[which]
-            of_bits[which].append(_steps(name, _by_bit(of_state, other)))
-            entries = _by_entry(of_state, other, plan.geometry.entries)
-            of_entries[which].append(_steps(name, entries))
-    kernels = f"{len(plan.traces)} kernel{'s' if len(plan.traces) > 1 else ''}"
-    replayed = replace(sheet, population=f"{kernels}, replayed without faults")
-    looks = canvas.looks_of(names)
-    for figure, curves in ((_bits(), of_bits), (_entries(plan.geometry.entries), of_entries)):
-        panels = [
-            canvas.Panel(title, tuple(part), alt=_alt(title, part))
-            for title, part in zip(("'0' (stresses T0)", "'1' (stresses T1)"), curves, strict=True)
-        ]
-        yield from figure.pages(panels, replayed, looks)
+def _duties(plan: SweepPlan, technique: str) -> dict[str, list[Part]]:
+    """What the figures of these names show of a technique; kept replays are not computed anew."""
+    duties = plan.fault_free[technique].duties
+    parts: dict[str, list[Part]] = {BITS.name: [], REGISTERS.name: []}
+    for of_state, other, title in zip(
+        (duties.at_zero, duties.at_one), (duties.at_one, duties.at_zero), STATES, strict=True
+    ):
+        by_entry = _by_entry(of_state, other, plan.geometry.entries)
+        for name, shares in ((BITS.name, _by_bit(of_state, other)), (REGISTERS.name, by_entry)):
+            # The last step is as long as the others.
+            y = 100 * np.append(shares, shares[-1:])
+            series = canvas.Series("", np.arange(y.size, dtype=float), y)
+            parts[name].append(Part(series, title, worth=float(np.nanmax(y))))
+    return parts
 
 
-def _bits() -> CurveFigure:
-    return CurveFigure(
-        name="duty-bits",
-        title="Duty cycles by bit of a register",
-        caption="Fraction of the time for which a cell holds '0' or '1', by the bit of the 32-bit "
-        "component: mean over all cells of this bit that hold a value at any time, and over the "
-        "kernels with equal weights. Cells that are off hold neither.",
-        x_label="bit of a component (0: least significant)",
-        y_label="mean duty cycle (% of the time)",
-        kind="step",
-        x_limits=(0.0, float(BITS)),
-        y_limits=(0.0, 103.0),
-    )
-
-
-def _entries(count: int) -> CurveFigure:
-    return CurveFigure(
-        name="duty-registers",
-        title="Longest duty cycles by register",
-        caption="Largest fraction of the time for which a single cell of a physical register holds "
-        "'0' or '1': mean over the kernels with equal weights; a kernel that leaves the register "
-        "unused counts as 0. Registers that no kernel uses have no value.",
-        x_label="physical register (entry of the slice)",
-        y_label="longest duty cycle (% of the time)",
-        kind="step",
-        x_limits=(0.0, float(count)),
-        y_limits=(0.0, 103.0),
-    )
-
-
-def _steps(name: str, shares: Floats) -> canvas.Series:
-    """canvas.Series in percent whose last step is as long as the others."""
-    return canvas.Series(name, np.arange(shares.size + 1.0), 100 * np.append(shares, shares[-1:]))
+BITS = CurveFigure(
+    "duty-bits",
+    "Duty cycles by bit of a register",
+    "Fraction of the time for which a cell holds '0' or '1', by the bit of the 32-bit "
+    "component: mean over all cells of this bit that hold a value at any time, and over the "
+    "kernels with equal weights. Cells that are off hold neither.",
+    "bit of a component (0: least significant)",
+    "mean duty cycle (% of the time)",
+    y_limits=(0.0, 103.0),
+    worth="the largest value of a curve",
+    unit=" %",
+)
+REGISTERS = CurveFigure(
+    "duty-registers",
+    "Longest duty cycles by register",
+    "Largest fraction of the time for which a single cell of a physical register holds "
+    "'0' or '1': mean over the kernels with equal weights; a kernel that leaves the register "
+    "unused counts as 0. Registers that no kernel uses have no value.",
+    "physical register (entry of the slice)",
+    "longest duty cycle (% of the time)",
+    y_limits=(0.0, 103.0),
+    worth="the largest value of a curve",
+    unit=" %",
+)
 
 
 def _by_bit(of_state: DutyCycles, other: DutyCycles) -> Floats:
     """Mean duty cycle of each bit, over cells in use and kernels: float64[bits]."""
-    means = np.zeros(BITS)
+    means = np.zeros(BITS_OF_COMPONENT)
     for kernel, period in enumerate(of_state.period):
-        cycles = of_state.cycles[kernel].reshape(-1, BITS)
-        used = (cycles > 0) | (other.cycles[kernel].reshape(-1, BITS) > 0)
+        cycles = of_state.cycles[kernel].reshape(-1, BITS_OF_COMPONENT)
+        used = (cycles > 0) | (other.cycles[kernel].reshape(-1, BITS_OF_COMPONENT) > 0)
         held = cycles.sum(axis=0, dtype=np.float64)
         means += held / np.maximum(1, np.count_nonzero(used, axis=0)) / period
     return means / len(of_state.period)
@@ -235,9 +473,3 @@ def _by_entry(of_state: DutyCycles, other: DutyCycles, entries: int) -> Floats:
     )
     used = ((longest > 0) | (of_other > 0)).any(axis=0)
     return np.where(used, (longest / of_state.period[:, None]).mean(axis=0), np.nan)
-
-
-def _alt(title: str, curves: list[canvas.Series]) -> str:
-    """Which technique has the longest and the shortest duty cycle."""
-    longest = {curve.label: float(np.nanmax(curve.y)) for curve in curves}
-    return canvas.extremes(title, "the largest value of a curve", longest, " %")
