@@ -115,7 +115,7 @@ def accesses(recording, kind):
         contents = [int(held[lane]) if mask >> lane & 1 else 0 for lane in range(len(held))]
         time, register = int(columns["time"][row]), int(columns["reg"][row])
         yield (
-            *(facts["launch"], origin.work_group, facts["warp_in_cta"]),
+            *(origin.launch, origin.work_group, facts["warp_in_cta"]),
             *(time, register, mask, contents),
         )
 
@@ -147,13 +147,13 @@ def test_what_registers_did_comes_back(tmp_path):
     assert sorted(found_writes(recording)) == sorted(writes_of(events))
     assert set(recording.approximate) == {"time"}
     windows = {
-        (window.facts["launch"], window.origin.work_group, window.facts["warp_in_cta"]): window
+        (window.origin.launch, window.origin.work_group, window.facts["warp_in_cta"]): window
         for window in recording.windows
     }
     assert set(windows) == {key_of(event) for event in events if event["event"] == "begin"}
     for event in events:
         window = windows[key_of(event)]
-        assert window.facts["sm"] == 0
+        assert window.place.unit == 0
         if event["event"] == "begin":
             assert window.lanes == event["mask"].bit_count()
     assert recording.approximate["time"]
@@ -257,7 +257,7 @@ def test_wishes(tmp_path):
     assert {(w.origin.kernel, w.origin.launch) for w in recording.windows} == {("ends()", 3)}
     assert (tmp_path / "some.mcr").read_text().count('{"type":"packets"') == 1
     record(tmp_path / "both.mcr", RECORD_SMS="0-1")
-    assert {w.facts["sm"] for w in imported(tmp_path / "both.mcr").windows} == {0, 1}
+    assert {w.place.unit for w in imported(tmp_path / "both.mcr").windows} == {0, 1}
 
 
 @with_compiler

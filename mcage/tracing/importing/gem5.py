@@ -181,8 +181,8 @@ class _Log(Reader):
         self.waiting[unit].append((part, first))
 
     def open(self, time: int, size: int | None, unit: int, part: int, first: int | None) -> Window:
-        facts = {"cu": unit, "simd": part, "wave_dyn_id": None, "slot": None}
-        facts |= {"first_register": first, "begin_tick": time, "end_tick": None}
+        facts = {"wave_dyn_id": None, "slot": None, "first_register": first}
+        facts |= {"begin_tick": time, "end_tick": None}
         return self.recording.open_window(
             time, size, Origin(), Place(unit, part), first, facts=facts
         )

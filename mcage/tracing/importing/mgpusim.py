@@ -179,7 +179,7 @@ class _Units(Reader):
         lanes = exists.bit_length()
         group = self.groups.setdefault(key[:3], len(self.groups))
         facts = {
-            **{"launch": self.launch, "work_group": list(key[:3]), "first_work_item": key[3]},
+            **{"work_group": list(key[:3]), "first_work_item": key[3]},
             "preloaded": [],
         }
         origin = Origin("kernel", self.launch, group, self.waves & 0xFFFF_FFFF)

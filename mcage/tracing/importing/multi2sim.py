@@ -381,13 +381,9 @@ class _Text(Reader):
                 self.keep(group, wavefront, group.first_item + LANES * number)
 
     def keep(self, group: Mapped, wavefront: int, first_item: int) -> None:
-        facts = {
-            **{"launch": self.launch, "wavefront": wavefront, "work_group": group.work_group},
-            **{"cu": group.unit, "simd": group.part},
-        }
         origin = Origin("kernel", self.launch, group.work_group, wavefront)
         place = Place(group.unit, group.part)
-        window = self.recording.open_window(group.begin, None, origin, place, facts=facts)
+        window = self.recording.open_window(group.begin, None, origin, place)
         self.open[wavefront] = window, first_item
 
     def close(self, window: Window, time: int) -> None:

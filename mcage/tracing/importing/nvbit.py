@@ -50,11 +50,6 @@ Shown = Mapping[int, bytes]
 """What a record shows: 32 little-endian numbers of 32 bits for each register."""
 
 
-def allocated(registers: int) -> int:
-    """Registers that the hardware gives to a warp that uses so many."""
-    return min(-(-max(registers, 1) // GRANULARITY) * GRANULARITY, MOST_REGISTERS)
-
-
 def leave_out(reader: Reader, name: str) -> None:
     """Count an instruction of which it is not known which registers it writes."""
     why = f"writes of {name[:20]}, whose registers are not known"
@@ -98,7 +93,9 @@ class Launch:
     @property
     def allocated(self) -> int | None:
         """Registers that the hardware gives to each of its warps."""
-        return allocated(self.registers) if self.registers else None
+        if not self.registers:
+            return None
+        return min(-(-self.registers // GRANULARITY) * GRANULARITY, MOST_REGISTERS)
 
     @property
     def complete(self) -> bool:
@@ -240,7 +237,7 @@ class Warps(Reader):
         size = launch.allocated
         lanes = launch.lanes_of(warp_in_cta)
         origin = Origin(launch.kernel, launch.number, work_group)
-        kept = {"launch": launch.number, **facts, "lanes": lanes}
+        kept = dict(facts)
         if launch.registers is not None:
             kept |= {"registers": launch.registers, "allocated": size}
         window = self.recording.open_window(

@@ -195,11 +195,9 @@ class _Table(Reader):
         place: Place,
         entry: int | None,
     ) -> Window:
-        facts = {
-            **{"window": shown(name), "launch": origin.launch, "kernel": origin.kernel},
-            **{"work_group": origin.work_group, "wavefront": origin.wavefront},
-        }
-        window = self.recording.open_window(time, size, origin, place, entry, facts=facts)
+        window = self.recording.open_window(
+            time, size, origin, place, entry, facts={"window": shown(name)}
+        )
         self.open[name] = window
         return window
 

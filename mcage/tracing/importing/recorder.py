@@ -147,9 +147,9 @@ class _Recorder(Reader):
         grid = launch.grid or (1, 1, 1)
         cta = [packet.cta % grid[0], packet.cta // grid[0] % grid[1]]
         facts = {
-            **{"launch": launch.number, "cta": [*cta, packet.cta // (grid[0] * grid[1])]},
-            **{"warp_in_cta": packet.warp, "hardware_warp": packet.slot, "sm": packet.sm},
-            **{"registers": launch.registers, "allocated": launch.allocated, "lanes": lanes},
+            **{"cta": [*cta, packet.cta // (grid[0] * grid[1])]},
+            **{"warp_in_cta": packet.warp, "hardware_warp": packet.slot},
+            **{"registers": launch.registers, "allocated": launch.allocated},
         }
         origin = Origin(launch.kernel, launch.number, packet.cta)
         place = Place(packet.sm, packet.slot % nvbit.PARTITIONS)

@@ -384,7 +384,9 @@ class Recording:
         if window.number >= 0:
             self._windows_open -= 1
 
-    def skip(self, reason: str, source: "Source", line: int, count: int = 1) -> None:
+    def skip(
+        self, reason: str, source: "Source | None" = None, line: int = 0, count: int = 1
+    ) -> None:
         """Count records that are left out.
 
         Parameters
@@ -392,12 +394,12 @@ class Recording:
         reason : str
             What they are and why they are left out: "writes outside of any window".
         source, line
-            Where the first of them is.
+            Where the first of them is, if that is known.
         count : int
             How many there are.
         """
         if count:
-            known = self.skipped.setdefault(reason, [0, source.path.name, line])
+            known = self.skipped.setdefault(reason, [0, source.path.name if source else "", line])
             known[0] += count
 
     def finish(self) -> None:
@@ -455,15 +457,12 @@ class Recording:
             why = "after its release"
             if window.end == _NOT_YET:
                 why = f"of registers that it does not have; a window has {MOST_REGISTERS} at most"
-            self._count(f"accesses to a window {why}")
+            self.skip(f"accesses to a window {why}")
             return None
         if time < window.last:
-            self._count("times that go back, taken as the latest")
+            self.skip("times that go back, taken as the latest")
         window.last = max(time, window.last)
         return window.last
-
-    def _count(self, reason: str) -> None:
-        self.skipped.setdefault(reason, [0, "", 0])[0] += 1
 
     def _store(
         self, window: Window, time: int, kind: int, register: int, lanes: int, values: "Values"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -283,7 +283,7 @@ def build_traces(
         if recording.slices and of_slice not in recording.slices:
             continue
         if not any(window.counted["writes"] for window in placed.windows):
-            recording.skipped.setdefault("slices whose windows have no write", [0, "", 0])[0] += 1
+            recording.skip("slices whose windows have no write")
             continue
         trace = _trace(placed, recording, f"{name} {of_slice}", source)
         yield ImportedSlice(of_slice, placed.as_recorded, trace)
@@ -404,7 +404,10 @@ class Import:
                 for file, made in self.slices
             ],
             "windows": [
-                {"slice": window.place.name(self.recording.lanes), "registers": window.size}
+                {
+                    **{"slice": window.place.name(self.recording.lanes), **asdict(window.origin)},
+                    **{"registers": window.size, "lanes": window.lanes},
+                }
                 | window.facts
                 | window.counted
                 for window in self.recording.windows

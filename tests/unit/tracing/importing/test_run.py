@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -320,8 +321,8 @@ def test_every_window_has_its_expected_facts(name, tmp_path):
     assert result.facts()["lanes"] == expected(name)["lanes"]
     assert len(windows) == len(wanted)
     for number, (window, known) in enumerate(zip(windows, wanted, strict=True)):
-        if "sm" in known:
-            window["sm"] = int(window["slice"].partition(".")[0].removeprefix("sm"))
+        unit, part = map(int, re.findall(r"\d+", window["slice"]))
+        window |= {"sm": unit, "cu": unit, "simd": part}
         keys = known.keys() - NOT_IN_THE_FILE.get(name, set())
         if number in DIVERGENT.get(name, ()):
             keys -= CONTENTS
