@@ -9,7 +9,6 @@ import typer
 import mcage
 from mcage.cli.spec_options import KeyOptions
 from mcage.plain_text import lines_of
-from mcage.report.tables import console, plain_table
 from mcage.tracing.emulation.program import Program
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def _facts(recorded: "Recorded", out: Path) -> dict[str, Any]:
 
 
 def _print(recorded: "Recorded", out: Path) -> None:
+    from mcage.report.tables import console, plain_table
+
     trace = recorded.trace
     table = plain_table(title=f"{trace.name}, {trace.geometry.name}", show_header=False)
     table.add_column(style="bold", no_wrap=True)

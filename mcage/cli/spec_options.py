@@ -17,7 +17,6 @@ from mcage.cli.commands import RUN, all_shown
 from mcage.errors import UserError
 from mcage.files.inputs import NotPlainError, parse_toml, read_toml
 from mcage.plain_text import one_line, shortened, visible
-from mcage.report.notes import note_on_programs
 from mcage.results.differences import PROGRAMS, without_changed
 from mcage.spec import SweepSpec
 from mcage.spec.keys import COMPARED, Key, Section, StudySpec, code_in, option_keys
@@ -266,6 +265,7 @@ class KeyOptions:
 def _read(path: Path) -> tuple[dict[str, Any], bool]:
     """Plain values of a spec, and whether a results file or a shard folder records them."""
     from mcage.campaign.finished import recorded_campaign
+    from mcage.report.notes import note_on_programs
 
     recorded = recorded_campaign(path)
     if recorded is None:
