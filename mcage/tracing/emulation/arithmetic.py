@@ -7,7 +7,7 @@ in `APPROXIMATE` are rounded correctly here, and within one unit in the last pla
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,10 +21,12 @@ _F32, _F64, _F16 = np.float32, np.float64, np.float16
 _U64, _U32, _U16 = np.uint64, np.uint32, np.uint16
 _I64, _I32, _I16 = np.int64, np.int32, np.int16
 
-_DTYPES: dict[str, Any] = {
-    **{"f16": _F16, "f32": _F32, "f64": _F64, "u16": _U16, "u32": _U32, "u64": _U64},
-    **{"i16": _I16, "i32": _I32, "i64": _I64},
+WORD: dict[str, Any] = {
+    **{"b32": _U32, "u32": _U32, "i32": _I32, "f32": _F32},
+    **{"b64": _U64, "u64": _U64, "i64": _I64, "f64": _F64},
+    **{"b16": _U16, "u16": _U16, "i16": _I16, "f16": _F16},
 }
+"""Types of operands."""
 
 APPROXIMATE = frozenset(
     f"v_{name}_{kind}"
@@ -43,7 +45,7 @@ class Operation:
     result : str
         Type of the result.
     sources : tuple of str
-        Types of the operands.
+        Types of the operands; ``mask`` is a mask of lanes, VCC if the text has none.
     compute : callable
         From arrays of these types to an array of that one.
     saturated : callable or None
@@ -56,14 +58,80 @@ class Operation:
     saturated: Callable[..., Array] | None = None
 
 
-OPERATIONS: dict[str, Operation] = {}
-"""By mnemonic, without the suffix of the encoding."""
+def of_kinds(names: str, types: str, kinds: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Names of instructions, and types of their results and operands, of a row of a table.
+
+    Parameters
+    ----------
+    names : str
+        Mnemonics without their beginning, which compute the same.
+    types : str
+        Type of the result, then those of the operands.
+    kinds : str
+        What stands for each ``T`` in names and types, one after the other.
+    """
+    for kind in kinds.split():
+        result, *sources = types.replace("T", kind).split()
+        for name in names.replace("T", kind).split():
+            yield name, result, tuple(sources)
 
 
-def _define(names: str, types: str, compute: Callable[..., Array], saturated: Any = None) -> None:
-    result, *sources = types.split()
-    for name in names.split():
-        OPERATIONS[f"v_{name}"] = Operation(result, tuple(sources), compute, saturated)
+# Bits.
+
+
+def as_bits(x: Array) -> Array:
+    """The same bits as unsigned numbers."""
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def bits_of(x: Array) -> Array:
+    """Bits of unsigned numbers, the lowest first, uint8[..., bits]."""
+    content = np.ascontiguousarray(x).view(np.uint8).reshape(*x.shape, x.dtype.itemsize)
+    return np.unpackbits(content, axis=-1, bitorder="little")
+
+
+def from_bits(bits: Array, dtype: Any) -> Array:
+    """Numbers of a type from their lower bits."""
+    content = np.packbits(bits, axis=-1, bitorder="little")
+    return content.view(f"u{content.shape[-1]}")[..., 0].astype(dtype)
+
+
+def reversed_bits(x: Array) -> Array:
+    """Unsigned numbers with their bits in the other order."""
+    return from_bits(bits_of(x)[..., ::-1], x.dtype)
+
+
+def trailing_zeros(x: Array) -> Array:
+    """Zeros behind the last one of an unsigned number, -1 if there is none."""
+    below = ~x & (x - x.dtype.type(1))
+    return np.where(x == 0, _I32(-1), np.bitwise_count(below).astype(_I32))
+
+
+def leading_zeros(x: Array) -> Array:
+    """Zeros before the first one of an unsigned number, -1 if there is none."""
+    return trailing_zeros(reversed_bits(x))
+
+
+def sign_bits(x: Array) -> Array:
+    """Bits before the first that differs from the sign, -1 if there is none."""
+    signed = x.view(f"i{x.dtype.itemsize}")
+    return leading_zeros(np.where(signed < 0, ~x, x))
+
+
+def shift_by(count: Array, x: Array) -> Array:
+    """Count of a shift of numbers, of their type: its lower bits."""
+    return (count & (8 * x.dtype.itemsize - 1)).astype(x.dtype)
+
+
+def ones_at(bits: int) -> Callable[..., Array]:
+    """Ones in a number of so many bits: how many, and from which bit on."""
+    dtype = WORD[f"u{bits}"]
+
+    def made(width: Array, offset: Array) -> Array:
+        ones = (dtype(1) << (width & (bits - 1)).astype(dtype)) - dtype(1)
+        return ones << (offset & (bits - 1)).astype(dtype)
+
+    return made
 
 
 # Rounding.
@@ -141,43 +209,38 @@ def _exact_fma(a: float, b: float, c: float) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _rounded(function: Callable[[Array], Array], dtype: Any) -> Callable[[Array], Array]:
+def _rounded(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """A function of float64, for narrower numbers."""
-    return lambda x: function(x.astype(_F64)).astype(dtype)
+    return lambda x: function(x.astype(_F64)).astype(x.dtype)
 
 
 # Minimum and maximum: a number goes before a NaN, and -0 before +0.
 
 
 def _zeros_in_order(chosen: Array, a: Array, b: Array, least: bool) -> Array:
-    unsigned = {2: _U16, 4: _U32, 8: _U64}[chosen.dtype.itemsize]
     both = (a == 0) & (b == 0)
     if not both.any():
         return chosen
-    a, b = np.broadcast_arrays(a, b)
-    a, b = (np.ascontiguousarray(x).view(unsigned) for x in (a, b))
+    a, b = map(as_bits, np.broadcast_arrays(a, b))
     bits = (a | b) if least else (a & b)
     return np.where(both, bits.view(chosen.dtype), chosen)
 
 
 def _quieted(chosen: Array, *operands: Array) -> Array:
     """With a signalling NaN among the operands, the result is that NaN, quiet (IEEE mode)."""
-    if chosen.dtype.kind != "f":
-        return chosen
     for x in reversed(operands):
         nan = np.isnan(x)
         if nan.any():
-            bits, quiet = _quiet_bit(x.dtype)
-            raw = np.ascontiguousarray(x).view(bits)
+            raw, quiet = as_bits(x), _quiet_bit(x.dtype)
             signals = nan & (raw & quiet == 0)
             chosen = np.where(signals, (raw | quiet).view(x.dtype), chosen)
     return chosen
 
 
-def _quiet_bit(dtype: Any) -> tuple[Any, Any]:
-    """Unsigned type of a float, and the bit that makes a NaN quiet."""
-    bits: Any = {2: _U16, 4: _U32, 8: _U64}[dtype.itemsize]
-    return bits, bits(1) << bits(np.finfo(dtype).nmant - 1)
+def _quiet_bit(dtype: Any) -> Array:
+    """The bit that makes a NaN quiet, as an unsigned number."""
+    bits = WORD[f"u{8 * dtype.itemsize}"]
+    return bits(1) << bits(np.finfo(dtype).nmant - 1)
 
 
 def with_nans(result: Array, *operands: Array) -> Array:
@@ -185,11 +248,11 @@ def with_nans(result: Array, *operands: Array) -> Array:
     nan = np.isnan(result)
     if not nan.any():
         return result
-    bits, quiet = _quiet_bit(result.dtype)
-    raw = np.full(result.shape, quiet | bits(np.array(np.inf, result.dtype).view(bits)))
+    quiet = _quiet_bit(result.dtype)
+    raw = np.full(result.shape, quiet | as_bits(np.array(np.inf, result.dtype)))
     for x in reversed(operands):
         if x.dtype == result.dtype:
-            raw = np.where(np.isnan(x), np.ascontiguousarray(x).view(bits) | quiet, raw)
+            raw = np.where(np.isnan(x), as_bits(x) | quiet, raw)
     return np.where(nan, raw.view(result.dtype), result)
 
 
@@ -199,12 +262,16 @@ def to_unit(x: Array) -> Array:
 
 
 def least(a: Array, b: Array) -> Array:
-    """Smaller of two floats, as V_MIN has it."""
+    """Smaller of two numbers, as V_MIN has it."""
+    if a.dtype.kind != "f":
+        return np.minimum(a, b)
     return _quieted(_zeros_in_order(np.fmin(a, b), a, b, least=True), a, b)
 
 
 def most(a: Array, b: Array) -> Array:
-    """Larger of two floats, as V_MAX has it."""
+    """Larger of two numbers, as V_MAX has it."""
+    if a.dtype.kind != "f":
+        return np.maximum(a, b)
     return _quieted(_zeros_in_order(np.fmax(a, b), a, b, least=False), a, b)
 
 
@@ -228,80 +295,13 @@ def _of_turns(function: Any, x: Array, before: int) -> Array:
     return np.where(np.isfinite(x), value, np.nan)
 
 
-# Families with a type each.
-
-for _kind in ("f16", "f32", "f64"):
-    _define(f"add_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: a + b)
-    _define(f"sub_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: a - b)
-    _define(f"subrev_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: b - a)
-    _define(f"mul_{_kind}", f"{_kind} {_kind} {_kind}", lambda a, b: a * b)
-    _dtype = _DTYPES[_kind]
-    _fma = {"f16": fma16, "f32": fma32, "f64": fma64}[_kind]
-    _define(f"fma_{_kind} fmaak_{_kind} fmamk_{_kind}", f"{_kind} {_kind} {_kind} {_kind}", _fma)
-    _define(f"min_{_kind} min_num_{_kind}", f"{_kind} {_kind} {_kind}", least)
-    _define(f"max_{_kind} max_num_{_kind}", f"{_kind} {_kind} {_kind}", most)
-    for _name, _function in (
-        *(("trunc", np.trunc), ("ceil", np.ceil), ("floor", np.floor), ("rndne", np.rint)),
-        *(("rcp", lambda x: 1.0 / x), ("rsq", lambda x: 1.0 / np.sqrt(x)), ("sqrt", np.sqrt)),
-    ):
-        _define(f"{_name}_{_kind}", f"{_kind} {_kind}", _rounded(_function, _dtype))
-    _define(
-        f"frexp_mant_{_kind}",
-        f"{_kind} {_kind}",
-        lambda x: np.where(np.isfinite(x), np.frexp(x)[0], x),
-    )
-    _define(
-        f"frexp_exp_{'i16' if _kind == 'f16' else 'i32'}_{_kind}",
-        f"{'i16' if _kind == 'f16' else 'i32'} {_kind}",
-        lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0),
-    )
-for _kind in ("f16", "f32"):
-    _dtype = _DTYPES[_kind]
-    for _name, _function in (
-        *(("exp", np.exp2), ("log", np.log2)),
-        ("sin", lambda x: _of_turns(np.sin, x, 0)),
-        ("cos", lambda x: _of_turns(np.cos, x, 1)),
-    ):
-        _define(f"{_name}_{_kind}", f"{_kind} {_kind}", _rounded(_function, _dtype))
-
-
 def _fraction(x: Array) -> Array:
     below_one = np.nextafter(x.dtype.type(1), x.dtype.type(0))
     return np.minimum(x - np.floor(x), below_one)
 
 
-for _kind in ("f16", "f32", "f64"):
-    _define(f"fract_{_kind}", f"{_kind} {_kind}", _fraction)
-for _kind in ("f16", "f32", "i16", "u16", "i32", "u32"):
-    _three = f"{_kind} {_kind} {_kind} {_kind}"
-    _lo, _hi = (least, most) if _kind[0] == "f" else (np.minimum, np.maximum)
-
-    def _of_three(first: Any, second: Any) -> Callable[..., Array]:
-        return lambda a, b, c: second(first(a, b), c)
-
-    _define(f"min3_{_kind} min3_num_{_kind}", _three, _of_three(_lo, _lo))
-    _define(f"max3_{_kind} max3_num_{_kind}", _three, _of_three(_hi, _hi))
-    _define(f"maxmin_{_kind} maxmin_num_{_kind}", _three, _of_three(_hi, _lo))
-    _define(f"minmax_{_kind} minmax_num_{_kind}", _three, _of_three(_lo, _hi))
-    _define(
-        f"med3_{_kind} med3_num_{_kind}",
-        _three,
-        _middle
-        if _kind[0] == "f"
-        else (lambda a, b, c: np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))),
-    )
-    if _kind[0] != "f":
-        _define(f"min_{_kind}", f"{_kind} {_kind} {_kind}", np.minimum)
-        _define(f"max_{_kind}", f"{_kind} {_kind} {_kind}", np.maximum)
-
-_define(
-    "mul_legacy_f32 mul_dx9_zero_f32",
-    "f32 f32 f32",
-    lambda a, b: np.where((a == 0) | (b == 0), _F32(0), a * b),
-)
-_define("rcp_iflag_f32", "f32 f32", lambda x: (1.0 / x.astype(_F64)).astype(_F32))
-_define("mad_f32 madak_f32 madmk_f32", "f32 f32 f32 f32", lambda a, b, c: a * b + c)
-_define("mad_f16 madak_f16 madmk_f16", "f16 f16 f16 f16", lambda a, b, c: a * b + c)
+def _of_three(first: Any, second: Any) -> Callable[..., Array]:
+    return lambda a, b, c: second(first(a, b), c)
 
 
 def _zero_times(fused: Any) -> Callable[..., Array]:
@@ -309,100 +309,22 @@ def _zero_times(fused: Any) -> Callable[..., Array]:
     return lambda a, b, c: np.where((a == 0) | (b == 0), c, fused(a, b, c))
 
 
-_define("mad_legacy_f32", "f32 f32 f32 f32", _zero_times(lambda a, b, c: a * b + c))
-_define("fma_legacy_f32 fma_dx9_zero_f32", "f32 f32 f32 f32", _zero_times(fma32))
-_define("mad_legacy_f16", "f16 f16 f16 f16", lambda a, b, c: a * b + c)
-_define("fma_legacy_f16", "f16 f16 f16 f16", fma16)
+def _ldexp(x: Array, exponent: Array) -> Array:
+    return np.ldexp(x.astype(_F64), np.clip(exponent.astype(_I64), -4200, 4200)).astype(x.dtype)
 
-
-def _ldexp(dtype: Any) -> Callable[[Array, Array], Array]:
-    def scaled(x: Array, exponent: Array) -> Array:
-        return np.ldexp(x.astype(_F64), np.clip(exponent.astype(_I64), -1100, 1100)).astype(dtype)
-
-    return scaled
-
-
-def _ldexp64(x: Array, exponent: Array) -> Array:
-    clipped = np.clip(exponent.astype(_I64), -4200, 4200)
-    return np.ldexp(x, clipped)
-
-
-_define("ldexp_f32", "f32 f32 i32", _ldexp(_F32))
-_define("ldexp_f16", "f16 f16 i16", _ldexp(_F16))
-_define("ldexp_f64", "f64 f64 i32", _ldexp64)
 
 # Integers.
 
 
-def _bounded(dtype: Any, compute: Callable[..., Array]) -> Callable[..., Array]:
+def _bounded(compute: Callable[..., Array]) -> Callable[..., Array]:
     """A sum or a difference that stays at the limits of its type."""
-    info = np.iinfo(dtype)
 
     def saturated(*operands: Array) -> Array:
+        dtype = operands[0].dtype
         wide = compute(*(x.astype(_I64) for x in operands))
-        return np.clip(wide, info.min, info.max).astype(dtype)
+        return np.clip(wide, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
 
     return saturated
-
-
-for _kind in ("u32", "i32", "u16", "i16"):
-    _two = f"{_kind} {_kind} {_kind}"
-    _dtype = _DTYPES[_kind]
-    for _name, _sum in (
-        ("add", lambda a, b: a + b),
-        ("sub", lambda a, b: a - b),
-        ("subrev", lambda a, b: b - a),
-    ):
-        _define(f"{_name}_{_kind} {_name}_nc_{_kind}", _two, _sum, _bounded(_dtype, _sum))
-
-_define("and_b32", "u32 u32 u32", lambda a, b: a & b)
-_define("or_b32", "u32 u32 u32", lambda a, b: a | b)
-_define("xor_b32", "u32 u32 u32", lambda a, b: a ^ b)
-_define("xnor_b32", "u32 u32 u32", lambda a, b: ~(a ^ b))
-_define("and_b16", "u16 u16 u16", lambda a, b: a & b)
-_define("or_b16", "u16 u16 u16", lambda a, b: a | b)
-_define("xor_b16", "u16 u16 u16", lambda a, b: a ^ b)
-_define("not_b32", "u32 u32", lambda a: ~a)
-_define("not_b16", "u16 u16", lambda a: ~a)
-_define("mov_b32 accvgpr_read_b32 accvgpr_write_b32 accvgpr_mov_b32", "u32 u32", lambda a: a)
-_define("accvgpr_read accvgpr_write", "u32 u32", lambda a: a)
-_define("mov_b16", "u16 u16", lambda a: a)
-_define("mov_b64", "u64 u64", lambda a: a)
-for _bits in (16, 32, 64):
-    _u, _i = f"u{_bits}", f"i{_bits}"
-    _shift = "u16" if _bits == 16 else "u32"
-
-    def _shifts(dtype: Any, bits: int) -> tuple[Callable[..., Array], ...]:
-        def count(s: Array) -> Array:
-            return (s & (bits - 1)).astype(dtype)
-
-        return (
-            lambda s, x: x << count(s),
-            lambda s, x: x >> count(s),
-            lambda x, s: x << count(s),
-            lambda x, s: x >> count(s),
-        )
-
-    _left, _right, _left_of, _right_of = _shifts(_DTYPES[_u], _bits)
-    _, _arithmetic, _, _arithmetic_of = _shifts(_DTYPES[_i], _bits)
-    _define(f"lshlrev_b{_bits}", f"{_u} {_shift} {_u}", _left)
-    _define(f"lshrrev_b{_bits}", f"{_u} {_shift} {_u}", _right)
-    _define(f"ashrrev_i{_bits}", f"{_i} {_shift} {_i}", _arithmetic)
-    _define(f"lshl_b{_bits}", f"{_u} {_u} {_shift}", _left_of)
-    _define(f"lshr_b{_bits}", f"{_u} {_u} {_shift}", _right_of)
-    _define(f"ashr_i{_bits}", f"{_i} {_i} {_shift}", _arithmetic_of)
-
-_define("lshl_add_u32", "u32 u32 u32 u32", lambda a, s, b: (a << (s & 31)) + b)
-_define("add_lshl_u32", "u32 u32 u32 u32", lambda a, b, s: (a + b) << (s & 31))
-_define("lshl_or_b32", "u32 u32 u32 u32", lambda a, s, b: (a << (s & 31)) | b)
-_define("lshl_add_u64", "u64 u64 u32 u64", lambda a, s, b: (a << (s & 7).astype(_U64)) + b)
-_define("add3_u32", "u32 u32 u32 u32", lambda a, b, c: a + b + c)
-_define("and_or_b32", "u32 u32 u32 u32", lambda a, b, c: (a & b) | c)
-_define("or3_b32", "u32 u32 u32 u32", lambda a, b, c: a | b | c)
-_define("xor3_b32", "u32 u32 u32 u32", lambda a, b, c: a ^ b ^ c)
-_define("xad_u32", "u32 u32 u32 u32", lambda a, b, c: (a ^ b) + c)
-_define("bfi_b32", "u32 u32 u32 u32", lambda a, b, c: (a & b) | (~a & c))
-_define("bfm_b32", "u32 u32 u32", lambda a, b: ((_U32(1) << (a & 31)) - _U32(1)) << (b & 31))
 
 
 def _field(x: Array, offset: Array, width: Array) -> Array:
@@ -416,20 +338,12 @@ def _signed_field(x: Array, offset: Array, width: Array) -> Array:
     return np.where(width == 0, _I32(0), ((bits << spare) >> spare).astype(_I32))
 
 
-_define("bfe_u32", "u32 u32 u32 u32", _field)
-_define("bfe_i32", "i32 i32 u32 u32", _signed_field)
-
-
 def _aligned(unit: int) -> Callable[..., Array]:
     def shifted(high: Array, low: Array, count: Array) -> Array:
         bits = high.astype(_U64) << _U64(32) | low
         return (bits >> ((count & (32 // unit - 1)) * _U32(unit)).astype(_U64)).astype(_U32)
 
     return shifted
-
-
-_define("alignbit_b32", "u32 u32 u32 u32", _aligned(1))
-_define("alignbyte_b32", "u32 u32 u32 u32", _aligned(8))
 
 
 def _permuted(high: Array, low: Array, selector: Array) -> Array:
@@ -453,107 +367,25 @@ def _permuted(high: Array, low: Array, selector: Array) -> Array:
     return result
 
 
-_define("perm_b32", "u32 u32 u32 u32", _permuted)
+def _u24(x: Array) -> Array:
+    return x & 0xFFFFFF
 
 
-def _24(x: Array, signed: bool) -> Array:
-    if signed:
-        return (x << 8).astype(_I32) >> 8
-    return x & _U32(0xFFFFFF)
+def _i24(x: Array) -> Array:
+    return (x & 0xFFFFFF ^ 0x800000) - 0x800000
 
 
-_define("mul_u32_u24", "u32 u32 u32", lambda a, b: _24(a, False) * _24(b, False))
-_define("mul_i32_i24", "i32 i32 i32", lambda a, b: _24(a, True) * _24(b, True))
-_define(
-    "mul_hi_u32_u24",
-    "u32 u32 u32",
-    lambda a, b: (_24(a, False).astype(_U64) * _24(b, False) >> _U64(32)).astype(_U32),
-)
-_define(
-    "mul_hi_i32_i24",
-    "i32 i32 i32",
-    lambda a, b: (_24(a, True).astype(_I64) * _24(b, True) >> 32).astype(_I32),
-)
-_define(
-    "mad_u32_u24",
-    "u32 u32 u32 u32",
-    lambda a, b, c: _24(a, False) * _24(b, False) + c,
-    lambda a, b, c: _bounded(_U32, lambda x, y, z: x * y + z)(_24(a, False), _24(b, False), c),
-)
-_define(
-    "mad_i32_i24",
-    "i32 i32 i32 i32",
-    lambda a, b, c: _24(a, True) * _24(b, True) + c,
-    lambda a, b, c: _bounded(_I32, lambda x, y, z: x * y + z)(_24(a, True), _24(b, True), c),
-)
-_define("mul_lo_u32 mul_lo_i32", "u32 u32 u32", lambda a, b: a * b)
-_define("mul_hi_u32", "u32 u32 u32", lambda a, b: (a.astype(_U64) * b >> _U64(32)).astype(_U32))
-_define("mul_hi_i32", "i32 i32 i32", lambda a, b: (a.astype(_I64) * b >> 32).astype(_I32))
-_define("mul_lo_u16", "u16 u16 u16", lambda a, b: a * b)
-_define(
-    "mad_u16 mad_legacy_u16",
-    "u16 u16 u16 u16",
-    lambda a, b, c: a * b + c,
-    _bounded(_U16, lambda a, b, c: a * b + c),
-)
-_define(
-    "mad_i16 mad_legacy_i16",
-    "i16 i16 i16 i16",
-    lambda a, b, c: a * b + c,
-    _bounded(_I16, lambda a, b, c: a * b + c),
-)
-_define("mad_u32_u16", "u32 u16 u16 u32", lambda a, b, c: a.astype(_U32) * b + c)
-_define("mad_i32_i16", "i32 i16 i16 i32", lambda a, b, c: a.astype(_I32) * b + c)
-_define("bcnt_u32_b32", "u32 u32 u32", lambda a, b: _ones(a) + b)
-
-
-def _ones(x: Array) -> Array:
-    x = x - (x >> 1 & _U32(0x55555555))
-    x = (x & _U32(0x33333333)) + (x >> 2 & _U32(0x33333333))
-    return ((x + (x >> 4) & _U32(0x0F0F0F0F)) * _U32(0x01010101)) >> 24
-
-
-def _reversed(x: Array) -> Array:
-    for shift, mask in (
-        (1, 0x55555555),
-        (2, 0x33333333),
-        (4, 0x0F0F0F0F),
-        (8, 0x00FF00FF),
-        (16, 0xFFFF),
-    ):
-        x = (x >> shift & _U32(mask)) | (x & _U32(mask)) << shift
-    return x
-
-
-def leading_zeros(x: Array) -> Array:
-    """Zeros before the first one of a 32-bit number, -1 if there is none."""
-    zeros = 31 - np.floor(np.log2(np.maximum(x, 1).astype(_F64))).astype(_I32)
-    return np.where(x == 0, _I32(-1), zeros)
-
-
-def trailing_zeros(x: Array) -> Array:
-    """Zeros behind the last one of a 32-bit number, -1 if there is none."""
-    lowest = x & (~x + _U32(1))
-    zeros = np.log2(np.maximum(lowest, 1).astype(_F64)).astype(_I32)
-    return np.where(x == 0, _I32(-1), zeros)
-
-
-def sign_bits(x: Array) -> Array:
-    """Bits before the first that differs from the sign, -1 if there is none."""
-    return leading_zeros(np.where(x.view(_I32) < 0, ~x, x))
-
-
-_define("bfrev_b32", "u32 u32", _reversed)
-_define("ffbh_u32 clz_i32_u32", "i32 u32", leading_zeros)
-_define("ffbl_b32 ctz_i32_b32", "i32 u32", trailing_zeros)
-_define("ffbh_i32 cls_i32", "i32 u32", sign_bits)
+def high_product(a: Array, b: Array) -> Array:
+    """Upper half of the product of two 32-bit numbers."""
+    wide = WORD[f"{a.dtype.kind}64"]
+    return (a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
 
 
 def _sad(width: int) -> Callable[..., Array]:
     def summed(a: Array, b: Array, c: Array) -> Array:
         a, b, c = np.broadcast_arrays(a, b, c)
         total = c.copy()
-        mask = _U32((1 << width) - 1) if width < 32 else _U32(0xFFFFFFFF)
+        mask = _U32((1 << width) - 1)
         for shift in range(0, 32, width):
             x, y = a >> _U32(shift) & mask, b >> _U32(shift) & mask
             total += np.where(x > y, x - y, y - x)
@@ -562,27 +394,18 @@ def _sad(width: int) -> Callable[..., Array]:
     return summed
 
 
-_define("sad_u8", "u32 u32 u32 u32", _sad(8))
-_define("sad_u16", "u32 u32 u32 u32", _sad(16))
-_define("sad_u32", "u32 u32 u32 u32", _sad(32))
-
 # Conversions.
 
 
-def to_integer(x: Array, dtype: Any) -> Array:
+def _cast(kind: str) -> Callable[[Array], Array]:
+    return lambda x: x.astype(WORD[kind])
+
+
+def to_integer(x: Array, kind: str) -> Array:
     """Convert towards zero; what is too large becomes the largest number, a NaN 0."""
-    info = np.iinfo(dtype)
+    info = np.iinfo(WORD[kind])
     wide = np.nan_to_num(np.trunc(x.astype(_F64)), nan=0.0, posinf=1e30, neginf=-1e30)
-    return np.clip(wide, info.min, info.max).astype(_I64).astype(dtype)
-
-
-_define("cvt_f32_i32", "f32 i32", lambda x: x.astype(_F32))
-_define("cvt_f32_u32", "f32 u32", lambda x: x.astype(_F32))
-_define("cvt_f64_i32", "f64 i32", lambda x: x.astype(_F64))
-_define("cvt_f64_u32", "f64 u32", lambda x: x.astype(_F64))
-_define("cvt_f16_i16", "f16 i16", lambda x: x.astype(_F64).astype(_F16))
-_define("cvt_f16_u16", "f16 u16", lambda x: x.astype(_F64).astype(_F16))
-_define("cvt_f32_f16", "f32 f16", lambda x: x.astype(_F32))
+    return np.clip(wide, info.min, info.max).astype(_I64).astype(WORD[kind])
 
 
 def to_half(x: Array) -> Array:
@@ -598,32 +421,6 @@ def to_half(x: Array) -> Array:
     return np.where(nan, quiet.view(_F16), narrow)
 
 
-_define("cvt_f16_f32", "f16 f32", to_half)
-_define("cvt_f32_f64", "f32 f64", lambda x: x.astype(_F32))
-_define("cvt_f64_f32", "f64 f32", lambda x: x.astype(_F64))
-for _kind in ("f16", "f32", "f64"):
-    _bits = 16 if _kind == "f16" else 32
-    for _i in (f"u{_bits}", f"i{_bits}"):
-        _define(f"cvt_{_i}_{_kind}", f"{_i} {_kind}", lambda x, d=_DTYPES[_i]: to_integer(x, d))
-_define(
-    "cvt_rpi_i32_f32 cvt_nearest_i32_f32",
-    "i32 f32",
-    lambda x: to_integer(np.floor(x.astype(_F64) + 0.5), _I32),
-)
-_define("cvt_flr_i32_f32 cvt_floor_i32_f32", "i32 f32", lambda x: to_integer(np.floor(x), _I32))
-for _byte in range(4):
-    _define(
-        f"cvt_f32_ubyte{_byte}",
-        "f32 u32",
-        lambda x, s=8 * _byte: (x >> _U32(s) & _U32(0xFF)).astype(_F32),
-    )
-_define(
-    "cvt_off_f32_i4", "f32 u32", lambda x: ((((x & 15).astype(_I32) ^ 8) - 8) / 16).astype(_F32)
-)
-_define("cvt_u32_u16", "u32 u16", lambda x: x.astype(_U32))
-_define("cvt_i32_i16", "i32 i16", lambda x: x.astype(_I32))
-
-
 def toward_zero16(x: Array) -> Array:
     """A float32 as float16, rounded towards zero."""
     near = x.astype(_F16)
@@ -637,30 +434,16 @@ def _pair(low: Array, high: Array) -> Array:
     return low.astype(_U16).astype(_U32) | high.astype(_U16).astype(_U32) << _U32(16)
 
 
-_define(
-    "cvt_pkrtz_f16_f32 cvt_pk_rtz_f16_f32",
-    "u32 f32 f32",
-    lambda a, b: _pair(toward_zero16(a), toward_zero16(b)),
-)
-_define(
-    "cvt_pk_u16_u32", "u32 u32 u32", lambda a, b: _pair(np.minimum(a, 65535), np.minimum(b, 65535))
-)
-_define(
-    "cvt_pk_i16_i32",
-    "u32 i32 i32",
-    lambda a, b: _pair(np.clip(a, -32768, 32767), np.clip(b, -32768, 32767)),
-)
-_define("pack_b32_f16", "u32 f16 f16", lambda a, b: _pair(a.view(_U16), b.view(_U16)))
-for _kind, _least_value, _scale in (("i16", -1.0, 32767), ("u16", 0.0, 65535)):
-    for _from in ("f32", "f16"):
+def _pair_of(part: Callable[[Array], Array]) -> Callable[..., Array]:
+    """What becomes of each of two operands, in a word."""
+    return lambda a, b: _pair(part(a), part(b))
 
-        def _normed(x: Array, low: float = _least_value, scale: int = _scale) -> Array:
-            wide = np.nan_to_num(x.astype(_F64), nan=0.0)
-            return np.rint(np.clip(wide, low, 1.0) * scale).astype(_I64)
 
-        for _name in (f"cvt_pknorm_{_kind}_{_from}", f"cvt_pk_norm_{_kind}_{_from}"):
-            _define(_name, f"u32 {_from} {_from}", lambda a, b, f=_normed: _pair(f(a), f(b)))
-        _define(f"cvt_norm_{_kind}_{_from}", f"{_kind} {_from}", _normed)
+def _normed(low: float, scale: int) -> Callable[[Array], Array]:
+    """Numbers from -1 or 0 to 1 as integers."""
+    return lambda x: np.rint(
+        np.clip(np.nan_to_num(x.astype(_F64), nan=0.0), low, 1.0) * scale
+    ).astype(_I64)
 
 
 def _byte_of(x: Array) -> Array:
@@ -669,22 +452,17 @@ def _byte_of(x: Array) -> Array:
 
 def _packed_byte(x: Array, byte: Array, word: Array) -> Array:
     shift = (byte & 3) * _U32(8)
-    wide = to_integer(x, np.uint8).astype(_U32)
+    wide = np.clip(to_integer(x, "i32"), 0, 255).astype(_U32)
     return (word & ~(_U32(0xFF) << shift)) | wide << shift
 
 
-_define("cvt_pk_u8_f32", "u32 f32 u32 u32", _packed_byte)
-_define(
-    "cvt_pk_i16_f32", "u32 f32 f32", lambda a, b: _pair(to_integer(a, _I16), to_integer(b, _I16))
-)
-_define(
-    "cvt_pk_u16_f32", "u32 f32 f32", lambda a, b: _pair(to_integer(a, _U16), to_integer(b, _U16))
-)
-_define("sat_pk_u8_i16", "u16 u32", lambda x: _byte_of(x) | _byte_of(x >> _U32(16)) << _U16(8))
+_SMALL_FLOATS = {"fp8": (4, 3, 8), "bf8": (5, 2, 16)}
+"""Bits of the exponent and of the fraction, and the bias."""
 
 
-def small_float(x: Array, exponent_bits: int, mantissa_bits: int, bias: int) -> Array:
+def small_float(x: Array, kind: str) -> Array:
     """A float of 8 bits (FNUZ of gfx942: no infinity, and 0x80 is the only NaN) as float32."""
+    exponent_bits, mantissa_bits, bias = _SMALL_FLOATS[kind]
     x = x.astype(_U32) & _U32(0xFF)
     sign = np.where(x >> 7, -1.0, 1.0)
     exponent = (x >> mantissa_bits & _U32((1 << exponent_bits) - 1)).astype(_I32)
@@ -698,19 +476,12 @@ def small_float(x: Array, exponent_bits: int, mantissa_bits: int, bias: int) -> 
     return np.where(x == 0x80, np.nan, sign * value).astype(_F32)
 
 
-def _small(kind: str, x: Array) -> Array:
-    return small_float(x, 4, 3, 8) if kind == "fp8" else small_float(x, 5, 2, 16)
+def _two_floats(kind: str) -> Callable[[Array], Array]:
+    def both(x: Array) -> Array:
+        low, high = (as_bits(small_float(x >> _U16(shift), kind)).astype(_U64) for shift in (0, 8))
+        return low | high << _U64(32)
 
-
-_define("cvt_f32_fp8", "f32 u32", lambda x: _small("fp8", x))
-_define("cvt_f32_bf8", "f32 u32", lambda x: _small("bf8", x))
-_define("cvt_pk_f32_fp8", "u64 u16", lambda x: _two_floats("fp8", x))
-_define("cvt_pk_f32_bf8", "u64 u16", lambda x: _two_floats("bf8", x))
-
-
-def _two_floats(kind: str, x: Array) -> Array:
-    low, high = (_small(kind, x >> shift).view(_U32).astype(_U64) for shift in (_U16(0), _U16(8)))
-    return low | high << _U64(32)
+    return both
 
 
 # Division: the three steps that a compiler makes of it (RDNA 2 ISA, V_DIV_FIXUP_F32 and others).
@@ -718,10 +489,9 @@ def _two_floats(kind: str, x: Array) -> Array:
 
 def _exponent(x: Array) -> Array:
     """Exponent field of a float."""
-    digits = np.finfo(x.dtype).nmant
-    bits, _ = _quiet_bit(x.dtype)
-    raw = np.ascontiguousarray(x).view(bits)
-    return (raw >> bits(digits)).astype(_I64) & ((1 << x.dtype.itemsize * 8 - digits - 1) - 1)
+    digits, raw = np.finfo(x.dtype).nmant, as_bits(x)
+    exponent = (raw >> raw.dtype.type(digits)).astype(_I64)
+    return exponent & ((1 << x.dtype.itemsize * 8 - digits - 1) - 1)
 
 
 def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
@@ -741,11 +511,6 @@ def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     result = np.where(neither, np.copysign(unit * np.nan, -unit), result)
     result = np.where(np.isnan(denominator), denominator, result)
     return np.where(np.isnan(numerator), numerator, result)
-
-
-for _kind in ("f16", "f32", "f64"):
-    _define(f"div_fixup_{_kind}", f"{_kind} {_kind} {_kind} {_kind}", _div_fixup)
-_define("div_fixup_legacy_f16", "f16 f16 f16 f16", _div_fixup)
 
 
 def div_scale(first: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
@@ -780,8 +545,8 @@ def div_scale(first: Array, denominator: Array, numerator: Array) -> tuple[Array
     # A quotient that rounds to zero is denormal too, as an exact one would be.
     vanishes = (quotient == 0) & (numerator != 0)
     tiny_quotient = finite & (denormal(quotient) & ~vanishes)
-    same_denominator = first.view(f"u{first.itemsize}") == denominator.view(f"u{first.itemsize}")
-    same_numerator = first.view(f"u{first.itemsize}") == numerator.view(f"u{first.itemsize}")
+    same_denominator = as_bits(first) == as_bits(denominator)
+    same_numerator = as_bits(first) == as_bits(numerator)
     up, down = np.ldexp(first, by), np.ldexp(first, -by)
     yes, no = np.ones(first.shape, np.bool_), np.zeros(first.shape, np.bool_)
     cases = (
@@ -855,10 +620,7 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 
 def of_class(x: Array, classes: Array) -> Array:
     """Whether a float is of one of the classes of a mask of ten bits (V_CMP_CLASS)."""
-    bits = {2: _U16, 4: _U32, 8: _U64}[x.dtype.itemsize]
-    digits = np.finfo(x.dtype).nmant
-    raw = x.view(bits)
-    quiet = (raw >> bits(digits - 1) & bits(1)).astype(np.bool_)
+    quiet = as_bits(x) & _quiet_bit(x.dtype) != 0
     nan, zero, infinite = np.isnan(x), x == 0, np.isinf(x)
     small = (np.abs(x) < np.finfo(x.dtype).tiny) & ~zero
     normal = ~(nan | zero | infinite | small)
@@ -879,3 +641,161 @@ def of_class(x: Array, classes: Array) -> Array:
     for number, kind in enumerate(kinds):
         result |= kind & (classes >> _U32(number) & _U32(1)).astype(np.bool_)
     return result
+
+
+# The table.
+
+_FLOATS = "f16 f32 f64"
+_OF_32_BITS, _OF_16_BITS = "i32 u32", "i16 u16"
+
+OPERATIONS: dict[str, Operation] = {}
+"""By mnemonic, without the suffix of the encoding."""
+
+
+def _define(
+    names: str, types: str, compute: Callable[..., Array], kinds: str = "-", clamps: bool = False
+) -> None:
+    """Add a row; ``clamps`` says that ``clamp`` keeps an integer at the limits of its type."""
+    for name, result, sources in of_kinds(names, types, kinds):
+        saturated = _bounded(compute) if clamps else None
+        OPERATIONS[f"v_{name}"] = Operation(result, sources, compute, saturated)
+
+
+_define("add_T", "T T T", lambda a, b: a + b, _FLOATS)
+_define("sub_T", "T T T", lambda a, b: a - b, _FLOATS)
+_define("subrev_T", "T T T", lambda a, b: b - a, _FLOATS)
+_define("mul_T", "T T T", lambda a, b: a * b, _FLOATS)
+_define(
+    "mul_legacy_f32 mul_dx9_zero_f32",
+    "f32 f32 f32",
+    lambda a, b: np.where((a == 0) | (b == 0), _F32(0), a * b),
+)
+for _kind, _fma in (("f16", fma16), ("f32", fma32), ("f64", fma64)):
+    _define("fma_T fmac_T fmaak_T fmamk_T", "T T T T", _fma, _kind)
+_define("fma_legacy_f16 fmac_legacy_f16", "f16 f16 f16 f16", fma16)
+_define("fma_T fmac_T", "f32 f32 f32 f32", _zero_times(fma32), "legacy_f32 dx9_zero_f32")
+_define("mad_T mac_T madak_T madmk_T", "T T T T", lambda a, b, c: a * b + c, "f16 f32")
+_define("mad_legacy_f16 mac_legacy_f16", "f16 f16 f16 f16", lambda a, b, c: a * b + c)
+_define("mad_legacy_f32 mac_legacy_f32", "f32 f32 f32 f32", _zero_times(lambda a, b, c: a * b + c))
+for _name, _function in (
+    *(("trunc", np.trunc), ("ceil", np.ceil), ("floor", np.floor), ("rndne", np.rint)),
+    *(("rcp", lambda x: 1.0 / x), ("rsq", lambda x: 1.0 / np.sqrt(x)), ("sqrt", np.sqrt)),
+):
+    _define(f"{_name}_T", "T T", _rounded(_function), _FLOATS)
+_define("rcp_iflag_f32", "f32 f32", _rounded(lambda x: 1.0 / x))
+_define("exp_T", "T T", _rounded(np.exp2), "f16 f32")
+_define("log_T", "T T", _rounded(np.log2), "f16 f32")
+_define("sin_T", "T T", _rounded(lambda x: _of_turns(np.sin, x, 0)), "f16 f32")
+_define("cos_T", "T T", _rounded(lambda x: _of_turns(np.cos, x, 1)), "f16 f32")
+_define("fract_T", "T T", _fraction, _FLOATS)
+_define("ldexp_T", "T T i32", _ldexp, "f32 f64")
+_define("ldexp_f16", "f16 f16 i16", _ldexp)
+_define("frexp_mant_T", "T T", lambda x: np.where(np.isfinite(x), np.frexp(x)[0], x), _FLOATS)
+_define("frexp_exp_i16_f16", "i16 f16", lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0))
+_define(
+    "frexp_exp_i32_T", "i32 T", lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0), "f32 f64"
+)
+_define("div_fixup_T", "T T T T", _div_fixup, _FLOATS)
+_define("div_fixup_legacy_f16", "f16 f16 f16 f16", _div_fixup)
+_define("div_fmas_T", "T T T T mask", div_fmas, "f32 f64")
+
+_define("min_T min_num_T", "T T T", least, f"{_FLOATS} {_OF_16_BITS} {_OF_32_BITS}")
+_define("max_T max_num_T", "T T T", most, f"{_FLOATS} {_OF_16_BITS} {_OF_32_BITS}")
+for _name, _chosen in (
+    *(("min3", _of_three(least, least)), ("max3", _of_three(most, most)), ("med3", _middle)),
+    *(("maxmin", _of_three(most, least)), ("minmax", _of_three(least, most))),
+):
+    _kinds = f"f16 f32 {_OF_16_BITS} {_OF_32_BITS}"
+    _define(f"{_name}_T {_name}_num_T", "T T T T", _chosen, _kinds)
+
+for _kinds in (_OF_32_BITS, _OF_16_BITS):
+    _define("add_T add_nc_T", "T T T", lambda a, b: a + b, _kinds, clamps=True)
+    _define("sub_T sub_nc_T", "T T T", lambda a, b: a - b, _kinds, clamps=True)
+    _define("subrev_T subrev_nc_T", "T T T", lambda a, b: b - a, _kinds, clamps=True)
+_define("mad_T mad_legacy_T", "T T T T", lambda a, b, c: a * b + c, _OF_16_BITS, clamps=True)
+_define("mad_T32_T16", "T32 T16 T16 T32", lambda a, b, c: a.astype(c.dtype) * b + c, "u i")
+_define("mul_lo_u32 mul_lo_i32", "u32 u32 u32", lambda a, b: a * b)
+_define("mul_lo_u16", "u16 u16 u16", lambda a, b: a * b)
+_define("mul_hi_T", "T T T", high_product, _OF_32_BITS)
+for _sign, _24 in (("u", _u24), ("i", _i24)):
+    _define("mul_T32_T24", "T32 T32 T32", lambda a, b, of=_24: of(a) * of(b), _sign)
+    _define("mul_hi_T32_T24", "T32 T32 T32", lambda a, b, of=_24: high_product(of(a), of(b)), _sign)
+    _mad = "T32 T32 T32 T32", lambda a, b, c, of=_24: of(a) * of(b) + c
+    _define("mad_T32_T24", *_mad, _sign, clamps=True)
+_define("sad_u8", "u32 u32 u32 u32", _sad(8))
+_define("sad_u16", "u32 u32 u32 u32", _sad(16))
+_define("sad_u32", "u32 u32 u32 u32", _sad(32))
+
+_define("and_bT", "uT uT uT", lambda a, b: a & b, "16 32")
+_define("or_bT", "uT uT uT", lambda a, b: a | b, "16 32")
+_define("xor_bT", "uT uT uT", lambda a, b: a ^ b, "16 32")
+_define("xnor_b32", "u32 u32 u32", lambda a, b: ~(a ^ b))
+_define("not_bT", "uT uT", lambda a: ~a, "16 32")
+_define("mov_bT", "uT uT", lambda a: a, "16 32 64")
+_define("accvgpr_read accvgpr_write accvgpr_mov_b32", "u32 u32", lambda a: a)
+_define("accvgpr_read_b32 accvgpr_write_b32", "u32 u32", lambda a: a)
+for _bits, _count in ((16, "u16"), (32, "u32"), (64, "u32")):
+    _reverse, _plain = f"T{_bits} {_count} T{_bits}", f"T{_bits} T{_bits} {_count}"
+    _define(f"lshlrev_b{_bits}", _reverse, lambda s, x: x << shift_by(s, x), "u")
+    _define(f"lshrrev_b{_bits}", _reverse, lambda s, x: x >> shift_by(s, x), "u")
+    _define(f"ashrrev_i{_bits}", _reverse, lambda s, x: x >> shift_by(s, x), "i")
+    _define(f"lshl_b{_bits}", _plain, lambda x, s: x << shift_by(s, x), "u")
+    _define(f"lshr_b{_bits}", _plain, lambda x, s: x >> shift_by(s, x), "u")
+    _define(f"ashr_i{_bits}", _plain, lambda x, s: x >> shift_by(s, x), "i")
+_define("lshl_add_u32", "u32 u32 u32 u32", lambda a, s, b: (a << (s & 31)) + b)
+_define("add_lshl_u32", "u32 u32 u32 u32", lambda a, b, s: (a + b) << (s & 31))
+_define("lshl_or_b32", "u32 u32 u32 u32", lambda a, s, b: (a << (s & 31)) | b)
+_define("lshl_add_u64", "u64 u64 u32 u64", lambda a, s, b: (a << (s & 7).astype(_U64)) + b)
+_define("add3_u32", "u32 u32 u32 u32", lambda a, b, c: a + b + c)
+_define("and_or_b32", "u32 u32 u32 u32", lambda a, b, c: (a & b) | c)
+_define("or3_b32", "u32 u32 u32 u32", lambda a, b, c: a | b | c)
+_define("xor3_b32", "u32 u32 u32 u32", lambda a, b, c: a ^ b ^ c)
+_define("xad_u32", "u32 u32 u32 u32", lambda a, b, c: (a ^ b) + c)
+_define("bfi_b32", "u32 u32 u32 u32", lambda a, b, c: (a & b) | (~a & c))
+_define("cndmask_bT", "uT uT uT mask", lambda a, b, chosen: np.where(chosen, b, a), "16 32")
+_define("bfm_b32", "u32 u32 u32", ones_at(32))
+_define("bfe_u32", "u32 u32 u32 u32", _field)
+_define("bfe_i32", "i32 i32 u32 u32", _signed_field)
+_define("alignbit_b32", "u32 u32 u32 u32", _aligned(1))
+_define("alignbyte_b32", "u32 u32 u32 u32", _aligned(8))
+_define("perm_b32", "u32 u32 u32 u32", _permuted)
+_define("bcnt_u32_b32", "u32 u32 u32", lambda a, b: np.bitwise_count(a) + b)
+_define("bfrev_b32", "u32 u32", reversed_bits)
+_define("ffbh_u32 clz_i32_u32", "i32 u32", leading_zeros)
+_define("ffbl_b32 ctz_i32_b32", "i32 u32", trailing_zeros)
+_define("ffbh_i32 cls_i32", "i32 u32", sign_bits)
+
+for _name in (
+    *("f16_i16", "f16_u16", "f32_i32", "f32_u32", "f64_i32", "f64_u32", "f32_f16", "f32_f64"),
+    *("f64_f32", "u32_u16", "i32_i16"),
+):
+    _to, _of = _name.split("_")
+    _define(f"cvt_{_name}", f"{_to} {_of}", _cast(_to))
+_define("cvt_f16_f32", "f16 f32", to_half)
+for _to, _kinds in (("i32", "f32 f64"), ("u32", "f32 f64"), ("i16", "f16"), ("u16", "f16")):
+    _define(f"cvt_{_to}_T", f"{_to} T", lambda x, to=_to: to_integer(x, to), _kinds)
+_define(
+    "cvt_rpi_i32_f32 cvt_nearest_i32_f32",
+    "i32 f32",
+    lambda x: to_integer(np.floor(x.astype(_F64) + 0.5), "i32"),
+)
+_define("cvt_flr_i32_f32 cvt_floor_i32_f32", "i32 f32", lambda x: to_integer(np.floor(x), "i32"))
+for _byte in range(4):
+    _define(f"cvt_f32_ubyte{_byte}", "f32 u32", lambda x, s=8 * _byte: (x >> s & 255).astype(_F32))
+_define("cvt_off_f32_i4", "f32 u32", lambda x: (((x & 15).astype(_I32) ^ 8) - 8).astype(_F32) / 16)
+_rounded_pair = "cvt_pkrtz_f16_f32 cvt_pk_rtz_f16_f32"
+_define(_rounded_pair, "u32 f32 f32", _pair_of(toward_zero16))
+_define("cvt_pk_u16_u32", "u32 u32 u32", _pair_of(lambda x: np.minimum(x, 65535)))
+_define("cvt_pk_i16_i32", "u32 i32 i32", _pair_of(lambda x: np.clip(x, -32768, 32767)))
+_define("cvt_pk_i16_f32", "u32 f32 f32", _pair_of(lambda x: to_integer(x, "i16")))
+_define("cvt_pk_u16_f32", "u32 f32 f32", _pair_of(lambda x: to_integer(x, "u16")))
+_define("pack_b32_f16", "u32 f16 f16", _pair_of(as_bits))
+for _kind, _norm in (("i16", _normed(-1.0, 32767)), ("u16", _normed(0.0, 65535))):
+    _names = f"cvt_pknorm_{_kind}_T cvt_pk_norm_{_kind}_T"
+    _define(_names, "u32 T T", _pair_of(_norm), "f32 f16")
+    _define(f"cvt_norm_{_kind}_T", f"{_kind} T", _norm, "f32 f16")
+_define("cvt_pk_u8_f32", "u32 f32 u32 u32", _packed_byte)
+_define("sat_pk_u8_i16", "u16 u32", lambda x: _byte_of(x) | _byte_of(x >> _U32(16)) << _U16(8))
+for _kind in _SMALL_FLOATS:
+    _define("cvt_f32_T", "f32 u32", lambda x, kind=_kind: small_float(x, kind), _kind)
+    _define("cvt_pk_f32_T", "u64 u16", _two_floats(_kind), _kind)

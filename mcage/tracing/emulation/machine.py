@@ -11,20 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mcage.tracing.emulation.arithmetic import Array
+from mcage.tracing.emulation.arithmetic import WORD, Array
 from mcage.tracing.emulation.instruction import EXEC, NULL, Instruction, Operand
 
 Source = Callable[["Machine"], Array]
 """Gives an operand of the running waves: [waves, lanes], or [waves, 1] of what all lanes share."""
 
 Execute = Callable[["Machine"], Any]
-
-WORD: dict[str, Any] = {
-    **{"b32": np.uint32, "u32": np.uint32, "i32": np.int32, "f32": np.float32},
-    **{"b64": np.uint64, "u64": np.uint64, "i64": np.int64, "f64": np.float64},
-    **{"b16": np.uint16, "u16": np.uint16, "i16": np.int16, "f16": np.float16},
-}
-"""Types of operands."""
 
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 1 << 49
 """Addresses at which flat accesses find LDS and private memory."""

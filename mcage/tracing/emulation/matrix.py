@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mcage.tracing.emulation.arithmetic import Array, small_float
+from mcage.tracing.emulation.arithmetic import WORD, Array, small_float
 from mcage.tracing.emulation.instruction import Instruction, Operand
 from mcage.tracing.emulation.machine import (
-    WORD,
     Execute,
     Machine,
     UnsupportedError,
@@ -58,10 +57,8 @@ def _elements(words: Array, kind: str) -> Array:
         return packed.view(np.int8).astype(np.int64)
     if kind == "u8":
         return packed.view(np.uint8).astype(np.int64)
-    if kind == "fp8":
-        return small_float(packed.view(np.uint8), 4, 3, 8).astype(np.float64)
-    if kind == "bf8":
-        return small_float(packed.view(np.uint8), 5, 2, 16).astype(np.float64)
+    if kind in ("fp8", "bf8"):
+        return small_float(packed.view(np.uint8), kind).astype(np.float64)
     raise UnsupportedError(f"matrix of {kind}")
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.tracing.emulation.arithmetic import Array, least, most
+from mcage.tracing.emulation.arithmetic import WORD, Array, least, most
 from mcage.tracing.emulation.instruction import Instruction, Operand
 from mcage.tracing.emulation.machine import (
     PRIVATE_BASE,
     SHARED_BASE,
-    WORD,
     Execute,
     Machine,
     OutsideError,

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mcage.tracing.emulation.arithmetic import (
     COMPARISONS,
     OPERATIONS,
+    WORD,
     Array,
     Operation,
-    div_fmas,
     div_scale,
     fma16,
     fma32,
@@ -22,14 +23,12 @@ from mcage.tracing.emulation.arithmetic import (
 )
 from mcage.tracing.emulation.instruction import EXEC, VCC, Instruction, Operand
 from mcage.tracing.emulation.machine import (
-    WORD,
     Execute,
     Families,
     Machine,
     Source,
     UnsupportedError,
     built,
-    constant_bits,
     raw_source,
     register_number,
     scalar_word,
@@ -53,55 +52,50 @@ _CHOOSE_NANS = re.compile(r"min|max|med3|div_fixup|legacy|dx9_zero")
 # Sources: DPP and SDWA change the first or both before they are read as a type.
 
 
-def lanes_read(modifiers: dict[str, str], lanes: int) -> tuple[Array, Array] | None:
-    """Lane that each lane reads under DPP, and whether there is one; None without a pattern."""
+_PATTERNS: dict[str, Callable[[Array, int], Array]] = {
+    "row_shl": lambda lane, count: lane + count,
+    "row_shr": lambda lane, count: lane - count,
+    "row_ror": lambda lane, count: lane // 16 * 16 + (lane - count) % 16,
+    "row_share": lambda lane, number: lane // 16 * 16 + number,
+    "row_newbcast": lambda lane, number: lane // 16 * 16 + number,
+    "row_xmask": lambda lane, mask: lane ^ mask,
+    "row_mirror": lambda lane, _: lane ^ 15,
+    "row_half_mirror": lambda lane, _: lane ^ 7,
+    "row_bcast": lambda lane, last: np.where(lane > last, lane // (last + 1) * (last + 1) - 1, -1),
+    "wave_shl": lambda lane, _: lane + 1,
+    "wave_shr": lambda lane, _: lane - 1,
+    "wave_rol": lambda lane, _: (lane + 1) % len(lane),
+    "wave_ror": lambda lane, _: (lane - 1) % len(lane),
+}
+"""Lane that each lane reads under DPP, by the name of the pattern and its number."""
+
+
+def lanes_read(modifiers: dict[str, str], lanes: int) -> tuple[Array, Array]:
+    """Lane that each lane reads under DPP, and whether there is one.
+
+    Raises
+    ------
+    UnsupportedError
+        The pattern is not known.
+    """
     lane = np.arange(lanes)
-    row, place = lane // 16 * 16, lane % 16
-    valid = np.ones(lanes, np.bool_)
     for name, text in modifiers.items():
-        if name == "quad_perm":
+        if name in ("quad_perm", "dpp8"):
             order = np.array([int(part) for part in text.strip("[]").split(",")])
-            return lane // 4 * 4 + order[lane % 4], valid
-        if name == "dpp8":
-            order = np.array([int(part) for part in text.strip("[]").split(",")])
-            return lane // 8 * 8 + order[lane % 8], valid
-        if name in ("row_mirror", "row_half_mirror"):
-            return row + 15 - place if name == "row_mirror" else lane // 8 * 8 + 7 - lane % 8, valid
-        if not name.startswith(("row_", "wave_")) or name in ("row_mask",):
-            continue
-        count = int(text, 0)
-        if name == "row_shl":
-            return row + np.minimum(place + count, 15), place + count < 16
-        if name == "row_shr":
-            return row + np.maximum(place - count, 0), place >= count
-        if name == "row_ror":
-            return row + (place - count) % 16, valid
-        if name in ("row_share", "row_newbcast"):
-            return row + count, valid
-        if name == "row_xmask":
-            return row + (place ^ count), valid
-        if name == "row_bcast" and count == 15:
-            return np.maximum(row - 1, 0), lane >= 16
-        if name == "row_bcast" and count == 31:
-            return np.full(lanes, 31), lane >= 32
-        if name == "wave_shl":
-            return np.minimum(lane + 1, lanes - 1), lane + 1 < lanes
-        if name == "wave_shr":
-            return np.maximum(lane - 1, 0), lane > 0
-        if name == "wave_rol":
-            return (lane + 1) % lanes, valid
-        if name == "wave_ror":
-            return (lane - 1) % lanes, valid
-        raise UnsupportedError(f"{name}:{text}")
-    return None
+            size = len(order)
+            return lane // size * size + order[lane % size], lane >= 0
+        if name in _PATTERNS:
+            read = _PATTERNS[name](lane, int(text or "0", 0))
+            there = (read >= 0) & (read < lanes)
+            if name in ("row_shl", "row_shr"):
+                there &= read // 16 == lane // 16
+            return np.where(there, read, 0), there
+    raise UnsupportedError("a pattern of DPP that is not known")
 
 
 def _over_lanes(source: Source, inst: Instruction, machine: Machine) -> tuple[Source, Source]:
     """The first source under DPP, and the lanes that are written."""
-    match = lanes_read(inst.modifiers, machine.lanes)
-    if match is None:
-        raise UnsupportedError("a pattern of DPP that is not known")
-    index, valid = match
+    index, valid = lanes_read(inst.modifiers, machine.lanes)
     lane = np.arange(machine.lanes)
     rows, banks = inst.modifier("row_mask", 15), inst.modifier("bank_mask", 15)
     enabled = (rows >> lane // 16 & 1).astype(np.bool_) & (banks >> lane % 16 // 4 & 1).astype(
@@ -151,11 +145,14 @@ def source(
     number : int
         Of the source, from 0, as ``op_sel`` and ``src0_sel`` count them.
     """
+    if kind == "mask":
+        mask = inst.operands[position].number if position < len(inst.operands) else VCC
+        return lambda m: m.mask(mask), None
     operand = inst.operands[position]
     written = None
-    words = [
-        raw_source(operand, machine, kind, word) for word in range(2 if kind.endswith("64") else 1)
-    ]
+    constant = f"f{kind[1:]}" if operand.negated or operand.absolute else kind
+    count = 2 if kind.endswith("64") else 1
+    words = [raw_source(operand, machine, constant, word) for word in range(count)]
     if inst.encoding == "dpp" and number == 0:
         pairs = [_over_lanes(word, inst, machine) for word in words]
         words, written = [pair[0] for pair in pairs], pairs[0][1]
@@ -166,9 +163,7 @@ def source(
     elif kind.endswith("16"):
         half = half or inst.bits("op_sel", number)
     value = typed(words, kind, half)
-    if kind.startswith("f") or operand.absolute or operand.negated:
-        value = signed(value, kind, operand.absolute, operand.negated)
-    return value, written
+    return signed(value, kind, operand.absolute, operand.negated), written
 
 
 # Results.
@@ -271,63 +266,70 @@ def _with_nans(compute: Callable[..., Array]) -> Callable[..., Array]:
     return lambda *operands: with_nans(compute(*operands), *operands)
 
 
-def _accumulating(inst: Instruction, machine: Machine) -> Execute:
-    """``v_fmac`` and others: the destination is the last source too."""
-    if inst.name.startswith("v_pk"):
-        return _packed(replace(inst, operands=(*inst.operands, inst.operands[0])), machine)
-    operation = OPERATIONS[inst.name.replace("mac", "ma" if "fmac" in inst.name else "mad")]
-    plain = Operand(inst.operands[0].kind, inst.operands[0].number, inst.operands[0].count)
-    return _elementwise(replace(inst, operands=(*inst.operands, plain)), machine, operation)
+# Instructions with a mask as a second result: the second operand.
 
 
-def _carry(inst: Instruction, machine: Machine) -> Execute:
-    """Sums and differences with a carry: ``dst, carry, a, b`` and perhaps a carry in."""
-    name = inst.name
-    takes = len(inst.operands) > 4
-    first, written = source(inst, machine, 2, 0, "u32")
-    second, _ = source(inst, machine, 3, 1, "u32")
-    if "rev" in name:
-        first, second = second, first
-    subtract = "sub" in name
-    write = destination(inst, machine, "u32", 2)
-    carry_out = inst.operands[1].number
-    carry_in = inst.operands[4].number if takes else 0
-    unit = np.int64(1)
+def _added(a: Array, b: Array, carry: Any = 0) -> tuple[Array, Array]:
+    total = a.astype(np.int64) + b + carry
+    return total.astype(np.uint32), total > 0xFFFFFFFF
+
+
+def _subtracted(a: Array, b: Array, borrow: Any = 0) -> tuple[Array, Array]:
+    total = a.astype(np.int64) - b - borrow
+    return total.astype(np.uint32), total < 0
+
+
+def _multiplied_u64(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    product = a.astype(np.uint64) * b
+    total = product + c
+    return total, total < product
+
+
+def _multiplied_i64(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """With the sign of the exact sum, which has 65 bits."""
+    product = a.astype(np.int64) * b
+    total = product + c
+    overflow = ((product >= 0) == (c >= 0)) & ((total >= 0) != (product >= 0))
+    return total, (total < 0) ^ overflow
+
+
+_WITH_MASK: dict[str, tuple[str, str, Callable[..., tuple[Array, Array]]]] = {
+    "v_add_co_u32": ("u32", "u32 u32", _added),
+    "v_addc_co_u32": ("u32", "u32 u32 mask", _added),
+    "v_sub_co_u32": ("u32", "u32 u32", _subtracted),
+    "v_subb_co_u32": ("u32", "u32 u32 mask", _subtracted),
+    "v_subrev_co_u32": ("u32", "u32 u32", lambda a, b: _subtracted(b, a)),
+    "v_subbrev_co_u32": ("u32", "u32 u32 mask", lambda a, b, c: _subtracted(b, a, c)),
+    "v_mad_u64_u32": ("u64", "u32 u32 u64", _multiplied_u64),
+    "v_mad_i64_i32": ("i64", "i32 i32 i64", _multiplied_i64),
+    "v_div_scale_f32": ("f32", "f32 f32 f32", div_scale),
+    "v_div_scale_f64": ("f64", "f64 f64 f64", div_scale),
+}
+"""Types of the result and of the sources, and what gives both results."""
+
+_OF_RDNA = {
+    **{"v_add_co_ci_u32": "v_addc_co_u32", "v_sub_co_ci_u32": "v_subb_co_u32"},
+    "v_subrev_co_ci_u32": "v_subbrev_co_u32",
+    **{"v_mad_co_u64_u32": "v_mad_u64_u32", "v_mad_co_i64_i32": "v_mad_i64_i32"},
+}
+"""Names of the same instructions from generation 10 on."""
+
+
+def _with_mask(inst: Instruction, machine: Machine) -> Execute:
+    kind, types, compute = _WITH_MASK[_OF_RDNA.get(inst.name, inst.name)]
+    kinds = types.split()
+    pairs = [source(inst, machine, 2 + number, number, of) for number, of in enumerate(kinds)]
+    written = pairs[0][1]
+    write = destination(inst, machine, kind, len(kinds))
+    mask = inst.operands[1].number
 
     def execute(m: Machine) -> None:
-        more = m.mask(carry_in).astype(np.int64) if takes else 0 * unit
-        a, b = first(m).astype(np.int64), second(m).astype(np.int64)
-        total = a - b - more if subtract else a + b + more
+        value, flag = compute(*[each(m) for each, _ in pairs])
         lanes = written(m) if written else None
-        carried = (total < 0) | (total > 0xFFFFFFFF)
-        carried = carried & (m.lanes_on if lanes is None else lanes)
-        write(m, (total & 0xFFFFFFFF).astype(np.uint32), lanes)
-        m.put_mask(carry_out, carried)
-
-    return execute
-
-
-def _wide_multiply_add(inst: Instruction, machine: Machine) -> Execute:
-    """``v_mad_u64_u32`` and its signed sister: ``dst, carry, a, b, c``."""
-    is_signed = "i64" in inst.name
-    kinds = ("i32", "i32", "i64") if is_signed else ("u32", "u32", "u64")
-    a, b, c = (source(inst, machine, 2 + n, n, kind)[0] for n, kind in enumerate(kinds))
-    write = destination(inst, machine, "u64", 3)
-    carry_out = inst.operands[1].number
-    wide = np.int64 if is_signed else np.uint64
-
-    def execute(m: Machine) -> None:
-        product = a(m).astype(wide) * b(m).astype(wide)
-        addend = c(m)
-        total = product + addend
-        if is_signed:
-            # The sign of the exact sum, which has 65 bits.
-            overflow = ((product >= 0) == (addend >= 0)) & ((total >= 0) != (product >= 0))
-            carried = (total < 0) ^ overflow
-        else:
-            carried = total < product
-        write(m, total.view(np.uint64), None)
-        m.put_mask(carry_out, np.broadcast_to(carried, m.lanes_on.shape) & m.lanes_on)
+        write(m, value, lanes)
+        m.put_mask(
+            mask, np.broadcast_to(flag, m.lanes_on.shape) & (lanes if written else m.lanes_on)
+        )
 
     return execute
 
@@ -359,59 +361,6 @@ def _comparison(inst: Instruction, machine: Machine) -> Execute:
         m.put_mask(target, result)
         if into_exec and not alone:
             m.put_mask(EXEC, result)
-
-    return execute
-
-
-def _select(inst: Instruction, machine: Machine) -> Execute:
-    """``v_cndmask``: the second source where the bit of the mask is set."""
-    half = inst.name.endswith("16")
-    kind = "u16" if half else "u32"
-    first, written = _maybe_signed(inst, machine, 1, 0, kind)
-    second, _ = _maybe_signed(inst, machine, 2, 1, kind)
-    write = destination(inst, machine, kind, 3)
-    mask = inst.operands[3].number if len(inst.operands) > 3 else VCC
-
-    def execute(m: Machine) -> None:
-        value = np.where(m.mask(mask), second(m), first(m))
-        write(m, value, written and written(m))
-
-    return execute
-
-
-def _maybe_signed(
-    inst: Instruction, machine: Machine, position: int, number: int, kind: str
-) -> tuple[Source, Source | None]:
-    operand = inst.operands[position]
-    as_float = kind.replace("u", "f") if operand.negated or operand.absolute else kind
-    value, written = source(inst, machine, position, number, as_float)
-    if as_float == kind:
-        return value, written
-    return (lambda m: value(m).view(WORD[kind])), written
-
-
-def _divide_scale(inst: Instruction, machine: Machine) -> Execute:
-    kind = inst.name[-3:]
-    sources = [source(inst, machine, 2 + number, number, kind)[0] for number in range(3)]
-    write = destination(inst, machine, kind, 3)
-    flag = inst.operands[1].number
-
-    def execute(m: Machine) -> None:
-        value, scaled = div_scale(*(each(m) for each in sources))
-        write(m, value, None)
-        m.put_mask(flag, np.broadcast_to(scaled, m.lanes_on.shape) & m.lanes_on)
-
-    return execute
-
-
-def _divide_fmas(inst: Instruction, machine: Machine) -> Execute:
-    kind = inst.name[-3:]
-    sources = [source(inst, machine, 1 + number, number, kind)[0] for number in range(3)]
-    write = destination(inst, machine, kind, 3)
-
-    def execute(m: Machine) -> None:
-        a, b, c = (each(m) for each in sources)
-        write(m, div_fmas(a, b, c, m.mask(VCC)), None)
 
     return execute
 
@@ -458,94 +407,52 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
 
 
 def _packed(inst: Instruction, machine: Machine) -> Execute:
-    name = inst.name.removeprefix("v_pk_")
-    if name == "mov_b32" or name.endswith("f32"):
-        return _packed_words(inst, machine, name)
-    name = {"fmac_f16": "fma_f16"}.get(name, name)
-    key = f"v_{name}"
-    if key not in OPERATIONS:
+    """Halves of words, or words of pairs: ``v_pk_fma_f32`` and others, ``v_pk_mov_b32``."""
+    name = f"v_{inst.name.removeprefix('v_pk_')}"
+    if name not in OPERATIONS:
         raise UnsupportedError("packed")
-    operation = OPERATIONS[key]
-    kind = operation.result
-    parts: list[list[Source]] = []
-    for high in (False, True):
-        sources = []
-        for number, of in enumerate(operation.sources):
-            operand = inst.operands[number + 1]
-            kind_of = of if of.endswith("16") else f"{of[0]}16"
-            raw = raw_source(operand, machine, "p16" if kind_of == "f16" else "b32")
-            half = inst.bits("op_sel_hi", number, 1) if high else inst.bits("op_sel", number)
-            value = typed([raw], kind_of, half)
-            if kind_of == "f16":
-                sign = bool(inst.bits("neg_hi" if high else "neg_lo", number)) ^ operand.negated
-                value = signed(value, "f16", operand.absolute, sign)
-            sources.append(value)
-        parts.append(sources)
-    number = register_number(inst.operands[0], machine)
-    clamp = "clamp" in inst.modifiers
-    compute = operation.compute
-    if _makes_nans(key, operation):
+    operation, compute = OPERATIONS[name], OPERATIONS[name].compute
+    kind, clamp = operation.result, "clamp" in inst.modifiers
+    if _makes_nans(name, operation):
         compute = _with_nans(compute)
     if clamp and not kind.startswith("f"):
         if operation.saturated is None:
             raise UnsupportedError("clamp")
         compute = operation.saturated
-
-    def execute(m: Machine) -> None:
-        halves = []
-        for sources in parts:
-            value = compute(*(each(m) for each in sources))
-            if clamp and kind.startswith("f"):
-                value = to_unit(value)
-            halves.append(np.ascontiguousarray(value, WORD[kind]).view(np.uint16).astype(np.uint32))
-        m.put(number, halves[0] | halves[1] << np.uint32(16))
-
-    return execute
-
-
-def _packed_words(inst: Instruction, machine: Machine, name: str) -> Execute:
-    """Two 32-bit results: ``v_pk_fma_f32`` and others, ``v_pk_mov_b32``."""
-    if name == "mov_b32":
-        sources = [
-            _packed_word(inst.operands[1 + part], machine, inst.bits("op_sel", part), "b32")
-            for part in range(2)
-        ]
-        # Result 0 comes from source 0, result 1 from source 1 (CDNA 2 ISA, V_PK_MOV_B32).
-        moves = [[sources[0]], [sources[1]]]
-        compute: Callable[..., Array] = np.copy
-    else:
-        operation = OPERATIONS[f"v_{name}"]
-        compute = operation.compute
-        moves = []
-        for part in range(2):
-            chosen = []
-            for number in range(len(operation.sources)):
-                which = inst.bits("op_sel_hi", number, 1) if part else inst.bits("op_sel", number)
-                operand = inst.operands[number + 1]
-                value = typed([_packed_word(operand, machine, which, "f32")], "f32")
-                sign = bool(inst.bits("neg_hi" if part else "neg_lo", number))
-                chosen.append(signed(value, "f32", False, sign))
-            moves.append(chosen)
-        compute = _with_nans(compute)
+    parts: list[list[Source]] = [[], []]
+    for part, sources in enumerate(parts):
+        for number, of in enumerate(operation.sources):
+            which = inst.bits("op_sel_hi", number, 1) if part else inst.bits("op_sel", number)
+            if name == "v_mov_b32":  # result 0 is of source 0, result 1 of source 1 (CDNA 2 ISA)
+                number, which = part, inst.bits("op_sel", part)
+            operand = inst.operands[number + 1]
+            value = _packed_source(operand, machine, which, of)
+            if of.startswith("f"):
+                sign = bool(inst.bits("neg_hi" if part else "neg_lo", number)) ^ operand.negated
+                value = signed(value, of, operand.absolute, sign)
+            sources.append(value)
     first = register_number(inst.operands[0], machine)
-    clamp = "clamp" in inst.modifiers
 
     def execute(m: Machine) -> None:
-        values = [compute(*(each(m) for each in chosen)) for chosen in moves]
-        for part, value in enumerate(values):
-            if clamp:
-                value = to_unit(value)
-            m.put(first + part, np.ascontiguousarray(value).view(np.uint32))
+        values = [compute(*[each(m) for each in sources]) for sources in parts]
+        if clamp and kind.startswith("f"):
+            values = [to_unit(value) for value in values]
+        words = [words_from(value, kind)[0] for value in values]
+        if kind.endswith("16"):
+            words = [words[0] | words[1] << np.uint32(16)]
+        for number, word in enumerate(words):
+            m.put(first + number, word)
 
     return execute
 
 
-def _packed_word(operand: Operand, machine: Machine, which: int, kind: str) -> Source:
-    """The lower or upper word of a pair; a constant is the same in both."""
-    if operand.kind in ("int", "float"):
-        bits = np.uint32(constant_bits(operand, kind))
-        return lambda m: np.full((m.running, 1), bits)
-    return raw_source(operand, machine, kind, which)
+def _packed_source(operand: Operand, machine: Machine, which: int, kind: str) -> Source:
+    """A half of a word, or a word of a pair; a constant is the same in both words."""
+    if kind.endswith("16"):
+        raw = raw_source(operand, machine, "p16" if kind == "f16" else "b32")
+        return typed([raw], kind, which)
+    word = 0 if operand.kind in ("int", "float") else which
+    return typed([raw_source(operand, machine, kind, word)], kind)
 
 
 # Dot products: halves or bytes of two words, added to a third.
@@ -604,29 +511,15 @@ def _dot(inst: Instruction, machine: Machine) -> Execute:
 # Between lanes.
 
 
-def _first_active(m: Machine) -> Array:
-    return m.lanes_on.argmax(axis=1)
-
-
-def _read_first(inst: Instruction, machine: Machine) -> Execute:
-    value = raw_source(inst.operands[1], machine)
-    target = inst.operands[0].number
-
-    def execute(m: Machine) -> None:
-        whole = np.broadcast_to(value(m), m.lanes_on.shape)
-        m.put_word(target, whole[np.arange(m.running), _first_active(m)])
-
-    return execute
-
-
 def _read_lane(inst: Instruction, machine: Machine) -> Execute:
-    value = raw_source(inst.operands[1], machine)
-    lane = scalar_word(inst.operands[2])
-    target = inst.operands[0].number
+    """``v_readlane``, ``v_readfirstlane``: a lane of a register, or the first that is on."""
+    value, target = raw_source(inst.operands[1], machine), inst.operands[0].number
+    lane = None if "first" in inst.name else scalar_word(inst.operands[2])
 
     def execute(m: Machine) -> None:
         whole = np.broadcast_to(value(m), m.lanes_on.shape)
-        m.put_word(target, whole[np.arange(m.running), (lane(m) % m.lanes).astype(np.int64)])
+        which = m.lanes_on.argmax(axis=1) if lane is None else lane(m) % m.lanes
+        m.put_word(target, whole[np.arange(m.running), which])
 
     return execute
 
@@ -703,20 +596,10 @@ def _swap(inst: Instruction, machine: Machine) -> Execute:
 
 _FAMILIES: Families = (
     (r"v_cmpx?_", _comparison),
-    (r"v_(fmac|mac)_(dx9_zero_|legacy_)?(f16|f32|f64)$|v_pk_fmac_f16$", _accumulating),
-    (
-        r"v_(add|sub|subrev)_co_u32$|v_(addc|subb|subbrev)_co_u32$|v_(add|sub|subrev)_co_ci_u32$",
-        _carry,
-    ),
-    (r"v_mad_(co_)?[ui]64_[ui]32$", _wide_multiply_add),
-    (r"v_cndmask_b(16|32)$", _select),
-    (r"v_div_scale_", _divide_scale),
-    (r"v_div_fmas_", _divide_fmas),
     (r"v_(fma|mad)_mix(lo_f16|hi_f16|_f32)$", _float_mix),
     (r"v_pk_", _packed),
     (r"v_dot\d", _dot),
-    (r"v_readfirstlane_b32$", _read_first),
-    (r"v_readlane_b32$", _read_lane),
+    (r"v_read(first)?lane_b32$", _read_lane),
     (r"v_writelane_b32$", _write_lane),
     (r"v_mbcnt_", _count_mask),
     (r"v_permlanex?16_b32$", _permute_rows),
@@ -733,8 +616,13 @@ def build_vector(inst: Instruction, machine: Machine) -> Execute | None:
     UnsupportedError
         A form of it that is not emulated.
     """
+    if re.match(r"v_(pk_)?f?mac_", inst.name):  # the destination is the last source too
+        of = inst.operands[0]
+        inst = replace(inst, operands=(*inst.operands, Operand(of.kind, of.number, of.count)))
     if inst.name in OPERATIONS:
         return _elementwise(inst, machine, OPERATIONS[inst.name])
+    if inst.name in _WITH_MASK or inst.name in _OF_RDNA:
+        return _with_mask(inst, machine)
     return built(_FAMILIES, inst, machine)
 
 
