@@ -18,7 +18,7 @@ from mcage.stats.estimates import proportion
 from mcage.studies.inject.kernel import InjectedKernel
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.faults import End, Faults, Flip
-from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
+from mcage.tracing.emulation.waves import Budget, Program, Run
 
 KERNELS = Path(__file__).parents[1] / "modern_kernels"
 
@@ -87,7 +87,7 @@ def ace_by_step(kernel: InjectedKernel) -> float:
         program = program or Program(emulation.code, emulation.image, machine)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(machine.waves, np.bool_)
-        run = _Accesses(machine, program, here, nobody, Contents(), Budget(10**9, 10**9))
+        run = _Accesses(machine, program, here, nobody, {}, Budget(10**9, 10**9))
         run.finish()
         for wave in range(machine.waves):
             if (int(groups[here[wave]]), wave % each) not in wanted:

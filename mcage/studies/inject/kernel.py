@@ -20,11 +20,11 @@ from mcage.techniques import Technique
 from mcage.traces.model import Trace
 from mcage.traces.transforms import released
 from mcage.tracing.emulation.arithmetic import Array
-from mcage.tracing.emulation.emulate import Emulation, TimedWave
+from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.faults import Ran, Reruns
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import errors_named, ready_kernel, recorded, relative_error
-from mcage.tracing.emulation.waves import Say
+from mcage.tracing.emulation.waves import Say, Wave
 
 
 class InjectedKernel:
@@ -55,7 +55,7 @@ class InjectedKernel:
         Runs it with faults.
     needs : Needs
         Until when the values of the trace are needed.
-    waves : list of TimedWave
+    waves : list of Wave
         Wave of each window of the trace.
 
     Raises
@@ -86,7 +86,7 @@ class InjectedKernel:
             emulated = emulation.run(say)
         self.trace: Trace = released(recorded(ready, emulated).trace, release)
         self.digest, self.emulation, self._registers = ready.digest, emulation, registers
-        self.waves: list[TimedWave] = emulated.waves
+        self.waves: list[Wave] = emulated.waves
         self.needs: Needs = needs_of(self.trace)
         self._check_windows()
 

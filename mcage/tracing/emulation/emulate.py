@@ -18,8 +18,8 @@ from mcage.tracing.emulation.instruction import EXEC, TTMP
 from mcage.tracing.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.tracing.emulation.program import MOST_INSTRUCTIONS
-from mcage.tracing.emulation.timing import Clock, Timed, time_waves
-from mcage.tracing.emulation.waves import Budget, Code, Contents, Program, Run, Say, Wave
+from mcage.tracing.emulation.timing import Clock, time_waves
+from mcage.tracing.emulation.waves import Budget, Code, Program, Run, Say, Wave
 from mcage.tracing.importing.recording import Origin, Place, Recording, lanes_of
 
 GEOMETRIES = {
@@ -90,7 +90,7 @@ class Emulated:
         How often each instruction was executed on the recorded compute unit.
     approximate : dict of str to int
         Those of them whose last bit depends on the hardware.
-    waves : list of TimedWave
+    waves : list of Wave
         Waves of the recorded SIMD unit, in the order in which their windows were allocated.
     """
 
@@ -99,27 +99,7 @@ class Emulated:
     instructions: int
     by_name: dict[str, int] = field(default_factory=dict)
     approximate: dict[str, int] = field(default_factory=dict)
-    waves: list["TimedWave"] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class TimedWave:
-    """A wave of the recorded SIMD unit, and when it executed what.
-
-    Attributes
-    ----------
-    work_group, number : int
-        Global number of its work-group, and of the wave in it.
-    begin : int
-        Cycle in which its window was allocated.
-    issued : int64[steps]
-        Cycle in which each of its instructions issued.
-    """
-
-    work_group: int
-    number: int
-    begin: int
-    issued: Array
+    waves: list[Wave] = field(default_factory=list)
 
 
 def geometry_of(arch: str) -> SliceGeometry:
@@ -382,7 +362,8 @@ class Emulation:
         """
         launch = self.launch
         groups, together = self.groups, self.groups_together
-        contents, budget = Contents(), Budget(launch.most_instructions, say)
+        contents: dict[bytes, int] = {}
+        budget = Budget(launch.most_instructions, say)
         program: Program | None = None
         ran: list[Wave] = []
         units_before = 0
@@ -510,18 +491,18 @@ class Emulation:
     # Recording.
 
     def _recorded(
-        self, ran: list[Wave], codes: list[Code], contents: Contents, budget: Budget
+        self, ran: list[Wave], codes: list[Code], contents: dict[bytes, int], budget: Budget
     ) -> Emulated:
         launch, kernel = self.launch, self.kernel
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
         clock = Clock.of(self.generation, launch.latency)
-        timed = time_waves(ran, codes, clock, _UNITS, self.windows, room, self.generation)
+        time_waves(ran, codes, clock, _UNITS, self.windows, room, self.generation)
         recording = Recording()
         recording.has_lanes(kernel.lanes)
         recording.geometry = self.geometry
-        rows = list(contents.numbers)
-        _record(recording, ran, timed, codes, rows, self.window, kernel.name)
+        waves = ran[::_UNITS]  # those of SIMD unit 0
+        _record(recording, waves, codes, list(contents), self.window, kernel.name)
         outputs = {
             name: self.memory.content(self.buffers[name], value)
             for name, value in launch.arguments.items()
@@ -537,16 +518,8 @@ class Emulation:
             if code.approximate:
                 approximate[code.inst.name] = approximate.get(code.inst.name, 0) + count
         executed = budget.most - budget.left
-        return Emulated(recording, outputs, executed, by_name, approximate, _timed(ran, timed))
-
-
-def _timed(ran: list[Wave], timed: Timed) -> list[TimedWave]:
-    """Waves of SIMD unit 0, in the order in which `_record` opens their windows."""
-    numbers = range(0, len(ran), _UNITS)
-    return [
-        TimedWave(ran[n].work_group, ran[n].number, int(timed.begin[n]), timed.issued[n])
-        for n in sorted(numbers, key=lambda n: int(timed.begin[n]))
-    ]
+        waves.sort(key=lambda wave: wave.begin)  # as `_record` opens their windows
+        return Emulated(recording, outputs, executed, by_name, approximate, waves)
 
 
 def _two_words(address: int) -> tuple[int, int]:
@@ -559,8 +532,7 @@ _RELEASED, _OPENED = -1, -2
 
 def _record(
     recording: Recording,
-    ran: list[Wave],
-    timed: Timed,
+    waves: list[Wave],
     codes: list[Code],
     rows: list[bytes],
     window: int,
@@ -569,21 +541,18 @@ def _record(
     """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
     nothing = np.int32(-1), np.uint64(0)  # content and lanes of what is no write
     accesses: list[list[Array]] = []
-    for number, wave in enumerate(ran):
-        if number % _UNITS:
-            continue
-        issued, ready = timed.issued[number], timed.ready[number]
+    for number, wave in enumerate(waves):
         steps = np.flatnonzero(wave.codes & 1 == 0)
         reads = [codes[code >> 1].reads for code in wave.codes[steps].tolist()]
         of_step = np.repeat(steps, [len(read) for read in reads])
         registers = np.array([register for read in reads for register in read], np.int32)
-        happened: list[tuple[Any, Any, Any, Any]] = [(issued[of_step], registers, *nothing)]
+        happened: list[tuple[Any, Any, Any, Any]] = [(wave.issued[of_step], registers, *nothing)]
         if wave.step is not None:
             on = wave.mask != 0
             written = wave.register[on], wave.content[on], wave.mask[on]
-            happened.append((ready[wave.step[on]], *written))
-        happened.append((timed.end[number], _RELEASED, *nothing))
-        happened.append((timed.begin[number], _OPENED, *nothing))
+            happened.append((wave.ready[wave.step[on]], *written))
+        happened.append((wave.end, _RELEASED, *nothing))
+        happened.append((wave.begin, _OPENED, *nothing))
         accesses += [
             [np.atleast_1d(column) for column in np.broadcast_arrays(when, number, *columns)]
             for when, *columns in happened
@@ -601,7 +570,7 @@ def _record(
     for row in order.tolist():
         number, reg = int(wave_of[row]), int(register[row])
         when = int(time[row])
-        wave = ran[number]
+        wave = waves[number]
         if reg == _OPENED:
             origin = Origin(kernel, 0, wave.work_group, wave.work_group * 64 + wave.number)
             opened = recording.open_window(
@@ -609,7 +578,7 @@ def _record(
                 window,
                 origin,
                 Place(0, 0),
-                int(timed.slot[number]) * window,
+                wave.slot * window,
                 lanes=wave.lanes.bit_count(),
             )
             windows[number] = opened

@@ -28,7 +28,7 @@ from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
-from mcage.tracing.emulation.waves import Budget, Code, Contents, NotThereError, Program, Run
+from mcage.tracing.emulation.waves import Budget, Code, NotThereError, Program, Run
 
 LIMIT_FACTOR = 3
 """Instructions of a wave, relative to those that it executes without faults, that end a run."""
@@ -339,7 +339,7 @@ class FaultyRun(Run):
         registers: Registers | None = None,
     ) -> None:
         nothing = np.zeros(machine.waves, np.bool_)
-        super().__init__(machine, program, group_of_wave, nothing, Contents(), Budget(0))
+        super().__init__(machine, program, group_of_wave, nothing, {}, Budget(0))
         self._limit = limit
         self._flips: dict[int, list[Flip]] = {}
         for wave, flip in flips:

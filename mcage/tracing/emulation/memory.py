@@ -2,24 +2,26 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mcage.errors import UserError
 from mcage.tracing.emulation.arithmetic import WORD, Array, least, most
-from mcage.tracing.emulation.instruction import Instruction, Operand
+from mcage.tracing.emulation.instruction import NULL, Instruction, Operand
 from mcage.tracing.emulation.machine import (
     PRIVATE_BASE,
     SHARED_BASE,
     Execute,
     Machine,
     OutsideError,
+    Source,
     UnsupportedError,
     raw_source,
     register_number,
     scalar_source,
+    typed,
 )
 
 BASE = 0x7F5A_8C00_0000
@@ -115,34 +117,29 @@ class Memory:
         return offset
 
 
+def _numbers(content: Array, kind: str) -> Array:
+    """Bytes as numbers of a type; a rest is left out."""
+    size = WORD[kind](0).itemsize
+    return content[: len(content) // size * size].view(WORD[kind])
+
+
 def _loaded(content: Array, offset: Array, size: int) -> Array:
     """Unsigned numbers of 1, 2 or 4 bytes at offsets of a flat array of bytes, uint32."""
     if size == 1:
         return content[offset].astype(np.uint32)
-    shift = {2: 1, 4: 2}[size]
     if not (offset & (size - 1)).any():
-        whole = content[: len(content) // size * size].view({2: np.uint16, 4: np.uint32}[size])
-        return whole[offset >> shift].astype(np.uint32)
-    parts = [
-        content[offset + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(size)
-    ]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total | part
-    return total
+        return _numbers(content, f"u{8 * size}")[offset // size].astype(np.uint32)
+    parts = np.zeros((len(offset), 4), np.uint8)
+    parts[:, :size] = content[offset[:, None] + np.arange(size)]
+    return parts.view(np.uint32)[:, 0]
 
 
 def _store(content: Array, offset: Array, value: Array, size: int) -> None:
+    if size > 1 and not (offset & (size - 1)).any():
+        _numbers(content, f"u{8 * size}")[offset // size] = value.astype(WORD[f"u{8 * size}"])
+        return
     for byte in range(size):
         content[offset + byte] = (value >> np.uint32(8 * byte)).astype(np.uint8)
-
-
-def _store_aligned(content: Array, offset: Array, value: Array, size: int) -> None:
-    if size == 1 or (offset & (size - 1)).any():
-        _store(content, offset, value, size)
-        return
-    dtype, shift = {2: (np.uint16, 1), 4: (np.uint32, 2)}[size]
-    content[: len(content) // size * size].view(dtype)[offset >> shift] = value.astype(dtype)
 
 
 _EVERY = slice(None)
@@ -224,50 +221,49 @@ def _active(m: Machine, value: Array) -> Array:
     return np.broadcast_to(value, m.lanes_on.shape)[m.lanes_on]
 
 
-Space = Callable[[Machine], tuple[Array, Array]]
-SpaceOf = Callable[[Machine, int], tuple[Array, Array, Any]]
-"""Gives the bytes of an address space and the offsets of the active lanes, which are checked."""
+Space = Callable[[Machine, int, int], Iterable[tuple[Array, Array, Any]]]
+"""Gives, for each of so many words of so many bytes, the bytes of an address space, the offsets of
+the active lanes, which are checked, and which of these lanes they are."""
+
+
+def _each_word(content: Array, offset: Array, words: int) -> Iterator[tuple[Array, Array, Any]]:
+    """The words of an access that is checked as a whole."""
+    return ((content, offset + 4 * word, _EVERY) for word in range(words))
 
 
 def _offset(inst: Instruction) -> int:
     return inst.modifier("offset")
 
 
-def _global_addresses(
-    inst: Instruction, machine: Machine, position: int, base: int | None
+def _addresses(
+    inst: Instruction, machine: Machine, address: Sequence[Operand]
 ) -> Callable[[Machine], Array]:
     """Addresses of the active lanes: a pair of registers, or an offset to a scalar base."""
-    offset = np.int64(_offset(inst))
-    vector = inst.operands[position]
-    scalar = inst.operands[base] if base is not None and base < len(inst.operands) else None
-    if scalar is not None and scalar.kind == "s" and scalar.number != 125:
-        beginning = scalar_source(scalar, "u64")
+    offset, vector = np.int64(_offset(inst)), address[0]
+    if len(address) > 1 and address[1].kind == "s" and address[1].number != NULL:
+        beginning = scalar_source(address[1], "u64")
         if vector.kind == "name":
             return lambda m: _active(m, (beginning(m).astype(np.int64) + offset)[:, None])
         step = raw_source(vector, machine)
         return lambda m: _active(
             m, beginning(m).astype(np.int64)[:, None] + step(m).astype(np.int64) + offset
         )
-    low, high = raw_source(vector, machine), raw_source(vector, machine, word=1)
-    return lambda m: _active(
-        m, (low(m) | high(m).astype(np.uint64) << np.uint64(32)).view(np.int64) + offset
-    )
+    pair = typed([raw_source(vector, machine, word=word) for word in range(2)], "i64")
+    return lambda m: _active(m, pair(m) + offset)
 
 
-def _global_space(
-    inst: Instruction, machine: Machine, position: int, base: int | None, size: int
-) -> Space:
-    addresses = _global_addresses(inst, machine, position, base)
-    if not inst.name.startswith("flat_"):
-        return lambda m: (m.memory.bytes, m.offsets(addresses(m), size))
+def _global_space(inst: Instruction, machine: Machine, address: Sequence[Operand]) -> Space:
+    addresses, is_flat = _addresses(inst, machine, address), inst.name.startswith("flat_")
 
-    def space(m: Machine) -> tuple[Array, Array]:
+    def space(m: Machine, words: int, size: int) -> Iterator[tuple[Array, Array, Any]]:
         at = addresses(m)
-        if _lies_in(SHARED_BASE, at[:1]).any():
-            return _lds_of(m, at & 0xFFFF_FFFF, size)
-        if _lies_in(PRIVATE_BASE, at[:1]).any():
-            return _scratch_of(m, at & 0xFFFF_FFFF, size)
-        return m.memory.bytes, m.offsets(at, size)
+        if is_flat and _lies_in(SHARED_BASE, at[:1]).any():
+            content, offset = _lds_of(m, at & 0xFFFF_FFFF, words * size)
+        elif is_flat and _lies_in(PRIVATE_BASE, at[:1]).any():
+            content, offset = _scratch_of(m, at & 0xFFFF_FFFF, words * size)
+        else:
+            content, offset = m.memory.bytes, m.offsets(at, words * size)
+        return _each_word(content, offset, words)
 
     return space
 
@@ -278,12 +274,10 @@ def _lies_in(aperture: int, addresses: Array) -> Array:
 
 
 def _space_by_space(
-    inst: Instruction, machine: Machine, position: int, execute: Execute
+    inst: Instruction, machine: Machine, address: Sequence[Operand], execute: Execute
 ) -> Execute:
     """Execute a flat access for the lanes of LDS, of private memory and of buffers in turn."""
-    if not inst.name.startswith("flat_"):
-        return execute
-    addresses = _global_addresses(inst, machine, position, position + 2)
+    addresses = _addresses(inst, machine, address)
 
     def in_turn(m: Machine) -> None:
         at = addresses(m)
@@ -319,121 +313,37 @@ def _scratch_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
     return m.scratch.reshape(-1), _active(m, place) + offset
 
 
-def _scratch_space(inst: Instruction, machine: Machine, position: int, size: int) -> Space:
+def _scratch_space(inst: Instruction, machine: Machine, address: Sequence[Operand]) -> Space:
     constant = np.int64(_offset(inst))
-    parts: list[Callable[[Machine], Array]] = []
-    for operand in inst.operands[position : position + 3]:
-        if operand.kind == "v" and operand is inst.operands[position]:
+    parts: list[Source] = []
+    for operand in address:
+        if operand.kind == "v" or (operand.kind == "s" and operand.number != NULL):
             parts.append(raw_source(operand, machine))
-        elif operand.kind == "s" and operand.number != 125:
-            scalar = scalar_source(operand, "u32")
-            parts.append(lambda m, s=scalar: s(m)[:, None])  # type: ignore[misc]
 
-    def space(m: Machine) -> tuple[Array, Array]:
+    def space(m: Machine, words: int, size: int) -> Iterator[tuple[Array, Array, Any]]:
         offset = np.zeros((m.running, 1), np.int64) + constant
         for part in parts:
             offset = offset + part(m).view(np.int32)
-        return _scratch_of(m, _active(m, offset), size)
+        return _each_word(*_scratch_of(m, _active(m, offset), words * size), words)
 
     return space
-
-
-Words = Callable[[Machine], Iterable[tuple[Array, Array, Any]]]
-"""Gives for each register that is moved the bytes of an address space, offsets of the active lanes,
-and which of these lanes they are."""
-
-
-def _load(inst: Instruction, machine: Machine, moved: Moved, words: Words) -> Execute:
-    """Load the first operand and those behind it; lanes that are not there get 0."""
-    first = register_number(inst.operands[0], machine)
-
-    def execute(m: Machine) -> None:
-        values = []
-        for content, offset, good in words(m):
-            value = np.zeros(m.lanes_on.shape, np.uint32)
-            lanes = m.lanes_on
-            if good is not _EVERY:
-                lanes = lanes.copy()
-                lanes[m.lanes_on] = good
-            value[lanes] = _loaded(content, offset, moved.size)
-            values.append(value)
-        _put_loaded(m, first, moved, values)
-
-    return execute
-
-
-def _stored(machine: Machine, moved: Moved, data: Sequence[Operand], words: Words) -> Execute:
-    """Store the registers of some operands."""
-    sources = [raw_source(of, machine, word=word) for of in data for word in range(moved.words)]
-    shift = np.uint32(16 if moved.half else 0)
-
-    def execute(m: Machine) -> None:
-        for source, (content, offset, good) in zip(sources, words(m), strict=True):
-            value = _active(m, source(m))[good] >> shift
-            _store_aligned(content, offset, value, moved.size)
-
-    return execute
-
-
-def _words_of(space: Space, moved: Moved) -> Words:
-    """The registers of an access, one behind the other."""
-
-    def words(m: Machine) -> Iterator[tuple[Array, Array, Any]]:
-        content, offset = space(m)
-        for word in range(moved.words):
-            yield content, offset + 4 * word, _EVERY
-
-    return words
-
-
-def _flat_load(inst: Instruction, machine: Machine, kind: str, text: str) -> Execute:
-    moved = moved_by(text)
-    if "lds" in inst.modifiers:
-        raise UnsupportedError("loads into LDS")
-    if kind == "scratch":
-        space = _scratch_space(inst, machine, 1, moved.bytes)
-    else:
-        space = _global_space(inst, machine, 1, 2, moved.bytes)
-    return _load(inst, machine, moved, _words_of(space, moved))
-
-
-def _flat_store(inst: Instruction, machine: Machine, kind: str, text: str) -> Execute:
-    moved, data = moved_by(text), inst.operands[1]
-    if kind == "scratch":
-        others = replace(inst, operands=(inst.operands[0], *inst.operands[2:]))
-        space = _scratch_space(others, machine, 0, moved.bytes)
-    else:
-        space = _global_space(inst, machine, 0, 2, moved.bytes)
-    return _stored(machine, moved, [data], _words_of(space, moved))
 
 
 # Buffers: addresses by a resource of four scalar registers (ISA guides, "buffer addressing").
 
 
-def _buffer_space(
-    inst: Instruction, machine: Machine, position: int, size: int
-) -> Callable[[Machine], Any]:
-    """Content, addresses of the active lanes, and how many bytes from each on are in range.
-
-    None in place of these: private memory, of which offsets are given.
-    """
-    resource, scalar = inst.operands[position + 1], inst.operands[position + 2]
-    words = [scalar_source(Operand("s", resource.number + word), "u32") for word in range(4)]
+def _buffer_space(inst: Instruction, machine: Machine, address: Sequence[Operand]) -> Space:
+    vector, resource, scalar = address[:3]
+    four = [scalar_source(Operand("s", resource.number + word), "u32") for word in range(4)]
     soffset = scalar_source(scalar, "u32")
     constant = np.int64(_offset(inst))
     indexed, offset_too = "idxen" in inst.modifiers, "offen" in inst.modifiers
-    if "lds" in inst.modifiers:
-        raise UnsupportedError("loads into LDS")
-    vector = inst.operands[position]
     index = raw_source(vector, machine) if indexed else None
     voffset = raw_source(vector, machine, word=int(indexed)) if offset_too else None
 
-    def space(m: Machine) -> tuple[Array, Array, Any]:
-        base = (
-            words[0](m).astype(np.int64) | (words[1](m) & np.uint32(0xFFFF)).astype(np.int64) << 32
-        )
-        stride = (words[1](m) >> np.uint32(16) & np.uint32(0x3FFF)).astype(np.int64)
-        records = words[2](m).astype(np.int64)
+    def space(m: Machine, words: int, size: int) -> Iterator[tuple[Array, Array, Any]]:
+        low, high, records, _ = (word(m).astype(np.int64) for word in four)
+        base, stride = low | (high & 0xFFFF) << 32, high >> 16 & 0x3FFF
         inside = np.full(m.lanes_on.shape, constant)
         if voffset is not None:
             inside = inside + voffset(m).astype(np.int64)
@@ -449,45 +359,25 @@ def _buffer_space(
             # The scalar offset counts bytes of a wave, in which those of its lanes take turns.
             of_wave = soffset(m).astype(np.int64) // m.lanes + base - SCRATCH_BASE
             total = inside + of_wave[:, None]
-            content, offset = _scratch_of(m, _active(m, total), size)
-            return content, offset, None
+            content, offset = _scratch_of(m, _active(m, total), words * size)
+            yield from _each_word(content, offset, words)
+            return
         shift = soffset(m).astype(np.int64)
         raw = stride == 0
         left = records[:, None] - shift[:, None] - inside
         # Bytes of each lane that are in range: all or none of a structured buffer.
-        bytes_left = np.where(raw[:, None], left, np.where(number < records[:, None], size, 0))
-        total = (base + shift)[:, None] + inside + number * stride[:, None]
-        return m.memory.bytes, total[m.lanes_on], bytes_left[m.lanes_on]
+        whole = np.where(number < records[:, None], words * size, 0)
+        left = np.where(raw[:, None], left, whole)[m.lanes_on]
+        place = ((base + shift)[:, None] + inside + number * stride[:, None])[m.lanes_on]
+        for word in range(words):
+            good = left >= 4 * word + size
+            offset = m.offsets(place[good], 4 * word + size, good)
+            yield m.memory.bytes, offset + 4 * word, good
 
     return space
 
 
-def _in_range(m: Machine, place: Array, left: Any, end: int) -> tuple[Array, Array]:
-    """Offsets of the lanes whose bytes up to `end` are in range, and which lanes these are."""
-    if left is None:
-        return place, np.ones(len(place), np.bool_)
-    good = left >= end
-    return m.offsets(place[good], end, good), good
-
-
-def _buffer_words(inst: Instruction, machine: Machine, moved: Moved) -> Words:
-    space = _buffer_space(inst, machine, 1, moved.bytes)
-
-    def words(m: Machine) -> Iterator[tuple[Array, Array, Any]]:
-        content, place, left = space(m)
-        for word in range(moved.words):
-            offset, good = _in_range(m, place, left, 4 * word + moved.size)
-            yield content, offset + 4 * word, good
-
-    return words
-
-
 # LDS.
-
-
-def _lds_space(m: Machine, address: Array, size: int) -> tuple[Array, Array]:
-    """LDS of the work-groups, and the offsets of the active lanes in it, by their addresses."""
-    return _lds_of(m, _active(m, address).astype(np.int64), size)
 
 
 def _lds_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
@@ -501,31 +391,21 @@ def _lds_of(m: Machine, offset: Array, size: int) -> tuple[Array, Array]:
     return m.lds.reshape(-1), offset + _active(m, group)
 
 
-def _lds_access(inst: Instruction, machine: Machine, text: str, position: int) -> Any:
-    """What is moved, how many places it has, and its registers; the operand is the address."""
-    address = raw_source(inst.operands[position], machine)
-    two, stride, text = _two(text)
-    moved = moved_by(text)
-    places = [np.uint32(_offset(inst))]
-    if two:
-        step = moved.bytes * stride
-        places = [np.uint32(inst.modifier(f"offset{number}") * step) for number in range(2)]
+def _lds_space(
+    inst: Instruction, machine: Machine, address: Operand, steps: Sequence[int] = ()
+) -> Space:
+    """One place, or two: the bytes in which the offset of each counts."""
+    source = raw_source(address, machine)
+    places = [
+        np.uint32(inst.modifier(f"offset{number}") * step) for number, step in enumerate(steps)
+    ]
 
-    def words(m: Machine) -> Iterator[tuple[Array, Array, Any]]:
-        for place in places:
-            content, offset = _lds_space(m, address(m) + place, moved.bytes)
-            for word in range(moved.words):
-                yield content, offset + 4 * word, _EVERY
+    def space(m: Machine, words: int, size: int) -> Iterator[tuple[Array, Array, Any]]:
+        for place in places or [np.uint32(_offset(inst))]:
+            at = _active(m, source(m) + place).astype(np.int64)
+            yield from _each_word(*_lds_of(m, at, words * size), words)
 
-    return moved, len(places), words
-
-
-def _two(text: str) -> tuple[bool, int, str]:
-    """Whether an access has two places, how many elements their offsets count in, and its size."""
-    match = re.match(r"(?:2|2addr_)(st64_|stride64_|_)?(b32|b64)$", text)
-    if not match:
-        return False, 1, text
-    return True, 64 if match[1] and "64" in match[1] else 1, match[2]
+    return space
 
 
 def _lane_permutation(inst: Instruction, machine: Machine) -> Execute:
@@ -600,18 +480,81 @@ def _swizzled(text: str, lanes: int) -> Array:
     raise UnsupportedError(f"ds_swizzle {named[1]}")
 
 
+# Loads and stores.
+
+
+def _load(inst: Instruction, machine: Machine, moved: Moved, space: Space) -> Execute:
+    """Load the first operand and those behind it; lanes that are not there get 0."""
+    first = register_number(inst.operands[0], machine)
+    if "lds" in inst.modifiers:
+        raise UnsupportedError("loads into LDS")
+
+    def execute(m: Machine) -> None:
+        values = []
+        for content, offset, good in space(m, moved.words, moved.size):
+            value = np.zeros(m.lanes_on.shape, np.uint32)
+            lanes = m.lanes_on
+            if good is not _EVERY:
+                lanes = lanes.copy()
+                lanes[m.lanes_on] = good
+            value[lanes] = _loaded(content, offset, moved.size)
+            values.append(value)
+        _put_loaded(m, first, moved, values)
+
+    return execute
+
+
+def _stored(machine: Machine, moved: Moved, data: Sequence[Operand], space: Space) -> Execute:
+    """Store the registers of some operands."""
+    sources = [raw_source(of, machine, word=word) for of in data for word in range(moved.words)]
+    shift = np.uint32(16 if moved.half else 0)
+
+    def execute(m: Machine) -> None:
+        words = space(m, moved.words, moved.size)
+        for source, (content, offset, good) in zip(sources, words, strict=True):
+            _store(content, offset, _active(m, source(m))[good] >> shift, moved.size)
+
+    return execute
+
+
+_SPACES = {
+    **{"global": _global_space, "flat": _global_space},
+    **{"scratch": _scratch_space, "buffer": _buffer_space},
+}
+
+
+def _access(inst: Instruction, machine: Machine, where: str, loads: bool, text: str) -> Execute:
+    """A load or a store by a flat address, or by a resource."""
+    moved, operands = moved_by(text), inst.operands
+    if loads or where == "buffer":
+        address, data = operands[1:], operands[:1]
+    else:
+        address, data = (operands[0], *operands[2:]), operands[1:2]
+    space = _SPACES[where](inst, machine, address)
+    execute = _load(inst, machine, moved, space) if loads else _stored(machine, moved, data, space)
+    return _space_by_space(inst, machine, address, execute) if where == "flat" else execute
+
+
+def _lds_access(inst: Instruction, machine: Machine, loads: bool, text: str) -> Execute:
+    """A load or a store of the LDS: at a place, or at two (``2st64_b32``)."""
+    two = re.match(r"(?:2|2addr_)(st64_|stride64_|_)?(b32|b64)$", text)
+    moved = moved_by(two[2] if two else text)
+    elements = 64 if two and "64" in (two[1] or "") else 1
+    steps = (moved.bytes * elements,) * 2 if two else ()
+    space = _lds_space(inst, machine, inst.operands[int(loads)], steps)
+    if loads:
+        return _load(inst, machine, moved, space)
+    return _stored(machine, moved, inst.operands[1 : 2 + bool(two)], space)
+
+
 # Atomics: lanes one after the other, in the order of waves and lanes.
 
 _ATOMICS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda old, new: old + new,
     "sub": lambda old, new: old - new,
     "rsub": lambda old, new: new - old,
-    "min": lambda old, new: least(old, new) if old.dtype.kind == "f" else np.minimum(old, new),
-    "max": lambda old, new: most(old, new) if old.dtype.kind == "f" else np.maximum(old, new),
-    "smin": np.minimum,
-    "smax": np.maximum,
-    "umin": np.minimum,
-    "umax": np.maximum,
+    **{"min": least, "smin": least, "umin": least, "fmin": least},
+    **{"max": most, "smax": most, "umax": most, "fmax": most},
     "and": lambda old, new: old & new,
     "or": lambda old, new: old | new,
     "xor": lambda old, new: old ^ new,
@@ -640,10 +583,9 @@ def _apply(
     content: Array, offset: Array, operands: list[Array], kind: str, operation: str
 ) -> Array:
     """Change memory at offsets that may be equal; return what was there before each change."""
-    dtype = np.dtype(WORD[kind])
-    view = content[: len(content) // dtype.itemsize * dtype.itemsize].view(dtype)
-    index = offset // dtype.itemsize
-    before = np.empty(len(index), dtype)
+    view = _numbers(content, kind)
+    index = offset // view.itemsize
+    before = np.empty(len(index), view.dtype)
     left = np.arange(len(index))
     while len(left):  # each turn, the first lane that is left of each address
         _, first = np.unique(index[left], return_index=True)
@@ -669,36 +611,35 @@ def _atomic(
     machine: Machine,
     operation: str,
     kind: str,
-    space: SpaceOf,
-    data: list[Operand],
-    returns: bool,
+    space: Space,
+    data: Sequence[Operand],
+    target: Operand | None,
 ) -> Execute:
-    operation = {"fmin": "min", "fmax": "max"}.get(operation, operation)
+    """Change memory; the operands of a compare-and-swap are new, expected."""
     if operation not in _ATOMICS and operation not in ("cmpswap", "mskor"):
         raise UnsupportedError("atomic")
-    words = np.dtype(WORD[kind]).itemsize // 4 or 1
-    first = register_number(inst.operands[0], machine) if returns else 0
-    sources = [[raw_source(operand, machine, word=w) for w in range(words)] for operand in data]
+    size = WORD[kind](0).itemsize
+    words = size // 4 or 1
+    first = register_number(target, machine) if target else 0
+    sources = [
+        typed([raw_source(of, machine, word=word) for word in range(words)], kind) for of in data
+    ]
 
     def execute(m: Machine) -> None:
-        content, offset, good = space(m, 4 * words)
-        operands = []
-        for parts in sources:
-            bits = [_active(m, part(m)) for part in parts]
-            if words == 2:
-                bits = [bits[0] | bits[1].astype(np.uint64) << np.uint64(32)]
-            operands.append(bits[0].view(WORD[kind])[good])
-        below = np.dtype(WORD[kind]).itemsize - 1
-        if (unaligned := offset & below != 0).any():
+        ((content, offset, good),) = space(m, 1, 4 * words)
+        if m.lds_spare and content.base is m.lds:  # what lies outside is dropped
+            inside = offset % m.lds.shape[1] < m.lds.shape[1] - m.lds_spare
+            offset, good = offset[inside], inside
+        operands = [_active(m, source(m))[good] for source in sources]
+        if (unaligned := offset & (size - 1) != 0).any():
             m.refuse(unaligned, "an atomic access that is not aligned", offset, good)
-            offset = offset & ~np.int64(below)  # in the memory of its own run, which has ended
+            offset = offset & ~np.int64(size - 1)  # in the memory of its own run, which has ended
         whole_words = not (offset & (4 * words - 1)).any()
-        if not returns and operation in _PLAIN_UFUNCS and kind.startswith("u") and whole_words:
-            view = content[: len(content) // (4 * words) * (4 * words)].view(WORD[kind])
-            _PLAIN_UFUNCS[operation].at(view, offset // (4 * words), operands[0])
+        if not target and operation in _PLAIN_UFUNCS and kind.startswith("u") and whole_words:
+            _PLAIN_UFUNCS[operation].at(_numbers(content, kind), offset // size, operands[0])
             return
         before = _apply(content, offset, operands, kind, operation)
-        if returns:
+        if target:
             old = np.zeros((int(m.lanes_on.sum()), words), np.uint32)
             old[good] = np.ascontiguousarray(before).view(np.uint32).reshape(-1, words)
             for word in range(words):
@@ -707,64 +648,31 @@ def _atomic(
     return execute
 
 
-def _returns(inst: Instruction) -> bool:
-    return "glc" in inst.modifiers or "sc0" in inst.modifiers
+def _memory_atomic(inst: Instruction, machine: Machine, where: str, of: str, text: str) -> Execute:
+    """An atomic by an address; by a resource, the data are where the result goes."""
+    kind, returns = _atomic_kind(of, text), "glc" in inst.modifiers or "sc0" in inst.modifiers
+    operands, position = inst.operands, int(returns and where != "buffer")
+    if where == "buffer":
+        data, address = operands[0], operands[1:]
+    else:
+        data = operands[position + 1]
+        address = (operands[position], *operands[position + 2 :])
+    words = WORD[kind](0).itemsize // 4
+    both = [data, Operand(data.kind, data.number + words, words)][: 1 + (of == "cmpswap")]
+    space, target = _SPACES[where](inst, machine, address), operands[0] if returns else None
+    execute = _atomic(inst, machine, of, kind, space, both, target)
+    return _space_by_space(inst, machine, address, execute) if where == "flat" else execute
 
 
-def _global_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
-    kind = _atomic_kind(operation, text)
-    returns = _returns(inst)
-    position = int(returns)
-    data = _atomic_data(inst.operands[position + 1], operation, kind)
-    match = _global_space(inst, machine, position, position + 2, np.dtype(WORD[kind]).itemsize)
-    execute = _atomic(
-        inst, machine, operation, kind, lambda m, _: (*match(m), _EVERY), data, returns
-    )
-    return _space_by_space(inst, machine, position, execute)
-
-
-def _buffer_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
-    """The data are where the result goes, if it is asked for."""
-    kind = _atomic_kind(operation, text)
-    size_of = np.dtype(WORD[kind]).itemsize
-    match = _buffer_space(inst, machine, 1, size_of)
-    data = _atomic_data(inst.operands[0], operation, kind)
-
-    def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
-        content, place, left = match(m)
-        offset, good = _in_range(m, place, left, size)
-        return content, offset, good
-
-    return _atomic(inst, machine, operation, kind, space, data, _returns(inst))
-
-
-def _atomic_data(operand: Operand, operation: str, kind: str) -> list[Operand]:
-    """Operands of an atomic; those of a compare-and-swap follow one another: new, expected."""
-    words = np.dtype(WORD[kind]).itemsize // 4
-    if operation != "cmpswap":
-        return [operand]
-    return [operand, Operand(operand.kind, operand.number + words, words)]
-
-
-def _lds_atomic(inst: Instruction, machine: Machine, operation: str, text: str) -> Execute:
-    returns = "rtn" in inst.name
-    kind = _atomic_kind(operation, text)
-    position = int(returns)
-    address = raw_source(inst.operands[position], machine)
-    place = np.uint32(_offset(inst))
-    data = list(inst.operands[position + 1 :])
-    if operation in ("cmpst", "cmpstore"):
-        operation = "cmpswap"
+def _lds_atomic(inst: Instruction, machine: Machine, of: str, text: str) -> Execute:
+    target = inst.operands[0] if "rtn" in inst.name else None
+    address, *data = inst.operands[bool(target) :]
+    if of in ("cmpst", "cmpstore"):
         # LDS before generation 11: expected, new (ISA guides, DS_CMPST_B32).
-        data = data[::-1] if "cmpst_" in inst.name else data
-
-    def space(m: Machine, size: int) -> tuple[Array, Array, Any]:
-        content, offset = _lds_space(m, address(m) + place, size)
-        bytes_of_row = m.lds.shape[1]
-        good = offset % bytes_of_row < bytes_of_row - m.lds_spare  # others are dropped
-        return content, offset[good], good
-
-    return _atomic(inst, machine, operation, kind, space, data, returns)
+        data = data[::-1] if of == "cmpst" else data
+        of = "cmpswap"
+    space = _lds_space(inst, machine, address)
+    return _atomic(inst, machine, of, _atomic_kind(of, text), space, data, target)
 
 
 # Scalar loads.
@@ -784,7 +692,7 @@ def _scalar_load(inst: Instruction, machine: Machine, text: str) -> Execute:
     moving = None
     if step.kind == "int":
         constant = constant + np.int64(step.number)
-    elif step.number != 125:
+    elif step.number != NULL:
         moving = scalar_source(step, "u32")
     first = inst.operands[0].number
     if first + words > 124:
@@ -831,17 +739,8 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
     name = inst.name
     if match := re.match(r"s_(?:buffer_)?load_(dword\w*|b\d+)$", name):
         return _scalar_load(inst, machine, match[1])
-    if match := re.match(r"(global|flat|scratch)_load_(\w+)$", name):
-        return _space_by_space(inst, machine, 1, _flat_load(inst, machine, match[1], match[2]))
-    if match := re.match(r"(global|flat|scratch)_store_(\w+)$", name):
-        return _space_by_space(inst, machine, 0, _flat_store(inst, machine, match[1], match[2]))
-    if match := re.match(r"buffer_load_(\w+)$", name):
-        moved = moved_by(match[1])
-        return _load(inst, machine, moved, _buffer_words(inst, machine, moved))
-    if match := re.match(r"buffer_store_(\w+)$", name):
-        moved = moved_by(match[1])
-        words = _buffer_words(inst, machine, moved)
-        return _stored(machine, moved, inst.operands[:1], words)
+    if match := re.match(r"(global|flat|scratch|buffer)_(load|store)_(\w+)$", name):
+        return _access(inst, machine, match[1], match[2] == "load", match[3])
     if name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _lane_permutation(inst, machine)
     if name == "ds_swizzle_b32":
@@ -849,13 +748,8 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
     if match := re.match(_ATOMIC_LDS, name):
         return _lds_atomic(inst, machine, match[1] or match[4], match[3] or match[6])
     if match := re.match(_ATOMIC, name):
-        space, operation, text = match.groups()[:3] if match[1] else match.groups()[3:]
-        build = _buffer_atomic if space == "buffer" else _global_atomic
-        return build(inst, machine, operation, text or "")
-    if match := re.match(r"ds_(?:read|load)_?(\w+)$", name):
-        moved, _, words = _lds_access(inst, machine, match[1], 1)
-        return _load(inst, machine, moved, words)
-    if match := re.match(r"ds_(?:write|store)_?(\w+)$", name):
-        moved, places, words = _lds_access(inst, machine, match[1], 0)
-        return _stored(machine, moved, inst.operands[1 : 1 + places], words)
+        where, operation, text = match.groups()[:3] if match[1] else match.groups()[3:]
+        return _memory_atomic(inst, machine, where, operation, text or "")
+    if match := re.match(r"ds_(read|load|write|store)_?(\w+)$", name):
+        return _lds_access(inst, machine, match[1] in ("read", "load"), match[2])
     return None

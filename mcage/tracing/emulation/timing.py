@@ -8,7 +8,6 @@ of its unit busy; loads complete after a latency, in order, and ``s_waitcnt`` wa
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -96,27 +95,6 @@ def waits_for(text: str) -> list[int]:
     return left
 
 
-@dataclass(frozen=True)
-class Timed:
-    """When waves ran.
-
-    Attributes
-    ----------
-    begin, end : int64[waves]
-        Cycle of the allocation and of the release of each wave's window.
-    slot : int64[waves]
-        Slot of its window on its SIMD unit.
-    issued, ready : list of int64[steps]
-        Of each instruction: when it issued, and when its results were there.
-    """
-
-    begin: Array
-    end: Array
-    slot: Array
-    issued: list[Array]
-    ready: list[Array]
-
-
 def time_waves(
     ran: list[Wave],
     codes: list[Code],
@@ -125,8 +103,8 @@ def time_waves(
     windows: int,
     groups_at_once: int,
     generation: int,
-) -> Timed:
-    """Let the waves of a compute unit run.
+) -> None:
+    """Let the waves of a compute unit run, and note in each when it did what.
 
     Parameters
     ----------
@@ -174,10 +152,10 @@ def time_waves(
     )
     if status[0]:
         raise AssertionError("waves wait for each other for ever")
-    bounds = list(pairwise(starts))
-    return Timed(
-        begin, end, slot, [issued[a:b] for a, b in bounds], [ready[a:b] for a, b in bounds]
-    )
+    for number, wave in enumerate(ran):
+        steps = slice(starts[number], starts[number + 1])
+        wave.issued, wave.ready = issued[steps], ready[steps]
+        wave.begin, wave.end, wave.slot = int(begin[number]), int(end[number]), int(slot[number])
 
 
 _NEVER = 1 << 62

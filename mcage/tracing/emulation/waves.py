@@ -251,7 +251,7 @@ def _reads(parts: Sequence[Instruction], machine: Machine) -> tuple[int, ...]:
 # What waves do.
 
 
-@dataclass
+@dataclass(eq=False)
 class Wave:
     """What is known of a wave that has run.
 
@@ -269,6 +269,12 @@ class Wave:
         Of each write: the step, the register, and which contents it left.
     mask : uint64[writes]
         Which lanes it wrote.
+    begin, end : int
+        Cycle of the allocation and of the release of its window.
+    slot : int
+        Slot of its window on its SIMD unit.
+    issued, ready : int64[steps]
+        Of each instruction: when it issued, and when its results were there.
     """
 
     work_group: int
@@ -280,22 +286,16 @@ class Wave:
     register: Any = None
     content: Any = None
     mask: Any = None
+    begin: int = 0
+    end: int = 0
+    slot: int = 0
+    issued: Any = None
+    ready: Any = None
 
 
 def _columns(parts: list[tuple[Array, ...]]) -> list[Array]:
     """Columns of tables that follow one another."""
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
-
-
-class Contents:
-    """Distinct contents of registers, numbered."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[bytes, int] = {}
-
-    def number(self, content: bytes) -> int:
-        """Return the number of a content."""
-        return self.numbers.setdefault(content, len(self.numbers))
 
 
 _UNREAD = re.compile(rf"^\.long |Invalid register|{NEEDS_NEWER}$")
@@ -355,8 +355,8 @@ class Run:
         Work-group of each wave, from 0.
     recorded : bool[waves]
         Whose writes are kept.
-    contents : Contents
-        Takes what they write.
+    contents : dict of bytes to int
+        Takes what they write: distinct contents of registers, numbered.
     budget : Budget
         Is used up.
     """
@@ -367,7 +367,7 @@ class Run:
         program: Program,
         group_of_wave: Array,
         recorded: Array,
-        contents: Contents,
+        contents: dict[bytes, int],
         budget: Budget,
     ) -> None:
         self.machine, self.program = machine, program
@@ -502,8 +502,8 @@ class Run:
             return
         masks = np.packbits(lanes[self._kept_places], axis=1, bitorder="little")
         rows = self.machine.vector[register, kept]
-        number = self.contents.number
-        written = [number(row.tobytes()) for row in rows]
+        contents = self.contents
+        written = [contents.setdefault(row.tobytes(), len(contents)) for row in rows]
         self.writes.append((kept, self.steps[kept] - 1, register, written, masks))
 
     def _pause(self, code: Code, numbers: Array) -> None:
@@ -557,7 +557,7 @@ class Run:
             mask |= packed[:, byte].astype(np.uint64) << np.uint64(8 * byte)
         self._written.append((wave, step, register, content, mask))
         self.writes.clear()
-        size = len(self.contents.numbers) * 4 * self.machine.lanes
+        size = len(self.contents) * 4 * self.machine.lanes
         if size > MOST_BYTES:
             raise UserError(
                 f"the recorded waves write more than {MOST_BYTES // MIB} MiB of different "

@@ -1,5 +1,7 @@
 """When waves made by hand issue their instructions, cycle by cycle."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from mcage.tracing.emulation import waves
@@ -34,8 +36,12 @@ def timed(*programs, units=1, windows=4, groups_at_once=9, group_of=None, genera
         Wave(group, 0, np.array([NUMBER[name] for name in [*program, "end"]], np.int32), 1)
         for group, program in zip(group_of, programs, strict=True)
     ]
-    result = time_waves(found, CODES, CLOCK, units, windows, groups_at_once, generation)
-    return [issued.tolist() for issued in result.issued], result
+    time_waves(found, CODES, CLOCK, units, windows, groups_at_once, generation)
+    columns = {
+        name: np.array([getattr(wave, name) for wave in found]) for name in ("begin", "end", "slot")
+    }
+    ready = [wave.ready for wave in found]
+    return [wave.issued.tolist() for wave in found], SimpleNamespace(ready=ready, **columns)
 
 
 def test_the_older_wave_of_a_unit_goes_first():
