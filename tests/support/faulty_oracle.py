@@ -15,7 +15,7 @@ from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
 from mcage.tracing.emulation.record import ready_kernel
-from mcage.tracing.emulation.waves import Budget, Contents, Program, Run
+from mcage.tracing.emulation.waves import Budget, Program, Run
 
 BLEND = """__kernel void blend(__global const int *index, __global const float *x,
                      __global float *y, int n) {
@@ -148,7 +148,7 @@ def memory_after(emulation: Emulation, flips=None, stuck=None, on_read=False, mo
         program = program or Program(emulation.code, emulation.image, m)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(m.waves, np.bool_)
-        run = _Run(m, program, here, nobody, Contents(), Budget(most))
+        run = _Run(m, program, here, nobody, {}, Budget(most))
         run.set_flips(flips or {})
         try:
             run.finish()
