@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from math import prod
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -262,49 +261,67 @@ def read_compiled(path: Path) -> Compiled:
 # Python files: of a kernel in Triton, or of arguments and a check.
 
 
-def load_module(path: Path) -> ModuleType:
-    """Import a user's Python file.
+class PythonFile:
+    """A user's Python file, imported; what its code raises is the user's to mend.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
 
     Raises
     ------
     UserError
-        It cannot be read, or raises an error; the message names file and error.
+        It cannot be read, or raises an error; the message names file and error. So do the methods.
     """
-    read_regular(path, MOST_SOURCE_BYTES)
-    name = f"mcage_kernel_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{shown_path(path)}: is no Python file; its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True
-    try:
-        with _code_of(shown_path(path)):
-            spec.loader.exec_module(module)
-    except UserError as error:
-        cause = error.__cause__
-        if isinstance(cause, ModuleNotFoundError) and cause.name == "triton":
-            raise UserError(
-                f"{shown_path(path)}: needs Triton, which is not installed", pip_install("triton")
-            ) from error
-        raise
-    finally:
-        sys.dont_write_bytecode = before
-    return module
 
+    def __init__(self, path: Path) -> None:
+        read_regular(path, MOST_SOURCE_BYTES)
+        self.place, self.stem = shown_path(path), path.stem
+        name = f"mcage_kernel_{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise UserError(f"{self.place}: is no Python file; its name must end in .py")
+        self._module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        before = sys.dont_write_bytecode
+        sys.dont_write_bytecode = True
+        try:
+            with _code_of(self.place):
+                spec.loader.exec_module(self._module)
+        except UserError as error:
+            cause = error.__cause__
+            if isinstance(cause, ModuleNotFoundError) and cause.name == "triton":
+                raise UserError(
+                    f"{self.place}: needs Triton, which is not installed", pip_install("triton")
+                ) from error
+            raise
+        finally:
+            sys.dont_write_bytecode = before
 
-def call(module: ModuleType, name: str, path: Path, *given: Any, **named: Any) -> Any:
-    """Call a function of a user's file; what it or its dict raises is the user's to mend."""
-    with _code_of(f"{shown_path(path)}: {name}"):
-        made = getattr(module, name)(*given, **named)
-        return dict(made) if isinstance(made, dict) else made
+    def value(self, name: str, default: Any = None) -> Any:
+        """Return what the file has under a name; it may have a ``__getattr__``."""
+        with _code_of(f"{self.place}: {name}"):
+            return getattr(self._module, name, default)
 
+    def table(self, name: str) -> Mapping[str, Any]:
+        """Return a dict that the file has under a name; an empty one if it has none."""
+        if not isinstance(table := self.value(name, {}), dict):
+            raise UserError(f"{self.place}: {name} is {shortened(table)}, must be a dict")
+        return table
 
-def attribute(module: ModuleType, name: str, path: Path, default: Any = None) -> Any:
-    """Value that a user's file has under a name; the module may have a ``__getattr__``."""
-    with _code_of(f"{shown_path(path)}: {name}"):
-        return getattr(module, name, default)
+    def call(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Call a function; a dict that it returns is copied, which runs code of the user, too."""
+        with _code_of(f"{self.place}: {name}"):
+            made = getattr(self._module, name)(*arguments, **named)
+            return dict(made) if isinstance(made, dict) else made
+
+    @property
+    def warps(self) -> int:
+        """Waves of 64 lanes of a work-group of a Triton kernel, as its ``OPTIONS`` say."""
+        warps = self.table("OPTIONS").get("num_warps", 4)
+        if type(warps) is not int or not 1 <= warps <= 16:
+            raise UserError(f"{self.place}: num_warps is {shortened(warps)}, must be 1 ... 16")
+        return warps
 
 
 @contextmanager
@@ -337,12 +354,12 @@ _REACH_OF_BUFFERS = 2**31 - 1
 
 
 def compile_triton(
-    module: ModuleType, path: Path, arguments: Mapping[str, Any], arch: str, lanes: int
+    file: PythonFile, arguments: Mapping[str, Any], arch: str, lanes: int
 ) -> Compiled:
     """Compile a Triton kernel as a launch with these arguments would.
 
     Integers of 1 and None become part of the code, integers that 16 divides are said to be such,
-    and buffers begin at multiples of 16 bytes and span less than 2 GiB. ``TYPES`` of the module
+    and buffers begin at multiples of 16 bytes and span less than 2 GiB. ``TYPES`` of the file
     says the types of elements that NumPy does not have: ``{"b": "fp8e4nv"}``. ``num_warps`` of its
     ``OPTIONS`` counts waves of 64 lanes; of 32 lanes there are twice as many.
 
@@ -357,13 +374,13 @@ def compile_triton(
         from triton.compiler import ASTSource
     except ImportError as error:
         raise UserError("Triton is not installed", pip_install("triton")) from error
-    place = shown_path(path)
-    function = attribute(module, str(attribute(module, "KERNEL", path, path.stem)), path)
+    place = file.place
+    function = file.value(str(file.value("KERNEL", file.stem)))
     if not isinstance(function, triton.runtime.JITFunction):
         raise UserError(
-            f'{place}: has no @triton.jit function {path.stem}; KERNEL = "name" names another'
+            f'{place}: has no @triton.jit function {file.stem}; KERNEL = "name" names another'
         )
-    named, options = _table_of(module, "TYPES", place), dict(_table_of(module, "OPTIONS", place))
+    named, options = file.table("TYPES"), dict(file.table("OPTIONS"))
     signature, constants, attributes, taken = {}, {}, {}, []
     for index, parameter in enumerate(function.params):
         name = parameter.name
@@ -386,7 +403,7 @@ def compile_triton(
                 known.append(["tt.divisibility", 16])
         if known:
             attributes[(index,)] = known
-    options["num_warps"] = warps_of(module, place) * 64 // lanes
+    options["num_warps"] = file.warps * 64 // lanes
     try:
         source = ASTSource(function, signature, constexprs=constants, attrs=attributes)
         with _quiet():
@@ -412,22 +429,6 @@ def _quiet() -> Iterator[None]:
         os.dup2(before, 2)
         os.close(before)
         os.close(nowhere)
-
-
-def _table_of(module: ModuleType, name: str, place: str) -> Mapping[str, Any]:
-    with _code_of(f"{place}: {name}"):
-        table = getattr(module, name, {})
-    if not isinstance(table, dict):
-        raise UserError(f"{place}: {name} is {shortened(table)}, must be a dict")
-    return table
-
-
-def warps_of(module: ModuleType, place: str) -> int:
-    """Waves of 64 lanes of a work-group of a Triton kernel, as its ``OPTIONS`` say."""
-    warps = _table_of(module, "OPTIONS", place).get("num_warps", 4)
-    if type(warps) is not int or not 1 <= warps <= 16:
-        raise UserError(f"{place}: num_warps is {shortened(warps)}, must be 1 ... 16")
-    return warps
 
 
 def _scalar_type(value: Any, name: str) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,14 @@ from mcage.tracing.emulation.code_object import CodeObject, KernelObject, read_c
 from mcage.tracing.emulation.compilers import (
     DIGEST_BYTES,
     Compiled,
+    PythonFile,
     Sources,
     arguments_from_text,
-    attribute,
-    call,
     checked_arguments,
     compile_opencl,
     compile_triton,
     content_digest,
-    load_module,
     read_compiled,
-    warps_of,
 )
 from mcage.tracing.emulation.emulate import GEOMETRIES, Emulated, Emulation, Launch, geometry_of
 from mcage.tracing.emulation.program import Program
@@ -151,7 +147,7 @@ def ready_kernel(program: Program) -> ReadyKernel:
     kernel = _kernel(program, compiled, code.kernels)
     grid, block = _three(*modules.extent("grid")), _three(*modules.extent("block"))
     if modules.kernel is not None:
-        block = block or (64 * warps_of(modules.kernel, place), 1, 1)
+        block = block or (64 * modules.kernel.warps, 1, 1)
     if grid is None or block is None:
         missing = "--grid" if grid is None else "--block"
         raise UserError(f"{missing} is missing: X or X,Y or X,Y,Z")
@@ -245,17 +241,13 @@ class _Modules:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.kernel: ModuleType | None = None
+        self.kernel: PythonFile | None = None
         if program.path.suffix == ".py":
             self.sources = Sources.read(program.path)
-            self.kernel = load_module(program.path)
-        self.inputs, self.inputs_path = self.kernel, program.path
-        if isinstance(arguments := program.arguments, Path):
-            self.inputs, self.inputs_path = load_module(arguments), arguments
-        self.checks, self.checks_path = self.inputs, self.inputs_path
-        if program.check is not None:
-            self.checks_path = Path(program.check)
-            self.checks = load_module(self.checks_path)
+            self.kernel = PythonFile(program.path)
+        arguments = program.arguments
+        self.inputs = PythonFile(arguments) if isinstance(arguments, Path) else self.kernel
+        self.checks = self.inputs if program.check is None else PythonFile(Path(program.check))
 
     def arguments(self, random: np.random.Generator) -> dict[str, Any]:
         given = self.program.arguments
@@ -265,30 +257,30 @@ class _Modules:
             return dict(given)
         if self.inputs is None:
             raise UserError("--args is missing: NAME=VALUE ..., or a Python file")
-        if attribute(self.inputs, "arguments", self.inputs_path) is None:
-            raise UserError(f"{shown_path(self.inputs_path)}: has no function arguments(random)")
-        made = call(self.inputs, "arguments", self.inputs_path, random)
+        if self.inputs.value("arguments") is None:
+            raise UserError(f"{self.inputs.place}: has no function arguments(random)")
+        made = self.inputs.call("arguments", random)
         if not isinstance(made, dict):
-            raise UserError(f"{shown_path(self.inputs_path)}: arguments returns no dict")
+            raise UserError(f"{self.inputs.place}: arguments returns no dict")
         return made
 
     @property
     def place_of_inputs(self) -> str:
         """How errors about arguments begin."""
-        by_file = self.inputs is not None and not isinstance(self.program.arguments, str)
-        return shown_path(self.inputs_path) if by_file else "--args"
+        if self.inputs is None or isinstance(self.program.arguments, str):
+            return "--args"
+        return self.inputs.place
 
     def extent(self, name: str) -> tuple[str, Any]:
         """Grid or block, and where it is from."""
         asked = self.program.extent(name)
         if asked is not None or self.inputs is None:
             return f"--{name}", asked
-        place = f"{shown_path(self.inputs_path)}: {name.upper()}"
-        return place, attribute(self.inputs, name.upper(), self.inputs_path)
+        return f"{self.inputs.place}: {name.upper()}", self.inputs.value(name.upper())
 
     @property
     def title(self) -> str:
-        title = self.inputs and attribute(self.inputs, "TITLE", self.inputs_path)
+        title = self.inputs and self.inputs.value("TITLE")
         return shown(title, _LONGEST_TITLE) if isinstance(title, str) else ""
 
     def inputs_said(self, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -299,7 +291,7 @@ class _Modules:
                 text[name] = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
             else:
                 text[name] = shortened(value)
-        about = one_line(str(getattr(self.inputs, "__doc__", None) or ""))
+        about = one_line(str((self.inputs and self.inputs.value("__doc__")) or ""))
         if isinstance(self.program.arguments, str):
             about = self.program.arguments
         return text | ({"what they are": about} if about else {})
@@ -308,23 +300,21 @@ class _Modules:
         self, arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]]
     ) -> tuple[dict[str, float], float]:
         """Largest error of each output; refused where it is too large."""
-        if self.checks is None or attribute(self.checks, "expected", self.checks_path) is None:
-            if self.program.check is not None:
-                raise UserError(
-                    f"{shown_path(self.checks_path)}: has no function expected(**arguments)"
-                )
+        if self.checks is None or self.checks.value("expected") is None:
+            if self.program.check is not None and self.checks is not None:
+                raise UserError(f"{self.checks.place}: has no function expected(**arguments)")
             return {}, 0.0
+        place = self.checks.place
         copies = {
             name: value.copy() if isinstance(value, np.ndarray) else value
             for name, value in arguments.items()
         }
-        expected = call(self.checks, "expected", self.checks_path, **copies)
-        place = shown_path(self.checks_path)
+        expected = self.checks.call("expected", **copies)
         if not isinstance(expected, dict) or not all(name in outputs for name in expected):
             raise UserError(f"{place}: expected must return a dict of buffers by their names")
         tolerance = self.program.tolerance
         if tolerance is None:
-            tolerance = attribute(self.checks, "TOLERANCE", self.checks_path, 0.0)
+            tolerance = self.checks.value("TOLERANCE", 0.0)
         if not isinstance(tolerance, int | float) or not 0 <= tolerance < _MOST_TOLERANCE:
             raise UserError(f"{place}: TOLERANCE is {shortened(tolerance)}, must be 0 or more")
         errors = {}
@@ -384,7 +374,7 @@ def _compiled(
             f"clang, which compiles OpenCL C (.cl) alone; leave them out"
         )
     if modules.kernel is not None:
-        compiled = compile_triton(modules.kernel, program.path, arguments, program.arch, lanes)
+        compiled = compile_triton(modules.kernel, arguments, program.arch, lanes)
         modules.sources.require_unchanged(shown_path(program.path))
         return replace(compiled, sources=modules.sources)
     return read_compiled(program.path)
