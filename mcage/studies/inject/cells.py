@@ -11,9 +11,10 @@ single wrong bit is corrected, and a word whose error is detected ends the run w
 of one of its lanes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +22,10 @@ from typing_extensions import override
 
 from mcage.geometry import COMPONENT_BITS, Booleans, Integers
 from mcage.protection.codes import Code, Outcome
-from mcage.studies.inject.hard import FaultsAtAge
-from mcage.studies.inject.kernel import Placement
-from mcage.studies.inject.stored import Form, Storing, Words
+from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, Storing, Words
+from mcage.studies.inject.slices import FaultsAtAge
 from mcage.tracing.emulation.arithmetic import Array
-from mcage.tracing.emulation.faults import Faults, FaultyMachine, Registers
+from mcage.tracing.emulation.faults import Faults, FaultyMachine, Ran, Registers
 from mcage.tracing.emulation.waves import Code as Instruction
 
 
@@ -447,3 +447,56 @@ class SliceUnderKernel:
         met = np.unique(registers[rows >= 0])
         table = np.stack([rows, compressed.astype(np.int64), block], axis=1)
         return {int(register): table[registers == register] for register in met}
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def ran_with(
+    states: Mapping[Key, tuple[int, FaultsAtAge]],
+    where: Placement,
+    rules: Rules,
+    kernel: InjectedKernel,
+) -> dict[Key, Ran]:
+    """Run the kernel on slices; those of which nobody notices a fault are left out.
+
+    Parameters
+    ----------
+    states : mapping of key to (int, FaultsAtAge)
+        Instance and faults.
+    where : Placement
+        Where the technique keeps values on a slice without faults.
+    rules : Rules
+        How cells keep values.
+    kernel : InjectedKernel
+        What runs.
+    """
+    alike: dict[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]] = {}
+    for key, (instance, faults) in states.items():
+        harmful = faults.harmful(rules.code)
+        if len(harmful.cell):
+            state = harmful.cell.tobytes() + harmful.fault_map.tobytes()
+            alike.setdefault((instance, state), (harmful, []))[1].append(key)
+    runs = wrong_runs(alike, where, rules)
+    ran = kernel.reruns.run([faults for faults, _ in runs])
+    return {key: of for (_, keys), of in zip(runs, ran, strict=True) for key in keys}
+
+
+def wrong_runs(
+    alike: Mapping[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]],
+    where: Placement,
+    rules: Rules,
+) -> list[tuple[Faults, list[Key]]]:
+    """What is wrong in the runs of slices, of those in which anything is."""
+    if not alike:
+        return []
+    maps = np.array([faults.fault_map for faults, _ in alike.values()])
+    runs = []
+    for on_map, ((instance, _), (faults, keys)) in zip(
+        where.on_maps(maps), alike.items(), strict=True
+    ):
+        which = instance % len(on_map.placed.entry)  # the pass of a placement that rotates
+        wrong = SliceUnderKernel(on_map, faults, rules, which).faults()
+        if wrong is not None:
+            runs.append((wrong, keys))
+    return runs

@@ -10,6 +10,7 @@ their share are drawn anew.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,9 @@ from mcage.geometry import COMPONENT_BITS, Floats, Integers, SliceGeometry
 from mcage.protection.codes import Outcome
 from mcage.protection.policy import Protection, turns
 from mcage.random import streams_of
-from mcage.studies.inject.hard import FaultsAtAge
-from mcage.studies.inject.kernel import NeededBit, Placement
+from mcage.studies.inject.kernel import CODE_BITS, NeededBit, Placement
 from mcage.studies.inject.outcomes import Fate
-from mcage.studies.inject.stored import CODE_BITS
+from mcage.studies.inject.slices import FaultsAtAge
 from mcage.tracing.emulation.faults import Faults, Flip
 
 DRAWS = "inject.flip"
@@ -180,14 +180,11 @@ def drawn_cells(where: Placement, protection: Protection, sizes: Sequence[float]
     return needed * protection.code.bits / least_ways(where, protection)
 
 
-@dataclass(frozen=True, eq=False)
-class Hit:
+class Hit(NamedTuple):
     """An upset, as it reaches the program.
 
     Attributes
     ----------
-    bit : NeededBit
-        A bit that was hit.
     faults : Faults or None
         What becomes wrong; None if codes have decided.
     fate : Fate
@@ -196,7 +193,6 @@ class Hit:
         Most wrong bits of a word together; without a code, those that have changed.
     """
 
-    bit: NeededBit
     faults: Faults | None
     fate: Fate
     faulty_bits: int
@@ -231,7 +227,7 @@ def hit(
         np.bitwise_or.at(
             wrong, row.word[first:last], np.uint32(1) << row.bit[first:last].astype(np.uint32)
         )
-        return Hit(bit, _changed(bit, where, wrong), Fate.MASKED, last - first)
+        return Hit(_changed(bit, where, wrong), Fate.MASKED, last - first)
     size, most, is_detected = row.data_bits // COMPONENT_BITS, 0, False
     needed = row.needed_of_word(where.needed_cells(bit.write, bit.block, bit.cycle))
     for word in np.unique(row.word[first:last][needed[first:last] > 0]).tolist():
@@ -248,8 +244,8 @@ def hit(
         if outcome > Outcome.DETECTED:
             wrong[word * size : (word + 1) * size] = code.data_of(code.left_by(errors))
     if is_detected:
-        return Hit(bit, None, Fate.CODE, most)
-    return Hit(bit, _changed(bit, where, wrong) if wrong.any() else None, Fate.MASKED, most)
+        return Hit(None, Fate.CODE, most)
+    return Hit(_changed(bit, where, wrong) if wrong.any() else None, Fate.MASKED, most)
 
 
 def _held(bit: NeededBit, where: Placement, protection: Protection, word: int) -> NDArray[np.bool_]:

@@ -1,27 +1,37 @@
-"""Slices with all their faulty cells: when they are looked at, and what comes of it.
+"""Faulty cells of slices: which are known, when a slice is looked at, and what comes of it.
 
-A reported age is looked at as it is. Beside it, a slice is looked at whenever its cells fail: with
-tests, at the last moment before the test that finds the new faults; without, when they appear. So
-no wrong answer between two reported ages is missed.
+**What is known.** Error-correcting pointers, spare entries and techniques that avoid faults need to
+know which cells are faulty. Tests find that out: one of the new slice, and others at intervals. A
+cell that has failed since the last test does harm, whatever the technique. A code needs no test.
+
+**When.** A reported age is looked at as it is. Beside it, a slice is looked at whenever its cells
+fail: with tests, at the last moment before the test that finds the new faults; without, when they
+appear. So no wrong answer between two reported ages is missed.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import SliceGeometry
+from mcage.errors import UserError
+from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.gpu.exchange import words_allowed
 from mcage.lifetime import EndCause
+from mcage.lifetime.faulty_cells import UNKNOWN
+from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
-from mcage.studies.inject.cells import Rules, SliceUnderKernel
-from mcage.studies.inject.hard import FaultsAtAge, Look, SliceFaults
-from mcage.studies.inject.kernel import InjectedKernel, Placement
-from mcage.studies.inject.outcomes import DETECTED, OF_SLICES, SILENT, Fate
-from mcage.tracing.emulation.faults import Faults, Ran
+from mcage.soft_errors.stuck import StuckCells, drawn_values, stuck_cells_of, stuck_table
+from mcage.studies.inject.kernel import Placement
+from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
+from mcage.tracing.emulation.compilers import content_digest
+from mcage.variation.fault_models import EntryFaults
+from mcage.variation.vmin_tail import TailCells
 
 GIVEN_UP = (EndCause.NO_HOME, EndCause.SPILL_LIMIT, EndCause.TOO_SLOW)
 """Ends of lives that a technique notices."""
@@ -29,7 +39,260 @@ GIVEN_UP = (EndCause.NO_HOME, EndCause.SPILL_LIMIT, EndCause.TOO_SLOW)
 NOBODY_KNOWS = -1.0
 """Age of which a test has found all faults, if there was none, not even of the new slice."""
 
-Key = TypeVar("Key", bound=Hashable)
+
+@dataclass(frozen=True, eq=False)
+class SliceFaults:
+    """Cells of a slice that become faulty, in the order of their ages.
+
+    Parameters
+    ----------
+    cell : int64[n]
+        Number of each, as in `TailCells`.
+    at_one : bool[n]
+        Whether it gives '1'; otherwise '0'.
+    years : float64[n]
+        Age from which it is faulty.
+    """
+
+    cell: Integers
+    at_one: Booleans
+    years: Floats
+
+    @classmethod
+    def of(
+        cls, seed: int, instance: int, cell: Integers, years: Floats, weak_value: NDArray[np.int8]
+    ) -> "SliceFaults":
+        """Faulty cells by the value that each cannot keep, drawn where nobody knows it.
+
+        Parameters
+        ----------
+        seed, instance : int
+            Of the stream that says what else a cell gives.
+        cell, years, weak_value : array[n]
+            As of `mcage.lifetime.faulty_cells.FaultyCells`.
+        """
+        drawn = drawn_values(seed, instance, cell)
+        return cls(cell, np.where(weak_value == UNKNOWN, drawn, weak_value == 0), years)
+
+    def at(
+        self, age_years: float, known_years: float, protection: Protection, geometry: SliceGeometry
+    ) -> "FaultsAtAge":
+        """Faults at an age, if tests have found those that are older than another age.
+
+        Those in blocks that are known to be unusable are left out: a slice that uses such a block
+        is given up, or its technique avoids it.
+        """
+        known = self.years <= known_years
+        entry, bit = _entry_and_bit(self.cell, geometry)
+        maps = _fault_maps(self.cell[known], protection, geometry)
+        spared = np.flatnonzero((maps[0] != 0) & (maps[1] == 0))  # by spare entries
+        repaired = _repaired(self.cell, known, entry, protection, geometry)
+        live = (self.years <= age_years) & ~repaired & ~np.isin(entry, spared)
+        live &= maps[1][entry] >> (bit // geometry.block_bits).astype(np.uint8) & 1 == 0
+        return FaultsAtAge(self.cell[live], self.at_one[live], maps[1], geometry)
+
+    def looks(
+        self, interval_years: float | None, end_years: float, known_years: float = 0.0
+    ) -> "list[Look]":
+        """When something has changed that a run may notice, in rising order of age.
+
+        Parameters
+        ----------
+        interval_years : float or None
+            Time between two tests; None if there are none but that of the new slice.
+        end_years : float
+            Age until which the slice is in use.
+        known_years : float
+            As of `Slice`.
+
+        Returns
+        -------
+        list of Look
+            Without tests, every age at which cells fail. With tests, the last moment before each
+            test that finds something new; if tests come at once, the ages at which cells fail.
+        """
+        ages = np.unique(self.years[(self.years > known_years) & (self.years <= end_years)])
+        if interval_years is None:
+            return [Look(age, known_years, None) for age in ages.tolist()]
+        if not interval_years:
+            return [Look(age, age, age) for age in ages.tolist()]
+        tests = np.unique(np.ceil(ages / interval_years)).tolist()
+        return [
+            Look(
+                min(test * interval_years, end_years),
+                (test - 1) * interval_years,
+                test * interval_years,
+            )
+            for test in tests
+        ]
+
+
+def _entry_and_bit(cell: Integers, geometry: SliceGeometry) -> tuple[Integers, Integers]:
+    """Entry of each cell, and its bit there; a check cell has those of the data bit it follows."""
+    return np.divmod(cell % geometry.cells, geometry.entry_bits)
+
+
+def _fault_maps(
+    cell: Integers, protection: Protection, geometry: SliceGeometry
+) -> tuple[Bytes, Bytes]:
+    """Fault maps of known cells, before and after spares have taken the places of entries."""
+    order = np.sort(cell).astype(np.int32)
+    tail = TailCells(np.array([0, len(order)]), order, np.zeros(len(order)), geometry)
+    none = EntryFaults.none(1, protection, geometry)
+    faults = none.more(tail, np.ones(len(order), np.bool_))
+    return faults.unspared[0], faults.maps[0]
+
+
+def _repaired(
+    cell: Integers,
+    known: Booleans,
+    entry: Integers,
+    protection: Protection,
+    geometry: SliceGeometry,
+) -> Booleans:
+    """Which cells pointers replace: of each entry the oldest known ones that need it, bool[n]."""
+    repaired = np.zeros(len(cell), np.bool_)
+    if not protection.pointers:
+        return repaired
+    needs = known.copy()
+    if protection.code is not None:
+        word = cell % geometry.cells // protection.word_bits
+        _, place, count = np.unique(word[known], return_inverse=True, return_counts=True)
+        needs[known] = count[place] > 1
+    left: dict[int, int] = {}
+    for number in np.flatnonzero(needs).tolist():
+        used = left.get(int(entry[number]), 0)
+        if used < protection.pointers:
+            left[int(entry[number])] = used + 1
+            repaired[number] = True
+    return repaired
+
+
+class Look(NamedTuple):
+    """A moment at which a slice is looked at.
+
+    Attributes
+    ----------
+    age_years : float
+        Its age.
+    known_years : float
+        Age of which tests have found all faults.
+    test_years : float or None
+        Age of the next test; None if there is none.
+    """
+
+    age_years: float
+    known_years: float
+    test_years: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class FaultsAtAge:
+    """Faulty cells that nothing repairs, in blocks that may be used.
+
+    Parameters
+    ----------
+    cell : int64[n]
+        Number of each, as in `TailCells`.
+    at_one : bool[n]
+        Whether it gives '1'.
+    fault_map : uint8[entries]
+        What is known of all faults: bit b set, block b cannot be used.
+    geometry : SliceGeometry
+        The slice.
+    """
+
+    cell: Integers
+    at_one: Booleans
+    fault_map: Bytes
+    geometry: SliceGeometry
+
+    @property
+    def entry(self) -> Integers:
+        """Entry of each: int64[n]."""
+        return _entry_and_bit(self.cell, self.geometry)[0]
+
+    @property
+    def bit(self) -> Integers:
+        """Bit of the entry that each is, or that the data bit is whose number it has: int64[n]."""
+        return _entry_and_bit(self.cell, self.geometry)[1]
+
+    @property
+    def is_check(self) -> Booleans:
+        """Whether each is a check cell: bool[n]."""
+        return np.asarray(self.cell >= self.geometry.cells)
+
+    def harmful(self, code: Code | None) -> "FaultsAtAge":
+        """Those by which a value may be wrong: a code corrects a single cell of a word."""
+        if code is None:
+            return self
+        word = self.cell % self.geometry.cells // code.data_bits
+        _, place, count = np.unique(word, return_inverse=True, return_counts=True)
+        several = count[place] > 1
+        return replace(self, cell=self.cell[several], at_one=self.at_one[several])
+
+    def of_word(self, entry: int, word: int, code: Code) -> tuple[Integers, Booleans]:
+        """Faulty cells of a word: their bits, check bits after those of data, and what they give.
+
+        Parameters
+        ----------
+        entry, word : int
+            The entry, and the word in it.
+        code : Code
+            Its code.
+        """
+        of_word, number = np.divmod(self.bit, code.data_bits)
+        here = np.flatnonzero((self.entry == entry) & (of_word == word))
+        return number[here] + code.data_bits * self.is_check[here], self.at_one[here]
+
+
+class ChosenCells:
+    """Stuck cells of instances 0 ... N - 1, as a file has them.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+
+    Attributes
+    ----------
+    instances : int
+        N.
+    digest : str
+        Hash of what the file says.
+
+    Raises
+    ------
+    UserError
+        As `mcage.soft_errors.stuck.stuck_table`; or an instance in between has no cell.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._path = Path(name)
+        with _key_named():
+            self._table = stuck_table(self._path)
+            instances = np.unique(self._table[:, 0])
+            self.instances = len(instances)
+            if instances[-1] >= self.instances:
+                absent = int(np.argmax(instances != np.arange(self.instances)))
+                raise UserError(
+                    f"{name}: has no cell of instance {absent}, but of {instances[-1]}; instances "
+                    "must be 0, 1, 2, ..."
+                )
+        self.digest = content_digest(self._table.tobytes())
+
+    def of(self, geometry: SliceGeometry, seed: int) -> dict[int, StuckCells]:
+        """Cells of a slice by instance; arguments and errors as of `load_stuck_cells`."""
+        with _key_named():
+            return stuck_cells_of(self._table, self._path, geometry, seed)
+
+
+@contextmanager
+def _key_named() -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"inject.stuck_cells: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,59 +360,10 @@ class Slice:
         return looks, math.inf
 
 
-def ran_with(
-    states: Mapping[Key, tuple[int, FaultsAtAge]],
-    where: Placement,
-    rules: Rules,
-    kernel: InjectedKernel,
-) -> dict[Key, Ran]:
-    """Run the kernel on slices; those of which nobody notices a fault are left out.
-
-    Parameters
-    ----------
-    states : mapping of key to (int, FaultsAtAge)
-        Instance and faults.
-    where : Placement
-        Where the technique keeps values on a slice without faults.
-    rules : Rules
-        How cells keep values.
-    kernel : InjectedKernel
-        What runs.
-    """
-    alike: dict[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]] = {}
-    for key, (instance, faults) in states.items():
-        harmful = faults.harmful(rules.code)
-        if len(harmful.cell):
-            state = harmful.cell.tobytes() + harmful.fault_map.tobytes()
-            alike.setdefault((instance, state), (harmful, []))[1].append(key)
-    runs = wrong_runs(alike, where, rules)
-    ran = kernel.reruns.run([faults for faults, _ in runs])
-    return {key: of for (_, keys), of in zip(runs, ran, strict=True) for key in keys}
-
-
-def wrong_runs(
-    alike: Mapping[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]],
-    where: Placement,
-    rules: Rules,
-) -> list[tuple[Faults, list[Key]]]:
-    """What is wrong in the runs of slices, of those in which anything is."""
-    if not alike:
-        return []
-    maps = np.array([faults.fault_map for faults, _ in alike.values()])
-    runs = []
-    for on_map, ((instance, _), (faults, keys)) in zip(
-        where.on_maps(maps), alike.items(), strict=True
-    ):
-        which = instance % len(on_map.placed.entry)  # the pass of a placement that rotates
-        wrong = SliceUnderKernel(on_map, faults, rules, which).faults()
-        if wrong is not None:
-            runs.append((wrong, keys))
-    return runs
-
-
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """What came of the looks at a slice.
+def numbers_of(
+    ages_years: Sequence[float], fates: Sequence[Fate], given_up_years: float
+) -> dict[str, float]:
+    """What the file has of the looks at a slice, by the names of `OF_SLICES`.
 
     Parameters
     ----------
@@ -161,41 +375,18 @@ class Looked:
         Age at which a test finds that it cannot run the kernel, or its technique finds no room;
         infinite if that does not happen.
     """
-
-    ages_years: Sequence[float]
-    fates: Sequence[Fate]
-    given_up_years: float
-
-    def numbers(self, rule: str = "secded") -> dict[str, float]:
-        """What the file has of it, by the names of `OF_SLICES`.
-
-        Parameters
-        ----------
-        rule : str
-            As of `mcage.gpu.exchange.words_allowed`.
-        """
-        pairs = list(zip(self.ages_years, self.fates, strict=True))
-        given_up = self.given_up_years
-        errors = [age for age, fate in pairs if fate in DETECTED]
-        told = min([given_up, *errors])
-        words = [age for age, fate in pairs if fate == Fate.CODE]
-        allowed = words_allowed(rule)
-        exchanged = words[allowed] if len(words) > allowed else math.inf
-        silent = [age for age, fate in pairs if fate in SILENT]
-        before_told = [age for age in silent if age < told]
-        return {
-            "silent_years": before_told[0] if before_told else math.nan,
-            "told_years": told if math.isfinite(told) else math.nan,
-            "silent_faults": len(before_told),
-            "exchange_years": exchanged if math.isfinite(exchanged) else math.nan,
-            "silent_before_exchange": sum(age < min(exchanged, given_up) for age in silent),
-        }
-
-
-def arrays_of(looked: Sequence[Looked]) -> dict[str, NDArray[Any]]:
-    """Arrays of the results file of slices."""
-    numbers = [each.numbers() for each in looked]
+    pairs = list(zip(ages_years, fates, strict=True))
+    errors = [age for age, fate in pairs if fate in DETECTED]
+    told = min([given_up_years, *errors])
+    words = [age for age, fate in pairs if fate == Fate.CODE]
+    allowed = words_allowed("secded")
+    exchanged = words[allowed] if len(words) > allowed else math.inf
+    silent = [age for age, fate in pairs if fate in SILENT]
+    before_told = [age for age in silent if age < told]
     return {
-        variable.name: np.array([of[variable.name] for of in numbers], variable.dtype)
-        for variable in OF_SLICES
+        "silent_years": before_told[0] if before_told else math.nan,
+        "told_years": told if math.isfinite(told) else math.nan,
+        "silent_faults": len(before_told),
+        "exchange_years": exchanged if math.isfinite(exchanged) else math.nan,
+        "silent_before_exchange": sum(age < min(exchanged, given_up_years) for age in silent),
     }

@@ -193,7 +193,7 @@ class InjectSpec(SweepSpec):
         inject = fields.get("inject")
         cells = inject.get("stuck_cells") if isinstance(inject, Mapping) else None
         if isinstance(cells, str) and "instances" not in fields:
-            from mcage.studies.inject.hard import ChosenCells
+            from mcage.studies.inject.slices import ChosenCells
 
             fields = fields | {"instances": ChosenCells(cells).instances}
         program = fields.get("program")

@@ -23,10 +23,9 @@ from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
 from mcage.studies.common import StudyOfSpec
-from mcage.studies.inject.cells import CellsUnderWaves, Rules
+from mcage.studies.inject.cells import CellsUnderWaves, Rules, ran_with
 from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
-from mcage.studies.inject.hard import ChosenCells, FaultsAtAge, SliceFaults
-from mcage.studies.inject.kernel import InjectedKernel, Placement, WrongOutputs
+from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, WrongOutputs
 from mcage.studies.inject.measures import MEASURES
 from mcage.studies.inject.outcomes import (
     DETECTED,
@@ -37,9 +36,16 @@ from mcage.studies.inject.outcomes import (
     VARIABLES,
     Fate,
 )
-from mcage.studies.inject.slices import GIVEN_UP, NOBODY_KNOWS, Looked, Slice, arrays_of, ran_with
+from mcage.studies.inject.slices import (
+    GIVEN_UP,
+    NOBODY_KNOWS,
+    ChosenCells,
+    FaultsAtAge,
+    Slice,
+    SliceFaults,
+    numbers_of,
+)
 from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
-from mcage.studies.inject.stored import Form
 from mcage.studies.sweep.axes import AXES, GEOMETRY, KERNELS
 from mcage.studies.sweep.batch import slices_of_case
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
@@ -199,7 +205,11 @@ class InjectStudy(StudyOfSpec):
                 Coordinate(AGE, spec.ages),
                 Coordinate(NEEDED, [each.needed_share for each in where]),
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
-                *self._rates(),
+                *(
+                    [Coordinate(DRAWN, [self._drawn_fit(case) for case in plan.cases])]
+                    if self._is_flip
+                    else ()
+                ),
             ),
             stopping=rule_of(spec.stopping, VARIABLES, MEASURES),
             **self.campaign(plan.recorded_spec, digest, plan.engine),
@@ -210,12 +220,6 @@ class InjectStudy(StudyOfSpec):
         """Share of the upsets that change 1, 2, 3, ... cells."""
         upset = self.spec.inject.upset
         return ONE_CELL if upset == SINGLE else upsets(upset).sizes
-
-    def _rates(self) -> list[Coordinate]:
-        """Rates that flips have, and faulty cells do not."""
-        if not self._is_flip:
-            return []
-        return [Coordinate(DRAWN, [self._drawn_fit(case) for case in self.plan.cases])]
 
     def _drawn_fit(self, case: PlannedCase) -> float:
         """Rate of the upsets that the flips of a case are drawn from, in FIT of a slice."""
@@ -355,15 +359,18 @@ class InjectStudy(StudyOfSpec):
             place: results.fate_of(self.kernel, of_run)[0]
             for place, of_run in ran_with(looks, *given).items()
         }
-        looked = [
-            Looked(
+        numbers = [
+            numbers_of(
                 [look.age_years for look, _ in of_slice],
                 [fates.get((number, look), Fate.MASKED) for look in range(len(of_slice))],
                 min(refused, of.end_years if of.end_cause in GIVEN_UP else math.inf),
             )
             for number, (of, (of_slice, refused)) in enumerate(zip(slices, looks_of, strict=True))
         ]
-        return arrays_of(looked)
+        return {
+            variable.name: np.array([of[variable.name] for of in numbers], variable.dtype)
+            for variable in OF_SLICES
+        }
 
     def _reported(
         self,

@@ -15,12 +15,10 @@ from mcage.soft_errors.rates import upsets
 from mcage.soft_errors.stuck import drawn_values
 from mcage.studies.inject.cells import CellsUnderWaves, Rules, SliceUnderKernel
 from mcage.studies.inject.flips import ONE_CELL, drawn_cells, hit, least_ways, row_of, upsets_of
-from mcage.studies.inject.hard import FaultsAtAge, SliceFaults
-from mcage.studies.inject.kernel import InjectedKernel, Placement, WrongOutputs
+from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, Storing, WrongOutputs
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
-from mcage.studies.inject.slices import Looked
+from mcage.studies.inject.slices import FaultsAtAge, SliceFaults, numbers_of
 from mcage.studies.inject.spec import InjectSpec
-from mcage.studies.inject.stored import Form, Storing
 from mcage.studies.inject.study import InjectStudy
 from mcage.techniques import technique
 from mcage.tracing.emulation.faults import End, Faults, Flip
@@ -706,7 +704,7 @@ def test_wrong_outputs():
 def test_silence_ends_with_the_first_thing_that_tells(fates, given_up, expected):
     letters = {"M": Fate.MASKED, "S": Fate.SDC, "T": Fate.TOLERABLE, "C": Fate.CODE}
     of = [(letters | {"A": Fate.ADDRESS})[letter] for letter in fates]
-    numbers = Looked(range(1, len(of) + 1), of, given_up).numbers()
+    numbers = numbers_of(range(1, len(of) + 1), of, given_up)
     np.testing.assert_equal(tuple(numbers.values()), expected)
 
 
