@@ -63,7 +63,7 @@ def recorded_on(name, place, latency=1.0, flags=()):
     )
     ready = ready_kernel(request)
     ready = replace(ready, launch=replace(ready.launch, geometry=geometry))
-    return recorded(ready, Emulation(ready.code, ready.kernel, ready.launch).run())
+    return recorded(ready, Emulation(ready.launch).run())
 
 
 def record(name, place, folder, latency, flags):

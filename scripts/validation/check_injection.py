@@ -18,7 +18,7 @@ from mcage.stats.estimates import proportion
 from mcage.studies.inject.kernel import InjectedKernel
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.faults import End, Faults, Flip
-from mcage.tracing.emulation.waves import Budget, Program, Run
+from mcage.tracing.emulation.waves import Budget, Instructions, Run
 
 KERNELS = Path(__file__).parents[1] / "modern_kernels"
 
@@ -84,7 +84,7 @@ def ace_by_step(kernel: InjectedKernel) -> float:
     for first in range(0, emulation.groups, emulation.groups_together):
         groups = np.arange(first, min(first + emulation.groups_together, emulation.groups))
         machine = emulation.machine(groups)
-        program = program or Program(emulation.code, emulation.image, machine)
+        program = program or Instructions(emulation.code, emulation.image, machine)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(machine.waves, np.bool_)
         run = _Accesses(machine, program, here, nobody, {}, Budget(10**9, 10**9))

@@ -10,7 +10,7 @@ from scalar_gpu import Memory, Wave, prepare_memory, random_instruction, run, sp
 from mcage.tracing.emulation import memory as emulated_memory
 from mcage.tracing.emulation.code_object import CodeObject
 from mcage.tracing.emulation.machine import Machine
-from mcage.tracing.emulation.waves import Budget, Program, Run
+from mcage.tracing.emulation.waves import Budget, Instructions, Run
 
 GENERATIONS = {"gfx90a": 9, "gfx942": 9, "gfx1030": 10, "gfx1100": 11}
 REGISTERS = 64
@@ -112,7 +112,7 @@ def emulate(waves, texts, arch, memory=None):
     code = CodeObject(arch, {}, bytearray(), [], listing)
     nobody = np.zeros(len(waves), np.bool_)
     budget = Budget(100_000)
-    Run(m, Program(code, 0, m), np.arange(len(waves)), nobody, {}, budget).finish()
+    Run(m, Instructions(code, 0, m), np.arange(len(waves)), nobody, {}, budget).finish()
     return m
 
 

@@ -15,7 +15,7 @@ from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
 from mcage.tracing.emulation.record import ready_kernel
-from mcage.tracing.emulation.waves import Budget, Program, Run
+from mcage.tracing.emulation.waves import Budget, Instructions, Run
 
 BLEND = """__kernel void blend(__global const int *index, __global const float *x,
                      __global float *y, int n) {
@@ -79,7 +79,7 @@ def request_of(folder: Path, kernel: str, arch: str = "gfx90a") -> mcage.Program
 def emulation_of(request: mcage.Program) -> Emulation:
     """The kernel in memory."""
     ready = ready_kernel(request)
-    return Emulation(ready.code, ready.kernel, ready.launch)
+    return Emulation(ready.launch)
 
 
 class _Machine(Machine):
@@ -145,7 +145,7 @@ def memory_after(emulation: Emulation, flips=None, stuck=None, on_read=False, mo
         m.on_read, m.been_read = on_read, set()
         for number in range(emulation.preloaded if not on_read else 0):
             m.force(number)
-        program = program or Program(emulation.code, emulation.image, m)
+        program = program or Instructions(emulation.code, emulation.image, m)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(m.waves, np.bool_)
         run = _Run(m, program, here, nobody, {}, Budget(most))

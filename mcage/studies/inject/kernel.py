@@ -88,11 +88,11 @@ class InjectedKernel:
             CODE: ready.digests["code_object"],
             COMPILER: ready.compiled.facts["compiler"],
             INPUTS: ready.digests["inputs"],
-            LAUNCH: f"{ready.kernel.name}, {ready.launch.grid} of {ready.launch.block}",
+            LAUNCH: f"{ready.launch.kernel.name}, {ready.launch.grid} of {ready.launch.block}",
         }
         refuse_other_programs(wanted, self.programs)
         with errors_named(ready):
-            emulation = Emulation(ready.code, ready.kernel, ready.launch)
+            emulation = Emulation(ready.launch)
             emulated = emulation.run(say)
         self.trace: Trace = released(recorded(ready, emulated).trace, release)
         self.digest, self.emulation, self._registers = ready.digest, emulation, registers
@@ -213,10 +213,9 @@ class WrongOutputs:
         return cls(error, elements, bits, not_finite)
 
 
-# How a technique keeps values in the cells of an entry, and what wrong cells make of them. The forms
-# are those of `mcage.replays.stored_values`. There, a trace says what a write stores; here, values
-# are put into cells and read back, since a program with a wrong register writes other values than
-# its trace.
+# How a technique keeps values in the cells of an entry, and what wrong cells make of them. Forms
+# are those of `mcage.replays.stored_values`: there, a trace says what a write stores; here, values
+# are put into cells and read back, since a program with a wrong register writes other values.
 
 Words = NDArray[np.uint32]
 

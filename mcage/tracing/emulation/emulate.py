@@ -17,9 +17,9 @@ from mcage.tracing.emulation.code_object import MOST_ITEMS, Argument, CodeObject
 from mcage.tracing.emulation.instruction import EXEC, TTMP
 from mcage.tracing.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
-from mcage.tracing.emulation.program import MOST_INSTRUCTIONS
+from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.timing import Clock, time_waves
-from mcage.tracing.emulation.waves import Budget, Code, Program, Run, Say, Wave
+from mcage.tracing.emulation.waves import Budget, Code, Instructions, Run, Say, Wave
 from mcage.tracing.importing.recording import Origin, Place, Recording, lanes_of
 
 GEOMETRIES = {
@@ -43,34 +43,34 @@ _UNITS = 4
 _LONGEST_LIST = 160
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Launch:
     """What is launched.
 
     Attributes
     ----------
+    program : Program
+        What was asked for; compute units, latencies and the most instructions are read from it.
+    code : CodeObject
+        The code.
+    kernel : KernelObject
+        Its kernel that runs.
     grid : (int, int, int)
         Work-groups in x, y, z.
     block : (int, int, int)
         Work-items of a work-group.
     arguments : mapping of str to array or number
         By name; arrays are buffers.
-    compute_units : int
-        Work-groups go round so many compute units, of which the first is recorded.
-    latency : float
-        Factor on the latencies of memory.
-    most_instructions : int
-        Wave instructions at which the run is refused.
     geometry : SliceGeometry or None
         Slice of as many lanes that runs and records in place of the processor's.
     """
 
+    program: Program
+    code: CodeObject
+    kernel: KernelObject
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arguments: Mapping[str, Any]
-    compute_units: int = 1
-    latency: float = 1.0
-    most_instructions: int = MOST_INSTRUCTIONS
     geometry: SliceGeometry | None = None
 
 
@@ -131,12 +131,8 @@ class Emulation:
 
     Parameters
     ----------
-    code : CodeObject
-        The code.
-    kernel : KernelObject
-        Its kernel that runs.
     launch : Launch
-        Grid, block and arguments.
+        Code, kernel, grid, block and arguments.
 
     Raises
     ------
@@ -153,8 +149,9 @@ class Emulation:
         Waves of a work-group.
     """
 
-    def __init__(self, code: CodeObject, kernel: KernelObject, launch: Launch) -> None:
-        self.code, self.kernel, self.launch = code, kernel, launch
+    def __init__(self, launch: Launch) -> None:
+        self.launch, self.code, self.kernel = launch, launch.code, launch.kernel
+        code, kernel = self.code, self.kernel
         self.geometry = launch.geometry or geometry_of(code.arch)
         self.generation = int(code.arch[3:-2])
         if kernel.lanes != self.geometry.components:
@@ -248,11 +245,10 @@ class Emulation:
     def _packet(self) -> Array:
         """The dispatch packet (HSA Platform System Architecture, kernel dispatch packet)."""
         launch = self.launch
-        items = [groups * size for groups, size in zip(launch.grid, launch.block, strict=True)]
         packet = np.zeros(64, np.uint8)
         packet[2] = self._dimensions
         packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
-        packet[12:24] = np.array(items, np.uint32).view(np.uint8)
+        packet[12:24] = np.array(self._items, np.uint32).view(np.uint8)
         sizes = np.array([self.kernel.scratch_bytes, self.lds_bytes], np.uint32)
         packet[24:32] = sizes.view(np.uint8)
         packet[40:48] = np.array([self.arguments], np.uint64).view(np.uint8)
@@ -315,11 +311,14 @@ class Emulation:
         return start
 
     @property
+    def _items(self) -> list[int]:
+        """Work-items in x, y, z."""
+        return [n * size for n, size in zip(self.launch.grid, self.launch.block, strict=True)]
+
+    @property
     def _dimensions(self) -> int:
         """Directions in which the grid has more than one work-item, and those before them."""
-        items = [
-            groups * size for groups, size in zip(self.launch.grid, self.launch.block, strict=True)
-        ]
+        items = self._items
         return max([axis + 1 for axis in range(3) if items[axis] > 1], default=1)
 
     def _hidden(self, argument: Argument) -> bytes:
@@ -363,17 +362,17 @@ class Emulation:
         launch = self.launch
         groups, together = self.groups, self.groups_together
         contents: dict[bytes, int] = {}
-        budget = Budget(launch.most_instructions, say)
-        program: Program | None = None
+        budget = Budget(launch.program.most_instructions, say)
+        program: Instructions | None = None
         ran: list[Wave] = []
         units_before = 0
         for first in range(0, groups, together):
             count = min(together, groups - first)
             machine = self.machine(np.arange(first, first + count))
             if program is None:
-                program = Program(self.code, self.image, machine)
+                program = Instructions(self.code, self.image, machine)
             here = np.repeat(np.arange(count), self.waves_of_group)
-            on_unit = (first + here) % launch.compute_units == 0
+            on_unit = (first + here) % launch.program.compute_units == 0
             order = units_before + np.cumsum(on_unit) - 1
             recorded = on_unit & (order % _UNITS == 0)
             units_before += int(on_unit.sum())
@@ -496,7 +495,7 @@ class Emulation:
         launch, kernel = self.launch, self.kernel
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
-        clock = Clock.of(self.generation, launch.latency)
+        clock = Clock.of(self.generation, launch.program.latency)
         time_waves(ran, codes, clock, _UNITS, self.windows, room, self.generation)
         recording = Recording()
         recording.has_lanes(kernel.lanes)

@@ -28,7 +28,7 @@ from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
-from mcage.tracing.emulation.waves import Budget, Code, NotThereError, Program, Run
+from mcage.tracing.emulation.waves import Budget, Code, Instructions, NotThereError, Run
 
 LIMIT_FACTOR = 3
 """Instructions of a wave, relative to those that it executes without faults, that end a run."""
@@ -332,7 +332,7 @@ class FaultyRun(Run):
     def __init__(
         self,
         machine: FaultyMachine,
-        program: Program,
+        program: Instructions,
         group_of_wave: Array,
         limit: Array,
         flips: Iterable[tuple[int, Flip]] = (),
@@ -446,7 +446,7 @@ class Reruns:
     def __init__(self, emulation: Emulation, registers: Any = None) -> None:
         self.emulation, self._make_registers = emulation, registers
         self._valid = emulation.memory.valid.reshape(-1, _WORDS).any(axis=1)
-        self._program: Program | None = None
+        self._program: Instructions | None = None
         groups, each = emulation.groups, emulation.waves_of_group
         self._steps = np.full((groups, each), _NEVER)
         copies = self._copies(np.array([-1]))
@@ -551,7 +551,7 @@ class Reruns:
             if not m.scratch.shape[2]:
                 m.scratch = np.zeros((m.waves, m.lanes, _SPARE_BYTES), np.uint8)
             if self._program is None:
-                self._program = Program(emulation.code, emulation.image, m)
+                self._program = Instructions(emulation.code, emulation.image, m)
             here = np.repeat(np.arange(len(groups)), each)
             in_group = np.tile(np.arange(each), len(groups))
             expected = self._steps[groups[here], in_group]

@@ -16,7 +16,7 @@ from mcage import __version__
 from mcage.errors import UserError
 from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
 from mcage.traces.model import Trace
-from mcage.tracing.emulation.code_object import CodeObject, KernelObject, read_code_object
+from mcage.tracing.emulation.code_object import KernelObject, read_code_object
 from mcage.tracing.emulation.compilers import (
     DIGEST_BYTES,
     Compiled,
@@ -72,9 +72,7 @@ class ReadyKernel:
 
     Attributes
     ----------
-    program : Program
-        What was asked for.
-    code, kernel, launch : CodeObject, KernelObject, Launch
+    launch : Launch
         What runs.
     compiled : Compiled
         Where the code comes from.
@@ -84,9 +82,6 @@ class ReadyKernel:
         All arguments, by name.
     """
 
-    program: Program
-    code: CodeObject
-    kernel: KernelObject
     launch: Launch
     compiled: Compiled
     modules: "_Modules"
@@ -95,7 +90,7 @@ class ReadyKernel:
     @property
     def place(self) -> str:
         """How errors begin."""
-        return shown_path(self.program.path)
+        return shown_path(self.launch.program.path)
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -117,7 +112,7 @@ class ReadyKernel:
     @property
     def digest(self) -> str:
         """Hash of the code and of the bytes of all arguments."""
-        launched = self.kernel.name, self.launch.grid, self.launch.block
+        launched = self.launch.kernel.name, self.launch.grid, self.launch.block
         decisive = self.digests["code_object"], self.digests["inputs"], *launched
         return content_digest(" ".join(map(str, decisive)).encode())
 
@@ -152,15 +147,9 @@ def ready_kernel(program: Program) -> ReadyKernel:
         missing = "--grid" if grid is None else "--block"
         raise UserError(f"{missing} is missing: X or X,Y or X,Y,Z")
     taken = {a.name for a in kernel.arguments if not a.kind.startswith("hidden_")}
-    launch = Launch(
-        grid,
-        block,
-        {name: value for name, value in arguments.items() if name in taken or not compiled.names},
-        program.compute_units,
-        program.latency,
-        program.most_instructions,
-    )
-    return ReadyKernel(program, code, kernel, launch, compiled, modules, arguments)
+    used = {name: of for name, of in arguments.items() if name in taken or not compiled.names}
+    launch = Launch(program, code, kernel, grid, block, used)
+    return ReadyKernel(launch, compiled, modules, arguments)
 
 
 def record_kernel(program: Program, say: Say | None = None) -> Recorded:
@@ -181,7 +170,7 @@ def record_kernel(program: Program, say: Say | None = None) -> Recorded:
     """
     ready = ready_kernel(program)
     with errors_named(ready):
-        emulated = Emulation(ready.code, ready.kernel, ready.launch).run(say)
+        emulated = Emulation(ready.launch).run(say)
     return recorded(ready, emulated)
 
 
@@ -210,7 +199,7 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
         }
     if doubts := _doubts(ready.arguments, emulated.outputs, errors):
         source["not_compared"] = doubts
-    name = f"{ready.kernel.name} {ready.program.arch}"
+    name = f"{ready.launch.kernel.name} {ready.launch.program.arch}"
     emulated.recording.tools |= {
         "mcage": __version__,
         "compiler": ready.compiled.facts.get("compiler", ""),
@@ -433,8 +422,8 @@ def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
 
 def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
     """What the trace keeps of where it comes from; the recording is told what is exact."""
-    recording, program, launch = emulated.recording, ready.program, ready.launch
-    kernel, modules = ready.kernel, ready.modules
+    recording, launch, modules = emulated.recording, ready.launch, ready.modules
+    kernel, program = launch.kernel, launch.program
     recording.in_file |= {
         "values": "after the write, as the instruction set says",
         "lanes": "EXEC",
@@ -443,13 +432,13 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
         "windows": f"{kernel.registers} registers, rounded up to what the processor allocates",
     }
     recording.inferred |= {
-        "place": f"SIMD unit 0 of the first of {launch.compute_units} compute units, which take "
+        "place": f"SIMD unit 0 of the first of {program.compute_units} compute units, which take "
         "work-groups in turn",
         "entries": "the lowest free slot",
     }
     recording.approximate["time"] = (
         "a simple model: 4 cycles a vector instruction for 64 lanes, 1 for 32; latencies of 500 "
-        f"cycles (loads), 64 (LDS) and 100 (scalar loads), times {launch.latency:g}"
+        f"cycles (loads), 64 (LDS) and 100 (scalar loads), times {program.latency:g}"
     )
     total = sum(emulated.by_name.values())
     if launch.geometry is not None:

@@ -81,7 +81,7 @@ class NotThereError(UserError):
     """A wave reaches an address where no instruction lies."""
 
 
-class Program:
+class Instructions:
     """Instructions of a code object, decoded when they are first reached.
 
     Parameters
@@ -349,7 +349,7 @@ class Run:
     ----------
     machine : Machine
         Their waves, ready to begin.
-    program : Program
+    program : Instructions
         What they execute.
     group_of_wave : int64[waves]
         Work-group of each wave, from 0.
@@ -364,7 +364,7 @@ class Run:
     def __init__(
         self,
         machine: Machine,
-        program: Program,
+        program: Instructions,
         group_of_wave: Array,
         recorded: Array,
         contents: dict[bytes, int],

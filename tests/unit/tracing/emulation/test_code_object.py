@@ -182,10 +182,11 @@ def test_modes_of_arithmetic_that_are_not_emulated(bit, words):
     kernel = code.kernels["mixed"]
     changed = bytearray(kernel.descriptor)
     changed[48 + bit // 8] ^= 1 << bit % 8
-    launch = Launch((2, 1, 1), (64, 1, 1), MIXED | {"part": 256})
-    Emulation(code, kernel, launch)
+    arguments = MIXED | {"part": 256}
+    launch = Launch(Program(), code, kernel, (2, 1, 1), (64, 1, 1), arguments)
+    Emulation(launch)
     with pytest.raises(UserError, match=f"mixed: was compiled .*{words}.*, which is not emulated"):
-        Emulation(code, replace(kernel, descriptor=bytes(changed)), launch)
+        Emulation(replace(launch, kernel=replace(kernel, descriptor=bytes(changed))))
 
 
 def launched(folder, *, block=(64,), grid=(2,), of_code=None, of_argument=None, **changes):
