@@ -13,7 +13,7 @@ as the ISA guides say of the hardware.
 """
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -321,8 +321,8 @@ class FaultyRun(Run):
         As of `Run`.
     limit : int64[waves]
         Instructions that each wave may execute.
-    flips : sequence of (int, Flip)
-        Flips, each with the number of its wave in the machine.
+    flips : mapping of int to sequence of Flip
+        Flips by the number of their wave in the machine.
     registers : Registers or None
         What the registers make of what is written to them.
     """
@@ -335,17 +335,15 @@ class FaultyRun(Run):
         program: Instructions,
         group_of_wave: Array,
         limit: Array,
-        flips: Iterable[tuple[int, Flip]] = (),
+        flips: Mapping[int, Sequence[Flip]],
         registers: Registers | None = None,
     ) -> None:
         nothing = np.zeros(machine.waves, np.bool_)
         super().__init__(machine, program, group_of_wave, nothing, {}, Budget(0))
         self._limit = limit
-        self._flips: dict[int, list[Flip]] = {}
-        for wave, flip in flips:
-            self._flips.setdefault(wave, []).append(flip)
-        for of_wave in self._flips.values():
-            of_wave.sort(key=lambda flip: -flip.step)  # the next one is the last
+        self._flips = {  # the next one is the last
+            wave: sorted(of_wave, key=lambda flip: -flip.step) for wave, of_wave in flips.items()
+        }
         self._next = np.array(limit)
         for wave in self._flips:
             self._plan(wave)
@@ -560,19 +558,15 @@ class Reruns:
                 (int(m.run_of_wave[n]), int(groups[here[n]]), int(in_group[n])): n
                 for n in range(m.waves)
             }
-            flips = [
-                (place_of[run, *wave], flip)
-                for run, of_run in enumerate(faults)
-                for wave, of_wave in of_run.flips.items()
-                if (run, *wave) in place_of
-                for flip in of_wave
-            ]
-            cells = {
-                place_of[run, *wave]: of_wave
-                for run, of_run in enumerate(faults)
-                for wave, of_wave in of_run.cells.items()
-                if (run, *wave) in place_of
-            }
+            flips, cells = (
+                {
+                    place_of[run, *wave]: of_wave
+                    for run, of_wave_of_run in enumerate(wrong)
+                    for wave, of_wave in of_wave_of_run.items()
+                    if (run, *wave) in place_of
+                }
+                for wrong in ([of.flips for of in faults], [of.cells for of in faults])
+            )
             registers = self._make_registers(m, cells) if cells else None
             run_of_group = FaultyRun(m, self._program, here, limit, flips, registers)
             run_of_group.finish()

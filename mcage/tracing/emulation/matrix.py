@@ -29,9 +29,13 @@ _ELEMENT_BITS = {
 }
 
 
+_NUMBERS = {
+    **{"f64": np.float64, "f32": np.float32, "f16": np.float16},
+    **{"i8": np.int8, "u8": np.uint8},
+}
+
+
 def _words(operand: Operand, machine: Machine, count: int) -> slice:
-    if operand.kind not in "va":
-        raise UnsupportedError(f"operand {operand.text}")
     first = register_number(operand, machine)
     if first + count > machine.registers:
         raise UnsupportedError(f"registers {operand.text}")
@@ -41,34 +45,22 @@ def _words(operand: Operand, machine: Machine, count: int) -> slice:
 def _elements(words: Array, kind: str) -> Array:
     """Numbers of each lane, float64 or int64[running, lanes, elements], from [words, ...]."""
     packed = np.ascontiguousarray(np.moveaxis(words, 0, -1))
-    if kind == "f64":
-        return packed.view(np.float64)
-    if kind == "f32":
-        return packed.view(np.float32).astype(np.float64)
-    if kind == "f16":
-        return packed.view(np.float16).astype(np.float64)
     if kind.startswith("bf16"):
-        return (
-            (packed.view(np.uint16).astype(np.uint32) << np.uint32(16))
-            .view(np.float32)
-            .astype(np.float64)
-        )
-    if kind == "i8":
-        return packed.view(np.int8).astype(np.int64)
-    if kind == "u8":
-        return packed.view(np.uint8).astype(np.int64)
-    if kind in ("fp8", "bf8"):
-        return small_float(packed.view(np.uint8), kind).astype(np.float64)
-    raise UnsupportedError(f"matrix of {kind}")
+        numbers: Array = (packed.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    elif kind in ("fp8", "bf8"):
+        numbers = small_float(packed.view(np.uint8), kind)
+    else:
+        numbers = packed.view(_NUMBERS[kind])
+    return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64)
 
 
 def _build_mfma(inst: Instruction, machine: Machine) -> Execute:
     match = _MFMA.match(inst.name)
-    if not match or machine.lanes != 64:
+    if not match or machine.lanes != 64 or match[6] not in _ELEMENT_BITS:
         raise UnsupportedError("matrix instruction")
-    result, rows, columns, depth = match[1], int(match[2]), int(match[3]), int(match[4])
-    kind = match[6]
-    if rows != columns or kind not in _ELEMENT_BITS or rows not in (4, 16, 32):
+    rows, columns, depth = (int(number) for number in match.groups()[1:4])
+    result, kind = match[1], match[6]
+    if rows != columns or rows not in (4, 16, 32) or (result == "f64" and rows == 4):
         raise UnsupportedError("matrix instruction")
     if any(inst.modifier(name) for name in ("cbsz", "abid", "blgp")) or "neg" in inst.modifiers:
         raise UnsupportedError("cbsz, abid, blgp or neg")
@@ -81,8 +73,6 @@ def _build_mfma(inst: Instruction, machine: Machine) -> Execute:
     elif count == depth:
         blocks = groups
     else:
-        raise UnsupportedError("matrix instruction")
-    if result == "f64" and rows == 4:
         raise UnsupportedError("matrix instruction")
     kinds = (kind.split("_") if kind.startswith(("fp8", "bf8")) else [kind, kind])[:2]
     a_words = _words(inst.operands[1], machine, inst.operands[1].count)

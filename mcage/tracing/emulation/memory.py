@@ -449,7 +449,6 @@ def _swizzle(inst: Instruction, machine: Machine) -> Execute:
 def _swizzled(text: str, lanes: int) -> Array:
     """Lane that each lane reads (ISA guides, DS_SWIZZLE_B32), in groups of 32 or four lanes."""
     lane = np.arange(lanes)
-    group, within = lane // 32 * 32, lane % 32
     named = re.match(r"swizzle\((\w+),(.*)\)$", text)
     if not named:
         bits = int(text, 0)
@@ -458,25 +457,22 @@ def _swizzled(text: str, lanes: int) -> Array:
         if bits & 0x8000:
             order = np.array([bits >> 2 * place & 3 for place in range(4)])
             return lane // 4 * 4 + order[lane % 4]
-        return group + (((within & bits & 31) | bits >> 5 & 31) ^ bits >> 10 & 31)
-    numbers = named[2].split(",")
-    if named[1] == "QUAD_PERM":
-        order = np.array([int(number) for number in numbers])
-        return lane // 4 * 4 + order[lane % 4]
-    if named[1] == "SWAP":
-        return lane ^ int(numbers[0])
-    if named[1] == "REVERSE":
-        size = int(numbers[0])
-        return lane // size * size + size - 1 - lane % size
-    if named[1] == "BROADCAST":
-        size, of = int(numbers[0]), int(numbers[1])
-        return lane // size * size + of
+        return lane // 32 * 32 + (((lane & bits & 31) | bits >> 5 & 31) ^ bits >> 10 & 31)
     if named[1] == "BITMASK_PERM":
-        index = within.copy()
-        for place, letter in enumerate(reversed(numbers[0].strip('"'))):
+        index = lane.copy()
+        for place, letter in enumerate(reversed(named[2].strip('"'))):
             bit = 1 << place
             index = {"0": index & ~bit, "1": index | bit, "p": index, "i": index ^ bit}[letter]
-        return group + index
+        return index
+    size, *others = (int(number) for number in named[2].split(","))
+    if named[1] == "QUAD_PERM":
+        return lane // 4 * 4 + np.array([size, *others])[lane % 4]
+    if named[1] == "SWAP":
+        return lane ^ size
+    if named[1] == "REVERSE":
+        return lane // size * size + size - 1 - lane % size
+    if named[1] == "BROADCAST":
+        return lane // size * size + others[0]
     raise UnsupportedError(f"ds_swizzle {named[1]}")
 
 
@@ -523,13 +519,23 @@ _SPACES = {
 }
 
 
+def _address_and_data(
+    operands: Sequence[Operand], where: str, *, takes: bool, gives: bool
+) -> tuple[Sequence[Operand], Sequence[Operand]]:
+    """Operands of the address, and of what an access takes; what it gives is the first operand.
+
+    By a resource, both are the same operand.
+    """
+    if where == "buffer":
+        return operands[1:], operands[:1]
+    first, *others = operands[gives:]
+    return (first, *others[takes:]), others[:takes]
+
+
 def _access(inst: Instruction, machine: Machine, where: str, loads: bool, text: str) -> Execute:
     """A load or a store by a flat address, or by a resource."""
-    moved, operands = moved_by(text), inst.operands
-    if loads or where == "buffer":
-        address, data = operands[1:], operands[:1]
-    else:
-        address, data = (operands[0], *operands[2:]), operands[1:2]
+    moved = moved_by(text)
+    address, data = _address_and_data(inst.operands, where, takes=not loads, gives=loads)
     space = _SPACES[where](inst, machine, address)
     execute = _load(inst, machine, moved, space) if loads else _stored(machine, moved, data, space)
     return _space_by_space(inst, machine, address, execute) if where == "flat" else execute
@@ -651,12 +657,8 @@ def _atomic(
 def _memory_atomic(inst: Instruction, machine: Machine, where: str, of: str, text: str) -> Execute:
     """An atomic by an address; by a resource, the data are where the result goes."""
     kind, returns = _atomic_kind(of, text), "glc" in inst.modifiers or "sc0" in inst.modifiers
-    operands, position = inst.operands, int(returns and where != "buffer")
-    if where == "buffer":
-        data, address = operands[0], operands[1:]
-    else:
-        data = operands[position + 1]
-        address = (operands[position], *operands[position + 2 :])
+    operands = inst.operands
+    address, (data,) = _address_and_data(operands, where, takes=True, gives=returns)
     words = WORD[kind](0).itemsize // 4
     both = [data, Operand(data.kind, data.number + words, words)][: 1 + (of == "cmpswap")]
     space, target = _SPACES[where](inst, machine, address), operands[0] if returns else None

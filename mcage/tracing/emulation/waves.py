@@ -129,7 +129,7 @@ class Instructions:
         except (UnsupportedError, ValueError, KeyError, IndexError, AttributeError) as error:
             why = str(error) if isinstance(error, UnsupportedError | ValueError) else ""
             raise UserError(
-                f"instruction {parts_name(text)} at {place:#x} is not supported: {text}"
+                f"instruction {text.split(' ')[0]} at {place:#x} is not supported: {text}"
                 + (f" ({why})" if why else "")
             ) from error
         self.codes.append(code)
@@ -183,11 +183,6 @@ class Instructions:
             return target
 
         code.execute = call
-
-
-def parts_name(text: str) -> str:
-    """Mnemonic of an instruction's text."""
-    return text.split(" ")[0]
 
 
 def _executes(inst: Instruction, machine: Machine) -> Execute:
