@@ -11,11 +11,10 @@ import numpy as np
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry, preset
 from mcage.plain_text import shown
-from mcage.tracing.emulation.arguments import bytes_by_value, described, fitting, require_elements
 from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.code_object import MOST_ITEMS, Argument, CodeObject, KernelObject
-from mcage.tracing.emulation.instruction import EXEC, TTMP
-from mcage.tracing.emulation.machine import PRIVATE_BASE, SHARED_BASE, Machine
+from mcage.tracing.emulation.compilers import bytes_by_value, described, fitting, require_elements
+from mcage.tracing.emulation.machine import EXEC, PRIVATE_BASE, SHARED_BASE, TTMP, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.timing import Clock, time_waves

@@ -9,12 +9,14 @@ import numpy as np
 
 from mcage.errors import UserError
 from mcage.tracing.emulation.arithmetic import WORD, Array, least, most
-from mcage.tracing.emulation.instruction import NULL, Instruction, Operand
 from mcage.tracing.emulation.machine import (
+    NULL,
     PRIVATE_BASE,
     SHARED_BASE,
     Execute,
+    Instruction,
     Machine,
+    Operand,
     OutsideError,
     Source,
     UnsupportedError,

@@ -20,10 +20,12 @@ from mcage.tracing.emulation.arithmetic import (
     sign_bits,
     trailing_zeros,
 )
-from mcage.tracing.emulation.instruction import EXEC, VCC, Instruction
 from mcage.tracing.emulation.machine import (
+    EXEC,
+    VCC,
     Execute,
     Families,
+    Instruction,
     Machine,
     Source,
     UnsupportedError,

@@ -18,16 +18,16 @@ from mcage.plain_text import shown
 from mcage.traces.storage import MOST_BYTES
 from mcage.tracing.emulation.arithmetic import APPROXIMATE, Array
 from mcage.tracing.emulation.code_object import NEEDS_NEWER, CodeObject
-from mcage.tracing.emulation.instruction import Instruction, parse
 from mcage.tracing.emulation.machine import (
     Execute,
+    Instruction,
     Machine,
     OutsideError,
     UnsupportedError,
+    parse,
     register_number,
     scalar_source,
 )
-from mcage.tracing.emulation.matrix import build_matrix
 from mcage.tracing.emulation.memory import build_memory
 from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scalar
 from mcage.tracing.emulation.vector import build_dual, build_vector
@@ -142,7 +142,10 @@ class Instructions:
             code.execute = build_dual(parts, self.machine)
             code.kind = VECTOR
         elif not self._steers(code):
-            code.execute = _executes(inst, self.machine)
+            build = build_vector if inst.name.startswith("v_") else build_scalar
+            code.execute = build(inst, self.machine) or build_memory(inst, self.machine)
+            if code.execute is None:
+                raise UnsupportedError("")
             code.kind = _kind(inst)
         code.reads = _reads(parts, self.machine)
         code.approximate = inst.name in APPROXIMATE or code.kind == MATRIX
@@ -183,18 +186,6 @@ class Instructions:
             return target
 
         code.execute = call
-
-
-def _executes(inst: Instruction, machine: Machine) -> Execute:
-    builders: Sequence[Callable[[Instruction, Machine], Execute | None]] = (
-        build_vector if inst.name.startswith("v_") else build_scalar,
-        build_memory,
-        build_matrix,
-    )
-    for build in builders:
-        if (execute := build(inst, machine)) is not None:
-            return execute
-    raise UnsupportedError("")
 
 
 _SLOW = ("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_")

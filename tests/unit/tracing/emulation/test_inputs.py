@@ -13,10 +13,10 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.tracing.emulation import code_object, program
-from mcage.tracing.emulation.arguments import bytes_by_value
 from mcage.tracing.emulation.code_object import Argument, run_tool
 from mcage.tracing.emulation.compilers import (
     arguments_from_text,
+    bytes_by_value,
     call,
     checked_arguments,
     compile_opencl,

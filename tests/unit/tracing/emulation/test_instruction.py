@@ -7,7 +7,7 @@ from emulated import emulate, random_wave
 from tables import each
 
 from mcage.errors import UserError
-from mcage.tracing.emulation.instruction import EXEC, M0, NULL, TTMP, VCC, Operand, parse
+from mcage.tracing.emulation.machine import EXEC, M0, NULL, TTMP, VCC, Operand, parse
 from mcage.tracing.emulation.timing import waits_for
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from mcage.tracing.emulation import waves
-from mcage.tracing.emulation.instruction import parse
+from mcage.tracing.emulation.machine import parse
 from mcage.tracing.emulation.timing import Clock, time_waves
 from mcage.tracing.emulation.waves import Code, Wave
 
