@@ -15,12 +15,11 @@ from mcage.errors import UserError
 from mcage.tracing.emulation import code_object, program
 from mcage.tracing.emulation.code_object import Argument, run_tool
 from mcage.tracing.emulation.compilers import (
+    PythonFile,
     arguments_from_text,
     bytes_by_value,
-    call,
     checked_arguments,
     compile_opencl,
-    load_module,
 )
 from mcage.tracing.emulation.program import Program, extent_of, options_of
 from mcage.tracing.emulation.record import ready_kernel, record_kernel, relative_error
@@ -382,9 +381,9 @@ def test_a_dict_of_a_user_may_raise_errors(tmp_path):
         "    def __iter__(self): raise KeyError(2)\n    keys = __iter__\n"
         "def arguments(random): return D(x=1)\n"
     )
-    module = load_module(tmp_path / "a.py")
+    file = PythonFile(tmp_path / "a.py")
     with pytest.raises(UserError, match=r"a\.py: arguments: "):
-        call(module, "arguments", tmp_path / "a.py", None)
+        file.call("arguments", None)
 
 
 def test_a_grid_that_is_too_large_names_the_bound():
