@@ -10,26 +10,22 @@ appear. So no wrong answer between two reported ages is missed.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.errors import UserError
 from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.gpu.exchange import words_allowed
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import UNKNOWN
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
-from mcage.soft_errors.stuck import StuckCells, drawn_values, stuck_cells_of, stuck_table
+from mcage.soft_errors.stuck import drawn_values
 from mcage.studies.inject.kernel import Placement
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
-from mcage.tracing.emulation.compilers import content_digest
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
 
@@ -244,55 +240,6 @@ class FaultsAtAge:
         of_word, number = np.divmod(self.bit, code.data_bits)
         here = np.flatnonzero((self.entry == entry) & (of_word == word))
         return number[here] + code.data_bits * self.is_check[here], self.at_one[here]
-
-
-class ChosenCells:
-    """Stuck cells of instances 0 ... N - 1, as a file has them.
-
-    Parameters
-    ----------
-    name : str
-        The file.
-
-    Attributes
-    ----------
-    instances : int
-        N.
-    digest : str
-        Hash of what the file says.
-
-    Raises
-    ------
-    UserError
-        As `mcage.soft_errors.stuck.stuck_table`; or an instance in between has no cell.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._path = Path(name)
-        with _key_named():
-            self._table = stuck_table(self._path)
-            instances = np.unique(self._table[:, 0])
-            self.instances = len(instances)
-            if instances[-1] >= self.instances:
-                absent = int(np.argmax(instances != np.arange(self.instances)))
-                raise UserError(
-                    f"{name}: has no cell of instance {absent}, but of {instances[-1]}; instances "
-                    "must be 0, 1, 2, ..."
-                )
-        self.digest = content_digest(self._table.tobytes())
-
-    def of(self, geometry: SliceGeometry, seed: int) -> dict[int, StuckCells]:
-        """Cells of a slice by instance; arguments and errors as of `load_stuck_cells`."""
-        with _key_named():
-            return stuck_cells_of(self._table, self._path, geometry, seed)
-
-
-@contextmanager
-def _key_named() -> Iterator[None]:
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"inject.stuck_cells: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

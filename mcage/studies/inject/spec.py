@@ -1,9 +1,11 @@
 """The spec of injections: a sweep's keys, the kernel that runs, and what becomes wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +15,10 @@ from mcage.spec import SweepSpec
 from mcage.spec.keys import PLUG_IN, Option, Section, UsedIf
 from mcage.spec.sections import Life, Name, Workload
 from mcage.tracing.emulation.program import Program
+
+if TYPE_CHECKING:
+    from mcage.geometry import SliceGeometry
+    from mcage.soft_errors.stuck import StuckCells
 
 SOURCE, CODE = "program.source: file", "program.source: code object"
 COMPILER, INPUTS = "program.source: compiler", "program.args: values"
@@ -132,6 +138,62 @@ class InjectStopping(Section):
     """Share that --rel-ci looks at: sdc (wrong outputs), sdc_beyond (beyond the tolerance), due."""
 
 
+class ChosenCells:
+    """Stuck cells of instances 0 ... N - 1, as a file has them.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+
+    Attributes
+    ----------
+    instances : int
+        N.
+    digest : str
+        Hash of what the file says.
+
+    Raises
+    ------
+    UserError
+        As `mcage.soft_errors.stuck.stuck_table`; or an instance in between has no cell.
+    """
+
+    def __init__(self, name: str) -> None:
+        import numpy as np
+
+        from mcage.soft_errors.stuck import stuck_table
+        from mcage.tracing.emulation.compilers import content_digest
+
+        self._path = Path(name)
+        with _key_named():
+            self._table = stuck_table(self._path)
+            instances = np.unique(self._table[:, 0])
+            self.instances = len(instances)
+            if instances[-1] >= self.instances:
+                absent = int(np.argmax(instances != np.arange(self.instances)))
+                raise UserError(
+                    f"{name}: has no cell of instance {absent}, but of {instances[-1]}; instances "
+                    "must be 0, 1, 2, ..."
+                )
+        self.digest = content_digest(self._table.tobytes())
+
+    def of(self, geometry: "SliceGeometry", seed: int) -> "dict[int, StuckCells]":
+        """Cells of a slice by instance; arguments and errors as of `load_stuck_cells`."""
+        from mcage.soft_errors.stuck import stuck_cells_of
+
+        with _key_named():
+            return stuck_cells_of(self._table, self._path, geometry, seed)
+
+
+@contextmanager
+def _key_named() -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"inject.stuck_cells: {error}") from error
+
+
 class InjectSpec(SweepSpec):
     """Everything that decides injections: the keys of a sweep, the kernel, and its faults.
 
@@ -193,8 +255,6 @@ class InjectSpec(SweepSpec):
         inject = fields.get("inject")
         cells = inject.get("stuck_cells") if isinstance(inject, Mapping) else None
         if isinstance(cells, str) and "instances" not in fields:
-            from mcage.studies.inject.slices import ChosenCells
-
             fields = fields | {"instances": ChosenCells(cells).instances}
         program = fields.get("program")
         workload = fields.get("workload", {})

@@ -39,13 +39,12 @@ from mcage.studies.inject.outcomes import (
 from mcage.studies.inject.slices import (
     GIVEN_UP,
     NOBODY_KNOWS,
-    ChosenCells,
     FaultsAtAge,
     Slice,
     SliceFaults,
     numbers_of,
 )
-from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, InjectSpec
+from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, ChosenCells, InjectSpec
 from mcage.studies.sweep.axes import AXES, GEOMETRY, KERNELS
 from mcage.studies.sweep.batch import slices_of_case
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan

@@ -501,7 +501,6 @@ class Emulation:
         recording.geometry = self.geometry
         waves = ran[::_UNITS]  # those of SIMD unit 0
         _record(recording, waves, codes, list(contents), self.window, kernel.name)
-        recording.finish()
         outputs = {
             name: self.memory.content(self.buffers[name], value)
             for name, value in launch.arguments.items()
