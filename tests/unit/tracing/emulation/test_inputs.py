@@ -281,7 +281,8 @@ def parameters():
         source = Path(folder, "k.cl")
         listed = ", ".join(f"{name} a{number}" for number, name in enumerate(names))
         source.write_text(f"{TYPES}__kernel void k({listed}) {{}}")
-        arguments = ready_kernel(Program.of(source, "gfx90a", {}, (1,), (64,))).launch.kernel.arguments
+        ready = ready_kernel(Program.of(source, "gfx90a", {}, (1,), (64,)))
+        arguments = ready.launch.kernel.arguments
     return dict(zip(names, arguments, strict=False))
 
 
