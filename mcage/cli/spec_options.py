@@ -40,28 +40,22 @@ class SpecArguments:
 
     Parameters
     ----------
-    command : str
-        Name of the command, for error messages.
-    defaults : mapping
-        Top-level keys in which the command differs from a study of the spec.
+    asked : SpecOptions
+        What the command takes.
     file : Path or None
         TOML file; options override it.
     values : sequence of (str, object, str)
         Key, value and flag of the options that were given.
     settings : tuple of str
         Each KEY=VALUE.
-    kind : type
-        Class of the spec.
     trust : bool
         Whether code runs that a results file names.
     """
 
-    command: str
-    defaults: Mapping[str, Any]
+    asked: "SpecOptions"
     file: Path | None
     values: Sequence[tuple[str, Any, str]]
     settings: tuple[str, ...]
-    kind: type[StudySpec]
     trust: bool = False
 
     def spec(self, show_spec: bool = False) -> Any:
@@ -78,23 +72,23 @@ class SpecArguments:
             As `StudySpec.from_toml`; two options set the same key; or a results file names code,
             and nobody has said that it is to be trusted.
         """
-        source = str(self.file) if self.file else self.command
+        asked, source = self.asked, str(self.file) if self.file else self.asked.command
         given, is_recorded = _read(self.file) if self.file else ({}, False)
         changes = [(tuple(key.split(".")), value, flag) for key, value, flag in self.values]
         changes += [(*parse_set(text), f"--set {text}") for text in self.settings]
         _check_distinct([(path, option) for path, _, option in changes])
         named = [value for path, value, _ in changes if path == ("preset",)]
         preset = preset_of(*named or [given.get("preset")])
-        defaults = {key: value for key, value in self.defaults.items() if key not in preset}
+        defaults = {key: value for key, value in asked.defaults.items() if key not in preset}
         fields = deepcopy(defaults) | given
         if isinstance(programs := fields.get(PROGRAMS), dict):
             keys = [".".join(path) for path, _, _ in changes]
-            fields[PROGRAMS] = without_changed(programs, keys, self.kind.decided_by)
+            fields[PROGRAMS] = without_changed(programs, keys, asked.kind.decided_by)
         for path, value, _ in changes:
             _put(fields, path, value, source)
         if self.file and self.settings:
             source = f"{source} and --set"
-        spec = self.kind.from_mapping(fields, source)
+        spec = asked.kind.from_mapping(fields, source)
         if is_recorded and not (show_spec or self.trust):
             self._refuse_code(spec, [path for path, *_ in changes])
         return spec
@@ -164,16 +158,10 @@ class SpecOptions:
     def gathered(self, values: Mapping[str, Any]) -> SpecArguments:
         """Return the values of the options that were given."""
         return SpecArguments(
-            command=self.command,
-            defaults=self.defaults,
+            asked=self,
             file=values["spec"],
-            values=[
-                (key.name, key.read(value), key.flag)
-                for key in self._keys()
-                if (value := values[key.parameter]) not in (None, [])
-            ],
+            values=_given(self._keys(), values),
             settings=tuple(values["set_"] or ()),
-            kind=self.kind,
             trust=bool(values["trust"]),
         )
 
@@ -189,15 +177,8 @@ class SpecOptions:
 
     def _parameter(self, key: Key) -> inspect.Parameter:
         said = f"{key.help}{' May be repeated.' if key.repeats else ''} Default: "
-        option = typer.Option(
-            key.flags,
-            metavar=key.metavar,
-            help=self.help.get(key.flag, f"{said}{key.default_text(self.defaults.get(key.name))}."),
-            rich_help_panel=CASE if self.single_case and key.panel == COMPARED else key.panel,
-            hidden=key.option.seldom,
-        )
-        kind: Any = GenericAlias(list, (key.type,)) if key.repeats else key.type
-        return _keyword(key.parameter, Annotated[kind | None, option])
+        said = self.help.get(key.flag, f"{said}{key.default_text(self.defaults.get(key.name))}.")
+        return _option(key, said, CASE if self.single_case and key.panel == COMPARED else key.panel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,42 +205,47 @@ class KeyOptions:
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the options."""
-        return [
-            _keyword(
-                key.parameter,
-                Annotated[
-                    key.type | None,
-                    typer.Option(
-                        key.flags,
-                        metavar=key.metavar,
-                        help=self.help.get(key.name, f"{key.help} Default: {key.default_text()}."),
-                        rich_help_panel=self.panel,
-                    ),
-                ],
-            )
-            for key in self._keys()
-        ]
+        said = {key.name: f"{key.help} Default: {key.default_text()}." for key in self._keys()}
+        said |= self.help
+        return [_option(key, said[key.name], self.panel) for key in self._keys()]
 
     def gathered(self, values: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
         """Return what was given."""
-        return [
-            (key.name, key.read(value), key.flag)
-            for key in self._keys()
-            if (value := values[key.parameter]) is not None
-        ]
+        return _given(self._keys(), values)
 
     def _keys(self) -> list[Key]:
         keys = {key.name: key for key in option_keys(self.kind)}
-        if self.keys is None:
-            return [*keys.values()]
+        usages = dict.fromkeys(keys, "") if self.keys is None else self.keys
         return [
             replace(
                 key := keys[name],
                 types=key.types - {tuple},
-                option=replace(key.option, usage=usage or key.option.usage),
+                option=replace(key.option, usage=usage or key.option.usage, seldom=False),
             )
-            for name, usage in self.keys.items()
+            for name, usage in usages.items()
         ]
+
+
+def _option(key: Key, said: str, panel: str | None) -> inspect.Parameter:
+    """Option that sets a key."""
+    option = typer.Option(
+        key.flags,
+        metavar=key.metavar,
+        help=said,
+        rich_help_panel=panel,
+        hidden=key.option.seldom,
+    )
+    kind: Any = GenericAlias(list, (key.type,)) if key.repeats else key.type
+    return _keyword(key.parameter, Annotated[kind | None, option])
+
+
+def _given(keys: Sequence[Key], values: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
+    """Key, value and flag of each option that was given."""
+    return [
+        (key.name, key.read(value), key.flag)
+        for key in keys
+        if (value := values[key.parameter]) not in (None, [])
+    ]
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bool]:
