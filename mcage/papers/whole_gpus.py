@@ -210,9 +210,7 @@ def _delay_increase(figure: Published, reading: str) -> Measured:
     finfet, conditions = structures.parts().finfet, structures.Conditions()
     if figure.technique == "baseline":
         if figure.scenario == "L2":
-            return Measured(
-                100 * float(structures.SequentialL2().parallel_delay(finfet, conditions))
-            )
+            return Measured(100 * float(conditions.delay(finfet, structures.L2_BASE_DUTY)))
         return Measured(100 * float(conditions.delay(finfet, structures.BASE_DUTY)))
     return _of_benchmarks("l2_pct" if figure.scenario == "L2" else f"{reading}_pct", figure)
 

@@ -309,30 +309,13 @@ class GpuFates:
     cause: NDArray[np.int8]
 
 
-@dataclass(frozen=True)
-class GpuRules:
-    """What holds for the lives of all GPUs.
-
-    Parameters
-    ----------
-    spares : int
-        SMs that may be given up.
-    root : float
-        Root of time with which the shift of the NBTI model grows.
-    ages_years : tuple of float
-        Ends of the epochs.
-    """
-
-    spares: int
-    root: float
-    ages_years: tuple[float, ...]
-
-
 def combined(
     slices: SliceFates,
     sms: SmHistory,
     clock: Clock,
-    rules: GpuRules,
+    spares: int,
+    root: float,
+    ages_years: tuple[float, ...],
 ) -> GpuFates:
     """Combine the lives of SMs and slices into those of GPUs.
 
@@ -347,11 +330,14 @@ def combined(
         Lives of the SMs.
     clock : Clock
         When cells are too slow.
-    rules : GpuRules
-        What holds for all GPUs.
+    spares : int
+        SMs of a GPU that may be given up.
+    root : float
+        Root of time with which the shift of the NBTI model grows.
+    ages_years : tuple of float
+        Ends of the epochs.
     """
-    spares = rules.spares
-    late = too_slow_years(slices, clock.dvth_limit(), rules.root)
+    late = too_slow_years(slices, clock.dvth_limit(), root)
     by_delay, by_faults = late.min(axis=2), slices.fault_years.min(axis=2)
     by_logic = sms.too_slow_years.T
     first_slice = slices.fault_years.argmin(axis=2)[..., None]
@@ -371,7 +357,7 @@ def combined(
     life = np.take_along_axis(death, last, axis=1)[:, 0]
     cause = np.where(np.isfinite(life), np.take_along_axis(cause, last, axis=1)[:, 0], 0)
     fault_years = np.sort(by_faults, axis=1)[:, spares]
-    failed = fault_years[:, None] < np.array(rules.ages_years)
+    failed = fault_years[:, None] < np.array(ages_years)
     return GpuFates(
         cell_margin=np.where(failed, np.nan, _largest(clock.margins(slices.dvth_volts))),
         max_dvth_volts=np.where(failed, np.nan, _largest(slices.dvth_volts)),

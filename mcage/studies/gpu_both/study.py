@@ -24,7 +24,6 @@ from mcage.studies.gpu_both.register_files import (
     BothEnd,
     Clock,
     GpuFates,
-    GpuRules,
     RegisterFiles,
     SmLevel,
     combined,
@@ -499,14 +498,14 @@ class Both(StudyOfSpec):
             vt0_volts = np.full_like(vt0_volts, float(nbti.vt0_volts))
         environment = self.plan.cases[0].conditions.environment
         clock = Clock(environment.highest_vdd_volts, nbti.alpha, life.delay_guardband, vt0_volts)
-        rules = GpuRules(life.spare_sms, nbti.root, self.ages_years)
+        rules = life.spare_sms, nbti.root, self.ages_years
         levels = {
             name: SmLevel(lives[name].of_sms.of(chosen), self.period_seconds(name))
             for name in lives
         }
         fates = self.register_files.fates(population.instances[chosen], vt0_volts, levels)
         of_pairs = [
-            self._of_pair(combined(slices, levels[name].history, clock, rules))
+            self._of_pair(combined(slices, levels[name].history, clock, *rules))
             for name, _, slices in fates
         ]
         shape = len(levels), len(self.plan.cases)

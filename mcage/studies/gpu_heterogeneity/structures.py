@@ -52,23 +52,23 @@ def parts(fields: Fields = "swapped") -> Parts:
 YEARS = 7.0
 """Service life (printed, section 5)."""
 
+VDD_VOLTS = 0.9
+"""Supply voltage (printed)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """Age, voltage and temperature of a structure; ages and temperatures may be arrays.
+    """Age and temperature of a structure; both may be arrays.
 
     Parameters
     ----------
     years : array
         Age (printed: 7).
-    vdd_volts : float
-        Supply voltage, V (printed: 0.9).
     temperature_kelvin : array
         Temperature of the baseline, K (assumed).
     """
 
     years: ArrayLike = YEARS
-    vdd_volts: float = 0.9
     temperature_kelvin: ArrayLike = TEMPERATURE_KELVIN
 
     def dvth_volts(
@@ -85,7 +85,7 @@ class Conditions:
         drop_kelvin : array
             Kelvin by which it is cooler than the baseline.
         """
-        point = OperatingPoint(self.vdd_volts, 1.0, TEMPERATURE_KELVIN)
+        point = OperatingPoint(VDD_VOLTS, 1.0, TEMPERATURE_KELVIN)
         baseline = np.asarray(self.temperature_kelvin, np.float64)
         temperature = baseline - np.asarray(drop_kelvin, np.float64)
         return model.dvth_at(
@@ -118,12 +118,12 @@ class Conditions:
 
     def delay_of(self, model: NbtiModel, dvth_volts: ArrayLike) -> NDArray[np.float64]:
         """Relative delay increase of a transistor that has shifted."""
-        return delay_increase(dvth_volts, self.vdd_volts, model.vt0_volts, model.alpha)
+        return delay_increase(dvth_volts, VDD_VOLTS, model.vt0_volts, model.alpha)
 
     def shift_at(self, model: NbtiModel, delay: ArrayLike) -> NDArray[np.float64]:
         """Shift at which the delay has grown by ``delay``, V; inverse of `delay_of`."""
         slower = 1 + np.asarray(delay, np.float64)
-        shift: NDArray[np.float64] = (self.vdd_volts - model.vt0_volts) * (
+        shift: NDArray[np.float64] = (VDD_VOLTS - model.vt0_volts) * (
             1 - slower ** (-1 / model.alpha)
         )
         return shift
@@ -220,18 +220,19 @@ def _file() -> dict[str, Any]:
 #
 # Zhang et al., INTEGRATION 2015, section 4.2: the tags are planar, and are read first.
 
+WAYS = 16
+"""Ways of a set (printed)."""
+
 L2_BASE_DUTY = 0.7774
 """Duty of the baseline's data array (reconstructed): meets the printed mean of 14.1 %."""
 
 
 @dataclass(frozen=True, eq=False)
 class SequentialL2:
-    """How the data array ages when it is read after the tags; all but `ways` may be arrays.
+    """How the data array ages when it is read after the tags; all numbers may be arrays.
 
     Parameters
     ----------
-    ways : int
-        Ways of a set (printed: 16).
     base_duty : array
         Share of the time under stress when all ways are read.
     count_fills : array of bool
@@ -239,7 +240,6 @@ class SequentialL2:
         out.
     """
 
-    ways: int = 16
     base_duty: ArrayLike = L2_BASE_DUTY
     count_fills: ArrayLike = False
 
@@ -247,7 +247,7 @@ class SequentialL2:
         """Share of the time under stress, of a miss rate 0 ... 1."""
         misses = np.asarray(miss_rate, np.float64)
         used = np.where(self.count_fills, 1.0, 1 - misses)
-        duty: NDArray[np.float64] = np.asarray(self.base_duty, np.float64) * used / self.ways
+        duty: NDArray[np.float64] = np.asarray(self.base_duty, np.float64) * used / WAYS
         return duty
 
     def delay(
@@ -255,10 +255,6 @@ class SequentialL2:
     ) -> NDArray[np.float64]:
         """Relative delay increase of the data array."""
         return conditions.delay(model, self.duty(miss_rate))
-
-    def parallel_delay(self, model: NbtiModel, conditions: Conditions) -> NDArray[np.float64]:
-        """Relative delay increase of the baseline, which reads all ways."""
-        return conditions.delay(model, self.base_duty)
 
 
 # The two-stage warp scheduler: a planar filter in front of a FinFET scheduler.
@@ -308,12 +304,6 @@ class TwoStage:
     theta_kelvin: ArrayLike = THETA_KELVIN
     activation_ev: ArrayLike = THERMAL_ACTIVATION_EV
 
-    def model(self, kind: FinFetPlanar) -> FinFetPlanar:
-        """Return a kind of transistor with the activation energy of the reading."""
-        if self.reading != "thermal":
-            return kind
-        return replace(kind, effective_activation_energy_ev=self.activation_ev)
-
     def drop_kelvin(self, filter_rate: ArrayLike) -> NDArray[np.float64]:
         """Kelvin by which the scheduler is cooler than the baseline; the same in all readings."""
         drop: NDArray[np.float64] = np.asarray(self.theta_kelvin) * np.asarray(filter_rate)
@@ -337,7 +327,9 @@ class TwoStage:
         base = np.asarray(self.base_duty, np.float64)
         duty = base * (1 - rate) if self.reading != "thermal" else base
         drop = self.drop_kelvin(rate) if self.reading != "activity" else 0.0
-        model = self.model(kind)
+        model = kind
+        if self.reading == "thermal":
+            model = replace(kind, effective_activation_energy_ev=self.activation_ev)
         before = conditions.dvth_volts(model, base)
         return conditions.dvth_volts(model, duty, drop) / before
 
@@ -353,17 +345,17 @@ class TwoStage:
         return conditions.delay_left(kind, baseline_delay, ratio)
 
 
-def ipc_overhead(latency_cycles: ArrayLike, extra_cycles: float = 1.0) -> NDArray[np.float64]:
+def ipc_overhead(latency_cycles: ArrayLike) -> NDArray[np.float64]:
     """Relative extra time of the longest chain of warps (equations 4 to 6).
+
+    The second stage adds a cycle to each instruction.
 
     Parameters
     ----------
     latency_cycles : array
         Mean latency of the instructions of the chain, cycles.
-    extra_cycles : float
-        Cycles that the second stage adds to each instruction (printed: 1).
     """
-    overhead: NDArray[np.float64] = extra_cycles / np.asarray(latency_cycles, np.float64)
+    overhead: NDArray[np.float64] = 1 / np.asarray(latency_cycles, np.float64)
     return overhead
 
 
@@ -508,7 +500,7 @@ class HeterogeneousGpu:
         """Delay of a kind of transistor at the base duty of a structure, as `delays` says."""
         finfet, conditions = self.kinds.finfet, self.conditions
         given = np.asarray(baseline_delay, np.float64)
-        new = Conditions(YEARS, conditions.vdd_volts, conditions.temperature_kelvin)
+        new = Conditions(YEARS, conditions.temperature_kelvin)
         at_base = new.dvth_volts(finfet, base_duty)
         factor = np.where(np.isnan(given), 1.0, new.shift_at(finfet, given) / at_base)
         return conditions.delay_of(kind, factor * conditions.dvth_volts(kind, base_duty))

@@ -15,7 +15,6 @@ from mcage.report.notes import caveats_of
 from mcage.studies.gpu_both.register_files import (
     BothEnd,
     Clock,
-    GpuRules,
     SliceFates,
     SmLevel,
     combined,
@@ -168,7 +167,7 @@ def clock(vt0=(0.3, 0.3), guardband=0.1):
 
 
 def rules(spares=0):
-    return GpuRules(spares, 4, tuple(AGES))
+    return spares, 4, tuple(AGES)
 
 
 NEVER = np.inf
@@ -213,7 +212,7 @@ def test_limit_and_margin_are_of_the_same_clock():
 def test_who_dies_first(logic, faults, cause, spares, life, end):
     causes = np.where(np.isinf([faults]), CENSORED, cause)
     slices = fates([faults], causes, np.full((1, 2, 2), 1e-3))
-    gpu = combined(slices, history([logic]), clock(), rules(spares))
+    gpu = combined(slices, history([logic]), clock(), *rules(spares))
     assert (gpu.life_years[0], gpu.cause[0]) == (life, end)
     assert gpu.fault_years[0] == np.sort(np.min(faults, axis=1))[spares]
     assert np.isinf(gpu.cell_delay_years[0])
@@ -222,7 +221,7 @@ def test_who_dies_first(logic, faults, cause, spares, life, end):
 def test_cells_too_slow_end_a_life():
     slices = fates([[[NEVER], [NEVER]]], [[[CENSORED], [CENSORED]]], [[[0.04], [0.041]]])
     limit = float(clock().dvth_limit()[0, 0, 0])
-    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(0))
+    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), *rules(0))
     assert gpu.life_years[0] == pytest.approx((limit / 0.041) ** 4)
     assert gpu.cause[0] == BothEnd.CELL_DELAY
     assert gpu.max_dvth_volts[0] == pytest.approx(0.041 * AGES**0.25)
@@ -232,13 +231,13 @@ def test_margins_are_of_slices_that_live():
     faults = [[[2.0], [NEVER]]]
     causes = [[[EndCause.NO_HOME], [CENSORED]]]
     slices = fates(faults, causes, [[[0.05], [0.01]]])
-    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(1))
+    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), *rules(1))
     assert gpu.max_dvth_volts[0] == pytest.approx([0.05, 0.05 * 2.0**0.25, 0.01 * 10.0**0.25])
-    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(0))
+    gpu = combined(slices, history([[NEVER, NEVER]]), clock(), *rules(0))
     assert gpu.max_dvth_volts[0] == pytest.approx([0.05, np.nan, np.nan], nan_ok=True)
     assert np.isnan(gpu.cell_margin[0]).tolist() == [False, True, True]
     gone = fates([[[0.0]]], [[[EndCause.NO_HOME]]], [[[0.05]]])
-    gpu = combined(gone, history([[NEVER]]), clock(vt0=(0.3,)), rules(0))
+    gpu = combined(gone, history([[NEVER]]), clock(vt0=(0.3,)), *rules(0))
     assert np.isnan(gpu.cell_margin).all()
 
 
@@ -249,7 +248,7 @@ def test_a_cell_that_switches_no_longer_does_not_drop_out_of_the_slowest():
         assert np.isinf(margins[0, 0, 0, 0])
         assert np.isfinite(margins[0, 1, 0, 0])
         slices = fates([[[NEVER], [NEVER]]], [[[CENSORED], [CENSORED]]], [[[shift], [0.01]]])
-        gpu = combined(slices, history([[NEVER, NEVER]]), clock(), rules(1))
+        gpu = combined(slices, history([[NEVER, NEVER]]), clock(), *rules(1))
         assert np.isnan(gpu.cell_margin[0, 0])
         assert np.isfinite(gpu.max_dvth_volts[0, 0])
 
