@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mcage.papers.table import Row
     from mcage.spec.keys import StudySpec
     from mcage.studies.common import StudyOfSpec
+    from mcage.studies.gpu_gating.spec import GatingSpec
     from mcage.studies.inject.spec import InjectSpec
     from mcage.studies.vmin.spec import VminSpec
     from mcage.tracing.emulation.record import Recorded
@@ -598,25 +599,31 @@ def bundled_traces(suite: str = "sdk-2011", geometry: str = "gcn") -> list[dict[
     return rows
 
 
-def optimum(kernels: PathLike, gpu: str = "gtx580") -> list[dict[str, Any]]:
-    """Cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1).
+def optimum(spec: "GatingSpec") -> list[dict[str, Any]]:
+    """Number of SMs on which each kernel should run (Chen et al., DAC 2014, Algorithm 1).
 
     Parameters
     ----------
-    kernels : str or path
-        CSV file with the characteristics of each kernel.
-    gpu : str
-        GPU: ``gtx580``, or a TOML file.
+    spec : GatingSpec
+        Its kernels, GPU and time model.
+
+    Returns
+    -------
+    list of dict
+        For each kernel ``kernel``, ``optimum_SMs``, and ``time_ratio``: its time on them relative
+        to all SMs.
 
     Raises
     ------
     UserError
-        The file is refused, or there is no such GPU.
+        The kernels are refused, or there is no such GPU.
     """
-    from mcage.gpu.chip import gpu as gpu_called
-    from mcage.studies.gpu_gating.workload import optima
+    from mcage.studies.gpu_gating.study import Gating
 
-    return optima(named_file(kernels), gpu_called(gpu).machine)
+    return [
+        {"kernel": kernel.name, "optimum_SMs": kernel.sms, "time_ratio": kernel.time_ratio}
+        for kernel in Gating(spec).kernels
+    ]
 
 
 def temperature(

@@ -69,21 +69,24 @@ def both(
     run_study(arguments.spec(show_spec), run, json, show_spec, engine)
 
 
-GpuName = Annotated[str, typer.Option("--gpu", metavar="NAME", help="GPU: gtx580, or a TOML file.")]
+OF_KERNELS = ("gpu", "workload.kernels", "workload.names")
+"""Keys of SM gating that decide on how many SMs kernels run, beside those of the time model."""
 
 
 def optimum(
-    kernels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="KERNELS.csv", help="CSV file with the characteristics of each kernel."
+    arguments: Annotated[
+        SpecArguments,
+        SpecOptions(
+            "gpu optimum",
+            kind=GatingSpec,
+            example="time_model.reading=bounded",
+            without=tuple(key.name for key in GatingSpec.options() if key.name not in OF_KERNELS),
         ),
     ],
-    gpu: GpuName = "gtx580",
     json: Json = False,
 ) -> None:
-    """Show cycles and the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1)."""
-    _print_rows(mcage.optimum(kernels, gpu), json)
+    """Show the optimal number of SMs of kernels (Chen et al., DAC 2014, Algorithm 1)."""
+    _print_rows(mcage.optimum(arguments.spec()), json)
 
 
 def temperature(
@@ -94,7 +97,9 @@ def temperature(
             help="CSV file with the columns block and power_W, and case if there are several.",
         ),
     ],
-    gpu: GpuName = "gtx580",
+    gpu: Annotated[
+        str, typer.Option(metavar="NAME", help="GPU: gtx580, or a TOML file.")
+    ] = "gtx580",
     seconds: Annotated[
         float | None,
         typer.Option(

@@ -22,11 +22,6 @@ SOUND: dict[str, tuple[str, list[str]]] = {
         "kernel,seconds\nVAD,1.5\n# pause\nNN,20\n",
         ["gpu", "both", "--show-spec", "--out", "out/r.h5", "--recorded"],
     ),
-    "optimum": (
-        "kernel,global_latency_cycles,cache_latency_cycles,miss_rate,load_bytes_per_thread,"
-        "comp_cycles,total_warps,total_workload_warps\nBSRT,520,60,0.4,8,300,24,3000\n",
-        ["gpu", "optimum"],
-    ),
     "temperature": ("case,block,power_W\na,SM0,8.5\na,SM1,8.5\nb,SM0,3\n", ["gpu", "temperature"]),
     "draws": (
         "aging.constants.eta,life.vmin_coefficient\n0.3,1\n0.31,0.9\n",
@@ -41,7 +36,7 @@ SOUND: dict[str, tuple[str, list[str]]] = {
 """Sound tables: text and the command that takes the file's name as its last argument."""
 
 TOML = {
-    "kernels": ("kernels/chen-2014.toml", ["gpu", "gating", "--show-spec", "--kernels"]),
+    "kernels": ("kernels/chen-2014.toml", ["gpu", "optimum", "--kernels"]),
     "gpu": ("gpus/gtx580.toml", ["gpu", "temperature", "powers.csv", "--gpu"]),
     "costs": ("costs.toml", ["sweep", "--show-spec", "--technology", "28nm", "--costs"]),
 }

@@ -6,26 +6,47 @@ import shutil
 import pytest
 from gpu_cases import DATA, vectors
 
-OUTPUTS = {
-    "optimum": ("cycles_all_SMs", "cycles_optimum", "optimum_SMs"),
-    "temperature": ("temperature_K",),
-}
+import mcage
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
-def test_tables_without_variation(command, tmp_path, name):
-    computed = OUTPUTS[name]
-    rows = vectors(name)
-    inputs = [column for column in rows[0] if column not in computed]
-    path = tmp_path / "inputs.csv"
+def test_temperatures_of_blocks(command, tmp_path):
+    rows = vectors("temperature")
+    inputs = [column for column in rows[0] if column != "temperature_K"]
     lines = [",".join(inputs)] + [",".join(row[column] for column in inputs) for row in rows]
-    path.write_text("\n".join(lines))
-    code, out, err = command("gpu", name, path, "--json")
+    (tmp_path / "inputs.csv").write_text("\n".join(lines))
+    code, out, err = command("gpu", "temperature", tmp_path / "inputs.csv", "--json")
     assert (code, err) == (0, "")
-    tolerance = {"abs": 0.01} if name == "temperature" else {"rel": 1e-5}
     for row, expected in zip(json.loads(out), rows, strict=True):
-        for column in computed:
-            assert row[column] == pytest.approx(float(expected[column]), **tolerance)
+        assert row["temperature_K"] == pytest.approx(float(expected["temperature_K"]), abs=0.01)
+
+
+MEASURED = """
+[kernels.streaming]
+global_latency_cycles = 500.0
+cache_latency_cycles = 60.0
+miss = 0.5
+load_bytes_per_thread = 8.0
+comp_cycles = 20.0
+total_warps = 768
+total_workload_warps = 76800
+[kernels.counted]
+sms = 12
+time_ratio = 1.02
+"""
+
+
+def test_the_optimum_is_that_of_sm_gating(command, tmp_path):
+    (tmp_path / "k.toml").write_text(MEASURED)
+    for loss in (0.08, 0.5):
+        setting = f"time_model.delta={loss}"
+        code, out, _ = command("gpu", "optimum", "--kernels", "k.toml", "--set", setting, "--json")
+        streaming, counted = json.loads(out)
+        spec = mcage.GatingSpec(workload={"kernels": "k.toml"}, time_model={"delta": loss})
+        assert code == 0
+        assert [streaming, counted] == mcage.optimum(spec)
+        assert counted == {"kernel": "counted", "optimum_SMs": 12, "time_ratio": 1.02}
+        assert 1 <= streaming["time_ratio"] <= 1 + loss
+    assert "LU" in command("gpu", "optimum")[1]
 
 
 @pytest.mark.parametrize(("seconds", "hottest"), [(0, 318.15), (1e-2, 323), (1e6, 344.78)])
@@ -134,13 +155,13 @@ REFUSED = [
     (("gating",), "--out FILE is needed"),
     (("gating", "--policy", "best", "--out", "r.h5"), "policy 'best' is unknown"),
     (("gating", "--kernels", "k.toml", "--out", "r.h5"), "k.toml"),
-    (("optimum", "cases.csv"), "the column global_latency_cycles is missing"),
     (("gating", "--kernels", "noon.toml", "--out", "r.h5"), "noon.toml: kernels.a.sms = 12:00:00"),
     (("gating", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
     (("both", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
     (("gating", "--recorded", "open.csv", "--out", "r.h5"), "open.csv: line 2: no CSV"),
-    (("optimum", "long.csv"), "long.csv: line 1: no CSV (field larger than field limit"),
-    (("optimum", "none.csv"), "none.csv"),
+    (("temperature", "long.csv"), "long.csv: line 1: no CSV (field larger than field limit"),
+    (("optimum", "--kernels", "k.toml"), "k.toml: kernels.'a'.sms = 99, but the GPU has 16 SMs"),
+    (("optimum", "--kernels", "none.toml"), "none.toml"),
     (("temperature", "powers.csv"), "powers.csv: line 2: power_W = 'nan' must be a number"),
     (("temperature", "hot.csv"), "heat block SM3 to"),
     (("temperature", "hot.csv", "--seconds", "-1"), "--seconds -1: a time of 0 ... "),
@@ -152,7 +173,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_what_is_refused(command, tmp_path, arguments, message):
-    (tmp_path / "cases.csv").write_text("kernel,total_warps\nLU,17\n")
     (tmp_path / "k.toml").write_text("[kernels.a]\nsms = 99\n")
     (tmp_path / "noon.toml").write_text("[kernels.a]\nsms = 12:00:00\n")
     (tmp_path / "l.csv").write_text("kernel,seconds\nLU,1\nBFS,2\n")

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from mcage.errors import UserError
-from mcage.files.csv_table import Row, read_table
 from mcage.files.inputs import read_toml
 from mcage.gpu.chip import Machine
 from mcage.plain_text import shortened
@@ -143,74 +142,6 @@ class TimeModel:
         if isinstance(given, Sequence) and len(given) != sms:
             raise UserError(f"miss gives {len(given)} rates, but the GPU has {sms} SMs")
         return np.broadcast_to(np.asarray(given, dtype=np.float64), (sms,))
-
-
-# Optimal numbers of SMs of kernels in a CSV file: the time model and Algorithm 1.
-
-OPTIMUM_NEEDED = (
-    "global_latency_cycles",
-    "cache_latency_cycles",
-    "miss_rate",
-    "load_bytes_per_thread",
-    "comp_cycles",
-    "total_warps",
-    "total_workload_warps",
-)
-"""Columns that a file must have, those of `KernelTiming`; for the others there are defaults."""
-
-_MOST = 1e15
-
-
-def optima(path: Path, machine: Machine) -> list[dict[str, Any]]:
-    """Cycles and number of SMs of each kernel of a file.
-
-    Parameters
-    ----------
-    path : Path
-        CSV file with the columns `NEEDED` and, where they differ from the defaults, ``kernel``,
-        ``SMs``, ``min_SMs``, ``delta``, ``reading``, ``whole_warps``, ``bandwidth_B_per_s``,
-        ``f_Hz``.
-    machine : Machine
-        Defaults of SMs, bandwidth and clock.
-
-    Returns
-    -------
-    list of dict
-        The columns of the file, and ``cycles_all_SMs``, ``cycles_optimum``, ``optimum_SMs``.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or a value makes no sense.
-    """
-    return [_of_row_optimum(row, machine) for row in read_table(path, OPTIMUM_NEEDED)]
-
-
-def _of_row_optimum(row: Row, default: Machine) -> dict[str, Any]:
-    machine = Machine(
-        row.integer("SMs", 1, 10_000, default.sms),
-        row.number("bandwidth_B_per_s", 1, _MOST, default.bandwidth_bytes_per_s),
-        row.number("f_Hz", 1, _MOST, default.clock_hz),
-    )
-    model = TimeModel(
-        reading=row.text("reading", READINGS, "literal"),  # type: ignore[arg-type]
-        whole_warps=bool(row.integer("whole_warps", 0, 1, 0)),
-        delta=row.number("delta", 0, 10, 0.08),
-        min_sms=row.integer("min_SMs", 1, machine.sms, min(4, machine.sms)),
-    )
-    bounds = {"miss_rate": (0.0, 1.0), "load_bytes_per_thread": (0.0, _MOST)}
-    kernel = KernelTiming(
-        *(row.number(name, *bounds.get(name, (1e-9, _MOST))) for name in OPTIMUM_NEEDED)
-    )
-    try:
-        cycles, best = model.cycles(kernel, machine), model.optimum(kernel, machine)
-    except UserError as error:
-        raise UserError(f"{row.source}: {error}") from error
-    return row.plain() | {
-        "cycles_all_SMs": float(cycles[-1]),
-        "cycles_optimum": float(cycles[best - 1]),
-        "optimum_SMs": best,
-    }
 
 
 # Which kernels each interval runs.
