@@ -1,8 +1,7 @@
 """``mcage rare|sensitivity``: how probable an early death is, and which assumption matters."""
 
 import json as json_module
-from dataclasses import asdict, dataclass
-from math import isfinite
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -94,14 +93,9 @@ def _print_json(spec: Any, age_years: float, values: dict[str, Any]) -> None:
 
 
 def _as_plain(estimate: "RareEstimate", age_years: float) -> dict[str, Any]:
-    # JSON knows no infinity.
-    values = {
-        key: None if isinstance(value, float) and not isfinite(value) else value
-        for key, value in asdict(estimate).items()
-    }
-    values["failed_ppm"] = plain(estimate.failed_ppm)
-    values["mean_rate_fit"] = plain(estimate.mean_rate_fit(age_years)) if age_years > 0 else None
-    return values
+    rate = plain(estimate.mean_rate_fit(age_years)) if age_years > 0 else None
+    of_million = {"failed_ppm": plain(estimate.failed_ppm), "mean_rate_fit": rate}
+    return {**plain(estimate), **of_million}
 
 
 def _vdd_as_plain(answer: "RareVdd", probability: float, age_years: float) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from mcage.aging.environment import Environment
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy
-from mcage.costs.energy import protected_slice
-from mcage.costs.rates import Slices
+from mcage.costs.energy import Slices, protected_slice
 from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation

@@ -13,15 +13,7 @@ from mcage.files.inputs import PathLike, listed, named_file
 from mcage.geometry import Bytes, SliceGeometry
 from mcage.replays.prepare import prepare
 from mcage.single_runs.replay import load_fault_maps, parse_delta_limit
-from mcage.soft_errors.ace import (
-    Placed,
-    TechniqueAce,
-    byte_times,
-    needs_of,
-    placed,
-    shares_of_places,
-    vulnerability,
-)
+from mcage.soft_errors.ace import Placed, TechniqueAce, placed, shares_of_places, vulnerability
 from mcage.soft_errors.stuck import StuckCells, load_stuck_cells, wrong_reads
 from mcage.stats.estimates import plain
 from mcage.techniques import technique as named_technique
@@ -96,7 +88,7 @@ def avf(
                         "instance": instance,
                         "order": order,
                     }
-                    ace = _ace(where, reads_first)
+                    ace = TechniqueAce.of(where, reads_first=reads_first)
                     if by:
                         rows += _by(names, ace, by)
                         continue
@@ -129,11 +121,6 @@ def _map_of(maps: Bytes, instance: int) -> Bytes:
     return np.asarray(maps[instance if len(maps) > 1 else 0])
 
 
-def _ace(where: Placed, reads_first: bool, by_lane: bool = True) -> TechniqueAce:
-    needs = needs_of(where.schedule.trace, reads_first=reads_first, by_lane=by_lane)
-    return TechniqueAce(where, needs, byte_times(where, needs))
-
-
 def _by(names: dict[str, Any], ace: TechniqueAce, by: str) -> Iterator[dict[str, Any]]:
     for place, avf in enumerate((ace.by_entry if by == "entry" else ace.by_bit).tolist()):
         yield names | {by: place, "avf": avf}
@@ -145,7 +132,7 @@ def _figures(where: Placed, ace: TechniqueAce, reads_first: bool) -> dict[str, A
     return {
         "avf": ace.avf,
         "avf_of_allocated": ace.avf / whole.allocated,
-        "avf_of_registers": _ace(where, reads_first, by_lane=False).avf,
+        "avf_of_registers": TechniqueAce.of(where, reads_first=reads_first, by_lane=False).avf,
         "allocated": whole.allocated,
         "resident": whole.resident,
         "writes": whole.writes,

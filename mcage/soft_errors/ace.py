@@ -26,7 +26,7 @@ it is nobody's value.
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -451,6 +451,12 @@ class TechniqueAce:
     needs: Needs
     times: Integers
 
+    @classmethod
+    def of(cls, placed: Placed, *, reads_first: bool = False, by_lane: bool = True) -> Self:
+        """ACE time of values that lie somewhere; keywords as of `needs_of`."""
+        needs = needs_of(placed.schedule.trace, reads_first=reads_first, by_lane=by_lane)
+        return cls(placed, needs, byte_times(placed, needs))
+
     @property
     def avf(self) -> float:
         """Share of all bits of the register file that are ACE, on the mean over time."""
@@ -499,5 +505,4 @@ def ace_under(
         As of `placed` and of `mcage.replays.prepare.prepare`.
     """
     where = placed(prepare(trace, technique, delta_limit), fault_map)
-    needs = needs_of(where.schedule.trace, reads_first=reads_first, by_lane=by_lane)
-    return TechniqueAce(where, needs, byte_times(where, needs))
+    return TechniqueAce.of(where, reads_first=reads_first, by_lane=by_lane)

@@ -196,10 +196,6 @@ class SoftErrors:
     wrong_sdc: Floats
     bits: Floats
 
-    def per_gpu(self, slices: int) -> dict[str, Floats]:
-        """Corrected, due and sdc in FIT of so many slices."""
-        return {name: getattr(self, name) * slices for name in ("corrected", "due", "sdc")}
-
 
 def soft_errors(
     words_by_hard_faults: ArrayLike,

@@ -680,14 +680,3 @@ def _interval(value: float, of_samples: NDArray[np.float64] | NDArray[np.int64])
     tail = 50 * (1 - CONFIDENCE)
     lower, upper = np.percentile(of_samples, [tail, 100 - tail])
     return Estimate(float(value), float(lower), float(upper))
-
-
-__all__ = [
-    "FaultCounts",
-    "FittedVmin",
-    "Prediction",
-    "TwoLevels",
-    "fit_vmin",
-    "read_counts",
-    "shipped_counts",
-]

@@ -10,7 +10,7 @@ from trace_strategies import SPILLING, random_trace
 
 from mcage.costs import load_costs
 from mcage.costs.activity import KernelActivity
-from mcage.costs.rates import Slices
+from mcage.costs.energy import Slices
 from mcage.geometry import GCN
 from mcage.replays.outcome import EVENTS, Event
 from mcage.replays.prepare import prepare

@@ -118,7 +118,6 @@ def test_by_hand_without_a_code():
     """All changes of needed words are silent: bits times rate times AVF."""
     errors = soft_errors([MBIT // 32, 0, 0], 0.5, SINGLE)
     assert numbers(errors).tolist() == pytest.approx([0, 0, 50])
-    assert errors.per_gpu(432)["sdc"] == pytest.approx(50 * 432)
 
 
 def test_a_word_with_a_stuck_cell_detects_what_others_correct():
