@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcage.geometry import Integers, Words
+
 
 def stream(seed: int, name: str, instance: int) -> np.random.Generator:
     """Generator of the random numbers that ``instance`` uses for ``name``.
@@ -43,7 +45,7 @@ def seed_of(seed: int, name: str) -> int:
 class _Key(np.random.bit_generator.ISeedSequence):
     """A key in the place of a seed: given as a key, a random seed would be made first, and left."""
 
-    def __init__(self, key: NDArray[np.uint64]) -> None:
+    def __init__(self, key: Words) -> None:
         self._key = key
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
@@ -51,14 +53,14 @@ class _Key(np.random.bit_generator.ISeedSequence):
         return self._key
 
 
-def stream_key(seed: int, name: str) -> NDArray[np.uint64]:
+def stream_key(seed: int, name: str) -> Words:
     """Key that the streams of a name have in common: uint64[2]."""
     digest = hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=16).digest()
     return np.frombuffer(digest, dtype="<u8")
 
 
 def successive_streams(
-    keys: Iterable[NDArray[np.uint64]], instances: Iterable[int]
+    keys: Iterable[Words], instances: Iterable[int]
 ) -> Iterator[np.random.Generator]:
     """The streams of many instances, in turn: each is at its end when the next is asked for.
 
@@ -82,8 +84,8 @@ def successive_streams(
 
 def drawn_of_each(
     draw: Callable[[np.random.Generator], Any],
-    keys: Iterable[NDArray[np.uint64]],
-    instances: NDArray[np.int64],
+    keys: Iterable[Words],
+    instances: Integers,
     count: int,
 ) -> NDArray[Any]:
     """The first numbers of the streams of many instances.
@@ -130,7 +132,7 @@ def variation_stream(seed: int, part: str, number: int, attempt: int = 0) -> np.
     return stream(seed, _name_of(part, attempt), number)
 
 
-def variation_keys(seed: int, part: str, attempts: NDArray[np.int64]) -> NDArray[np.uint64]:
+def variation_keys(seed: int, part: str, attempts: Integers) -> Words:
     """Keys of a part of the process variation of many instances: int64[I] to uint64[I, 2]."""
     if not attempts.any():  # as of all slices that are not selected
         return np.tile(stream_key(seed, _name_of(part, 0)), (len(attempts), 1))
@@ -139,9 +141,7 @@ def variation_keys(seed: int, part: str, attempts: NDArray[np.int64]) -> NDArray
     return np.array(keys, dtype=np.uint64).reshape(-1, 2)[place]
 
 
-def attempts_of(
-    instances: NDArray[np.int64], attempts: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
+def attempts_of(instances: Integers, attempts: Integers | None) -> Integers:
     """Attempts of instances as given; without them, the first of all."""
     return np.zeros(len(instances), np.int64) if attempts is None else attempts
 

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from mcage.aging.vmin import CellFailure
 from mcage.engines import stress
-from mcage.geometry import Booleans, Floats, Integers
+from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.lifetime.degradation import CellDegradation, Degradation
 
 
@@ -122,12 +121,7 @@ class DegradationOfBoth(Degradation):
 
     @override
     def add(
-        self,
-        instances: Integers,
-        turns: stress.Turns,
-        fault_maps: NDArray[np.uint8],
-        start: float,
-        end: float,
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, start: float, end: float
     ) -> None:
         for part in (self._data, self._check):
             part.add(instances, turns, fault_maps, start, end)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.aging.environment import Environment, dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR, AdditiveModel, Facelift, NbtiModel, with_constants
@@ -13,6 +12,7 @@ from mcage.aging.sampling import InstanceConstants, InstanceDistributions
 from mcage.aging.transistors import AdditiveShift, NbtiSpread, Pbti
 from mcage.aging.vmin import CellFailure, Margins
 from mcage.errors import UserError
+from mcage.geometry import Floats, Integers
 from mcage.lifetime.degradation import History
 from mcage.lifetime.feasibility import Limits
 from mcage.protection.policy import Protection
@@ -37,15 +37,15 @@ class DelayLimit:
         transistors shift alike.
     """
 
-    vt0_volts: NDArray[np.float64]
-    dvth_volts: NDArray[np.float64]
-    path_volts: NDArray[np.float64]
+    vt0_volts: Floats
+    dvth_volts: Floats
+    path_volts: Floats
 
-    def of(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of(self, which: Integers) -> Floats:
         """Mean shifts of selected instances: float64[m], or a number for all."""
         return self.dvth_volts[which] if self.dvth_volts.ndim else self.dvth_volts
 
-    def of_path(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of_path(self, which: Integers) -> Floats:
         """Shifts of the paths of selected instances: float64[m], or a number for all."""
         return self.path_volts[which] if self.path_volts.ndim else self.path_volts
 
@@ -137,7 +137,7 @@ class LifeConditions:
             growth = float(self.largest_growth().max())
         return self.environment.lowest_vdd_volts - growth * (1 + 1e-9)
 
-    def largest_growth(self, scores: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def largest_growth(self, scores: Floats | None = None) -> Floats:
         """Bound of the growth of Vmin at the horizon by limit, where there are margins, in volts.
 
         Parameters
@@ -165,7 +165,7 @@ class LifeConditions:
         )
 
     @cached_property
-    def _extremes_of_growth(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _extremes_of_growth(self) -> tuple[Floats, Floats]:
         """Growth of Vmin per shift, and largest mean shifts until the horizon.
 
         Returns
@@ -191,7 +191,7 @@ class LifeConditions:
         return coefficient[self.distributions.row_of_extremes], means
 
     @cached_property
-    def _largest_of_pull_downs(self) -> NDArray[np.float64]:
+    def _largest_of_pull_downs(self) -> Floats:
         """Largest mean shifts of pull-downs at the bounds of the distributions: float64[...]."""
         if self.pbti is None:
             return np.zeros(1)
@@ -302,15 +302,13 @@ class LifeConditions:
             self.spread.traps if self.spread else None,
         )
 
-    def alpha(self, constants: InstanceConstants | None = None) -> NDArray[np.float64]:
+    def alpha(self, constants: InstanceConstants | None = None) -> Floats:
         """Exponent of the alpha-power law; see `additive_shift` for arguments."""
         of_model = {} if constants is None else constants.of_model
         return np.asarray(of_model.get("alpha", self.nbti.alpha))
 
     def delay_limit(
-        self,
-        constants: InstanceConstants | None = None,
-        path_scores: NDArray[np.float64] | None = None,
+        self, constants: InstanceConstants | None = None, path_scores: Floats | None = None
     ) -> DelayLimit:
         """When paths of instances are too slow.
 
@@ -342,7 +340,7 @@ class LifeConditions:
         limits = self.spread.of_path.mean_at(of_path, path_scores)
         return DelayLimit(given.vt0_volts, limits, of_path)
 
-    def _switched_on(self, constants: InstanceConstants) -> NDArray[np.float64]:
+    def _switched_on(self, constants: InstanceConstants) -> Floats:
         """Fraction of the time that replays stand for."""
         return np.ones(()) if self.holds_while_idle else constants.activity
 

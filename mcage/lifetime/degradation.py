@@ -18,18 +18,16 @@ from mcage.engines import stress
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
 from mcage.errors import UserError
-from mcage.geometry import COMPONENT_BITS, SliceGeometry
+from mcage.geometry import COMPONENT_BITS, Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.replays.most_stressed import BLOCK, DutyCycles
 from mcage.replays.outcome import CellTimes
 
 # Bisection: where increasing functions reach zero, and so when degradation reaches its limits.
 
-Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Function = Callable[[Floats], Floats]
 
 
-def crossing(
-    function: Function, lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def crossing(function: Function, lower: Floats, upper: Floats) -> Floats:
     """Return where increasing functions reach zero, each to a relative 1e-12.
 
     Parameters
@@ -85,14 +83,14 @@ class EpochSpan:
     Kernel, fault map and environment of an instance stay the same, so that its cells age evenly.
     """
 
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
+    start: Floats
+    end: Floats
 
-    def part(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def part(self, moment: Floats) -> Floats:
         """Part of each span that has passed at a moment of each: float64[n]."""
         return (moment - self.start) / (self.end - self.start)
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "EpochSpan":
+    def of(self, which: Integers | Booleans) -> "EpochSpan":
         """Spans of selected instances."""
         return EpochSpan(self.start[which], self.end[which])
 
@@ -101,20 +99,16 @@ class CellDegradation(ABC):
     """Shifts of n cells within the latest epochs of their instances."""
 
     @abstractmethod
-    def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dvth(self, moment: Floats) -> Floats:
         """Shifts of T0 and T1 in volts at a moment of each cell: float64[n] to float64[2, n]."""
 
     @abstractmethod
-    def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_cells(self, moment: Floats) -> Floats:
         """Shifts of all transistors that age, N0 and N1 last: float64[2, n] or float64[4, n]."""
 
     def are_faulty(
-        self,
-        failure: CellFailure,
-        vmin_volts: NDArray[np.float64],
-        moment: NDArray[np.float64],
-        scores: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.bool_]:
+        self, failure: CellFailure, vmin_volts: Floats, moment: Floats, scores: Floats | None = None
+    ) -> Booleans:
         """Whether the cells fail at a moment of each: float64[n] to bool[n].
 
         Parameters
@@ -129,7 +123,7 @@ class CellDegradation(ABC):
         return failure.are_faulty(vmin_volts, self.of_cells(moment), scores)
 
     @abstractmethod
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
+    def of(self, which: Integers | Booleans) -> Self:
         """Shifts of selected cells."""
 
 
@@ -152,12 +146,7 @@ class Degradation(ABC):
 
     @abstractmethod
     def add(
-        self,
-        instances: NDArray[np.int64],
-        turns: stress.Turns,
-        fault_maps: NDArray[np.uint8],
-        start: float,
-        end: float,
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, start: float, end: float
     ) -> None:
         """Let selected instances live through an epoch, in which kernels take turns.
 
@@ -175,15 +164,13 @@ class Degradation(ABC):
         """
 
     @abstractmethod
-    def longest_duty(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def longest_duty(self, instances: Integers, moment: Floats) -> Floats:
         """Longest duty cycles of the life so far, at '0' and at '1': float64[2, n]."""
 
     @abstractmethod
     def failing(
-        self, instances: NDArray[np.int64], failure: CellFailure
-    ) -> tuple[NDArray[np.int64], CellDegradation]:
+        self, instances: Integers, failure: CellFailure
+    ) -> tuple[Integers, CellDegradation]:
         """Sound cells of the tail that fail at the end of the latest epochs of instances.
 
         A cell that is fault-free at both ends of an epoch is so throughout (docs/aging.md).
@@ -202,30 +189,22 @@ class Degradation(ABC):
         """
 
     @abstractmethod
-    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+    def mark_faulty(self, places: Integers) -> None:
         """Mark cells of the tail that are faulty from now on."""
 
     @abstractmethod
-    def sampled_dvth(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def sampled_dvth(self, instances: Integers, moment: Floats) -> Floats:
         """Shifts of the sampled cells of n instances at a moment of each: float64[2, n, sample]."""
 
-    def histogram(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64], bins: int
-    ) -> NDArray[np.int64]:
+    def histogram(self, instances: Integers, moment: Floats, bins: int) -> Integers:
         """Sampled cells per shift, as `dvth_histogram` counts: int64[2, bins]."""
         return stress.dvth_histogram(self.sampled_dvth(instances, moment), bins)
 
     @abstractmethod
-    def worst_dvth(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
         """Shifts of the worst T0 and T1 of n instances at a moment of each: float64[2, n]."""
 
-    def exceeds(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def exceeds(self, instances: Integers, limit_volts: Floats) -> Booleans:
         """Whether the worst transistors have reached a limit at the end of the epoch: bool[n].
 
         Parameters
@@ -236,12 +215,10 @@ class Degradation(ABC):
             Shift at which each reaches its limit.
         """
         worst = self.worst_dvth(instances, self.span.end[instances])
-        beyond: NDArray[np.bool_] = worst.max(axis=0) - limit_volts >= 0
+        beyond: Booleans = worst.max(axis=0) - limit_volts >= 0
         return beyond
 
-    def stay_below(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64], age: float
-    ) -> bool:
+    def stay_below(self, instances: Integers, limit_volts: Floats, age: float) -> bool:
         """Whether no transistor reaches a limit by an age in seconds, even if always under stress.
 
         Then the worst transistors are not looked for in epochs to come.
@@ -249,9 +226,7 @@ class Degradation(ABC):
         return False
 
     @abstractmethod
-    def reaching(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def reaching(self, instances: Integers, limit_volts: Floats) -> Floats:
         """Moments at which the worst transistors reach their limits: float64[n].
 
         At the end of the epoch, all of them exceed the limits.
@@ -263,7 +238,7 @@ class Degradation(ABC):
 TOGETHER = 1 << 13
 """Transistors that are advanced together, so that their states stay in the cache."""
 
-DutyIn = Callable[[int, slice], NDArray[np.float64]]
+DutyIn = Callable[[int, slice], Floats]
 """From an epoch and a slice of m transistors to their duty cycles while the slice is busy."""
 
 
@@ -291,23 +266,18 @@ class History:
     nbti: NbtiModel
     rates: tuple[Rates, ...]
     edges: tuple[float, ...]
-    activity: NDArray[np.float64]
+    activity: Floats
     of_model: Columns = field(default_factory=dict)
     pull_downs: "History | None" = None
 
-    def model_of(self, instance: NDArray[np.int64]) -> NbtiModel:
+    def model_of(self, instance: Integers) -> NbtiModel:
         """The model of transistors, by the instance of each."""
         of_model = {name: values[instance] for name, values in self.of_model.items()}
         return with_constants(self.nbti, of_model)
 
     def advance(
-        self,
-        state: NDArray[np.float64],
-        epoch: int,
-        instance: NDArray[np.int64],
-        duty: NDArray[np.float64],
-        seconds: float | NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, state: Floats, epoch: int, instance: Integers, duty: Floats, seconds: float | Floats
+    ) -> Floats:
         """States of transistors after a number of seconds of an epoch.
 
         Parameters
@@ -330,13 +300,7 @@ class History:
             duty = duty * _of(activity, instance)
         return self.model_of(instance).advance(state, rates, duty, seconds)
 
-    def dvth(
-        self,
-        epochs: int,
-        instance: NDArray[np.int64],
-        duty: DutyIn,
-        moment: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def dvth(self, epochs: int, instance: Integers, duty: DutyIn, moment: Floats) -> Floats:
         """Shifts in volts of transistors that are advanced from new through the first epochs.
 
         Parameters
@@ -361,28 +325,20 @@ class History:
             shift[chunk] = self.model_of(owner).dvth_of(state)
         return shift
 
-    def life_duty(
-        self,
-        epochs: int,
-        instance: NDArray[np.int64],
-        duty: DutyIn,
-        moment: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def life_duty(self, epochs: int, instance: Integers, duty: DutyIn, moment: Floats) -> Floats:
         """Duty cycles of transistors over their lives; arguments as of `dvth`."""
         held = np.zeros(len(instance))
         for epoch in range(epochs):
             held += duty(epoch, slice(None)) * self._seconds(epoch, epochs, moment[instance])
         return _of(self.activity, instance) * (held / moment[instance])
 
-    def _seconds(
-        self, epoch: int, epochs: int, moment: NDArray[np.float64]
-    ) -> float | NDArray[np.float64]:
+    def _seconds(self, epoch: int, epochs: int, moment: Floats) -> float | Floats:
         """Seconds of an epoch that have passed at moments in the last of so many epochs."""
         begin, end = self.edges[epoch : epoch + 2]
         return moment - begin if epoch == epochs - 1 else end - begin
 
 
-def _of(values: NDArray[np.float64], instance: NDArray[np.int64]) -> NDArray[np.float64]:
+def _of(values: Floats, instance: Integers) -> Floats:
     return values[instance] if values.ndim else values
 
 
@@ -412,19 +368,15 @@ class Slices(ABC):
     branches: tuple[int, ...]
 
     @abstractmethod
-    def largest(
-        self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def largest(self, level: int, epoch: int, index: Integers, group: Integers) -> Floats:
         """Largest duty of the cells of m groups; slice and group of each: int64[m], int64[m]."""
 
     @abstractmethod
-    def duty(
-        self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def duty(self, epoch: int, index: Integers, cell: Integers) -> Floats:
         """Duty of m cells; slice and number of each: int64[m], int64[m]."""
 
     @abstractmethod
-    def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cell(self, place: Integers) -> Integers:
         """Numbers in the slice of the cells at the given places below the finest groups."""
 
 
@@ -445,35 +397,29 @@ class FaultFreeSlices(Slices):
         self.branches = (BLOCK,)
 
     @override
-    def largest(
-        self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def largest(self, level: int, epoch: int, index: Integers, group: Integers) -> Floats:
         of_kernels = self._duties.skyline.largest
         return _mean_duty(self._turns[epoch].of(index), lambda kernel: of_kernels[kernel, group])
 
     @override
-    def duty(
-        self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def duty(self, epoch: int, index: Integers, cell: Integers) -> Floats:
         return _mean_duty(
             self._turns[epoch].of(index), lambda kernel: self._duties.at(kernel, cell)
         )
 
     @override
-    def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cell(self, place: Integers) -> Integers:
         return self._duties.skyline.cell[place]
 
 
-def _mean_duty(
-    turns: stress.Turns, duty_of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def _mean_duty(turns: stress.Turns, duty_of: Callable[[Integers], Floats]) -> Floats:
     """Duty cycles over the turns of an epoch: those under each kernel, int64[n], by its share.
 
     Turns are short against all that a transistor remembers, so that the models take a mix as one
     phase with its mean duty.
     """
     (kernel, weight), *others = turns.one_by_one()
-    duty: NDArray[np.float64] = weight * duty_of(kernel)
+    duty: Floats = weight * duty_of(kernel)
     for kernel, weight in others:
         duty += weight * duty_of(kernel)
     return np.minimum(duty, 1.0)  # shares may sum to a little more by rounding
@@ -510,8 +456,8 @@ class SliceDuty:
     geometry: SliceGeometry
     held: tuple[_Times, _Times]
     period: float
-    of_bits: NDArray[np.float64]
-    of_entries: NDArray[np.float64]
+    of_bits: Floats
+    of_entries: Floats
 
     @classmethod
     def of(
@@ -527,15 +473,13 @@ class SliceDuty:
         of_bits = longest / period
         return cls(geometry, (zeros, ones), period, of_bits.reshape(2, -1), of_bits.max(axis=2))
 
-    def duty(self, which: int, cell: NDArray[np.int64]) -> NDArray[np.float64]:
+    def duty(self, which: int, cell: Integers) -> Floats:
         """Duty of cells at '0' (0) or '1' (1): int64[m] to float64[m]."""
-        duty: NDArray[np.float64] = self.held[which][cell] / self.period
+        duty: Floats = self.held[which][cell] / self.period
         return duty
 
 
-def slice_duty(
-    geometry: SliceGeometry, of_turns: Sequence[CellTimes], weight: NDArray[np.float64]
-) -> SliceDuty:
+def slice_duty(geometry: SliceGeometry, of_turns: Sequence[CellTimes], weight: Floats) -> SliceDuty:
     """Duty cycles of the only slice of the replays of turns, each with its share of the time.
 
     Times of a single kernel are kept in as few bytes as they need.
@@ -572,21 +516,17 @@ class RedirectedSlice(Slices):
         self.branches = (COMPONENT_BITS, self._components)
 
     @override
-    def largest(
-        self, level: int, epoch: int, index: NDArray[np.int64], group: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def largest(self, level: int, epoch: int, index: Integers, group: Integers) -> Floats:
         groups = self._epochs[epoch].of_bits if level else self._epochs[epoch].of_entries
-        largest: NDArray[np.float64] = groups[self._which, group]
+        largest: Floats = groups[self._which, group]
         return largest
 
     @override
-    def duty(
-        self, epoch: int, index: NDArray[np.int64], cell: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def duty(self, epoch: int, index: Integers, cell: Integers) -> Floats:
         return self._epochs[epoch].duty(self._which, cell)
 
     @override
-    def cell(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cell(self, place: Integers) -> Integers:
         bit, component = np.divmod(place, self._components)
         entry, bit = np.divmod(bit, COMPONENT_BITS)
         return (entry * self._components + component) * COMPONENT_BITS + bit
@@ -602,13 +542,11 @@ class RedirectedSlice(Slices):
 ROUNDING = 1e-9
 """Relative amount by which a bound may fall short for no other reason than rounding."""
 
-ShiftOf = Callable[[NDArray[np.int64], DutyIn], NDArray[np.float64]]
+ShiftOf = Callable[[Integers, DutyIn], Floats]
 """From the slice of each of m transistors, int64[m], and their duties to their shifts."""
 
 
-def worst_cells(
-    slices: Slices, shift_of: ShiftOf, known: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def worst_cells(slices: Slices, shift_of: ShiftOf, known: Integers) -> tuple[Floats, Integers]:
     """Worst cells of n slices.
 
     Parameters
@@ -631,17 +569,15 @@ def worst_cells(
         If a cell shifts further than its group can: a longer duty does not mean more shift.
     """
 
-    def bounds(
-        level: int, index: NDArray[np.int64], group: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def bounds(level: int, index: Integers, group: Integers) -> Floats:
         return shift_of(index, lambda e, part: slices.largest(level, e, index[part], group[part]))
 
-    def shifts(index: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.float64]:
+    def shifts(index: Integers, cell: Integers) -> Floats:
         return shift_of(index, lambda e, part: slices.duty(e, index[part], cell[part]))
 
     def opened(
-        level: int, index: NDArray[np.int64], group: NDArray[np.int64], bound: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        level: int, index: Integers, group: Integers, bound: Floats
+    ) -> tuple[Integers, Integers, Floats]:
         """Members of groups of a level: slice; group, or in the end cell; bound, or shift."""
         branches = slices.branches[level]
         index, parent = np.repeat(index, branches), np.repeat(bound, branches)
@@ -678,9 +614,7 @@ def worst_cells(
     return worst, worst_cell
 
 
-def _best(
-    group: NDArray[np.int64], promise: NDArray[np.float64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _best(group: Integers, promise: Floats, count: int) -> tuple[Integers, Floats]:
     """Of equally many groups of each slice the group with the largest bound, and the bound."""
     by_slice = promise.reshape(count, -1)
     place = by_slice.argmax(axis=1) + np.arange(count) * by_slice.shape[1]
@@ -688,11 +622,7 @@ def _best(
 
 
 def _raise(
-    worst: NDArray[np.float64],
-    worst_cell: NDArray[np.int64],
-    index: NDArray[np.int64],
-    cell: NDArray[np.int64],
-    shift: NDArray[np.float64],
+    worst: Floats, worst_cell: Integers, index: Integers, cell: Integers, shift: Floats
 ) -> None:
     """Replace the worst cells so far by cells that have shifted further."""
     order = np.lexsort((shift, index))
@@ -701,7 +631,7 @@ def _raise(
     worst[index[last]], worst_cell[index[last]] = shift[last], cell[last]
 
 
-def _check(shift: NDArray[np.float64], bound: NDArray[np.float64] | float) -> None:
+def _check(shift: Floats, bound: Floats | float) -> None:
     if not (shift >= 0).all():
         raise UserError("the NBTI model gives shifts that are negative or no numbers")
     if (shift > bound * (1 + ROUNDING)).any():
@@ -740,22 +670,22 @@ class AdditiveCells(CellDegradation):
     """
 
     shift: AdditiveShift
-    instance: NDArray[np.int64]
+    instance: Integers
     span: EpochSpan
     seconds: stress.CellSeconds
 
     @override
-    def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dvth(self, moment: Floats) -> Floats:
         return self.shift.of(self.instance).dvth(self.seconds.at(self.span.part(moment)), moment)
 
     @override
-    def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_cells(self, moment: Floats) -> Floats:
         return self.shift.of(self.instance).of_cells(
             self.seconds.at(self.span.part(moment)), moment
         )
 
     @override
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveCells":
+    def of(self, which: Integers | Booleans) -> "AdditiveCells":
         return AdditiveCells(
             self.shift, self.instance[which], self.span.of(which), self.seconds.of(which)
         )
@@ -802,12 +732,7 @@ class AdditiveDegradation(Degradation):
 
     @override
     def add(
-        self,
-        instances: NDArray[np.int64],
-        turns: stress.Turns,
-        fault_maps: NDArray[np.uint8],
-        start: float,
-        end: float,
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, start: float, end: float
     ) -> None:
         chosen = np.zeros(len(self.span.start), dtype=bool)
         chosen[instances] = True
@@ -818,9 +743,7 @@ class AdditiveDegradation(Degradation):
         self._stress.add(instances, turns, fault_maps, end - start)
 
     @override
-    def failing(
-        self, instances: NDArray[np.int64], failure: CellFailure
-    ) -> tuple[NDArray[np.int64], AdditiveCells]:
+    def failing(self, instances: Integers, failure: CellFailure) -> tuple[Integers, AdditiveCells]:
         places, seconds = self._stress.tracked_seconds.failing(
             instances, self.span.end[instances], self._shift, failure
         )
@@ -828,40 +751,32 @@ class AdditiveDegradation(Degradation):
         return places, AdditiveCells(self._shift, instance, self.span.of(instance), seconds)
 
     @override
-    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+    def mark_faulty(self, places: Integers) -> None:
         self._stress.tracked_seconds.mark_faulty(places)
 
     @override
-    def sampled_dvth(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def sampled_dvth(self, instances: Integers, moment: Floats) -> Floats:
         return self._stress.tracked_seconds.sampled_dvth(
             instances, self._moments(instances, moment), self._shift
         )
 
     @override
-    def histogram(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64], bins: int
-    ) -> NDArray[np.int64]:
+    def histogram(self, instances: Integers, moment: Floats, bins: int) -> Integers:
         return self._stress.tracked_seconds.histogram(
             instances, self._moments(instances, moment), self._shift, bins
         )
 
-    def _moments(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> stress.Moments:
+    def _moments(self, instances: Integers, moment: Floats) -> stress.Moments:
         return stress.Moments(self.span.of(instances).part(moment), moment)
 
     @override
-    def longest_duty(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def longest_duty(self, instances: Integers, moment: Floats) -> Floats:
         busy = self._longest_busy(instances, moment) / moment
         if self._shift.is_always_busy:
             return busy
         return busy * self._shift.of(instances).activity
 
-    def _longest_busy(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _longest_busy(self, instances: Integers, moment: Floats) -> Floats:
         """Longest seconds at '0' and at '1' if slices were always busy: float64[2, n]."""
         span = self.span.of(instances)
         longest = np.where(
@@ -875,7 +790,7 @@ class AdditiveDegradation(Degradation):
             longest[:, within] = self._longest_then[:, instances[within]]
         return longest
 
-    def _look_within(self, instances: NDArray[np.int64], moment: NDArray[np.float64]) -> None:
+    def _look_within(self, instances: Integers, moment: Floats) -> None:
         """Look for the longest times at moments within the latest epochs of selected instances."""
         unknown = moment != self._looked_at[instances]
         sought, when = instances[unknown], moment[unknown]
@@ -889,15 +804,11 @@ class AdditiveDegradation(Degradation):
             self._looked_at[sought] = when
 
     @override
-    def worst_dvth(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
         return self._shift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
     @override
-    def stay_below(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64], age: float
-    ) -> bool:
+    def stay_below(self, instances: Integers, limit_volts: Floats, age: float) -> bool:
         ages = np.full(len(instances), age)
         stress = np.full((2, len(instances)), age * (1 + 1e-9))  # sums of epochs are rounded
         worst = self._shift.of(instances).dvth(stress, ages).max(axis=0)
@@ -905,9 +816,7 @@ class AdditiveDegradation(Degradation):
         self._stress.knows_longest = not below
         return below
 
-    def reaching(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def reaching(self, instances: Integers, limit_volts: Floats) -> Floats:
         """See `Degradation.reaching`.
 
         It is solved on the line between the longest times at both ends. Where the longest times lie
@@ -932,18 +841,18 @@ class AdditiveDegradation(Degradation):
 
     def _excess_on(
         self,
-        instances: NDArray[np.int64],
+        instances: Integers,
         line: EpochSpan,
-        before: NDArray[np.float64],
-        after: NDArray[np.float64],
-        limit_volts: NDArray[np.float64],
-    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        before: Floats,
+        after: Floats,
+        limit_volts: Floats,
+    ) -> Callable[[Floats], Floats]:
         """Worst shifts beyond limits, in volts, where the longest times grow evenly."""
         shift = self._shift.of(instances)
 
-        def excess(moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        def excess(moment: Floats) -> Floats:
             dvth = shift.dvth(stress.between(before, after, line.part(moment)), moment)
-            beyond: NDArray[np.float64] = dvth.max(axis=0) - limit_volts
+            beyond: Floats = dvth.max(axis=0) - limit_volts
             return beyond
 
         return excess
@@ -975,14 +884,14 @@ class StepwiseCells(CellDegradation):
     """
 
     history: History
-    instance: NDArray[np.int64]
-    epoch: NDArray[np.int64]
-    state: NDArray[np.float64]
-    duty: NDArray[np.float64]
+    instance: Integers
+    epoch: Integers
+    state: Floats
+    duty: Floats
     pull_downs: "StepwiseCells | None" = None
 
     @override
-    def dvth(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dvth(self, moment: Floats) -> Floats:
         shift = np.empty(self.duty.shape)
         for epoch in np.unique(self.epoch).tolist():
             places = np.flatnonzero(self.epoch == epoch)
@@ -994,14 +903,14 @@ class StepwiseCells(CellDegradation):
         return shift
 
     @override
-    def of_cells(self, moment: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_cells(self, moment: Floats) -> Floats:
         dvth = self.dvth(moment)
         if self.pull_downs is None:
             return dvth
         return np.concatenate([dvth, self.pull_downs.dvth(moment)])
 
     @override
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "StepwiseCells":
+    def of(self, which: Integers | Booleans) -> "StepwiseCells":
         return StepwiseCells(
             self.history,
             self.instance[which],
@@ -1066,12 +975,7 @@ class StepwiseDegradation(Degradation):
 
     @override
     def add(
-        self,
-        instances: NDArray[np.int64],
-        turns: stress.Turns,
-        fault_maps: NDArray[np.uint8],
-        start: float,
-        end: float,
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, start: float, end: float
     ) -> None:
         self.span.start[instances], self.span.end[instances] = start, end
         epoch = int(self._epoch[instances[0]]) + 1
@@ -1085,11 +989,7 @@ class StepwiseDegradation(Degradation):
         self._advance(instances, epoch)
 
     def _keep_redirected(
-        self,
-        instances: NDArray[np.int64],
-        turns: stress.Turns,
-        fault_maps: NDArray[np.uint8],
-        epoch: int,
+        self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, epoch: int
     ) -> None:
         """Keep the duty cycles of slices whose technique reacts to their faults."""
         times_of_turns = []
@@ -1104,7 +1004,7 @@ class StepwiseDegradation(Degradation):
         for instance, weight, of_turns in each:
             self._redirected[instance][epoch] = slice_duty(self._geometry, of_turns, weight)
 
-    def _advance(self, instances: NDArray[np.int64], epoch: int) -> None:
+    def _advance(self, instances: Integers, epoch: int) -> None:
         """Advance tracked cells to the start of an epoch, and look up their duty in it."""
         runs = np.zeros(len(self._epoch), dtype=bool)
         runs[instances] = True
@@ -1119,9 +1019,7 @@ class StepwiseDegradation(Degradation):
         self._duty[:, places] = self._duty_in(epoch, instance, cell)
 
     @override
-    def failing(
-        self, instances: NDArray[np.int64], failure: CellFailure
-    ) -> tuple[NDArray[np.int64], StepwiseCells]:
+    def failing(self, instances: Integers, failure: CellFailure) -> tuple[Integers, StepwiseCells]:
         among = np.zeros(len(self._epoch), dtype=bool)
         among[instances] = True
         places = np.flatnonzero(self._sound & among[self._tracked.instance[: len(self._sound)]])
@@ -1133,10 +1031,10 @@ class StepwiseDegradation(Degradation):
         return places[fails], cells.of(fails)
 
     @override
-    def mark_faulty(self, places: NDArray[np.int64]) -> None:
+    def mark_faulty(self, places: Integers) -> None:
         self._sound[places] = False
 
-    def _cells(self, places: NDArray[np.int64]) -> StepwiseCells:
+    def _cells(self, places: Integers) -> StepwiseCells:
         """Shifts of tracked cells, given by their positions: int64[n]."""
         instance = self._tracked.instance[places]
         cells, *pull_downs = (
@@ -1147,26 +1045,20 @@ class StepwiseDegradation(Degradation):
         return replace(cells, pull_downs=pull_downs[0]) if pull_downs else cells
 
     @override
-    def sampled_dvth(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def sampled_dvth(self, instances: Integers, moment: Floats) -> Floats:
         first = len(self._tracked.cell) - len(self._epoch) * self._sampled
         places = first + instances[:, None] * self._sampled + np.arange(self._sampled)
         cells = self._cells(places.ravel())
         shift = cells.dvth(np.repeat(moment, self._sampled))
-        of_instances: NDArray[np.float64] = shift.reshape(2, len(instances), self._sampled)
+        of_instances: Floats = shift.reshape(2, len(instances), self._sampled)
         return of_instances
 
-    def longest_duty(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def longest_duty(self, instances: Integers, moment: Floats) -> Floats:
         """See `Degradation.longest_duty`; exact."""
         longest, _ = self._worst_of(self._history.life_duty, instances, moment)
         return longest
 
-    def worst_dvth(
-        self, instances: NDArray[np.int64], moment: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
         """See `Degradation.worst_dvth`; exact."""
         unknown = moment != self._looked_at[instances]
         sought = instances[unknown]
@@ -1177,9 +1069,7 @@ class StepwiseDegradation(Degradation):
             self._looked_at[sought] = moment[unknown]
         return self._worst[:, instances]
 
-    def reaching(
-        self, instances: NDArray[np.int64], limit_volts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def reaching(self, instances: Integers, limit_volts: Floats) -> Floats:
         """See `Degradation.reaching`; exact.
 
         It is solved for the worst cells of the end. While another cell is worse at that moment, it
@@ -1202,9 +1092,7 @@ class StepwiseDegradation(Degradation):
             open_ = open_[(worst.max(axis=0) > most) & ~known]
         return moment
 
-    def _solved(
-        self, instances: NDArray[np.int64], cell: NDArray[np.int64], limit: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solved(self, instances: Integers, cell: Integers, limit: Floats) -> tuple[Floats, Floats]:
         """Moments at which the worst of k cells of each instance, int64[n, k], reach limits.
 
         Returns
@@ -1215,16 +1103,16 @@ class StepwiseDegradation(Degradation):
         count, tried = cell.shape
         cells = self._advanced(np.repeat(instances, tried), cell.ravel())
 
-        def largest(moment: NDArray[np.float64]) -> NDArray[np.float64]:
+        def largest(moment: Floats) -> Floats:
             shift = cells.dvth(np.repeat(moment, tried)).max(axis=0)
-            most: NDArray[np.float64] = shift.reshape(count, tried).max(axis=1)
+            most: Floats = shift.reshape(count, tried).max(axis=1)
             return most
 
         span = self.span.of(instances)
         moment = crossing(lambda at: largest(at) - limit, span.start, span.end)
         return moment, largest(moment)
 
-    def _advanced(self, instance: NDArray[np.int64], cell: NDArray[np.int64]) -> StepwiseCells:
+    def _advanced(self, instance: Integers, cell: Integers) -> StepwiseCells:
         """Any cells, advanced from new to the latest epochs of their instances."""
         latest = self._epoch[instance]
         state = self._history.nbti.initial_state((2, len(cell)))
@@ -1240,9 +1128,7 @@ class StepwiseDegradation(Degradation):
             duty[:, places] = self._duty_in(epoch, instance[places], cell[places])
         return StepwiseCells(self._history, instance, latest, state, duty)
 
-    def _duty_in(
-        self, epoch: int, instance: NDArray[np.int64], cell: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def _duty_in(self, epoch: int, instance: Integers, cell: Integers) -> Floats:
         """Fractions of the busy time of an epoch at '0' and at '1' of n cells: float64[2, n]."""
         turns = self._turns[epoch].of(instance)
         at_zero, at_one = self._duties
@@ -1256,11 +1142,8 @@ class StepwiseDegradation(Degradation):
         return duty
 
     def _worst_of(
-        self,
-        measure: Callable[..., NDArray[np.float64]],
-        instances: NDArray[np.int64],
-        moment: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        self, measure: Callable[..., Floats], instances: Integers, moment: Floats
+    ) -> tuple[Floats, Integers]:
         """Largest measure at '0' and at '1' of any cell of selected instances, and the cells.
 
         Parameters
@@ -1283,11 +1166,8 @@ class StepwiseDegradation(Degradation):
             group = instances[places]
 
             def measured(
-                index: NDArray[np.int64],
-                duty: DutyIn,
-                epochs: int = epoch + 1,
-                group: NDArray[np.int64] = group,
-            ) -> NDArray[np.float64]:
+                index: Integers, duty: DutyIn, epochs: int = epoch + 1, group: Integers = group
+            ) -> Floats:
                 return measure(epochs, group[index], duty, ages)
 
             for which in range(2):
@@ -1297,9 +1177,7 @@ class StepwiseDegradation(Degradation):
                 )
         return most, cell
 
-    def _slices(
-        self, instances: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.int64], tuple[Slices, Slices]]]:
+    def _slices(self, instances: Integers) -> Iterator[tuple[int, Integers, tuple[Slices, Slices]]]:
         """Groups of instances whose worst cells are searched for together.
 
         A group is all instances in an epoch that have been fault-free so far, or a single instance

@@ -9,6 +9,7 @@ from typing_extensions import override
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.transistors import NbtiSpread, TrapLaw
 from mcage.aging.vmin import Margins
+from mcage.geometry import Booleans, Floats, Integers
 from mcage.lifetime.conditions import DelayLimit, LifeConditions
 from mcage.lifetime.degradation import Degradation, crossing
 from mcage.lifetime.faults import BatchLuck, SliceLuck
@@ -35,8 +36,8 @@ class CellLimits:
     """
 
     limit: NDArray[np.int8]
-    vmin_volts: NDArray[np.float64]
-    scores: NDArray[np.float64] | None
+    vmin_volts: Floats
+    scores: Floats | None
 
 
 def luck_and_limits(
@@ -44,7 +45,7 @@ def luck_and_limits(
     conditions: LifeConditions,
     constants: InstanceConstants | None,
     new: NewSlices,
-    sampled_cells: NDArray[np.int64],
+    sampled_cells: Integers,
 ) -> tuple[NewSlices, BatchLuck | None, CellLimits | None]:
     """What is drawn for the cells of slices; arguments as of `SliceLuck.of_batch`.
 
@@ -96,7 +97,7 @@ def limits_of_batch(
 
 
 def limits_of_cells(
-    margins: Margins, luck: SliceLuck, owner: NDArray[np.int64], cell: NDArray[np.int64]
+    margins: Margins, luck: SliceLuck, owner: Integers, cell: Integers
 ) -> NDArray[np.int8]:
     """Limits of n cells, rows of `Margins.rows`; arguments as of `SliceLuck.scores`: int8[n]."""
     return margins.limits_at(luck.numbers("margins", owner, cell))
@@ -123,38 +124,26 @@ class DelayEnd:
     def __init__(self, limit: DelayLimit) -> None:
         self.limit = limit
 
-    def exceeded(self, degradation: Degradation, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def exceeded(self, degradation: Degradation, instances: Integers) -> Booleans:
         """Whether n instances are too slow at the ends of their latest epochs: bool[n]."""
         return degradation.exceeds(instances, self.limit.of(instances))
 
-    def is_far(self, degradation: Degradation, instances: NDArray[np.int64], age: float) -> bool:
+    def is_far(self, degradation: Degradation, instances: Integers, age: float) -> bool:
         """Whether no instance can be too slow by an age in seconds: `Degradation.stay_below`."""
         return degradation.stay_below(instances, self.limit.of(instances), age)
 
-    def reaching(
-        self, degradation: Degradation, instances: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def reaching(self, degradation: Degradation, instances: Integers) -> Floats:
         """Moments within their latest epochs at which n instances become too slow: float64[n]."""
         return degradation.reaching(instances, self.limit.of(instances))
 
-    def worst_dvth(
-        self,
-        degradation: Degradation,
-        instances: NDArray[np.int64],
-        moment: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def worst_dvth(self, degradation: Degradation, instances: Integers, moment: Floats) -> Floats:
         """Shifts of the worst T0 and T1 of n instances at a moment of each: float64[2, n]."""
         return degradation.worst_dvth(instances, moment)
 
-    def path_dvth(
-        self,
-        degradation: Degradation,
-        instances: NDArray[np.int64],
-        moment: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def path_dvth(self, degradation: Degradation, instances: Integers, moment: Floats) -> Floats:
         """Shifts of the paths that decide the delay of n instances then: float64[n]."""
         worst = self.worst_dvth(degradation, instances, moment)
-        largest: NDArray[np.float64] = np.maximum(worst[0], worst[1])
+        largest: Floats = np.maximum(worst[0], worst[1])
         return largest
 
 
@@ -176,17 +165,15 @@ class DelayEndByLuck(DelayEnd):
         self._spread, self._luck = spread, luck
 
     @override
-    def exceeded(self, degradation: Degradation, instances: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def exceeded(self, degradation: Degradation, instances: Integers) -> Booleans:
         if not self._spread.path.each_transistor:
             return super().exceeded(degradation, instances)
         worst = self.path_dvth(degradation, instances, degradation.span.end[instances])
-        beyond: NDArray[np.bool_] = worst >= self.limit.of_path(instances)
+        beyond: Booleans = worst >= self.limit.of_path(instances)
         return beyond
 
     @override
-    def reaching(
-        self, degradation: Degradation, instances: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def reaching(self, degradation: Degradation, instances: Integers) -> Floats:
         if not self._spread.path.each_transistor:
             return super().reaching(degradation, instances)
         span, limit = degradation.span.of(instances), self.limit.of_path(instances)
@@ -197,12 +184,7 @@ class DelayEndByLuck(DelayEnd):
         )
 
     @override
-    def worst_dvth(
-        self,
-        degradation: Degradation,
-        instances: NDArray[np.int64],
-        moment: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def worst_dvth(self, degradation: Degradation, instances: Integers, moment: Floats) -> Floats:
         count = self._luck.unlucky.shape[2]
         means = degradation.sampled_dvth(instances, moment)[:, :, -count:]
         traps, most_stressed = self._spread.traps, degradation.worst_dvth(instances, moment)
@@ -210,12 +192,7 @@ class DelayEndByLuck(DelayEnd):
         return np.maximum(others, largest_shifts(traps, means, self._luck.unlucky[:, instances]))
 
     @override
-    def path_dvth(
-        self,
-        degradation: Degradation,
-        instances: NDArray[np.int64],
-        moment: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def path_dvth(self, degradation: Degradation, instances: Integers, moment: Floats) -> Floats:
         if self._spread.path.each_transistor:
             return super().path_dvth(degradation, instances, moment)
         most_stressed = degradation.worst_dvth(instances, moment).max(axis=0)
@@ -233,9 +210,7 @@ def delay_end(
     return DelayEndByLuck(limit, conditions.spread, luck)
 
 
-def largest_shifts(
-    traps: TrapLaw, means: NDArray[np.float64], scores: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def largest_shifts(traps: TrapLaw, means: Floats, scores: Floats) -> Floats:
     """Largest shifts of sets of transistors.
 
     The root of a shift lies at most at ``sqrt(mean) + score * sqrt(eta / 2)``. So only transistors
@@ -260,5 +235,5 @@ def largest_shifts(
     rivals = np.nonzero(bounds > np.sqrt(largest))
     of_rivals = np.zeros(means.shape)
     of_rivals[rivals] = traps.shift(means[rivals], scores[rivals])
-    result: NDArray[np.float64] = np.maximum(largest[..., 0], of_rivals.max(axis=-1))
+    result: Floats = np.maximum(largest[..., 0], of_rivals.max(axis=-1))
     return result

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.aging.sampling import InstanceConstants
 from mcage.aging.transistors import NbtiSpread, scores_of
 from mcage.aging.vmin import CellFailure
+from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.lifetime import BISECTIONS
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation, EpochSpan
@@ -44,13 +44,13 @@ class NewFaults:
     failure: CellFailure
     span: EpochSpan
     earlier: EntryFaults
-    places: NDArray[np.int64]
+    places: Integers
     cells: TailCells
-    vmin_volts: NDArray[np.float64]
+    vmin_volts: Floats
     degradation: CellDegradation
-    scores: NDArray[np.float64] | None = None
+    scores: Floats | None = None
 
-    def of(self, which: NDArray[np.int64]) -> "NewFaults":
+    def of(self, which: Integers) -> "NewFaults":
         """New faults of selected instances, in rising order."""
         chosen = np.zeros(self.cells.instances, dtype=bool)
         chosen[which] = True
@@ -66,23 +66,23 @@ class NewFaults:
             None if self.scores is None else self.scores[:, kept],
         )
 
-    def faults_at(self, moment: NDArray[np.float64]) -> EntryFaults:
+    def faults_at(self, moment: Floats) -> EntryFaults:
         """Faults at a moment of each epoch: float64[n]."""
         if not len(self.cells.cell):
             return self.earlier
         return self.earlier.more(self.cells, self.are_faulty_at(moment))
 
-    def fault_maps_at(self, moment: NDArray[np.float64]) -> NDArray[np.uint8]:
+    def fault_maps_at(self, moment: Floats) -> Bytes:
         """Fault maps at a moment of each epoch: uint8[n, 256]."""
         if not len(self.cells.cell):
             return self.earlier.maps
         return self.earlier.maps_with(self.cells, self.are_faulty_at(moment))
 
-    def are_faulty_at(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def are_faulty_at(self, moment: Floats) -> Booleans:
         """Whether the cells are faulty at a moment of each epoch: bool[m]."""
         return self._are_faulty(moment[self.cells.instance])
 
-    def first_moments(self) -> NDArray[np.float64]:
+    def first_moments(self) -> Floats:
         """Moments from which the cells are faulty, by bisection of the epochs: float64[m]."""
         epochs = self.span.of(self.cells.instance)
         low, high = epochs.start, epochs.end
@@ -92,7 +92,7 @@ class NewFaults:
             low, high = np.where(faulty, low, middle), np.where(faulty, middle, high)
         return high
 
-    def _are_faulty(self, moment: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _are_faulty(self, moment: Floats) -> Booleans:
         """Whether the cells are faulty at a moment of each: float64[m] to bool[m]."""
         return self.degradation.are_faulty(self.failure, self.vmin_volts, moment, self.scores)
 
@@ -128,12 +128,12 @@ class BatchLuck:
         Score of the worst path.
     """
 
-    vmin_volts: NDArray[np.float64]
-    sampled: NDArray[np.float64]
-    unlucky_cells: NDArray[np.int64]
-    unlucky: NDArray[np.float64]
-    others_at_most: NDArray[np.float64]
-    path: NDArray[np.float64]
+    vmin_volts: Floats
+    sampled: Floats
+    unlucky_cells: Integers
+    unlucky: Floats
+    others_at_most: Floats
+    path: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +151,15 @@ class SliceLuck:
     """
 
     seed: int
-    instances: NDArray[np.int64]
+    instances: Integers
     cells: int
 
-    def of(self, which: NDArray[np.int64]) -> "SliceLuck":
+    def of(self, which: Integers) -> "SliceLuck":
         """Luck of selected instances."""
         return SliceLuck(self.seed, self.instances[which], self.cells)
 
     @cached_property
-    def _unluckiest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _unluckiest(self) -> tuple[Integers, Floats]:
         """Transistors ``2 * cell + side`` and their ranks: int64[I, k], float64[I, k], rising."""
         transistors = 2 * self.cells
         count = min(UNLUCKIEST, transistors)
@@ -174,7 +174,7 @@ class SliceLuck:
         return chosen, -np.expm1(np.cumsum(steps, axis=1))
 
     @cached_property
-    def _listed(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _listed(self) -> tuple[Integers, Floats]:
         """The unluckiest among the transistors of all instances, in rising order, and ranks."""
         chosen, ranks = self._unluckiest
         listed = (np.arange(len(chosen))[:, None] * 2 * self.cells + chosen).ravel()
@@ -182,16 +182,16 @@ class SliceLuck:
         return listed[order], ranks.ravel()[order]
 
     @property
-    def unlucky_cells(self) -> NDArray[np.int64]:
+    def unlucky_cells(self) -> Integers:
         """Cells of the unluckiest transistors: int64[I, k]."""
         return self._unluckiest[0] // 2
 
     @cached_property
-    def others_at_most(self) -> NDArray[np.float64]:
+    def others_at_most(self) -> Floats:
         """Score below which all other transistors lie: float64[I]."""
         return scores_of(self._unluckiest[1][:, -1])
 
-    def scores(self, owner: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, owner: Integers, cell: Integers) -> Floats:
         """Scores of T0 and T1 of n cells.
 
         Parameters
@@ -225,9 +225,7 @@ class SliceLuck:
         rank.reshape(-1)[known] = ranks[place[known]]
         return scores_of(rank)
 
-    def numbers(
-        self, name: str, owner: NDArray[np.int64], place: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def numbers(self, name: str, owner: Integers, place: Integers) -> Floats:
         """Uniform numbers for a use of such a name.
 
         Parameters
@@ -247,9 +245,7 @@ class SliceLuck:
         keys = np.tile(stream_key(self.seed, name), (len(self.instances), 1))
         return numbers_at(keys, self.instances, owner, place)
 
-    def scores_of_cells(
-        self, owner: NDArray[np.int64], cell: NDArray[np.int64], pull_downs: bool
-    ) -> NDArray[np.float64]:
+    def scores_of_cells(self, owner: Integers, cell: Integers, pull_downs: bool) -> Floats:
         """Scores of the transistors of n cells that age; arguments as of `scores`.
 
         Returns
@@ -264,7 +260,7 @@ class SliceLuck:
         uniform = [self.numbers(name, owner, 2 * cell + which) for which in range(2)]
         return np.concatenate([scores, scores_of(1 - np.stack(uniform))])
 
-    def path_scores(self, spread: NbtiSpread) -> NDArray[np.float64]:
+    def path_scores(self, spread: NbtiSpread) -> Floats:
         """Scores of the worst path of each instance: float64[I]."""
         streams = streams_of(self.seed, "traps.path", self.instances.tolist())
         uniform = np.array([1 - draws.random() for draws in streams])
@@ -275,7 +271,7 @@ class SliceLuck:
         conditions: LifeConditions,
         constants: InstanceConstants | None,
         new: NewSlices,
-        sampled_cells: NDArray[np.int64],
+        sampled_cells: Integers,
     ) -> tuple[NewSlices, BatchLuck | None]:
         """Luck of slices where conditions let transistors differ, and the cells that may fail.
 
@@ -316,7 +312,7 @@ class SliceLuck:
 
     def _starts(
         self, conditions: LifeConditions, constants: InstanceConstants | None, new: NewSlices
-    ) -> tuple[TailCells, NDArray[np.float64]]:
+    ) -> tuple[TailCells, Floats]:
         """Cells that may fail without margins, and from where their mean shifts start.
 
         Returns
@@ -340,7 +336,7 @@ class SliceLuck:
         kept = np.flatnonzero(start.max(axis=0) > conditions.mean_floor_volts)
         return tail.at(kept, np.arange(len(new))), start[:, kept]
 
-    def _of_each(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _of_each(self, cells: Integers) -> Floats:
         """Scores of as many cells of each instance: int64[I, n] to float64[2, I, n]."""
         owner = np.repeat(np.arange(len(cells), dtype=np.int64), cells.shape[1])
         return self.scores(owner, cells.ravel()).reshape(2, *cells.shape)

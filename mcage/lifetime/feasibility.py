@@ -13,7 +13,7 @@ from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
 from mcage.engines.stress import FaultFreeDuties, Turns, by_kernel
 from mcage.files.disk_cache import arrays_of_record, kept_on_disk, record_of_arrays
-from mcage.geometry import SliceGeometry
+from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.lifetime import EndCause
 from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import COUNTED, EVENTS, Counters, Event, counted, events_per_cycle
@@ -50,11 +50,11 @@ class FaultFreeEvents:
         Entries that stay on meanwhile.
     """
 
-    events: NDArray[np.float64]
-    peak_spilled_rows: NDArray[np.int64]
-    needed: NDArray[np.bool_]
-    idle: NDArray[np.float64]
-    holding: NDArray[np.int64]
+    events: Floats
+    peak_spilled_rows: Integers
+    needed: Booleans
+    idle: Floats
+    holding: Integers
 
     @classmethod
     def of(cls, replays: Replays, aging: Replays, counters: list[Counters]) -> "FaultFreeEvents":
@@ -116,12 +116,12 @@ class FaultFreeReplays:
         return tuple(replay for replay in self.replays if isinstance(replay, RedirectedReplay))
 
     @cached_property
-    def cycles(self) -> NDArray[np.int64]:
+    def cycles(self) -> Integers:
         """Cycles of a busy pass of each kernel: int64[kernels]."""
         return np.array([replay.cycles for replay in self.replays], dtype=np.int64)
 
     @property
-    def needed(self) -> NDArray[np.bool_]:
+    def needed(self) -> Booleans:
         """Entries that must be reliable under each kernel: bool[kernels, entries]."""
         return self.happens.needed
 
@@ -156,7 +156,7 @@ class Pace(NamedTuple):
         Cycles that each of the events adds.
     """
 
-    undisturbed: NDArray[np.float64]
+    undisturbed: Floats
     wakeup: float
     lds: float
     memory: float
@@ -173,21 +173,19 @@ class Pace(NamedTuple):
         cycles = (penalties.wakeup, penalties.lds, penalties.memory)
         return cls(np.array(undisturbed), *(float(penalty.unhidden_cycles) for penalty in cycles))
 
-    def of_turns(
-        self, kernel: NDArray[np.int64], events: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def of_turns(self, kernel: Integers, events: Floats) -> Floats:
         """Slowdown of each turn, waits included: int64[..., turns] to float64[..., turns]."""
         in_memory = events[..., Event.MEMORY] + events[..., Event.MEMORY_READ]
         in_lds = events[..., Event.LDS] + events[..., Event.LDS_READ] - in_memory
         lost = self.undisturbed[kernel] + self.wakeup * events[..., Event.WAKEUP]
         lost = lost + self.lds * in_lds + self.memory * in_memory
-        slower: NDArray[np.float64] = (1 + lost) * (1 + events[..., Event.WAIT]) - 1
+        slower: Floats = (1 + lost) * (1 + events[..., Event.WAIT]) - 1
         return slower
 
-    def of_mix(self, turns: Turns, events: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_mix(self, turns: Turns, events: Floats) -> Floats:
         """Slowdown of n mixes, whose kernels have shares of the busy time: float64[n]."""
         done = turns.weight / (1 + self.of_turns(turns.kernel, events))
-        slower: NDArray[np.float64] = turns.weight.sum(axis=-1) / done.sum(axis=-1) - 1
+        slower: Floats = turns.weight.sum(axis=-1) / done.sum(axis=-1) - 1
         return slower
 
 
@@ -333,12 +331,12 @@ class FaultMapReplays:
         Largest number of spilled rows under each kernel.
     """
 
-    kernel: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    fault_maps: NDArray[np.uint8]
+    kernel: Integers
+    weight: Floats
+    fault_maps: Bytes
     end_cause: NDArray[np.int8]
-    events: NDArray[np.float64]
-    peak_spilled_rows: NDArray[np.int64]
+    events: Floats
+    peak_spilled_rows: Integers
 
     @classmethod
     def none(cls, count: int, turns: int, entries: int) -> Self:
@@ -353,7 +351,7 @@ class FaultMapReplays:
         )
 
     @classmethod
-    def unset(cls, turns: Turns, fault_maps: NDArray[np.uint8]) -> Self:
+    def unset(cls, turns: Turns, fault_maps: Bytes) -> Self:
         """Replays of turns on fault maps, whose results are to be filled in."""
         shape = turns.kernel.shape
         return cls(
@@ -371,16 +369,16 @@ class FaultMapReplays:
         return Turns(self.kernel, self.weight)
 
     @property
-    def feasible(self) -> NDArray[np.bool_]:
+    def feasible(self) -> Booleans:
         """Whether a life can go on: bool[n]."""
-        going: NDArray[np.bool_] = self.end_cause == _NONE
+        going: Booleans = self.end_cause == _NONE
         return going
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "FaultMapReplays":
+    def of(self, which: Integers | Booleans) -> "FaultMapReplays":
         """Replays of selected instances."""
         return FaultMapReplays(*(getattr(self, column.name)[which] for column in fields(self)))
 
-    def keep(self, which: NDArray[np.int64] | NDArray[np.bool_], others: "FaultMapReplays") -> None:
+    def keep(self, which: Integers | Booleans, others: "FaultMapReplays") -> None:
         """Replace the replays of selected instances by those of others, one for each."""
         for column in fields(self):
             getattr(self, column.name)[which] = getattr(others, column.name)
@@ -408,11 +406,7 @@ class Feasibility:
     learnt: Learnt | None = None
 
     def replay(
-        self,
-        instances: NDArray[np.int64],
-        turns: Turns,
-        fault_maps: NDArray[np.uint8],
-        *known: FaultMapReplays,
+        self, instances: Integers, turns: Turns, fault_maps: Bytes, *known: FaultMapReplays
     ) -> FaultMapReplays:
         """Replay the kernels of each instance on its fault map.
 
@@ -485,12 +479,7 @@ class Feasibility:
         assert self.limits.timing is not None, "a limit of slowdown needs constants of time"
         return Pace.of(self.fault_free, self.limits.timing)
 
-    def _redirect(
-        self,
-        instances: NDArray[np.int64],
-        unknown: NDArray[np.bool_],
-        result: FaultMapReplays,
-    ) -> None:
+    def _redirect(self, instances: Integers, unknown: Booleans, result: FaultMapReplays) -> None:
         """Count events and spilled rows of a result, where bool[n] says so."""
         which = np.flatnonzero(unknown)
         turns = result.kernel.shape[1]
@@ -510,9 +499,7 @@ class Feasibility:
         result.events[which, :, :COUNTED] = rates.reshape(len(which), turns, COUNTED)
         result.peak_spilled_rows[which] = counters.peak_spilled_rows.reshape(-1, turns)
 
-    def _pack(
-        self, which: NDArray[np.int64], result: FaultMapReplays, causes: NDArray[np.int8]
-    ) -> None:
+    def _pack(self, which: Integers, result: FaultMapReplays, causes: NDArray[np.int8]) -> None:
         """See which instances of a result have windows left, and how long wavefronts wait."""
         for turn, kernels in enumerate(result.kernel[which].T):
             for number, runs_it in by_kernel(kernels):

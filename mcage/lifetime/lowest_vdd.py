@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.vmin import CellFailure, aged_vmin
 from mcage.engines.interface import Engine
 from mcage.engines.stress import Turns
+from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import CellDegradation
 from mcage.lifetime.feasibility import FaultFreeReplays
@@ -69,15 +69,15 @@ class VminOutcomes:
         When its delay has used up the guardband; infinite beyond the last age.
     """
 
-    vmin_volts: NDArray[np.float64]
-    delay_seconds: NDArray[np.float64]
+    vmin_volts: Floats
+    delay_seconds: Floats
 
     @classmethod
     def none(cls, count: int, asked: Asked) -> "VminOutcomes":
         """Slices of which nothing is known yet."""
         return cls(np.full((count, len(asked.ages_years)), np.inf), np.full(count, np.inf))
 
-    def keep(self, which: NDArray[np.int64], others: "VminOutcomes") -> None:
+    def keep(self, which: Integers, others: "VminOutcomes") -> None:
         """Replace what is known of selected slices by what is known of others, one for each."""
         self.vmin_volts[which] = others.vmin_volts
         self.delay_seconds[which] = others.delay_seconds
@@ -149,7 +149,7 @@ def vmin_at_ages(
         return result
 
 
-def _largest_growth(conditions: LifeConditions, batch: SliceBatch) -> NDArray[np.float64]:
+def _largest_growth(conditions: LifeConditions, batch: SliceBatch) -> Floats:
     """Bound of the growth of Vmin of each slice until the horizon: float64[n]."""
     of_any = np.full(len(batch), conditions.environment.lowest_vdd_volts - conditions.floor_volts)
     if not conditions.sums_suffice:
@@ -158,7 +158,7 @@ def _largest_growth(conditions: LifeConditions, batch: SliceBatch) -> NDArray[np
     shift = conditions.additive_shift(batch.constants)
     dvth = shift.of_cells(np.stack([age, age]), age).max(axis=0)
     coefficients = conditions.cell_failure(batch.constants).coefficients
-    largest: NDArray[np.float64] = np.minimum(of_any, coefficients * dvth * (1 + 1e-9))
+    largest: Floats = np.minimum(of_any, coefficients * dvth * (1 + 1e-9))
     return largest
 
 
@@ -177,17 +177,17 @@ class _WeakCells:
     """
 
     cells: TailCells
-    vmin_volts: NDArray[np.float64]
+    vmin_volts: Floats
     protection: Protection
 
-    def of(self, which: NDArray[np.int64]) -> "_WeakCells":
+    def of(self, which: Integers) -> "_WeakCells":
         """Those of selected slices, in rising order."""
         chosen = np.zeros(self.cells.instances, dtype=bool)
         chosen[which] = True
         places = np.flatnonzero(chosen[self.cells.instance])
         return replace(self, cells=self.cells.at(places, which), vmin_volts=self.vmin_volts[places])
 
-    def maps(self, vdd_volts: NDArray[np.float64]) -> NDArray[np.uint8]:
+    def maps(self, vdd_volts: Floats) -> Bytes:
         """Fault maps at a Vdd of each slice: float64[n] to uint8[n, entries]."""
         faulty = self.vmin_volts > vdd_volts[self.cells.instance]
         none = EntryFaults.none(self.cells.instances, self.protection, self.cells.geometry)
@@ -203,14 +203,14 @@ class _Aging(BatchOfLives):
         engine: Engine,
         fault_free: FaultFreeReplays,
         batch: SliceBatch,
-        lowest_volts: NDArray[np.float64],
+        lowest_volts: Floats,
     ) -> None:
         super().__init__(conditions, engine, fault_free, batch)
         self.lowest_volts = lowest_volts
         # A cell that has been faulty at a Vdd is so for good, though its transistors may recover.
-        self.largest_vmin: NDArray[np.float64] = np.maximum.reduce(self.vmin_volts)
+        self.largest_vmin: Floats = np.maximum.reduce(self.vmin_volts)
 
-    def when_new(self) -> NDArray[np.float64]:
+    def when_new(self) -> Floats:
         """Vmin of slices that run all turns of their lives when they are new: float64[n]."""
         everyone = np.arange(len(self.batch))
         weak, lowest, workload = self._weak(everyone), self.lowest_volts, self.batch.workload
@@ -219,9 +219,7 @@ class _Aging(BatchOfLives):
                 lowest = self._lowest(weak, everyone, turns, lowest)
         return lowest
 
-    def of_ages(
-        self, asked: Asked, used_at: NDArray[np.float64], which: NDArray[np.int64]
-    ) -> VminOutcomes:
+    def of_ages(self, asked: Asked, used_at: Floats, which: Integers) -> VminOutcomes:
         """What is asked of m slices that are used at a low Vdd of each: float64[m], int64[m]."""
         ages = SECONDS_PER_YEAR * np.asarray(asked.ages_years)
         lowest, weak = self.lowest_volts[which], self._weak(which)
@@ -268,12 +266,8 @@ class _Aging(BatchOfLives):
         return replace(self.failure, lowest_vdd_volts=float(self.lowest_volts.min()))
 
     def _grown(
-        self,
-        before: NDArray[np.float64],
-        places: NDArray[np.int64],
-        cells: CellDegradation,
-        moment: float,
-    ) -> NDArray[np.float64]:
+        self, before: Floats, places: Integers, cells: CellDegradation, moment: float
+    ) -> Floats:
         """Largest Vmin of the tail at a moment of the latest epoch, by that before: float64[k].
 
         Cells at other places work at every Vdd that is tried, unless they were faulty before.
@@ -285,7 +279,7 @@ class _Aging(BatchOfLives):
             grown[places] = np.maximum(grown[places], aged_vmin(start, shift, coefficient))
         return grown
 
-    def _weak(self, which: NDArray[np.int64]) -> _WeakCells:
+    def _weak(self, which: Integers) -> _WeakCells:
         """Cells of selected slices that do not work at every Vdd that is tried."""
         places = np.flatnonzero(self.largest_vmin > self.lowest_volts[self.tail.instance])
         cells = self.tail.at(places, np.arange(len(self.batch)))
@@ -297,13 +291,7 @@ class _Aging(BatchOfLives):
         here, following = self.batch.workload[epoch], self.batch.workload[epoch + 1 : epoch + 2]
         return any((turns.kernel != here.kernel).any() for turns in following)
 
-    def _lowest(
-        self,
-        weak: _WeakCells,
-        which: NDArray[np.int64],
-        turns: Turns,
-        at_least: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _lowest(self, weak: _WeakCells, which: Integers, turns: Turns, at_least: Floats) -> Floats:
         """Lowest Vdd, at least so high, at which each slice runs its turns: float64[m]."""
         volts, instance = weak.vmin_volts, weak.cells.instance
         # Nothing changes but at the Vmins of its cells, rising here.
@@ -327,12 +315,6 @@ class _Aging(BatchOfLives):
             )
         return result
 
-    def _runs(
-        self,
-        weak: _WeakCells,
-        which: NDArray[np.int64],
-        turns: Turns,
-        vdd_volts: NDArray[np.float64],
-    ) -> NDArray[np.bool_]:
+    def _runs(self, weak: _WeakCells, which: Integers, turns: Turns, vdd_volts: Floats) -> Booleans:
         """Whether slices run all their turns at a Vdd of each: float64[m] to bool[m]."""
         return self.feasibility.replay(which, turns, weak.maps(vdd_volts)).feasible

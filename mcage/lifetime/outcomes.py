@@ -14,6 +14,7 @@ from mcage.aging.vmin import KINDS
 from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy
 from mcage.costs.energy import Slices, protected_slice
 from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
+from mcage.geometry import Bytes, Floats, Integers
 from mcage.lifetime import EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.feasibility import FaultFreeReplays, Pace, Timing
@@ -39,7 +40,7 @@ class LifeEnd:
         `EndCause`; `EndCause.CENSORED` where the life goes on at the horizon.
     """
 
-    seconds: NDArray[np.float64]
+    seconds: Floats
     cause: NDArray[np.int8]
 
     @classmethod
@@ -64,7 +65,7 @@ class SampledLuck:
     """
 
     traps: TrapLaw
-    scores: NDArray[np.float64]
+    scores: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +88,11 @@ class SampledCells:
 
     degradation: Degradation
     instances: int
-    lived: NDArray[np.int64]
-    age: NDArray[np.float64]
+    lived: Integers
+    age: Floats
     luck: SampledLuck | None = None
 
-    def _dvth(self) -> NDArray[np.float64]:
+    def _dvth(self) -> Floats:
         """Shifts at the end of each life above zero: float64[2, n, sample]."""
         means = self.degradation.sampled_dvth(self.lived, self.age)
         if self.luck is None:
@@ -99,14 +100,14 @@ class SampledCells:
         scores = self.luck.scores[:, self.lived]
         return self.luck.traps.shift(means[:, :, : scores.shape[2]], scores)
 
-    def dvth_volts(self) -> NDArray[np.float64]:
+    def dvth_volts(self) -> Floats:
         """Shifts at the end of each life: float64[I, sample, 2]; 0 for a life of zero."""
         dvth = self._dvth()
         of_all = np.zeros((2, self.instances, dvth.shape[2]))
         of_all[:, self.lived] = dvth
         return np.moveaxis(of_all, 0, 2)
 
-    def histogram(self, bins: int) -> NDArray[np.int64]:
+    def histogram(self, bins: int) -> Integers:
         """Cells per shift, in bins of a millivolt, without lives of zero: int64[2, bins]."""
         if self.luck is None:
             return self.degradation.histogram(self.lived, self.age, bins)
@@ -131,11 +132,11 @@ class DegradationOutcome:
         Largest shift at the end of each epoch; NaN after death.
     """
 
-    max_dvth_volts: NDArray[np.float64]
-    longest_duty: NDArray[np.float64]
-    delay_increase: NDArray[np.float64]
+    max_dvth_volts: Floats
+    longest_duty: Floats
+    delay_increase: Floats
     sampled: SampledCells
-    epoch_max_dvth_volts: NDArray[np.float64]
+    epoch_max_dvth_volts: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +154,11 @@ class WriteRates:
         Events per write.
     """
 
-    fractions: NDArray[np.float64]
-    memory: NDArray[np.float64]
-    wakeups: NDArray[np.float64]
-    movs: NDArray[np.float64]
-    mispredictions: NDArray[np.float64]
+    fractions: Floats
+    memory: Floats
+    wakeups: Floats
+    movs: Floats
+    mispredictions: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +173,8 @@ class Spills:
         Largest number in each epoch; NaN after death.
     """
 
-    peak_rows: NDArray[np.int64]
-    epoch_peak_rows: NDArray[np.float64]
+    peak_rows: Integers
+    epoch_peak_rows: Floats
 
     @classmethod
     def none(cls, instances: int, epochs: int) -> Self:
@@ -195,13 +196,13 @@ class FaultyEntries:
         Cells that aging has made faulty over the life, by margin; 0 where these are not told apart.
     """
 
-    at_start: NDArray[np.int64]
-    at_end: NDArray[np.int64]
-    epoch: NDArray[np.float64]
-    new_by_margin: NDArray[np.int64]
+    at_start: Integers
+    at_end: Integers
+    epoch: Floats
+    new_by_margin: Integers
 
     @classmethod
-    def of(cls, fault_maps: NDArray[np.uint8], epochs: int) -> Self:
+    def of(cls, fault_maps: Bytes, epochs: int) -> Self:
         """Instances with these fault maps, uint8[I, 256], that have not lived yet."""
         count = np.count_nonzero(fault_maps, axis=1)
         no_faults = np.zeros((len(count), len(KINDS)), dtype=np.int64)
@@ -220,15 +221,15 @@ class UncoveredByEpoch:
         Words whose code corrects a hard fault: `UncoveredFaults.words`.
     """
 
-    epoch_uncovered_bits: NDArray[np.float64]
-    epoch_words_at_risk: NDArray[np.float64]
+    epoch_uncovered_bits: Floats
+    epoch_words_at_risk: Floats
 
     @classmethod
     def none(cls, instances: int, epochs: int) -> Self:
         """Instances that have not lived yet."""
         return cls(*(np.full((instances, epochs), np.nan) for _ in range(2)))
 
-    def begin(self, instances: NDArray[np.int64], epoch: int, faults: EntryFaults) -> None:
+    def begin(self, instances: Integers, epoch: int, faults: EntryFaults) -> None:
         """Let instances begin an epoch with the faults of the batch."""
         uncovered = faults.of(instances).uncovered()
         self.epoch_uncovered_bits[instances, epoch] = uncovered.bits
@@ -249,10 +250,10 @@ class LifeMoments:
         Kernels that take turns in each epoch, and the share of each in the busy time.
     """
 
-    seconds: NDArray[np.float64]
-    events: NDArray[np.float64]
-    kernel: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    seconds: Floats
+    events: Floats
+    kernel: Integers
+    weight: Floats
 
     @classmethod
     def none(cls, instances: int, workload: TurnsByEpoch) -> Self:
@@ -270,10 +271,10 @@ class LifeMoments:
         """Kernels that take turns: [I, epochs, turns]."""
         return Turns(self.kernel, self.weight)
 
-    def events_of_lives(self) -> NDArray[np.float64]:
+    def events_of_lives(self) -> Floats:
         """Seconds of each life times its mean events per cycle: float64[I, EVENTS]."""
         of_mixes = (self.weight[:, :, None, :, None] * self.events).sum(axis=3)
-        totals: NDArray[np.float64] = (self.seconds[..., None] * of_mixes).sum(axis=(1, 2))
+        totals: Floats = (self.seconds[..., None] * of_mixes).sum(axis=(1, 2))
         return totals
 
 
@@ -342,15 +343,15 @@ class Consumption:
         Energy of the conventional slice at the nominal Vdd of the technology, over its busy time.
     """
 
-    slowdown: NDArray[np.float64]
-    slowdown_new: NDArray[np.float64]
-    epoch_slowdown: NDArray[np.float64]
-    power_mw: NDArray[np.float64]
-    energy_saving: NDArray[np.float64]
-    conventional_power_mw: NDArray[np.float64]
+    slowdown: Floats
+    slowdown_new: Floats
+    epoch_slowdown: Floats
+    power_mw: Floats
+    energy_saving: Floats
+    conventional_power_mw: Floats
 
     @property
-    def energy_saving_nominal(self) -> NDArray[np.float64]:
+    def energy_saving_nominal(self) -> Floats:
         """Energy saved over the conventional slice at the nominal Vdd, as a fraction of it."""
         spent = self.power_mw * (1 + self.slowdown)
         return 1 - spent / self.conventional_power_mw
@@ -386,11 +387,7 @@ class Meter:
     time_fractions_vary: bool = False
     protection: Protection = ECP
 
-    def read(
-        self,
-        moments: LifeMoments,
-        time_fractions: NDArray[np.float64] | None = None,
-    ) -> Consumption:
+    def read(self, moments: LifeMoments, time_fractions: Floats | None = None) -> Consumption:
         """Add up lives.
 
         Parameters
@@ -462,7 +459,7 @@ class Meter:
         )
 
     @cached_property
-    def _conventional(self) -> NDArray[np.float64]:
+    def _conventional(self) -> Floats:
         """Energy per busy time at each technology, and at the nominal Vdd: [..., kernels]."""
         pairs = list(zip(self.conventional, self.fault_free.happens.idle, strict=True))
 

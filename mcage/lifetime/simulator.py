@@ -20,6 +20,7 @@ from mcage.aging.sampling import InstanceConstants
 from mcage.aging.vmin import VALUES
 from mcage.engines.interface import Engine
 from mcage.engines.stress import TrackedCells, Turns, TurnsByEpoch
+from mcage.geometry import Booleans, Floats, Integers
 from mcage.lifetime import BISECTIONS, EndCause, outcomes
 from mcage.lifetime.check_cells import DegradationOfBoth
 from mcage.lifetime.conditions import LifeConditions
@@ -57,12 +58,12 @@ class SliceBatch:
 
     workload: Sequence[Turns]
     new: NewSlices
-    sampled_cells: NDArray[np.int64]
+    sampled_cells: Integers
     constants: InstanceConstants | None = None
     luck: BatchLuck | None = None
     limits: CellLimits | None = None
 
-    def vmin_volts(self, conditions: LifeConditions) -> NDArray[np.float64]:
+    def vmin_volts(self, conditions: LifeConditions) -> Floats:
         """Vmin of the cells of the tail, as `CellFailure.are_faulty` takes it: float64[k, n]."""
         if conditions.margins is not None:
             assert self.limits is not None, "no limits were drawn for the margins of the cells"
@@ -133,7 +134,7 @@ class BatchOfLives:
         self.ended_by_delay = np.zeros(count, dtype=bool)
         self.ended_by_faults = np.zeros(count, dtype=bool)
         # Instances that end in the midst of an epoch, and the replays at both its ends.
-        self.ended: list[tuple[NDArray[np.int64], FaultMapReplays, FaultMapReplays]] = []
+        self.ended: list[tuple[Integers, FaultMapReplays, FaultMapReplays]] = []
 
         self.end = outcomes.LifeEnd.at_horizon(count, conditions.horizon_seconds)
         self.spills = outcomes.Spills.none(count, epochs)
@@ -184,7 +185,7 @@ class BatchOfLives:
         return self._outcomes()
 
     def _begin(
-        self, running: NDArray[np.int64], epoch: int, start: float, last: FaultMapReplays | None
+        self, running: Integers, epoch: int, start: float, last: FaultMapReplays | None
     ) -> FaultMapReplays:
         """Let instances begin an epoch; those of which a kernel cannot run end there.
 
@@ -204,13 +205,8 @@ class BatchOfLives:
         return first
 
     def _age(
-        self,
-        running: NDArray[np.int64],
-        epoch: int,
-        first: FaultMapReplays,
-        start: float,
-        end: float,
-    ) -> tuple[NDArray[np.int64], FaultMapReplays]:
+        self, running: Integers, epoch: int, first: FaultMapReplays, start: float, end: float
+    ) -> tuple[Integers, FaultMapReplays]:
         """Let instances live through an epoch.
 
         Returns
@@ -260,13 +256,13 @@ class BatchOfLives:
         avoids = fault_free.redirects or fault_free.packs
         return self.conditions.protection.code is not None and not avoids
 
-    def _needed(self, turns: Turns) -> NDArray[np.bool_]:
+    def _needed(self, turns: Turns) -> Booleans:
         """Entries that the kernels of n instances need: bool[n, entries]."""
         of_turns = self.feasibility.fault_free.needed[turns.kernel]
-        needed: NDArray[np.bool_] = np.logical_or.reduce(of_turns, axis=1)
+        needed: Booleans = np.logical_or.reduce(of_turns, axis=1)
         return needed
 
-    def _new_faults(self, instances: NDArray[np.int64]) -> NewFaults:
+    def _new_faults(self, instances: Integers) -> NewFaults:
         """Faults that appear in the last epochs of instances."""
         places, degradation = self.degradation.failing(instances, self.failure)
         return NewFaults(
@@ -282,11 +278,11 @@ class BatchOfLives:
 
     def _ends_within(
         self,
-        instances: NDArray[np.int64],
+        instances: Integers,
         new_faults: NewFaults,
         first: FaultMapReplays,
         last: FaultMapReplays,
-    ) -> NDArray[np.bool_]:
+    ) -> Booleans:
         """Whether kernels that cannot run at the end of an epoch cannot run within it: bool[n].
 
         One that can run up to the last moment that bisection looks at ends with the next
@@ -301,8 +297,8 @@ class BatchOfLives:
 
     def record(
         self,
-        instances: NDArray[np.int64],
-        moment: NDArray[np.float64],
+        instances: Integers,
+        moment: Floats,
         new_faults: NewFaults,
         first: FaultMapReplays,
         last: FaultMapReplays,
@@ -369,9 +365,7 @@ class BatchOfLives:
         last = self.feasibility.replay(ended, first.turns, fault_maps, first, last)
         self.record(ended, moment, new_faults, first, last)
 
-    def _replays_of_ended(
-        self, ended: NDArray[np.int64]
-    ) -> tuple[FaultMapReplays, FaultMapReplays]:
+    def _replays_of_ended(self, ended: Integers) -> tuple[FaultMapReplays, FaultMapReplays]:
         """Replays at both ends of the last epochs of all that end within one, in rising order."""
         turns, entries = len(self.batch.workload[0]), self.entries.maps.shape[1]
         first, last = (FaultMapReplays.none(len(ended), turns, entries) for _ in range(2))
@@ -383,11 +377,11 @@ class BatchOfLives:
 
     def _solve_ends_by_faults(
         self,
-        instances: NDArray[np.int64],
+        instances: Integers,
         new_faults: NewFaults,
         feasible: FaultMapReplays,
         infeasible: FaultMapReplays,
-    ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    ) -> tuple[Floats, NDArray[np.int8]]:
         """Moments from which kernels cannot run any longer, and why: float64[n], int8[n].
 
         The replays are those at the starts and at the ends of the epochs; they are changed.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.sampling import OF_SLICES
 from mcage.engines.programs import PROGRAM_BATCH
+from mcage.geometry import Floats, Integers
 from mcage.lifetime import DVTH_BIN_EDGES_MV
 from mcage.lifetime.degradation import most_instances
 from mcage.lifetime.end_of_life import CellLimits, luck_and_limits
@@ -67,12 +68,12 @@ def share_of_work(instances: int, batches: int) -> int:
     return max(FEWEST_IN_BATCH, -(-instances // batches))
 
 
-def batches(first: int, last: int, size: int) -> list[NDArray[np.int64]]:
+def batches(first: int, last: int, size: int) -> list[Integers]:
     """Instances ``first`` ... ``last`` - 1 in batches of ``size`` at most, all of them alike."""
     return np.array_split(np.arange(first, last), -(-(last - first) // size))
 
 
-def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
+def compute_batch(plan: SweepPlan, instances: Integers) -> Arrays:
     """Results of a batch of instances.
 
     Parameters
@@ -91,7 +92,7 @@ def compute_batch(plan: SweepPlan, instances: NDArray[np.int64]) -> Arrays:
 
 
 def slices_of_case(
-    plan: SweepPlan, case: PlannedCase, instances: NDArray[np.int64]
+    plan: SweepPlan, case: PlannedCase, instances: Integers
 ) -> tuple[SliceBatch, TailCells, SliceLuck]:
     """Slices of a case before their lives, all of their cells that matter, and their luck.
 
@@ -125,9 +126,9 @@ class CaseResults:
     """
 
     outcomes: LifeOutcomes
-    soft_fit: NDArray[np.float64]
+    soft_fit: Floats
     consumption: Consumption
-    time_fractions: NDArray[np.float64]
+    time_fractions: Floats
 
     def fields(self) -> dict[str, NDArray[Any]]:
         """Fields of all records by name."""
@@ -138,18 +139,18 @@ class CaseResults:
             for field in fields(record)
         }
 
-    def of_working(self, values: NDArray[np.float64], factor: float = 1) -> NDArray[np.float64]:
+    def of_working(self, values: Floats, factor: float = 1) -> Floats:
         """Values of slices that worked at all, times a factor; NaN of those dead on arrival."""
         scaled = factor * values
         scaled[~(self.outcomes.end.seconds > 0)] = np.nan
         return scaled
 
     @cached_property
-    def fit_of_lives(self) -> NDArray[np.float64]:
+    def fit_of_lives(self) -> Floats:
         """Detected and silent soft errors over each life, in FIT: float64[2, instances]."""
         return over_life(self.soft_fit[1:], self.outcomes)
 
-    def histogram(self) -> NDArray[np.int64]:
+    def histogram(self) -> Integers:
         """Sampled cells of the slices that worked at all, per threshold shift: int64[2, bins]."""
         return self.outcomes.degradation.sampled.histogram(len(DVTH_BIN_EDGES_MV) - 1)
 
@@ -191,7 +192,7 @@ All other variables with a dimension for cases are fields of the same name in a 
 class _Batch:
     """Instances with all that is drawn for them, which is the same in every case."""
 
-    def __init__(self, plan: SweepPlan, instances: NDArray[np.int64]) -> None:
+    def __init__(self, plan: SweepPlan, instances: Integers) -> None:
         spec = plan.spec
         self._plan = plan
         self._instances = instances
@@ -257,7 +258,7 @@ class _Batch:
             time_fractions=self._time_fractions(case, fractions),
         )
 
-    def slices(self, case: PlannedCase) -> tuple[SliceBatch, NDArray[np.float64] | None]:
+    def slices(self, case: PlannedCase) -> tuple[SliceBatch, Floats | None]:
         """The slices of a case, and their fractions of time where these are drawn."""
         distributions = case.conditions.distributions.time_fractions
         seed = self._plan.spec.seed
@@ -302,9 +303,7 @@ class _Batch:
             self._tails[*cells, floor_volts] = self._tails[lowest].above(floor_volts)
         return self._tails[*cells, floor_volts]
 
-    def _time_fractions(
-        self, case: PlannedCase, drawn: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
+    def _time_fractions(self, case: PlannedCase, drawn: Floats | None) -> Floats:
         points = case.conditions.environment.points
         fractions = np.full((len(self._instances), self._plan.operating_points), np.nan)
         fractions[:, : len(points)] = (
@@ -313,7 +312,7 @@ class _Batch:
         return fractions
 
 
-def _sampled_cells(spec: SweepSpec, instances: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+def _sampled_cells(spec: SweepSpec, instances: Integers, cells: int) -> Integers:
     """Cells whose shifts stand for all cells of the slice: int64[instances, sample]."""
     return drawn_of_each(
         lambda drawing: drawing.choice(cells, SAMPLED_CELLS, replace=False, shuffle=False),
