@@ -51,12 +51,12 @@ from bench_engines import TRACKED_CELLS, Work, commit, machine, sampled_maps
 from phases import run_timed_sweep
 
 from mcage.concurrency import Lazy, usable_cores
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import CupyDevice, NoDeviceError
-from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.opening import ask_driver, open_devices
 from mcage.engines.cuda_engine.programs import PROBE
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt, largest_difference
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES

@@ -253,7 +253,7 @@ def _forget(module):
 def engine(request):
     """Every engine; the kernels of `cuda` run on the host."""
     if request.param == "numpy":
-        from mcage.engines.numpy_engine.engine import NumpyEngine
+        from mcage.engines.numpy_engine import NumpyEngine
 
         return NumpyEngine()
     if request.param == "numba":
@@ -263,7 +263,7 @@ def engine(request):
     from host_gpu.compiler import host_compiler
     from host_gpu.host_device import HostDevice
 
-    from mcage.engines.cuda_engine.engine import CudaEngine
+    from mcage.engines.cuda_engine import CudaEngine
 
     if host_compiler() is None:
         pytest.skip("no C++ compiler to run the kernels with")

@@ -162,7 +162,7 @@ def _open_engines(driver: Driver) -> tuple[dict[str, Engine], dict[str, str]]:
         except Exception as error:  # whatever a broken installation raises
             missing[name] = _why_not(name, error, driver)
     try:
-        from mcage.engines.cuda_engine.engine import CudaEngine
+        from mcage.engines.cuda_engine import CudaEngine
         from mcage.engines.cuda_engine.opening import ask_devices
 
         devices = ask_devices()

@@ -320,7 +320,7 @@ def conventional(trace: Trace) -> Activity:
     """
     # Imported here, since constants are asked for by tables, too, which replay nothing.
     from mcage.engines.interface import fault_free_maps
-    from mcage.engines.numpy_engine.engine import NumpyEngine
+    from mcage.engines.numpy_engine import NumpyEngine
 
     replay = prepare(trace, CONVENTIONAL)
     counters = NumpyEngine().count(replay, fault_free_maps(geometry=trace.geometry))

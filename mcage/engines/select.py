@@ -37,7 +37,7 @@ def select_engine(
     if devices is not None and name not in ("auto", "cuda"):
         raise UserError(f"--devices is for the engine 'cuda', not for {name!r}")
     if name == "numpy":
-        from mcage.engines.numpy_engine.engine import NumpyEngine
+        from mcage.engines.numpy_engine import NumpyEngine
 
         return NumpyEngine(), "asked for"
     if name == "numba":
@@ -63,7 +63,7 @@ def engine_of(engine: "Engine | str") -> "Engine":
 
 def _cuda(devices: Sequence[int] | None, threads: int) -> "Engine":
     """The engine on all of the devices that are asked for."""
-    from mcage.engines.cuda_engine.engine import CudaEngine
+    from mcage.engines.cuda_engine import CudaEngine
     from mcage.engines.cuda_engine.opening import open_devices
 
     return CudaEngine(open_devices(devices), threads)
@@ -71,8 +71,8 @@ def _cuda(devices: Sequence[int] | None, threads: int) -> "Engine":
 
 def _whatever_answers(threads: int) -> "tuple[Engine, str]":
     """The engine on the devices that can be used, or the CPU engine if none can."""
+    from mcage.engines.cuda_engine import CudaEngine
     from mcage.engines.cuda_engine.devices import NoDeviceError
-    from mcage.engines.cuda_engine.engine import CudaEngine
     from mcage.engines.cuda_engine.opening import ask_devices, in_words
 
     try:

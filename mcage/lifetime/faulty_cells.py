@@ -22,8 +22,7 @@ from mcage.aging.vmin import VALUES, aged_vmin
 from mcage.engines.interface import Engine
 from mcage.geometry import Floats, Integers, SliceGeometry
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.end_of_life import limits_of_cells
-from mcage.lifetime.faults import NewFaults, SliceLuck
+from mcage.lifetime.faults import NewFaults, SliceLuck, limits_of_cells
 from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays
 from mcage.lifetime.outcomes import LifeEnd
 from mcage.lifetime.simulator import BatchOfLives, SliceBatch

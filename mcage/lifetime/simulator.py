@@ -25,10 +25,8 @@ from mcage.lifetime import BISECTIONS, EndCause, outcomes
 from mcage.lifetime.check_cells import DegradationOfBoth
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import AdditiveDegradation, Degradation, StepwiseDegradation
-from mcage.lifetime.end_of_life import CellLimits, delay_end
-from mcage.lifetime.faults import BatchLuck, NewFaults
+from mcage.lifetime.faults import BatchLuck, CellLimits, NewFaults, delay_end
 from mcage.lifetime.feasibility import FaultFreeReplays, FaultMapReplays, Feasibility
-from mcage.lifetime.uncorrectable import UncorrectableWords
 from mcage.replays.outcome import Event
 from mcage.spec.epochs import growth_weights, middles_of_growth
 from mcage.variation.fault_models import NewSlices
@@ -140,7 +138,7 @@ class BatchOfLives:
         self.spills = outcomes.Spills.none(count, epochs)
         self.faulty_entries = outcomes.FaultyEntries.of(self.entries.maps, epochs)
         self.uncovered = outcomes.UncoveredByEpoch.none(count, epochs)
-        self.uncorrectable = UncorrectableWords.none(count)
+        self.uncorrectable = outcomes.UncorrectableWords.none(count)
         self.moments = outcomes.LifeMoments.none(count, TurnsByEpoch.of(batch.workload))
         self.epoch_max_dvth = np.full((count, epochs, 2), np.nan)
 

@@ -31,8 +31,8 @@ from imitated_cupy import CLOCK, imitated_cupy
 from python_lock import LockSampler
 
 from mcage.campaign.run import run_campaign
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import CupyDevice
-from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep

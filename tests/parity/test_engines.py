@@ -56,7 +56,7 @@ from trace_strategies import (
 )
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import CDNA2, GCN, NVIDIA, RDNA3
 from mcage.replays.most_stressed import duty_cycles

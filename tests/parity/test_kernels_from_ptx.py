@@ -24,8 +24,8 @@ from host_gpu.ptx import PtxError
 from kernel_resources import NvrtcError, path_of_compiler
 from sweep_cases import assert_same_arrays
 
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import NVRTC_OPTIONS
-from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.protection.codes import secded

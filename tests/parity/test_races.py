@@ -9,8 +9,8 @@ from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from sweep_cases import assert_same_arrays
 
-from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.cuda_engine import CudaEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec

@@ -14,9 +14,9 @@ from mcage.aging.environment import environment
 from mcage.aging.nbti import Rates, facelift
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
-from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties, Moments, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.replays.most_stressed import duty_cycles

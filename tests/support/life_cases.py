@@ -13,11 +13,10 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.aging.sampling import InstanceDistributions
 from mcage.engines.interface import Engine
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.stress import Turns
 from mcage.lifetime.conditions import LifeConditions
-from mcage.lifetime.end_of_life import luck_and_limits
-from mcage.lifetime.faults import SliceLuck
+from mcage.lifetime.faults import SliceLuck, luck_and_limits
 from mcage.lifetime.feasibility import (
     FaultFreeReplays,
     Limits,

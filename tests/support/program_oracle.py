@@ -7,8 +7,8 @@ import numpy as np
 from typing_extensions import override
 
 from mcage.engines import programs
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.numpy_engine.cell_times import Occupants, cell_times, make_imprints
-from mcage.engines.numpy_engine.engine import NumpyEngine
 from mcage.engines.programs import PassRecord, ProgramRunner, breach
 from mcage.errors import UserError
 from mcage.geometry import Bytes, Integers

@@ -12,11 +12,11 @@ from host_gpu.compiler import host_compiler
 from places import shown_files
 
 from mcage.cli import doctor
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine import opening as driver_file
 from mcage.engines.cuda_engine.devices import NoDeviceError
-from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.opening import Card, Driver, ask_driver
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import Answers, ask, compare, demanding_maps, excerpt, largest_difference
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare

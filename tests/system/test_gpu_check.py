@@ -23,10 +23,10 @@ from host_gpu.host_device import HostDevice
 from kernel_resources import compile_kernels
 from places import ROOT
 
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import NoDeviceError
-from mcage.engines.cuda_engine.engine import CudaEngine
 from mcage.engines.cuda_engine.programs import compilations, select_program
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import Parity, excerpt
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare

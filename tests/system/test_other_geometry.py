@@ -16,7 +16,7 @@ from trace_strategies import random_trace
 from mcage import run_sweep
 from mcage.analysis.drawing import draw_survival_of_file
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.geometry import NVIDIA
 from mcage.results.reader import open_results, read_header

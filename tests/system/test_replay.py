@@ -22,7 +22,7 @@ from mcage.costs import (
     load_costs,
     slowdown,
 )
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace, save_trace

@@ -19,7 +19,7 @@ from sweep_cases import assert_same_arrays, joined
 
 from mcage.engines.cuda_engine.devices import DeviceError, NoDeviceError
 from mcage.engines.cuda_engine.opening import LEAST_CUPY
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
@@ -452,7 +452,7 @@ def test_a_slow_card_gets_a_batch_when_the_fast_one_would_end_it_later(machine, 
     machine(Card(), Card())
     engine, _ = select_engine("cuda", threads=6)
     now = [0.0]
-    monkeypatch.setattr("mcage.engines.cuda_engine.engine.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("mcage.engines.cuda_engine.time.monotonic", lambda: now[0])
     for seconds in (3.0, 1.0):  # the second batch begins while the first card is at work
         with ExitStack() as batches:
             if seconds == 1.0:

@@ -97,7 +97,7 @@ def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():
 @pytest.mark.parametrize(
     ("name", "matters"),
     [
-        ("engines/numpy_engine/engine.py", True),
+        ("engines/numpy_engine/__init__.py", True),
         ("kernels/select.cu", True),
         ("data/variation.toml", True),
         ("cli/show.py", False),

@@ -26,7 +26,7 @@ from trace_strategies import SPILLING, random_trace
 from mcage.aging.nbti import NbtiModel, facelift
 from mcage.aging.sampling import InstanceDistributions
 from mcage.distributions import Distribution
-from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.geometry import GCN
 from mcage.lifetime import EndCause
 from mcage.techniques import TECHNIQUES

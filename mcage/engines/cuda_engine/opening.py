@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcage.concurrency import device_sharers
+from mcage.engines.cuda_engine import LEAST_BYTES
 from mcage.engines.cuda_engine.devices import (
     CupyDevice,
     Device,
@@ -21,7 +22,6 @@ from mcage.engines.cuda_engine.devices import (
     causes,
     first_line,
 )
-from mcage.engines.cuda_engine.engine import LEAST_BYTES
 from mcage.engines.cuda_engine.programs import PROBE
 from mcage.errors import UserError, pip_install
 

@@ -335,7 +335,7 @@ class EpochLog(NamedTuple):
     begin : int64
         Where the occupants of the epoch begin in `occupant`; or `IN_SHARED_PLACES`.
     places : int16[..., places]
-        In the latter case what each place is like: see `shared_placements`.
+        In the latter case what each place is like: see `SharedPlacements`.
     occupant : uint32[...]
         Occupants of all epochs, epoch after epoch.
     used : int64[1]
@@ -443,7 +443,7 @@ class Batch(NamedTuple):
     number : int64[m]
         Number of each among the instances whose bits are open at the same time.
     in_shared_places : bool
-        Whether all of them run it in the places that instances share (`shared_placements`).
+        Whether all of them run it in the places that instances share (`SharedPlacements`).
     """
 
     kernel: int

@@ -17,8 +17,7 @@ from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.degradation import most_instances
-from mcage.lifetime.end_of_life import limits_of_batch
-from mcage.lifetime.faults import SliceLuck
+from mcage.lifetime.faults import SliceLuck, limits_of_batch
 from mcage.lifetime.feasibility import FaultFreeReplays, Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.methods.rare_events.proposals import LifeDistribution, Lives, VminGaussian

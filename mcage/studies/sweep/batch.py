@@ -15,8 +15,7 @@ from mcage.engines.programs import PROGRAM_BATCH
 from mcage.geometry import Floats, Integers
 from mcage.lifetime import DVTH_BIN_EDGES_MV
 from mcage.lifetime.degradation import most_instances
-from mcage.lifetime.end_of_life import CellLimits, luck_and_limits
-from mcage.lifetime.faults import BatchLuck, SliceLuck
+from mcage.lifetime.faults import BatchLuck, CellLimits, SliceLuck, luck_and_limits
 from mcage.lifetime.outcomes import Consumption, LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.protection.policy import Protection

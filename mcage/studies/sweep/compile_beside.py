@@ -18,8 +18,8 @@ import numpy as np
 
 from mcage.concurrency import usable_cores
 from mcage.engines.interface import fault_free_maps
+from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numba_engine.bounds import Batch
-from mcage.engines.numba_engine.engine import NumbaEngine
 from mcage.engines.numba_engine.jit import cache_folder, telling_of_compilation
 from mcage.engines.numba_engine.stress import NumbaStress
 from mcage.engines.stress import FaultFreeDuties, TrackedCells

@@ -15,11 +15,11 @@ from host_gpu.host_device import HostDevice
 from sweep_cases import small_spec
 
 import mcage
-from mcage.engines.cuda_engine.engine import CudaEngine
+from mcage.engines import numpy_engine
+from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.interface import Policies, fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine import engine as numpy_engine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import ask, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare

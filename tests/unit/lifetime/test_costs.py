@@ -25,7 +25,7 @@ from trace_strategies import SPILLING, alloc, random_trace, read, release, trace
 from mcage.aging.environment import environment
 from mcage.costs import CONVENTIONAL, activity_of, conventional
 from mcage.costs.activity import KernelActivity
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.lifetime.outcomes import LifeMoments, Meter
 from mcage.replays.outcome import EVENTS, Counters, Event, events_per_cycle
 from mcage.replays.prepare import prepare

@@ -35,8 +35,7 @@ from mcage.aging.nbti import nbti_model
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import Margins, margins
 from mcage.lifetime import EndCause
-from mcage.lifetime.end_of_life import CellLimits, DelayEndByLuck
-from mcage.lifetime.faults import UNLUCKIEST, SliceLuck
+from mcage.lifetime.faults import UNLUCKIEST, CellLimits, DelayEndByLuck, SliceLuck
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.spec.epochs import growth_weights, middle_of_growth, middles_of_growth
 from mcage.techniques import TECHNIQUES

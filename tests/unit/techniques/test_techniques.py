@@ -13,8 +13,8 @@ from engine_cases import possible_techniques
 from places import ROOT
 from tables import each
 
-from mcage.engines.cuda_engine.engine import CudaEngine
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.cuda_engine import CudaEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import demanding_maps, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare

@@ -18,7 +18,7 @@ from trace_strategies import ALL_LANES, alloc, pattern, read, release, trace_of,
 from mcage.cli.main import main
 from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare

@@ -15,7 +15,7 @@ from sweep_cases import small_sweep
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import ShardTask
-from mcage.engines.numpy_engine.engine import NumpyEngine
+from mcage.engines.numpy_engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.lifetime.outcomes import LifeEnd
 from mcage.report.cases import names_in
