@@ -81,7 +81,7 @@ def sensitivity(
         The spec has several cases; a name or range is refused.
     """
     from mcage.campaign.progress import progress_in_notebooks
-    from mcage.engines.select import engine_of
+    from mcage.engines import engine_of
     from mcage.methods.sensitivity.methods import Question
 
     question = Question(
@@ -161,7 +161,7 @@ def run(spec: "StudySpec", out: PathLike, engine: str = "auto", **options: Unpac
     from mcage.campaign.executors import Threads
     from mcage.campaign.run import Part, run_campaign
     from mcage.campaign.shards import BESIDE
-    from mcage.engines.select import parse_devices
+    from mcage.engines import parse_devices
     from mcage.files.atomic import place_of
 
     path, devices = named_file(out), options.get("devices")
@@ -230,7 +230,7 @@ def _executor(
 def _visible_devices() -> tuple[int, ...]:
     """Numbers of the CUDA devices that can be used, asked in a process of its own."""
     from mcage.campaign.processes import Processes
-    from mcage.engines.select import usable_devices
+    from mcage.engines import usable_devices
 
     if find_spec("cupy") is None:
         return ()
@@ -278,7 +278,7 @@ def study_of(
     spec : StudySpec
         What to compute.
     engine, devices
-        As `mcage.engines.select.select_engine` takes them, for a study that has an engine.
+        As `mcage.engines.select_engine` takes them, for a study that has an engine.
     say : callable, optional
         Is told what is prepared.
 
@@ -507,7 +507,7 @@ def reproduce(
     UserError
         There is no such paper, release or engine.
     """
-    from mcage.engines.select import select_engine
+    from mcage.engines import select_engine
     from mcage.papers import table
     from mcage.papers.kernel_replays import GPU_PAPERS, NUMBERS, PAPERS, KernelReplays
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcage.concurrency import usable_cores
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.plain_text import visible
 from mcage.techniques import TECHNIQUES

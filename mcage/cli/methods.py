@@ -11,7 +11,7 @@ import typer
 from mcage.campaign.progress import progress_on_stderr
 from mcage.cli.commands import RUN, Engine, Json, ProgressKind
 from mcage.cli.spec_options import CASE, OF_TABLES, ONE_CASE, SpecArguments, SpecOptions
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.plain_text import visible
 from mcage.report.tables import console, print_table
 from mcage.stats.estimates import Estimate, plain

@@ -9,7 +9,7 @@ import typer
 
 from mcage.cli.commands import RUN, Engine, Json, Release
 from mcage.cli.spec_options import KeyOptions
-from mcage.engines.select import parse_devices, select_engine
+from mcage.engines import parse_devices, select_engine
 from mcage.report.tables import console, plain_table
 from mcage.techniques import technique as named_technique
 

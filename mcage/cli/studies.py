@@ -12,7 +12,7 @@ import mcage
 from mcage.cli.commands import RUN, AcceptOtherCode, Devices, Engine, Json, ProgressKind, ShowSpec
 from mcage.cli.show import FormOptions, TableOptions, show
 from mcage.cli.spec_options import OF_TABLES, SpecArguments, SpecOptions
-from mcage.engines.select import parse_devices
+from mcage.engines import parse_devices
 from mcage.errors import UserError
 from mcage.functions import check_run, study_of
 from mcage.plain_text import one_line, shortened, visible, visible_lines

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.costs import CONVENTIONAL, Energy, Slowdown, activity_of, conventional, energy, slowdown
+from mcage.engines import engine_of
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.select import engine_of
 from mcage.errors import UserError
 from mcage.files.inputs import MIB, UnreadableFileError, array_of_npy, read_regular
 from mcage.geometry import SliceGeometry
@@ -197,7 +197,7 @@ def replay(
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, None for any power of two.
     engine : Engine or str
-        An engine or its name; ``auto`` is the engine that `mcage.engines.select` chooses.
+        An engine or its name; ``auto`` is the engine that `mcage.engines` chooses.
     technology : str or Costs
         Constants of energy and slowdown, ``28nm`` or ``32nm``; or the section `costs` of a spec.
     vdd_volts : float, optional

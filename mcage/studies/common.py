@@ -8,8 +8,8 @@ from typing import Any
 
 from mcage.campaign.study import Study
 from mcage.concurrency import usable_cores
+from mcage.engines import device_of, select_engine
 from mcage.engines.interface import Engine
-from mcage.engines.select import device_of, select_engine
 from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.results.header import Header
@@ -99,7 +99,7 @@ class StudyOfSpec(ABC):
         spec : StudySpec
             What to compute.
         engine, devices
-            As `mcage.engines.select.select_engine` takes them, of a study that has an engine.
+            As `mcage.engines.select_engine` takes them, of a study that has an engine.
         say : callable, optional
             Is told what is prepared, and of batches that become smaller as memory runs out.
 

@@ -34,8 +34,8 @@ from phases import run_timed_sweep
 
 from mcage.cli.doctor import versions
 from mcage.concurrency import usable_cores
+from mcage.engines import device_of, select_engine
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.select import device_of, select_engine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.geometry import GCN

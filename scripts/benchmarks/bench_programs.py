@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, bundled_trace

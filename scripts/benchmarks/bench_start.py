@@ -31,7 +31,7 @@ def done(step):
 done("interpreter")
 import mcage.cli.app, mcage.studies.sweep.study, mcage.studies.sweep.compile_beside
 from mcage.studies.sweep.compile_beside import compiling_beside
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 done("imports")

@@ -47,7 +47,7 @@ CALLS = "launch", "upload", "download", "wait", "get_function"
 WORK = "placed in 1 passes", "placed in 8 passes", "searched"
 
 START = """
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 Sweep(SweepSpec(), select_engine("numba")[0]).prepare()

@@ -19,7 +19,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.methods.rare_events import failure_probability
 from mcage.report.figures.canvas import GREY, LOOKS, STYLE
 from mcage.spec import SweepSpec

@@ -15,7 +15,7 @@ from pathlib import Path
 from doc_tables import between, markdown
 from paper_drawings import from_csv, write_figures
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.papers.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
 from mcage.papers.table import (
     KERNEL_HEADINGS,

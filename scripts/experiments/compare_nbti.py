@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import DASH, mean
 from mcage.studies.sweep.study import Sweep

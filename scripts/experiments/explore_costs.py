@@ -16,7 +16,7 @@ import numpy as np
 from activity_cases import with_idle_entries_on
 
 from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, suav
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.papers.kernel_replays import LIMITS, KernelReplays
 from mcage.techniques import technique
 from mcage.variation.scenarios import PUBLISHED, scenario

@@ -17,8 +17,8 @@ from explore_traces import (
     together,
 )
 
+from mcage.engines import select_engine
 from mcage.engines.interface import Engine, fault_free_maps
-from mcage.engines.select import select_engine
 from mcage.replays.layout import Layout, window_layout
 from mcage.replays.outcome import CellTimes
 from mcage.replays.prepare import FixedReplay, PreparedReplay

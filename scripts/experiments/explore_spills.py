@@ -15,8 +15,8 @@ from explore_traces import (
 )
 
 from mcage.concurrency import Lazy
+from mcage.engines import select_engine
 from mcage.engines.numpy_engine.redirection import IN_LDS, count_writes, place_writes
-from mcage.engines.select import select_engine
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import DEATH, Schedule, live_ranges, make_schedule

@@ -17,8 +17,8 @@ import dataclasses
 import numpy as np
 
 from mcage.costs import Penalty, Slowdown, activity_of, load_costs, slowdown
+from mcage.engines import select_engine
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.select import select_engine
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace

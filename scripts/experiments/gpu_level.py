@@ -27,7 +27,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, nbti_model
 from mcage.campaign.progress import progress_on_stderr
 from mcage.campaign.run import run_campaign
 from mcage.concurrency import usable_cores
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.report.figures.canvas import STYLE, save
 from mcage.results.reader import open_results
 from mcage.stats.estimates import plus_minus, with_bounds

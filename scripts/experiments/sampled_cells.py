@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 
 import mcage.studies.sweep.batch as batch
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 import numpy as np
 from doc_tables import bring_up_to_date, markdown
 
+from mcage.engines import select_engine
 from mcage.engines.interface import Engine
-from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.methods.sensitivity.output import setting as in_words

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.lifetime import EndCause
 from mcage.spec import SweepSpec
 from mcage.stats.survival import life_quantile

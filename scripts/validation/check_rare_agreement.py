@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rare_cases import dead_at_start
 
 from mcage.concurrency import usable_cores
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.lifetime import EndCause
 from mcage.methods.rare_events import failure_probability
 from mcage.methods.rare_events.case import RareCase, rare_case

@@ -34,7 +34,7 @@ from rare_cases import dead_at_start
 from scipy.stats import binom, norm, truncnorm
 
 from mcage.distributions import TRUNCATED_AT
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.geometry import GCN
 from mcage.methods.rare_events.case import RareCase, estimate, rare_case
 from mcage.methods.rare_events.estimator import PLAIN_SHARE, Sampler, sample, sampler_for

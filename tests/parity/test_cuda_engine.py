@@ -29,10 +29,10 @@ from host_gpu.compiler import host_compiler
 from host_gpu.host_device import HostDevice
 from trace_strategies import SPILLING, random_trace
 
+from mcage.engines import device_of, parse_devices, select_engine
 from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.programs import Runner, compilations, select_program, walk_program
 from mcage.engines.cuda_engine.stress import CudaStress
-from mcage.engines.select import device_of, parse_devices, select_engine
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare

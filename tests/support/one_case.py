@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 

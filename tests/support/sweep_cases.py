@@ -5,7 +5,7 @@ from functools import cache
 import h5py
 import numpy as np
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.header import MIX, VARIABLES, WORKLOAD
 from mcage.studies.sweep.plan import workloads_of

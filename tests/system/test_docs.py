@@ -24,7 +24,7 @@ import mcage.cli.app as cli_app
 from mcage.aging.nbti import MODEL_NAMES
 from mcage.cli.app import app
 from mcage.cli.spec_options import SpecArguments
-from mcage.engines.select import ENGINES
+from mcage.engines import ENGINES
 from mcage.geometry import GCN
 from mcage.spec import SweepSpec
 from mcage.spec.keys import plug_ins

@@ -17,10 +17,10 @@ from places import ROOT
 from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
 
+from mcage.engines import select_engine
 from mcage.engines.cuda_engine.devices import DeviceError, NoDeviceError
 from mcage.engines.cuda_engine.opening import LEAST_CUPY
 from mcage.engines.numpy_engine import NumpyEngine
-from mcage.engines.select import select_engine
 from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.studies.sweep import study

@@ -12,7 +12,7 @@ from paper_drawings import GPU_PLOTS
 from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.papers.table import GPU_METRICS, as_json, in_counts, reproduce_gpus, verdict

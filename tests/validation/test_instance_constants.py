@@ -29,7 +29,7 @@ from mcage.aging.nbti import Transistors, facelift
 from mcage.aging.nbti.models import Facelift
 from mcage.aging.sampling import OF_SLICES, ConstantDraws, InstanceConstants, InstanceDistributions
 from mcage.distributions import Distribution
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.random import stream

@@ -13,7 +13,7 @@ from sweep_cases import small_spec
 
 from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.methods.sensitivity.methods import (
     QUANTITIES,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command_line import run_mcage
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.results.reader import open_results
 from mcage.spec import SweepSpec

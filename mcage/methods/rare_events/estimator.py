@@ -9,8 +9,8 @@ from scipy.special import ndtri
 
 from mcage.campaign.progress import Progress
 from mcage.concurrency import usable_cores
+from mcage.engines import engine_of
 from mcage.engines.interface import Engine
-from mcage.engines.select import engine_of
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.methods.rare_events.case import (

@@ -196,7 +196,7 @@ def test_the_process_beside_ends_with_the_process_that_needs_it(monkeypatch):
 WARM = """
 import sys
 from unittest import mock
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 kernels, techniques = ["MatrixTranspose"], ["baseline", "rrcd", "rrcd+rc+rar"]

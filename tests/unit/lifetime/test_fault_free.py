@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sweep_cases import assert_same_arrays, small_spec
 
+from mcage.engines import select_engine
 from mcage.engines.numba_engine import residencies
-from mcage.engines.select import select_engine
 from mcage.files.disk_cache import arrays_of_record
 from mcage.studies.sweep.plan import SweepPlan
 from mcage.studies.sweep.study import Sweep

@@ -13,7 +13,7 @@ from tables import each
 
 from mcage.aging.environment import dvth_at_delay, environment
 from mcage.aging.nbti import AdditiveModel, NbtiModel, facelift
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.studies.sweep.study import Sweep

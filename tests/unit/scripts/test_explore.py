@@ -17,8 +17,8 @@ from explore_traces import (
 )
 from trace_strategies import alloc, pattern, random_value, read, release, trace_of, write
 
+from mcage.engines import select_engine
 from mcage.engines.interface import fault_free_maps
-from mcage.engines.select import select_engine
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import make_schedule
 from mcage.techniques import technique

@@ -18,7 +18,7 @@ from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import Transistors
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.distributions import Distribution
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.random import stream
 from mcage.spec import SweepSpec

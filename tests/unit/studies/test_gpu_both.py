@@ -8,7 +8,7 @@ import pytest
 from tables import each
 
 from mcage.aging.nbti import nbti_model
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.notes import caveats_of

@@ -7,7 +7,7 @@ import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS, emulation_of, memory_after, request_of
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.geometry import preset
 from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection

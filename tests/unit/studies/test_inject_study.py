@@ -5,7 +5,7 @@ import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
 from mcage.studies.inject.spec import InjectSpec

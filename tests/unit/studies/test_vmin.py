@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.studies.vmin.measures import quantile, saved_at
 from mcage.studies.vmin.spec import VminSpec

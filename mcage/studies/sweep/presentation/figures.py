@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mcage.aging.nbti import nbti_model
-from mcage.engines.select import select_engine
+from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import DVTH_BIN_EDGES_MV, TRANSISTORS, WRITE_KINDS
 from mcage.plain_text import visible
