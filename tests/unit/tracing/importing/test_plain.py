@@ -102,6 +102,7 @@ def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
         ("0,write,a,0,100000000,1,", "line 3: lanes: '100000000' is no hexadecimal"),
         ("0,write,a,0,0,1,", "line 3: a write without lanes"),
         ("0,write,a,0,,100000000,", "line 3: values: '100000000'"),
+        ("0,write,a,0,1,1000000000000001,", "line 3: values: '1000000000000001'"),
         ("0,write,a,512,,1,", "line 3: register 512 is outside"),
         ("-1,write,a,0,,1,", "line 3: cycle is '-1'"),
         ("0,write,a,0,,1", "line 3: has 6 columns"),
