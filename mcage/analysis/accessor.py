@@ -11,7 +11,6 @@ import pandas as pd
 import xarray as xr
 
 from mcage.analysis import grid as grids
-from mcage.analysis.frames import parts_of_lives, table_frame, table_of_lives
 from mcage.errors import UserError
 from mcage.files.inputs import listed
 from mcage.gpu.exchange import ExchangeRule, RuleKeys
@@ -562,7 +561,7 @@ class Analysis:
         UserError
             There is no such variable.
         """
-        return table_of_lives(self._results, variables)
+        return grids.table_of_lives(self._results, variables)
 
     def iter_pandas(
         self, instances: int = 2048, variables: Sequence[str] | None = None
@@ -581,7 +580,7 @@ class Analysis:
         UserError
             There is no such variable, or the number is not positive.
         """
-        return parts_of_lives(self._results, variables, instances)
+        return grids.parts_of_lives(self._results, variables, instances)
 
     # ---- figures ---------------------------------------------------------------------------
 
@@ -706,6 +705,19 @@ class Analysis:
 
 
 # What tables of lives are made of.
+
+
+def table_frame(table: ResultTable) -> pd.DataFrame:
+    """Columns of a table under their keys, each estimate followed by its bounds."""
+    columns: dict[str, list[Any]] = {}
+    for column in table.columns:
+        if not column.key:
+            continue
+        columns[column.key] = [cell.value for cell in column.cells]
+        if column.has_intervals:
+            for bound in ("lower", "upper"):
+                columns[f"{column.key}_{bound}"] = [getattr(cell, bound) for cell in column.cells]
+    return pd.DataFrame(columns)
 
 
 def _expanded(row: Mapping[str, Any]) -> dict[str, Any]:

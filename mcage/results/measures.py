@@ -1,7 +1,7 @@
 """Measures: the numbers that a study says of a case, each declared once.
 
 Tables, CSV, JSON, pandas, sentences, comparisons, fronts and stopping rules read them. A new one
-takes its declaration in the ``measures.py`` of its study, and the class of the study's headers
+takes its declaration beside the variables of its study, and the class of the study's headers
 names them all.
 """
 

@@ -10,7 +10,7 @@ from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Summ
 from mcage.report.tables import Column, column
 from mcage.results.header import Header
 from mcage.results.measures import Case, Measure
-from mcage.studies.inject.measures import asked
+from mcage.studies.inject.outcomes import asked
 from mcage.studies.inject.spec import FLIP, SINGLE
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from mcage.studies.common import StudyOfSpec
 from mcage.studies.inject.cells import CellsUnderWaves, Rules, ran_with
 from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
 from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, WrongOutputs
-from mcage.studies.inject.measures import MEASURES
 from mcage.studies.inject.outcomes import (
     DETECTED,
+    MEASURES,
     NOT_RUN,
     OF_FLIPS,
     OF_SLICES,

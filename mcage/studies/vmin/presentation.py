@@ -14,7 +14,7 @@ from mcage.results.header import Header
 from mcage.results.measures import Case
 from mcage.stats.estimates import CONFIDENCE, DASH, Bools, Estimate, Floats, mean_of_all
 from mcage.studies.sweep.presentation import energy_is_known
-from mcage.studies.vmin.measures import SHARES, asked, quantile
+from mcage.studies.vmin.study import SHARES, asked, quantile
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, Plot

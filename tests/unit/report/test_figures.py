@@ -43,7 +43,7 @@ from mcage.studies.gpu_both.study import VARIABLES as BOTH
 from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
-from mcage.studies.sweep.presentation.figures import of_lives, plan_of, replayed_figures
+from mcage.studies.sweep.figures import of_lives, plan_of, replayed_figures
 from mcage.version import running_code
 
 CASES = (

@@ -7,9 +7,8 @@ import pytest
 
 from mcage.engines import select_engine
 from mcage.errors import UserError
-from mcage.studies.vmin.measures import quantile, saved_at
 from mcage.studies.vmin.spec import VminSpec
-from mcage.studies.vmin.study import NAMES, VminStudy
+from mcage.studies.vmin.study import NAMES, VminStudy, quantile, saved_at
 
 ENGINE, _ = select_engine("numba")
 VDDS = np.array([0.4, 0.5])

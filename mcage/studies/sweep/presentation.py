@@ -328,7 +328,7 @@ class SweepPresentation(Presentation):
 
     def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
         """The figures of a results file, one by one."""
-        from mcage.studies.sweep.presentation.figures import draw
+        from mcage.studies.sweep.figures import draw
 
         assert isinstance(header, SweepHeader)
         return draw(header, results)
