@@ -69,6 +69,7 @@ def description(path: Path, name: str) -> dict[str, Any]:
         figure = next(of for of in figures_of(header, results) if of.name == name)
         assert isinstance(figure, Plot), figure
         (drawn,) = figure.pages(sheet_of(header, results, WIDTHS_MM[-1]))
+        drawn.figure.draw_without_rendering()  # which names the places on the axes
         artists = {artist.get_gid(): artist for artist in drawn.figure.findobj()}
         curves = []
         for series in (series for panel in drawn.panels for series in panel.series):

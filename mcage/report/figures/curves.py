@@ -178,6 +178,7 @@ def _draw_points(axes: Axes, series: canvas.Series, look: canvas.Look) -> None:
 def _marks_of_distribution(series: canvas.Series, phase: float) -> tuple[Floats, Floats]:
     """Where to mark steps from 0 to 100 %: at heights of their own, beside those of others."""
     heights = 100 * (np.arange(MARKS) + phase) / MARKS
+    heights = heights[heights >= series.y[0]]
     return series.x[np.searchsorted(series.y[:-1], heights)], heights
 
 

@@ -116,9 +116,8 @@ CELLS = CurveFigure(
     "horizon, counted in bins of 1 mV.",
     "threshold shift of a sampled cell (mV)",
     "cells with at most this shift (%)",
-    shape="line",
+    shape="distribution",
     y_limits=(0.0, 103.0),
-    shares_axes=True,
     worth="the share shifted by less than 1 mV",
     unit=" %",
 )

@@ -18,10 +18,10 @@ from mcage.aging.nbti import MODEL_NAMES
 from mcage.cli.reference import page_text, page_titles
 from mcage.errors import UserError
 from mcage.report.cases import Condition, names_for, places_where
-from mcage.report.comparison import keys_of, refuse_unmeant, spec_differences
 from mcage.report.folder import CONTENTS, _digest, _new_folder, whole_folder
 from mcage.report.references import AUTHORS, TITLE, YEAR, mcage_bibtex, references, references_of
 from mcage.results.axes import find_point, label_of
+from mcage.results.differences import keys_of, refuse_unmeant, spec_differences
 from mcage.results.header import HEADERS
 from mcage.spec import SweepSpec
 from mcage.studies.gpu_gating.spec import GatingSpec
