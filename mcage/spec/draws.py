@@ -84,10 +84,6 @@ class Draws(Section):
         """How messages call a row: by the line of the CSV file, if it comes from there."""
         return (*self.sources[row : row + 1], f"draws.columns: row {row}")[0]
 
-    def of_row(self, row: int) -> dict[str, float]:
-        """Values of a row by key."""
-        return {key: values[row] for key, values in self.columns.items()}
-
     def named(self, table: str) -> tuple[str, ...]:
         """Names of the columns whose keys are in a table of the spec, such as ``faults.``."""
         return tuple(key.removeprefix(table) for key in self.columns if key.startswith(table))

@@ -61,8 +61,6 @@ class Option:
         Whether each value of a list is a case: a command of one case takes the option once.
     panel : str
         Panel of the help; by default that of the section.
-    help : str
-        Meaning, without the default; by default the docstring of the field.
     """
 
     usage: str
@@ -70,7 +68,6 @@ class Option:
     seldom: bool = False
     is_axis: bool = False
     panel: str = ""
-    help: str = ""
 
 
 @dataclass(frozen=True)
@@ -271,7 +268,7 @@ def _keys(section: type[BaseModel], defaults: Any, table: str, panel: str) -> It
         inner = inner_section(field.annotation)
         for option in field.metadata:
             if isinstance(option, Option):
-                said = option.help or field_docstring(section, name).replace("``", "")
+                said = field_docstring(section, name).replace("``", "")
                 types = frozenset(_types(field.annotation)) - {NoneType}
                 yield Key(table + name, option, types, default, said, option.panel or panel)
                 break
