@@ -13,11 +13,9 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.report.cases import axes_of, points_of
 from mcage.report.figures import against
-from mcage.report.figures.canvas import Sheet
 from mcage.report.presentation import Summary
 from mcage.report.tables import PlainConsole, ResultTable, csv_of, latex_of, print_table
 from mcage.results.axes import Axis, along, axis_named, find_point, label_of, labelled
-from mcage.results.reader import read_header
 from mcage.studies.inject.presentation import InjectPresentation
 from mcage.studies.inject.study import InjectHeader
 from mcage.studies.sweep.axes import AXES
@@ -158,11 +156,9 @@ def test_a_figure_against_temperature_joins_environments_that_differ_in_nothing_
         renamed = along("temperature", axes, points, {"rrcd": "R"})
         assert {of.label for of in renamed if of.x.size > 1} == {"baseline 1 V", "R 1 V"}
         measures = [of for of in SweepHeader.measures if of.key in ("rmst_years", "slowdown")]
-        sheet = Sheet.of(read_header(heated), 180.0, "slices")
-        (figure,) = against.draw(results, "temperature", measures, sheet)
-        assert figure.name == "temperature"
+        figure = against.plot_of(results, "temperature", measures)
         assert {series.label for panel in figure.panels for series in panel.series} == set(curves)
-        assert "temperature" not in {axis.key for axis in against.numeric_axes(results)}
+        assert "highest_temperature_kelvin" not in against.numeric_axes(results)
 
 
 def points(**columns):
