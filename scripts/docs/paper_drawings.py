@@ -20,7 +20,7 @@ from paper_tables import PLOTS, Plot, Table
 from mcage.aging.nbti import SECONDS_PER_YEAR as YEAR
 from mcage.papers import kernel_replays, whole_gpus
 from mcage.papers.whole_gpus import rows_by_name
-from mcage.report.figures.canvas import GREY, LABEL, WIDTHS_MM, in_style, inches, looks_of
+from mcage.report.figures.canvas import GREY, WIDTHS_MM, in_style, inches, looks_of
 from mcage.studies.gpu_gating.life import ROUND_SECONDS, ROUNDS, shifts_of_rounds
 from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_heterogeneity import structures
@@ -573,7 +573,7 @@ def draw(plot: Plot, table: Table) -> Figure:
         x=0.01,
         ha="left",
     )
-    figure.supylabel(plot.quantity, fontsize=LABEL)
+    figure.supylabel(plot.quantity, fontsize="medium")
     handles: dict[str, Any] = {}
     for panel in panels.values():
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):

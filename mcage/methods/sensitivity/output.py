@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
 from mcage.methods.sensitivity.methods import Bar, Effect, OneAtATime, Sobol
 from mcage.methods.sensitivity.parameters import Value
-from mcage.report.figures.canvas import STYLE, save
+from mcage.report.figures.canvas import in_style, save
 from mcage.report.tables import Cell, Column, ResultTable, csv_of
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import CONFIDENCE, DASH, Estimate, life, plain, with_bounds
@@ -237,6 +236,7 @@ RISE, FALL = "#0072B2", "#D55E00"
 ROW_INCHES = 0.27
 
 
+@in_style
 def draw(result: OneAtATime | Sobol, path: Path) -> None:
     """Draw results into a file.
 
@@ -246,14 +246,13 @@ def draw(result: OneAtATime | Sobol, path: Path) -> None:
         The file cannot be written.
     """
     count = len(result.indices if isinstance(result, Sobol) else result.bars)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 0.9 + ROW_INCHES * count), layout="constrained")
-        axes = figure.add_subplot()
-        if isinstance(result, Sobol):
-            draw_indices(axes, result)
-        else:
-            draw_tornado(axes, result)
-        save(figure, path)
+    figure = Figure(figsize=(5.2, 0.9 + ROW_INCHES * count), layout="constrained")
+    axes = figure.add_subplot()
+    if isinstance(result, Sobol):
+        draw_indices(axes, result)
+    else:
+        draw_tornado(axes, result)
+    save(figure, path)
 
 
 def draw_tornado(axes: Axes, result: OneAtATime) -> None:
