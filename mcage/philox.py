@@ -3,8 +3,14 @@
 The streams are those of `mcage.random`, and the numbers those that `Generator.random` of NumPy
 draws one after the other: Philox 4x64-10 (Salmon et al., SC 2011) turns a counter and a key into
 four words, and four words make four numbers. A number can so be computed without those before it.
+
+Integers take half a word each. Where NumPy would have to draw an integer again, all of the stream
+are left to it.
 """
 
+from collections.abc import Callable
+from importlib.resources import files
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +20,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mcage.compiled import compiled
-from mcage.geometry import Floats, Integers, Words
+from mcage.geometry import Booleans, Floats, Integers, Words
+from mcage.random import successive_streams
 
 _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _INCREMENTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
@@ -23,6 +30,12 @@ _WORDS = 4
 _UNUSED_BITS = np.uint64(11)
 _STEP = 2.0**-53
 """A number is a multiple of this; it takes the upper 53 bits of a word."""
+
+_HALF = 32
+"""Bits of a half of a word; the lower half comes first."""
+
+_TAIL = 20
+"""If one of so many numbers is chosen, or more, NumPy may draw in another way."""
 
 
 def _product(typing_context: Any, first: Any, second: Any) -> Any:
@@ -100,6 +113,298 @@ def _fill_in(
         row, place = rows[wanted], places[wanted]
         counter, stream = np.uint64(place // _WORDS + 1), np.uint64(streams[row])
         words[wanted] = _words(counter, stream, keys[row, 0], keys[row, 1])[place % _WORDS]
+
+
+def first_numbers(key: Words, streams: Integers, count: int) -> Floats:
+    """The first numbers of streams, as `Generator.random` draws them.
+
+    Parameters
+    ----------
+    key : uint64[2]
+        Key of all I streams.
+    streams : int64[I]
+        Their instances.
+    count : int
+        How many of each stream.
+
+    Returns
+    -------
+    float64[I, count]
+        0 <= number < 1.
+    """
+    rows, places = np.divmod(np.arange(len(streams) * count), max(count, 1))
+    keys = np.broadcast_to(key, (len(streams), 2))
+    return numbers_at(np.ascontiguousarray(keys), streams, rows, places).reshape(-1, count)
+
+
+def integers_below(bound: int, key: Words, streams: Integers, count: int) -> Integers:
+    """The first integers of streams, as `Generator.integers` draws them.
+
+    Parameters
+    ----------
+    bound : int
+        Above all of them, 2**32 - 1 at most.
+    key : uint64[2]
+        Key of all I streams.
+    streams : int64[I]
+        Their instances.
+    count : int
+        How many of each stream.
+
+    Returns
+    -------
+    int64[I, count]
+        0 ... bound - 1.
+    """
+    numbers, final = _integers(key, streams, np.full(count, bound, np.uint64))
+    return _redrawn(
+        numbers, ~final, key, streams, lambda drawing: drawing.integers(bound, size=count)
+    )
+
+
+def distinct_below(bound: int, key: Words, streams: Integers, count: int) -> Integers:
+    """Different integers of streams, as `Generator.choice` draws them first, unshuffled.
+
+    Parameters as of `integers_below`; bound is count or more. For each of the last numbers below
+    bound, in turn, one up to it is drawn, and the number itself in place of one that is there
+    already (Floyd; Bentley, CACM 1987).
+    """
+
+    def choose(drawing: np.random.Generator) -> Integers:
+        return drawing.choice(bound, count, replace=False, shuffle=False)
+
+    numbers, final = _integers(key, streams, np.arange(bound - count, bound, dtype=np.uint64) + 1)
+    ordered = np.sort(numbers, axis=1)
+    final &= (ordered[:, 1:] != ordered[:, :-1]).all(axis=1)
+    return _redrawn(numbers, ~final | (count > bound // _TAIL), key, streams, choose)
+
+
+def _integers(key: Words, streams: Integers, bounds: Words) -> tuple[Integers, Booleans]:
+    """Integers of each stream below bounds uint64[n]: int64[I, n]; where they are final: bool[I].
+
+    An integer is the upper half of the product of bound and half a word; it is drawn again if the
+    lower half is so small that not all integers would be equally likely (Lemire, TOMACS 2019).
+    """
+    count = len(streams)
+    words = -(-len(bounds) // 2)
+    rows, places = np.divmod(np.arange(count * words), words)
+    drawn = _words_at(np.tile(key, (count, 1)), streams, rows, places).astype("<u8").view("<u4")
+    products = drawn.reshape(count, 2 * words)[:, : len(bounds)] * bounds
+    fair = products.astype(np.uint32) >= (2**_HALF - bounds) % bounds
+    return (products >> np.uint64(_HALF)).astype(np.int64), fair.all(axis=1)
+
+
+def _redrawn(
+    numbers: Integers,
+    again: Booleans,
+    key: Words,
+    streams: Integers,
+    draw: Callable[[np.random.Generator], Integers],
+) -> Integers:
+    """Numbers of all streams; those of some, bool[I], are drawn by NumPy."""
+    rows = np.flatnonzero(again)
+    for row, drawing in zip(
+        rows, successive_streams(repeat(key), streams[rows].tolist()), strict=True
+    ):
+        numbers[row] = draw(drawing)
+    return numbers
+
+
+# Numbers of a stream one after the other, where how many are used depends on what they are.
+
+_STATE = 10
+_PLACE, _STREAM, _EVEN, _ODD, _HALF_HELD, _IS_HELD = range(_WORDS, _STATE)
+"""State of a stream, uint64[10]: four words, the place of the next, the stream and its key, and the
+half of a word that is left over, if any."""
+
+_ONCE, _EACH = np.uint64(1), np.uint64(_WORDS)
+_LOWER_HALF = np.uint64(2**_HALF - 1)
+
+
+@compiled
+def _begin(state: Words, key: Words, stream: int) -> None:
+    state[_PLACE], state[_STREAM] = np.uint64(0), np.uint64(stream)
+    state[_EVEN], state[_ODD], state[_IS_HELD] = key[0], key[1], np.uint64(0)
+
+
+@compiled
+def _next_word(state: Words) -> np.uint64:
+    place = state[_PLACE]
+    state[_PLACE] = place + _ONCE
+    if place % _EACH == np.uint64(0):
+        words = _words(place // _EACH + _ONCE, state[_STREAM], state[_EVEN], state[_ODD])
+        for number in range(_WORDS):
+            state[number] = words[number]
+    word: np.uint64 = state[place % _EACH]
+    return word
+
+
+@compiled
+def _next_half(state: Words) -> np.uint64:
+    """Half a word: an upper half that is left over stays behind while whole words are drawn."""
+    if state[_IS_HELD] != np.uint64(0):
+        state[_IS_HELD] = np.uint64(0)
+        half: np.uint64 = state[_HALF_HELD]
+        return half
+    word = _next_word(state)
+    state[_HALF_HELD], state[_IS_HELD] = word >> np.uint64(_HALF), _ONCE
+    return word & _LOWER_HALF
+
+
+@compiled
+def _next_number(state: Words) -> float:
+    return _number(_next_word(state))
+
+
+# Ziggurats (Marsaglia and Tsang, J. Stat. Software 2000), as NumPy has them: 256 layers below the
+# density, of the same area. Most words fall well inside of a layer, and are a number at once.
+
+
+def _ziggurats() -> NDArray[np.float64]:
+    """Columns of ``ziggurats.csv``: float64[6, 256]."""
+    text = files("mcage").joinpath("data", "ziggurats.csv").read_text(encoding="utf-8")
+    columns: NDArray[np.float64] = np.loadtxt(text.splitlines(), delimiter=",", skiprows=5).T
+    return np.ascontiguousarray(columns)
+
+
+_LAYERS = _ziggurats()
+_NORMAL_WIDTH, _NORMAL_DENSITY, _EXPONENTIAL_WIDTH, _EXPONENTIAL_DENSITY = _LAYERS[:4]
+_NORMAL_INSIDE, _EXPONENTIAL_INSIDE = _LAYERS[4:].astype(np.uint64)
+_NORMAL_TAIL, _EXPONENTIAL_TAIL = 3.6541528853610087963519472518, 7.69711747013104972
+_NORMAL_TAIL_INVERSE = 0.27366123732975827203338247596
+"""Where the lowest layers end and the tails begin."""
+
+
+@compiled
+def _next_exponential(state: Words) -> float:
+    while True:
+        word = _next_word(state) >> np.uint64(3)
+        layer, part = word & np.uint64(255), word >> np.uint64(8)
+        number = np.float64(np.int64(part)) * _EXPONENTIAL_WIDTH[layer]
+        if part < _EXPONENTIAL_INSIDE[layer]:
+            return float(number)
+        if layer == np.uint64(0):
+            tail: float = _EXPONENTIAL_TAIL - np.log1p(-_next_number(state))
+            return tail
+        above = _EXPONENTIAL_DENSITY[layer - _ONCE] - _EXPONENTIAL_DENSITY[layer]
+        if above * _next_number(state) + _EXPONENTIAL_DENSITY[layer] < np.exp(-number):
+            return float(number)
+
+
+@compiled
+def _next_normal(state: Words) -> float:
+    while True:
+        word = _next_word(state)
+        layer, part = word & np.uint64(255), word >> np.uint64(9) & np.uint64(2**52 - 1)
+        sign = 1.0 - np.float64(np.int64(word >> np.uint64(7) & np.uint64(2)))
+        number = sign * (np.float64(np.int64(part)) * _NORMAL_WIDTH[layer])
+        if part < _NORMAL_INSIDE[layer]:
+            return float(number)
+        if layer == np.uint64(0):
+            while True:
+                beyond = -_NORMAL_TAIL_INVERSE * np.log1p(-_next_number(state))
+                height = -np.log1p(-_next_number(state))
+                if height + height > beyond * beyond:
+                    tail = float(_NORMAL_TAIL + beyond)
+                    return -tail if part >> np.uint64(8) & _ONCE != np.uint64(0) else tail
+        above = _NORMAL_DENSITY[layer - _ONCE] - _NORMAL_DENSITY[layer]
+        if above * _next_number(state) + _NORMAL_DENSITY[layer] < np.exp(-0.5 * number * number):
+            return float(number)
+
+
+def first_normals(keys: Words, streams: Integers, count: int) -> Floats:
+    """The first numbers of streams, as `Generator.standard_normal` draws them.
+
+    Parameters
+    ----------
+    keys : uint64[I, 2]
+        Key of each of I streams.
+    streams : int64[I]
+        Their instances.
+    count : int
+        How many of each stream.
+
+    Returns
+    -------
+    float64[I, count]
+    """
+    normals = np.empty((len(streams), count))
+    _draw_normals(keys, streams, np.empty(_STATE, np.uint64), normals)
+    return normals
+
+
+@compiled
+def _draw_normals(keys: Words, streams: Integers, state: Words, normals: Floats) -> None:
+    count, columns = normals.shape
+    for row in range(count):
+        _begin(state, keys[row], streams[row])
+        for column in range(columns):
+            normals[row, column] = _next_normal(state)
+
+
+def fill_in_mixes(
+    key: Words, streams: Integers, size: int, differ: bool, members: Integers, shares: Floats
+) -> None:
+    """Fill in random subsets and shares of their members, period after period, as NumPy does.
+
+    In each period, `Generator.permutation` of the whole set comes first, and then, if shares
+    differ, `Generator.dirichlet` with ones.
+
+    Parameters
+    ----------
+    key : uint64[2]
+        Key of all I streams.
+    streams : int64[I]
+        Their instances.
+    size : int
+        Members of the whole set, as many as of a subset or more.
+    differ : bool
+        Whether shares differ; otherwise they are left as they are.
+    members : int64[I, periods, turns]
+        Filled in with the members of the subsets, 0 ... size - 1, in rising order.
+    shares : float64[I, periods, turns]
+        Filled in with their shares, which sum to 1.
+    """
+    workspaces = np.empty(_STATE, np.uint64), np.empty(size, np.int64)
+    _draw_mixes(key, streams, differ, *workspaces, members, shares)
+    members.sort(axis=2)
+
+
+@compiled
+def _draw_mixes(
+    key: Words,
+    streams: Integers,
+    differ: bool,
+    state: Words,
+    order: Integers,
+    members: Integers,
+    shares: Floats,
+) -> None:
+    count, periods, turns = members.shape
+    for row in range(count):
+        _begin(state, key, streams[row])
+        for period in range(periods):
+            for member in range(len(order)):
+                order[member] = member
+            mask = np.uint64(0)
+            for last in range(1, len(order)):
+                mask |= np.uint64(last)
+            for last in range(len(order) - 1, 0, -1):
+                while mask >> _ONCE >= np.uint64(last):
+                    mask >>= _ONCE
+                chosen = _next_half(state) & mask
+                while chosen > np.uint64(last):
+                    chosen = _next_half(state) & mask
+                order[last], order[chosen] = order[chosen], order[last]
+            for turn in range(turns):
+                members[row, period, turn] = order[turn]
+            if differ:
+                total = 0.0
+                for turn in range(turns):
+                    shares[row, period, turn] = _next_exponential(state)
+                    total += shares[row, period, turn]
+                for turn in range(turns):
+                    shares[row, period, turn] *= 1.0 / total
 
 
 # The smallest of the exponential numbers of many groups.

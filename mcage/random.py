@@ -6,7 +6,7 @@ bears its name, and no generator serves two uses.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -80,32 +80,6 @@ def successive_streams(
         state["state"]["counter"][:] = 0, 0, 0, instance
         bits.state = state
         yield generator
-
-
-def drawn_of_each(
-    draw: Callable[[np.random.Generator], Any],
-    keys: Iterable[Words],
-    instances: Integers,
-    count: int,
-) -> NDArray[Any]:
-    """The first numbers of the streams of many instances.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws so many numbers from a stream.
-    keys, instances
-        As of `successive_streams`.
-    count : int
-        Numbers of each stream.
-
-    Returns
-    -------
-    array[I, count]
-        Of the type that is drawn; of nobody, numbers of 64 bits.
-    """
-    rows = [draw(generator) for generator in successive_streams(keys, instances.tolist())]
-    return np.array(rows).reshape(len(instances), count)
 
 
 def streams_of(seed: int, name: str, instances: Iterable[int]) -> Iterator[np.random.Generator]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product, repeat
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mcage.aging.nbti import NbtiModel, Transistors
 from mcage.distributions import Distribution
 from mcage.errors import UserError
-from mcage.random import drawn_of_each, stream, stream_key
+from mcage.random import stream, stream_key
 
 # Constants as samples: joint draws of constants, of which each instance has a row for life.
 #
@@ -378,8 +378,9 @@ def _uniform(
     seed: int, name: str, instances: NDArray[np.int64], epochs: int | None = None
 ) -> NDArray[np.float64]:
     """A uniform number for each instance, float64[n], or for each of its epochs."""
-    count, keys = 1 if epochs is None else epochs, repeat(stream_key(seed, name))
-    numbers = drawn_of_each(lambda drawing: drawing.random(count), keys, instances, count)
+    from mcage.philox import first_numbers  # Numba takes long to import
+
+    numbers = first_numbers(stream_key(seed, name), instances, 1 if epochs is None else epochs)
     return numbers[:, 0] if epochs is None else numbers
 
 

@@ -3,13 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.plain_text import one_line, shortened
-from mcage.random import drawn_of_each, stream_key, streams_of
+from mcage.random import stream_key, streams_of
 
 FORMS = "uniform, one, dirichlet(alpha), or weights(kernel: weight, ...)"
 
@@ -98,14 +97,15 @@ def draw_kernels(
     int64[I, periods]
         Numbers of the kernels.
     """
-    keys, draws = repeat(stream_key(seed, "workload")), 1 if mix == "one" else periods
-    if mix in ("uniform", "one"):
-        drawn = drawn_of_each(
-            lambda drawing: drawing.integers(len(kernels), size=draws), keys, instances, draws
-        )
-        return drawn.astype(np.int64).repeat(periods // draws, axis=1)
+    from mcage.philox import first_numbers, integers_below  # Numba takes long to import
+
+    key = stream_key(seed, "workload")
+    if mix == "uniform":
+        return integers_below(len(kernels), key, instances, periods)
+    if mix == "one":
+        return np.repeat(integers_below(len(kernels), key, instances, 1), periods, axis=1)
     cumulative = np.cumsum(kernel_chances(mix, seed, instances, kernels), axis=1)
-    numbers = drawn_of_each(lambda drawing: drawing.random(periods), keys, instances, periods)
+    numbers = first_numbers(key, instances, periods)
     # Rounding may leave the last sum below a number.
     passed = cumulative[:, None, :-1] <= numbers[..., None]
     return np.asarray(passed.sum(axis=2), dtype=np.int64)
@@ -150,13 +150,16 @@ def draw_mixes(
     turns = min(most, len(kernels))
     kernel = np.empty((count, periods, turns), dtype=np.int64)
     share = np.full(kernel.shape, 1 / turns)
-    alpha = None if mix == "uniform" else np.full(turns, _alpha_of(mix))
-    for row, draws in enumerate(streams_of(seed, "workload.mix", instances.tolist())):
+    name, differ = "workload.mix", mix != "uniform"
+    if not differ or _alpha_of(mix) == 1:
+        from mcage.philox import fill_in_mixes  # Numba takes long to import
+
+        fill_in_mixes(stream_key(seed, name), instances, len(kernels), differ, kernel, share)
+        return kernel, share
+    for row, draws in enumerate(streams_of(seed, name, instances.tolist())):
         for period in range(periods):
-            kernel[row, period] = draws.permutation(len(kernels))[:turns]
-            if alpha is not None:
-                share[row, period] = draws.dirichlet(alpha)
-    kernel.sort(axis=2)
+            kernel[row, period] = np.sort(draws.permutation(len(kernels))[:turns])
+            share[row, period] = draws.dirichlet(np.full(turns, _alpha_of(mix)))
     return kernel, share
 
 

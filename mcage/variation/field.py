@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.errors import UserError
-from mcage.random import attempts_of, drawn_of_each, variation_keys
+from mcage.random import attempts_of, variation_keys
 from mcage.variation.scenarios import Scenario
 
 DIAGONAL = 1e-9
@@ -136,11 +136,12 @@ def sample_field(
         instance has the same field, scaled, in every scenario with the same grid and range, or
         with the same arrays.
     """
+    from mcage.philox import first_normals  # Numba takes long to import
+
     rows, columns = scenario.node_rows, scenario.node_columns
     each = scenario.arrays.counts(scenario.geometry) if scenario.arrays else (rows, columns)
     keys = variation_keys(seed, "field", attempts_of(instances, attempts))
-    count = each[0] * each[1]
-    normal = drawn_of_each(lambda drawing: drawing.standard_normal(count), keys, instances, count)
+    normal = first_normals(keys, instances, each[0] * each[1])
     if scenario.arrays:
         shifts = scenario.sigma_systematic_volts * normal.reshape(-1, *each)
         return _at_nodes(scenario, shifts)
@@ -279,10 +280,12 @@ def sample_die(scenario: Scenario, seed: int, dies: NDArray[np.int64]) -> NDArra
     float64[I]
         Volts, normal with mean 0. The draw behind it depends on seed and die only.
     """
+    from mcage.philox import first_normals
+
     if scenario.sigma_die_volts == 0:
         return np.zeros(len(dies))
     ids, place = np.unique(dies, return_inverse=True)
     keys = variation_keys(seed, "die", np.zeros(len(ids), np.int64))
-    normal = drawn_of_each(lambda drawing: drawing.standard_normal(1), keys, ids, 1)
+    normal = first_normals(keys, ids, 1)
     shift: NDArray[np.float64] = scenario.sigma_die_volts * normal[place, 0]
     return shift

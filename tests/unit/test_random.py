@@ -10,17 +10,19 @@ from hypothesis import strategies as st
 from scipy import stats
 from tables import each
 
+from mcage import philox
 from mcage.concurrency import Pool
 from mcage.distributions import Distribution
-from mcage.philox import ExponentialGroups, numbers_at
-from mcage.random import (
-    drawn_of_each,
-    stream,
-    stream_key,
-    successive_streams,
-    variation_keys,
-    variation_stream,
+from mcage.philox import (
+    ExponentialGroups,
+    distinct_below,
+    fill_in_mixes,
+    first_normals,
+    first_numbers,
+    integers_below,
+    numbers_at,
 )
+from mcage.random import stream, stream_key, successive_streams, variation_keys, variation_stream
 
 INSTANCES = np.array([0, 3, 7, 2**62])
 KEYS = np.tile(stream_key(7, "test"), (len(INSTANCES), 1))
@@ -37,21 +39,94 @@ def test_numbers_at_places():
     assert (numbers_at(KEYS, INSTANCES, rows, places) == expected[rows, places]).all()
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda drawing: drawing.random(5),
-        lambda drawing: drawing.integers(10, size=5),
-        lambda drawing: drawing.choice(2**19, 5, replace=False, shuffle=False),
-        lambda drawing: drawing.standard_normal(5),
-    ],
-)
-def test_what_is_drawn_of_each_is_what_its_stream_draws_first(draw):
-    together = drawn_of_each(draw, KEYS, INSTANCES, 5)
-    alone = [draw(stream(7, "test", instance)) for instance in INSTANCES.tolist()]
-    assert together.tolist() == np.stack(alone).tolist()
-    assert together.dtype == alone[0].dtype
-    assert drawn_of_each(draw, KEYS[:0], INSTANCES[:0], 5).shape == (0, 5)
+MANY = np.append(np.arange(60), 2**40)
+"""Instances of which, below some bounds, NumPy draws an integer of about half again."""
+
+
+@pytest.mark.parametrize("bound", [1, 3, 10, 2**20, 2**31 + 5, 2**32 - 1])
+@pytest.mark.parametrize("count", [1, 7, 8])
+def test_integers_below_a_bound(bound, count):
+    drawn = integers_below(bound, KEYS[0], MANY, count)
+    for instance, numbers in zip(MANY.tolist(), drawn, strict=True):
+        expected = stream(7, "test", instance).integers(bound, size=count)
+        assert numbers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("bound", "count"), [(2**19, 128), (2600, 128), (9000, 128), (300, 128)])
+def test_distinct_integers_below_a_bound(bound, count):
+    """Of few, most instances draw one twice; of very few, NumPy does not begin in this way."""
+    drawn = distinct_below(bound, KEYS[0], MANY, count)
+    for instance, numbers in zip(MANY.tolist(), drawn, strict=True):
+        of_instance = stream(7, "test", instance)
+        expected = of_instance.choice(bound, count, replace=False, shuffle=False)
+        assert numbers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_first_numbers(count):
+    assert (first_numbers(KEYS[0], INSTANCES, count) == drawn(count)).all()
+
+
+def test_layers_of_ziggurats_are_those_of_numpy():
+    """Numba has a copy of its own, which is not public; draws alone would not meet each digit."""
+    numba = pytest.importorskip("numba.np.random._constants")
+    for ours, theirs in [
+        (philox._NORMAL_WIDTH, numba.wi_double),
+        (philox._NORMAL_DENSITY, numba.fi_double),
+        (philox._NORMAL_INSIDE, numba.ki_double),
+        (philox._EXPONENTIAL_WIDTH, numba.we_double),
+        (philox._EXPONENTIAL_DENSITY, numba.fe_double),
+        (philox._EXPONENTIAL_INSIDE, numba.ke_double),
+        (philox._NORMAL_TAIL, numba.ziggurat_nor_r),
+        (philox._NORMAL_TAIL_INVERSE, numba.ziggurat_nor_inv_r),
+        (philox._EXPONENTIAL_TAIL, numba.ziggurat_exp_r),
+    ]:
+        assert np.array_equal(ours, theirs)
+
+
+def test_first_normals():
+    """So many that hundreds lie in the wedges of layers, and dozens in the tail."""
+    expected = [stream(7, "test", instance).standard_normal(4099) for instance in MANY.tolist()]
+    keys = np.tile(KEYS[0], (len(MANY), 1))
+    assert (first_normals(keys, MANY, 4099) == np.stack(expected)).all()
+    assert np.count_nonzero(np.abs(expected) > 3.6542) > 30
+    assert first_normals(keys[:0], MANY[:0], 3).shape == (0, 3)
+
+
+def mixes(streams, size, turns, periods, differ):
+    members = np.empty((len(streams), periods, turns), np.int64)
+    shares = np.full(members.shape, 1 / turns)
+    fill_in_mixes(KEYS[0], streams, size, differ, members, shares)
+    return members, shares
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 3), st.booleans())
+def test_mixes(size, turns, periods, differ):
+    """Of a single kernel and of odd numbers of them; half a word is left over between periods."""
+    turns = min(size, turns)
+    members, shares = mixes(MANY[-9:], size, turns, periods, differ)
+    for row, instance in enumerate(MANY[-9:].tolist()):
+        drawing = stream(7, "test", instance)
+        for period in range(periods):
+            chosen = np.sort(drawing.permutation(size)[:turns])
+            expected = drawing.dirichlet(np.ones(turns)) if differ else np.full(turns, 1 / turns)
+            assert members[row, period].tolist() == chosen.tolist()
+            assert shares[row, period].tolist() == expected.tolist()
+
+
+def test_shares_of_many_mixes():
+    """So many that dozens of the numbers behind them lie in the tail of the ziggurat."""
+    many = np.arange(300)
+    _, shares = mixes(many, 211, 211, 1, True)
+    beyond = 0
+    for row, instance in zip(shares[:, 0], many.tolist(), strict=True):
+        drawing = stream(7, "test", instance)
+        drawing.permutation(211)
+        assert (drawing.dirichlet(np.ones(211)) == row).all()
+        drawing = stream(7, "test", instance)
+        drawing.permutation(211)
+        beyond += np.count_nonzero(drawing.standard_exponential(211) > 7.7)
+    assert beyond > 15
 
 
 def groups_in_full(instance, limits, groups, members):
@@ -89,6 +164,11 @@ def test_exponential_numbers_of_groups(largest, members):
             limit_of = limits.ravel()[small.limit[place]]
             assert (limit_of == of_groups[small.member[place] // members]).all()
     assert largest < 60 or len(small.number) == 4 * 96 * members
+
+
+def test_nothing_is_drawn_for_nobody():
+    assert integers_below(5, KEYS[0], MANY[:0], 3).shape == (0, 3)
+    assert distinct_below(500, KEYS[0], MANY[:0], 3).shape == (0, 3)
 
 
 def test_streams_in_turn_are_those_by_themselves():

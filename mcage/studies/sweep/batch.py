@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from mcage.lifetime.faults import BatchLuck, CellLimits, SliceLuck, luck_and_lim
 from mcage.lifetime.outcomes import Consumption, LifeOutcomes
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.protection.policy import Protection
-from mcage.random import drawn_of_each, stream_key
+from mcage.random import stream_key
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.header import DRAW, NEW_FAULTS, VARIABLES
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan, workloads_of
@@ -313,9 +312,6 @@ class _Batch:
 
 def _sampled_cells(spec: SweepSpec, instances: Integers, cells: int) -> Integers:
     """Cells whose shifts stand for all cells of the slice: int64[instances, sample]."""
-    return drawn_of_each(
-        lambda drawing: drawing.choice(cells, SAMPLED_CELLS, replace=False, shuffle=False),
-        repeat(stream_key(spec.seed, "dvth.sample")),
-        instances,
-        SAMPLED_CELLS,
-    )
+    from mcage.philox import distinct_below
+
+    return distinct_below(cells, stream_key(spec.seed, "dvth.sample"), instances, SAMPLED_CELLS)
