@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -106,6 +107,9 @@ def faults(
         ),
     ],
     which: MapOptions,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to draw the map into, .png.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     fit: Annotated[
         str | None,
@@ -133,13 +137,15 @@ def faults(
     if fit is None:
         if leave_out:
             raise UserError(f"--leave-out {leave_out[0]:g}: give the counts with --fit")
-        sampled = mcage.faults(**vars(which), **model)
+        sampled = mcage.faults(**vars(which), png=png, **model)
         if as_json:
             typer.echo(json.dumps(sampled.as_json()))
         else:
             _print_map(sampled)
             _print_classes(sampled)
         return
+    if png is not None:
+        raise UserError("--png: a fit draws no map; leave it out")
     geometry = model.pop("geometry", "gcn")
     _refuse_others([*model], which)
     fitted = mcage.fit_faults(fit, leave_out or (), which.seed, geometry)

@@ -5,12 +5,14 @@ import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcage.errors import UserError
+from mcage.files.atomic import kind_of_name, make_ready
 from mcage.files.inputs import named_file
 from mcage.geometry import GCN, SliceGeometry, preset
 from mcage.protection.policy import ECP
@@ -22,7 +24,7 @@ from mcage.variation.fault_models import (
     fault_model,
     faulty_bits,
 )
-from mcage.variation.field import sample_die
+from mcage.variation.field import sample_die, sample_field
 from mcage.variation.fitting import FaultCounts, FittedVmin, fit_vmin, read_counts, shipped_counts
 from mcage.variation.scenarios import CELL_6T, CELL_8T, CLASSES, Scenario, on_cell, scenario
 from mcage.variation.vmin_tail import TailCells, expected_classes
@@ -148,6 +150,7 @@ def faults(
     instance: int = 0,
     maps: int = 200,
     slices_per_chip: int = 1,
+    png: str | os.PathLike[str] | None = None,
     **model: Unpack[ModelKeys],
 ) -> FaultMaps:
     """Sample the fault map of an instance, and the fractions of faulty entries over many maps.
@@ -162,6 +165,8 @@ def faults(
         Number of maps behind the fractions.
     slices_per_chip : int
         Number of slices with successive ids that share a die.
+    png : str or path, optional
+        File to draw the map into.
     **model
         The fault model: keys of `ModelKeys`.
 
@@ -173,7 +178,8 @@ def faults(
     Raises
     ------
     UserError
-        There is no such scenario, mode, cell or slice, or a number is out of range.
+        There is no such scenario, mode, cell or slice, a number is out of range, or the picture
+        cannot be written.
     """
     sizes = {
         "seed": seed,
@@ -199,7 +205,10 @@ def faults(
     )
     vdd_volts = model.get("vdd", made.scenario.vdd_volts)
     made.check_vdd(vdd_volts)
-    return _sampled(
+    path = None if png is None else named_file(png)
+    if path is not None:
+        make_ready(path, kind_of_name(path, [".png"]))
+    sampled = _sampled(
         made,
         {
             "scenario": name,
@@ -210,6 +219,9 @@ def faults(
             **sizes,
         },
     )
+    if path is not None:
+        _draw(path, made, sampled)
+    return sampled
 
 
 def _sampled(model: FaultModel, facts: dict[str, Any]) -> FaultMaps:
@@ -255,6 +267,18 @@ def _shares(model: FaultModel, seed: int, maps: int, vdd_volts: float) -> _Rows:
     if model.mode == "varius":
         rows["expected"] = expected_classes(model.scenario, vdd_volts)
     return rows
+
+
+def _draw(path: Path, model: FaultModel, sampled: FaultMaps) -> None:
+    """Draw the map over the systematic part of Vmin."""
+    from mcage.variation.figure import draw_map  # with Matplotlib
+
+    field = None
+    if model.grows:
+        instances = np.array([sampled.facts["instance"]])
+        attempts = model.attempts(sampled.facts["seed"], instances)
+        field = sample_field(model.scenario, sampled.facts["seed"], instances, attempts)[0]
+    draw_map(path, ", ".join(sampled.headings), sampled.cells, sampled.blocks, field)
 
 
 def _class_shares(

@@ -152,7 +152,7 @@ def test_spread_blocks() -> None:
     assert plain["unusable_blocks"] != spread["unusable_blocks"]
 
 
-def test_arrays_of_a_map() -> None:
+def test_arrays_of_a_map(tmp_path: Path) -> None:
     options = ["--scenario", "measured", "--arrays", "64x256", "--mu", 0.4, "--maps", 2]
     result = json.loads(run("--json", *options))
     assert (result["arrays"], result["phi"]) == ("64x256", None)
@@ -161,6 +161,7 @@ def test_arrays_of_a_map() -> None:
     cells = sample_tail(this, 1, np.array([0]), 0.515)
     assert result["faulty_bits"] == faulty_bits(cells, np.ones(len(cells.cell), bool))[0].tolist()
     assert "table" not in result["shares"]
+    run(*options, "--png", tmp_path / "map.png")
 
 
 @pytest.fixture
@@ -198,6 +199,16 @@ def test_a_fit_of_totals_says_what_it_cannot_tell(tmp_path: Path) -> None:
     assert max(map(len, table)) <= 80
 
 
+@pytest.mark.parametrize("mode", ["varius", "varius-selected", "table"])
+def test_picture(tmp_path: Path, mode: str) -> None:
+    png = tmp_path / "map.png"
+    run("--maps", 1, "--mode", mode, "--png", png)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    from matplotlib.image import imread
+
+    assert imread(png).shape[1] == (825 if mode == "table" else 1500)
+
+
 @each(
     ("arguments", "message"),
     [
@@ -218,11 +229,31 @@ def test_a_fit_of_totals_says_what_it_cannot_tell(tmp_path: Path) -> None:
         (["--scenario", "measured", "--mode", "table"], "no table is published for .* measured"),
         (["--fit", "shipped", "--vdd", "0.5"], "--vdd: a fit draws no map"),
         (["--fit", "shipped", "--maps", "5"], "--maps: a fit draws no map"),
+        (["--fit", "shipped", "--png", "map.png"], "--png: a fit draws no map"),
         (["--fit", "shipped", "--leave-out", "0.6"], r"no counts at 0\.6 V"),
         (["--fit", "no/counts.csv"], "no/counts.csv: cannot read the table"),
         (["--leave-out", "0.53"], "--leave-out 0.53: give the counts with --fit"),
+        (["--png", "missing/folder/map.png"], "missing/folder/map.png: there is no folder"),
+        (["--png", "/"], r"cannot write /: its name must end in \.png"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         run(*arguments)
+
+
+def test_unwritable_picture_is_refused_before_computing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compute(*_: object) -> None:
+        raise AssertionError("computed first")
+
+    monkeypatch.setattr("mcage.variation.fault_models.FaultModel.sample", compute)
+    with pytest.raises(UserError, match=r"cannot write .*: there is no folder"):
+        run("--png", tmp_path / "no" / "map.png")
+
+
+def test_failed_check_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError):
+        run("--vdd", "0.1", "--png", tmp_path / "map.png")
+    assert not list(tmp_path.iterdir())

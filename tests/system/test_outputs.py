@@ -187,7 +187,7 @@ def odd_file(kind, path):
 def test_only_regular_files_are_written(kind, tmp_path):
     with pytest.raises(UserError, match="not a regular file"):
         run_campaign(Study(CAMPAIGN, never), odd_file(kind, tmp_path / "r.h5"), 7)
-    refused("not a regular file", "sensitivity", "--out", odd_file(kind, tmp_path / "map.png"))
+    refused("not a regular file", "faults", "--png", odd_file(kind, tmp_path / "map.png"))
     assert {path.name for path in tmp_path.iterdir()} == {"r.h5", "map.png"}
 
 
@@ -309,6 +309,7 @@ def files(good, tmp_path):
 def test_no_option_takes_a_results_file_or_a_trace_for_a_figure(files):
     results, *_ = files
     for path in files:
+        refused("its name must end in .png", "faults", "--png", path)
         refused("its name must end in .png, .pdf or .svg", "show", results, "--figure", path)
         refused("its name must end in .json, .csv,", "sensitivity", "--out", path)
     assert {path: path.read_bytes() for path in files} == files
@@ -323,6 +324,8 @@ def test_what_is_in_a_file_counts_as_well_as_its_name(files, tmp_path):
             refused("is not replaced", "sensitivity", "--out", disguised)
             if suffix in FIGURES:
                 refused("is not replaced", "show", results, "--figure", disguised)
+            if suffix == ".png":
+                refused("is not replaced", "faults", "--png", disguised)
             assert disguised.read_bytes() == content
     with pytest.raises(UserError, match="is not a trace, and is not replaced"):
         save_trace(small_trace(), results)
