@@ -53,7 +53,7 @@ OTHER_NAMES = {
         "--figure": "results.mcage.plot_survival",
         **dict.fromkeys(("--fit", "--slices-per-chip", "--spare-slices"), "mcage.stats.survival"),
     },
-    "pareto": {"--figure": "results.mcage.plot_pareto"},
+    "pareto": dict.fromkeys(("--figure", "--x", "--y"), "results.mcage.plot_pareto"),
     "replay": {
         "--fault-map": "fault_maps",
         "--vdd": "vdd_volts",

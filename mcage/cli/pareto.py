@@ -1,18 +1,38 @@
 """``mcage pareto``: which cases on shared dies no other beats, and how sure that is."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 import mcage
 from mcage.cli.commands import Labels
 from mcage.cli.show import FormOptions, check_form, print_in_form, print_json, print_notes
+from mcage.errors import UserError
 from mcage.report.tables import renamed_in
 
 if TYPE_CHECKING:
     from mcage.report.pareto import Front
     from mcage.results.header import Header
+    from mcage.results.measures import Measure
+
+
+@dataclass(frozen=True)
+class DrawingOptions:
+    """The figure of a front."""
+
+    panel: ClassVar = "Figure"
+
+    figure: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Also draw the cases by two objectives: .png, .pdf or .svg."""
+    x: Annotated[str, typer.Option(metavar="NAME")] = ""
+    """Objective along the horizontal axis of the figure. Default: area, if it is one; else the
+    first that is not along the other."""
+    y: Annotated[str, typer.Option(metavar="NAME")] = ""
+    """Objective along the vertical axis. Default: energy_saving_of_all, if it is one; else the
+    first."""
 
 
 def pareto(
@@ -21,6 +41,7 @@ def pareto(
         typer.Argument(metavar="FILE...", help="Results files of a study on the same dies."),
     ],
     form: FormOptions,
+    drawing: DrawingOptions,
     objective: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,14 +70,6 @@ def pareto(
             "--all", help="Show also cases that are hardly ever on the front, as CSV and JSON do."
         ),
     ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also draw the cases by the first objective against each of the others: .png, "
-            ".pdf or .svg.",
-        ),
-    ] = None,
     label: Labels = None,
 ) -> None:
     """Show which cases no other beats in all objectives, and how sure that is.
@@ -70,15 +83,11 @@ def pareto(
 
     check_form(form)
     headers = [read_header(path) for path in files]
-    objectives(headers[0], objective or ())
-    if figure is not None:
-        from mcage.report.figures.canvas import check_figure_path
-
-        check_figure_path(figure)
+    _check_drawing(drawing, objectives(headers[0], objective or ()))
     names = names_for(headers, parsed_labels(label or ()))
     front = mcage.pareto(files, objective or (), resamples, allow or (), form.where or ())
-    if figure is not None:
-        _draw(front, headers, names, figure)
+    if drawing.figure is not None:
+        _draw(front, headers, names, drawing)
     if form.json:
         print_json(front.as_json())
     else:
@@ -87,17 +96,37 @@ def pareto(
     print_notes(files, to_stderr=bool(form.forms), heeds_dies=True)
 
 
-def _draw(front: "Front", headers: "list[Header]", names: dict[str, str], path: Path) -> None:
+def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Measure"]) -> None:
+    """Refuse a figure that could not be drawn or written."""
+    for name, key in (("--x", drawing.x), ("--y", drawing.y)):
+        if key and drawing.figure is None:
+            raise UserError(f"{name} {key}: is an axis of the figure that --figure FILE draws")
+        if key and key not in [of.key for of in chosen]:
+            keys = ", ".join(of.key for of in chosen)
+            raise UserError(f"{name} {key}: is none of the objectives {keys}")
+    if drawing.x and drawing.x == drawing.y:
+        raise UserError(f"--x {drawing.x} and --y {drawing.y}: name two objectives")
+    if drawing.figure is not None:
+        from mcage.report.figures.canvas import check_figure_path
+
+        check_figure_path(drawing.figure)
+
+
+def _draw(
+    front: "Front", headers: "list[Header]", names: dict[str, str], drawing: DrawingOptions
+) -> None:
     """Draw the front into a file, on the width of a page."""
     from mcage.plain_text import visible
     from mcage.report.figures.canvas import WIDTHS_MM, Sheet, save
-    from mcage.report.figures.pareto import plot_of
+    from mcage.report.figures.pareto import plane, plot_of
     from mcage.report.notes import caveats_of
 
+    assert drawing.figure is not None
     caveats = dict.fromkeys(
         visible(line) for header in headers for line in caveats_of(header, heeds_dies=True)
     )
     width_mm = max(WIDTHS_MM)
     sheet = Sheet(width_mm, front.population, tuple(caveats), names=tuple(names.values()))
-    (page,) = plot_of({"": front}, names).pages(sheet)
-    save(page.figure, path)
+    planes = [plane(front.objectives, drawing.x, drawing.y)]
+    (page,) = plot_of({"": front}, names, planes=planes).pages(sheet)
+    save(page.figure, drawing.figure)

@@ -169,15 +169,24 @@ def test_a_front_is_the_same_again_and_steadier_with_more_resamples(folder):
     assert first == again
 
 
-def test_a_figure_shows_the_first_objective_against_the_others(folder, tmp_path):
-    path = tmp_path / "front.svg"
+@each(
+    ("axes", "shown", "left_out"),
+    [
+        ((), ("area added", "energy saving"), "RMST"),
+        (("--y", "rmst_years"), ("area added", "RMST"), "energy saving"),
+        (("--x", "rmst_years"), ("RMST", "energy saving"), "area added"),
+    ],
+)
+def test_a_figure_shows_the_objectives_that_the_user_names(folder, tmp_path, axes, shown, left_out):
+    path = tmp_path / f"front{len(list(tmp_path.iterdir()))}.svg"
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         label = ("--label", "baseline=Ours")
-        result = pareto(folder, "a.h5", "--figure", str(path), *label)
+        result = pareto(folder, "a.h5", "--figure", str(path), *axes, *label)
     assert result.exit_code == 0, result.exception
     text = path.read_text(encoding="utf-8")
-    for words in ("Ours", "area added", "energy saving", "RMST"):
+    for words in ("Ours", *shown):
         assert words in text
+    assert left_out not in text
     assert re.search(r">[\d.]+ V<", text), "the voltage at a point of the front"
 
 
@@ -205,6 +214,12 @@ def test_a_figure_shows_the_first_objective_against_the_others(folder, tmp_path)
         (["a.h5", "--where", "technique=none"], "nothing has it"),
         (["a.h5", "--csv", "--json"], "two forms"),
         (["a.h5", "--figure", "front.txt"], "front.txt"),
+        (["a.h5", "--x", "area"], "--x area: is an axis of the figure that --figure FILE draws"),
+        (
+            ["a.h5", "--figure", "f.png", "--x", "power"],
+            "is none of the objectives rmst_years",
+        ),
+        (["a.h5", "--figure", "f.png", "--x", "area", "--y", "area"], "name two objectives"),
         (["none.h5"], "none.h5"),
     ],
 )

@@ -25,6 +25,9 @@ SIZES = (3.0, 34.0)
 MOST_BARS = 60
 """Cases on the front up to which intervals are drawn: bars of more would hide the cases."""
 
+PLANE = ("area", "energy_saving_of_all")
+"""Objectives along and up a figure of a front that nobody has named the objectives of."""
+
 NEVER = "#c8c8c8"
 """Colour of cases that are hardly ever on the front."""
 
@@ -117,10 +120,29 @@ def of_file(header: Header, results: xr.Dataset) -> Iterator[Cloud | canvas.Abse
         yield plot_of(fronts, names_in(results), points)
 
 
+def plane(objectives: Sequence[Measure], x: str = "", y: str = "") -> tuple[Measure, Measure]:
+    """The two objectives of a figure, along and up: those named, or `PLANE`, or the first ones.
+
+    Parameters
+    ----------
+    objectives : sequence of Measure
+        Those of the front, two at least.
+    x, y : str
+        Their keys; empty for the default.
+    """
+    there = {objective.key: objective for objective in objectives}
+    y = y or next(key for key in (PLANE[1], *there) if key in there and key != x)
+    x = x or next(key for key in (PLANE[0], *there) if key in there and key != y)
+    return there[x], there[y]
+
+
 def plot_of(
-    fronts: Mapping[str, Front], names: Mapping[str, str], points: Sequence[Point] = ()
+    fronts: Mapping[str, Front],
+    names: Mapping[str, str],
+    points: Sequence[Point] = (),
+    planes: Sequence[tuple[Measure, Measure]] = (),
 ) -> Cloud:
-    """The first objective of fronts against each of the others.
+    """Cases of fronts by two objectives in each panel.
 
     Parameters
     ----------
@@ -130,6 +152,8 @@ def plot_of(
         Names of techniques for people, as `mcage.report.cases.names_for` returns them.
     points : sequence of Point
         Cases of the only file, in its order.
+    planes : sequence of (Measure, Measure)
+        Objectives along and up each panel; by default each of the others along, the first up.
     """
     places = [without_label(point) for point in points]
     designs = [design for front in fronts.values() for design in front.designs]
@@ -148,18 +172,16 @@ def plot_of(
         for design in front.designs:
             named.setdefault(_name(design, beside, names), []).append(design)
         upright, *others = front.objectives
-        for number, along in enumerate(others):
+        for number, (along, up) in enumerate(planes or [(along, upright) for along in others]):
             alt = f"the cases that no other beats are of {in_a_row(best or ['none'])}."
             alt = "" if number else canvas.said_of(title, alt)
             series = tuple(
-                _series(name, of_name, (along, upright), places) for name, of_name in named.items()
+                _series(name, of_name, (along, up), places) for name, of_name in named.items()
             )
             gaps = [of.label for of in series if np.isnan(of.x + of.y).any()]
             notes = (f"not known everywhere: {in_a_row(gaps)}",) if gaps else ()
             panels.append(
-                canvas.Panel(
-                    title, series, notes, alt, x_label=_label(along), y_label=_label(upright)
-                )
+                canvas.Panel(title, series, notes, alt, x_label=_label(along), y_label=_label(up))
             )
     return Cloud(
         "pareto",
