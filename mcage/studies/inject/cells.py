@@ -13,7 +13,6 @@ of one of its lanes.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from typing_extensions import override
 
 from mcage.geometry import COMPONENT_BITS, Booleans, Integers
 from mcage.protection.codes import Code, Outcome
-from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, Storing, Words
+from mcage.studies.inject.kernel import Form, Placement, Storing, Words
 from mcage.studies.inject.slices import FaultsAtAge
 from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.faults import Faults, FaultyMachine, Ran, Registers
@@ -348,17 +347,14 @@ class CellsUnderWaves(Registers):
             if code is None or not (differs.any() or under.entries.check[row].any()):
                 return differs, np.zeros(len(content), np.bool_)
         form = storing.forms(value) if compressed else np.array([Form.PLAIN])
-        cells = storing.cells(value, form, where)
-        used = storing.used(form, where)
-        wrong, detected = wrong_cells(cells, used, rows, under.entries, code)
-        if form[0] == Form.PLAIN:
-            return wrong[0], detected[0]
-        read = storing.values(cells ^ wrong, form, where) ^ storing.values(cells, form, where)
-        return read[0], np.full(len(content), bool(detected.any()))
+        wrong, detected = _read(value, form, rows, where, under.entries, self._rules)
+        if form[0] != Form.PLAIN:
+            detected[:] = detected.any()
+        return wrong[0], detected[0]
 
 
-class SliceUnderKernel:
-    """A slice with faulty cells, as the kernel's waves meet them.
+def faults_of(where: Placement, faults: FaultsAtAge, rules: Rules, which: int = 0) -> Faults | None:
+    """What is wrong in a run on a slice; None if no value that is needed differs from its cells.
 
     Parameters
     ----------
@@ -371,92 +367,60 @@ class SliceUnderKernel:
     which : int
         Pass of the placement.
     """
+    faulty, entries = Entries.of(faults, rules.code)
+    kernel, placed, form = where.kernel, where.placed, where.form
+    entry, block = (np.asarray(of[which][placed.home]) for of in (placed.entry, placed.block))
+    row_of_entry = np.full(faults.geometry.entries, -1)
+    row_of_entry[faulty] = np.arange(len(faulty))
+    row = np.where(entry >= 0, row_of_entry[entry], -1)
+    lanes = np.bitwise_or.reduce(kernel.needs.lanes, axis=1)
+    met = np.flatnonzero((row >= 0) & (lanes != 0))
+    if not len(met):
+        return None
+    # Values of the run without faults that somebody reads wrong, or finds wrong.
+    values = where.values[where.value[met]]
+    wrong, detected = _read(values, form[met], row[met], block[met], entries, rules)
+    components = np.arange(wrong.shape[1], dtype=np.uint64)
+    needed = (lanes[met, None] >> components & np.uint64(1)).astype(np.bool_)
+    is_plain = (form[met] == Form.PLAIN)[:, None]
+    noticed = np.where(is_plain, detected & needed, detected.any(axis=1, keepdims=True))
+    harmed = met[((wrong != 0) & needed | noticed).any(axis=1)]
+    windows = np.unique(kernel.writes.window[harmed]).tolist()
+    groups = {kernel.waves[window].work_group for window in windows}
+    if not groups:
+        return None
+    table = np.stack([row, (form != Form.PLAIN).astype(np.int64), block], axis=1)
+    cells = {}
+    for window, wave in enumerate(kernel.waves):
+        if wave.work_group in groups:
+            writes = kernel.writes_of_window(window)
+            registers = kernel.writes.reg[writes]
+            places = {
+                register: table[writes[registers == register]]
+                for register in np.unique(registers[row[writes] >= 0]).tolist()
+            }
+            if places:
+                cells[wave.work_group, wave.number] = UnderWave(rules, entries, places)
+    return Faults(cells=cells)
 
-    def __init__(self, where: Placement, faults: FaultsAtAge, rules: Rules, which: int = 0) -> None:
-        self._where, self._rules, self._which = where, rules, which
-        self._faulty, self._entries = Entries.of(faults, rules.code)
 
-    @cached_property
-    def _entry(self) -> Integers:
-        """Entry of each write, below 0 outside of the file."""
-        return np.asarray(self._where.placed.entry[self._which][self._where.placed.home])
-
-    @cached_property
-    def _row(self) -> Integers:
-        """Row of the faulty entries under each write; -1 under others."""
-        entry = self._entry
-        place = np.searchsorted(self._faulty, entry)
-        place = np.minimum(place, max(len(self._faulty) - 1, 0))
-        known = np.zeros(len(entry), np.bool_)
-        if len(self._faulty):
-            known = (self._faulty[place] == entry) & (entry >= 0)
-        return np.where(known, place, -1)
-
-    def _harmed(self) -> Integers:
-        """Writes of the run without faults that somebody reads wrong, or finds wrong."""
-        where, needs = self._where, self._where.kernel.needs
-        writes = np.flatnonzero(self._row >= 0)
-        lanes = needs.lanes[writes, 0] | needs.lanes[writes, 1]
-        writes, lanes = writes[lanes != 0], lanes[lanes != 0]
-        if not len(writes):
-            return np.zeros(0, np.int64)
-        block = where.placed.block[self._which][where.placed.home[writes]]
-        form, storing = where.form[writes], where.storing
-        values = where.values[where.value[writes]]
-        cells = storing.cells(values, form, block)
-        used = storing.used(form, block)
-        wrong, detected = wrong_cells(
-            cells, used, self._row[writes], self._entries, self._rules.code
-        )
-        read = storing.values(cells ^ wrong, form, block) ^ storing.values(cells, form, block)
-        components = np.arange(read.shape[1], dtype=np.uint64)
-        needed = (lanes[:, None] >> components & np.uint64(1)).astype(np.bool_)
-        plain = (form == Form.PLAIN)[:, None]
-        detection: Booleans = np.where(
-            plain, detected & needed, detected.any(axis=1, keepdims=True)
-        )
-        return np.asarray(writes[(((read != 0) & needed) | detection).any(axis=1)])
-
-    def faults(self) -> Faults | None:
-        """What is wrong in a run; None if no value that is needed differs from its cells."""
-        if not len(self._faulty):
-            return None
-        kernel = self._where.kernel
-        harmed = np.unique(kernel.writes.window[self._harmed()])
-        if not len(harmed):
-            return None
-        groups = {kernel.place_of(int(window))[0] for window in harmed}
-        cells = {}
-        for window, wave in enumerate(kernel.waves):
-            if wave.work_group in groups:
-                registers = self._registers(window)
-                if registers:
-                    cells[wave.work_group, wave.number] = UnderWave(
-                        self._rules, self._entries, registers
-                    )
-        return Faults(cells=cells)
-
-    def _registers(self, window: int) -> dict[int, Integers]:
-        """Places of the writes of a window, of the registers that meet faulty entries."""
-        kernel, placed = self._where.kernel, self._where.placed
-        writes = kernel.writes_of_window(window)
-        rows = self._row[writes]
-        registers = kernel.writes.reg[writes]
-        block = placed.block[self._which][placed.home[writes]]
-        compressed = self._where.form[writes] != Form.PLAIN
-        met = np.unique(registers[rows >= 0])
-        table = np.stack([rows, compressed.astype(np.int64), block], axis=1)
-        return {int(register): table[registers == register] for register in met}
+def _read(
+    values: Words, form: Integers, rows: Integers, block: Integers, entries: Entries, rules: Rules
+) -> tuple[Words, Booleans]:
+    """Bits of values that are read wrong, and components of words whose errors are detected."""
+    storing = rules.storing
+    cells, used = storing.cells(values, form, block), storing.used(form, block)
+    wrong, detected = wrong_cells(cells, used, rows, entries, rules.code)
+    if (form == Form.PLAIN).all():
+        return wrong, detected
+    return storing.values(cells ^ wrong, form, block) ^ storing.values(cells, form, block), detected
 
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 def ran_with(
-    states: Mapping[Key, tuple[int, FaultsAtAge]],
-    where: Placement,
-    rules: Rules,
-    kernel: InjectedKernel,
+    states: Mapping[Key, tuple[int, FaultsAtAge]], where: Placement, rules: Rules
 ) -> dict[Key, Ran]:
     """Run the kernel on slices; those of which nobody notices a fault are left out.
 
@@ -468,8 +432,6 @@ def ran_with(
         Where the technique keeps values on a slice without faults.
     rules : Rules
         How cells keep values.
-    kernel : InjectedKernel
-        What runs.
     """
     alike: dict[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]] = {}
     for key, (instance, faults) in states.items():
@@ -477,26 +439,14 @@ def ran_with(
         if len(harmful.cell):
             state = harmful.cell.tobytes() + harmful.fault_map.tobytes()
             alike.setdefault((instance, state), (harmful, []))[1].append(key)
-    runs = wrong_runs(alike, where, rules)
-    ran = kernel.reruns.run([faults for faults, _ in runs])
-    return {key: of for (_, keys), of in zip(runs, ran, strict=True) for key in keys}
-
-
-def wrong_runs(
-    alike: Mapping[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]],
-    where: Placement,
-    rules: Rules,
-) -> list[tuple[Faults, list[Key]]]:
-    """What is wrong in the runs of slices, of those in which anything is."""
     if not alike:
-        return []
-    maps = np.array([faults.fault_map for faults, _ in alike.values()])
+        return {}
+    on_maps = where.on_maps(np.array([faults.fault_map for faults, _ in alike.values()]))
     runs = []
-    for on_map, ((instance, _), (faults, keys)) in zip(
-        where.on_maps(maps), alike.items(), strict=True
-    ):
+    for on_map, ((instance, _), (faults, keys)) in zip(on_maps, alike.items(), strict=True):
         which = instance % len(on_map.placed.entry)  # the pass of a placement that rotates
-        wrong = SliceUnderKernel(on_map, faults, rules, which).faults()
+        wrong = faults_of(on_map, faults, rules, which)
         if wrong is not None:
             runs.append((wrong, keys))
-    return runs
+    ran = where.kernel.reruns.run([wrong for wrong, _ in runs])
+    return {key: of for (_, keys), of in zip(runs, ran, strict=True) for key in keys}

@@ -113,19 +113,13 @@ def upsets_of(
     row = row_of(protection, where.kernel.geometry)
     streams = streams_of(seed, DRAWS, instances.tolist())
     if len(sizes) == 1:
-        bits = [_needed_bit(where, draws.random(4)) for draws in streams]
+        bits = [where.needed_bit(draws.random(4)) for draws in streams]
         columns = [row.column(*divmod(bit.cell, row.data_bits)) for bit in bits]
         given = zip(bits, columns, strict=True)
         return [Upset(bit, (column, column + 1), bit.cell, 1) for bit, column in given]
     cells = np.arange(1, len(sizes) + 1) * np.array(sizes)
     cumulated = np.cumsum(cells / cells.sum())
     return [_drawn(draws, where, protection, row, cumulated) for draws in streams]
-
-
-def _needed_bit(where: Placement, draws: Floats) -> NeededBit:
-    bit = where.needed_bit(draws)
-    assert bit is not None, "no bit of this kernel is ever needed"
-    return bit
 
 
 def _drawn(
@@ -139,7 +133,7 @@ def _drawn(
     attempts, code = 0, protection.code
     while True:
         attempts += 1
-        bit = _needed_bit(where, draws.random(4))
+        bit = where.needed_bit(draws.random(4))
         of_size, of_first, of_cell, of_taken = draws.random(4)
         word, number = divmod(bit.cell, row.data_bits)
         if code is not None:

@@ -30,10 +30,9 @@ from mcage.traces.model import Trace
 from mcage.traces.patterns import GROUP, classify, compressible, wc_bytes, wc_sizes
 from mcage.traces.transforms import released
 from mcage.tracing.emulation.arithmetic import Array
-from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.faults import Ran, Reruns
 from mcage.tracing.emulation.program import Program
-from mcage.tracing.emulation.record import errors_named, ready_kernel, recorded, relative_error
+from mcage.tracing.emulation.record import ready_kernel, recorded, relative_error
 from mcage.tracing.emulation.waves import Say, Wave
 
 
@@ -91,11 +90,9 @@ class InjectedKernel:
             LAUNCH: f"{ready.launch.kernel.name}, {ready.launch.grid} of {ready.launch.block}",
         }
         refuse_other_programs(wanted, self.programs)
-        with errors_named(ready):
-            emulation = Emulation(ready.launch)
-            emulated = emulation.run(say)
+        self.emulation, emulated = ready.run(say)
         self.trace: Trace = released(recorded(ready, emulated).trace, release)
-        self.digest, self.emulation, self._registers = ready.digest, emulation, registers
+        self.digest, self._registers = ready.digest, registers
         self.waves: list[Wave] = emulated.waves
         self.needs: Needs = needs_of(self.trace)
         self._check_windows()
@@ -159,24 +156,24 @@ def bits_of(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class WrongOutputs:
-    """How the outputs of a run differ from right ones.
+    """How the outputs of a run differ from right ones, by names of variables of results files.
 
     Attributes
     ----------
-    error : float
+    output_error : float
         Largest error of any output, relative to the largest value of that output without faults;
         infinite where a number has become infinite or no number.
-    elements : int
+    wrong_elements : int
         Elements of outputs that differ.
-    bits : int
+    wrong_bits : int
         Most bits in which an element differs.
     not_finite : bool
         Whether an element has become infinite or no number.
     """
 
-    error: float
-    elements: int
-    bits: int
+    output_error: float
+    wrong_elements: int
+    wrong_bits: int
     not_finite: bool
 
     @classmethod
@@ -221,6 +218,9 @@ Words = NDArray[np.uint32]
 
 CODE_BITS = 6
 """Cells of a record's fifth byte that hold something: two exponents of three bits."""
+
+RECORD_BITS = COMPONENT_BITS + CODE_BITS
+assert RECORD_BITS == 8 * RECORD_BYTES - 2
 
 
 class Form(IntEnum):
@@ -327,24 +327,10 @@ class Storing:
             content[form == kind, :size] = 0xFF
         return used
 
-    def bits_of(self, form: Form) -> int:
-        """Return the cells that a value of this form occupies, of all lanes together."""
-        sizes = wc_sizes(self.components)
-        return {
-            Form.PLAIN: self.components * COMPONENT_BITS,
-            Form.RECORD: COMPONENT_BITS + CODE_BITS,
-            Form.BASE: 8 * sizes[0],
-            Form.BYTES: 8 * sizes[1],
-            Form.HALVES: 8 * sizes[2],
-        }[form]
-
 
 def _delta(code: int) -> np.uint32:
     """Delta of an exponent code, of which 7 means 0."""
     return np.uint32(0 if code == 7 else 1 << code)
-
-
-assert RECORD_BYTES * 8 - 2 == COMPONENT_BITS + CODE_BITS
 
 
 # Where values lie under a technique, as bits that are needed.
@@ -456,7 +442,7 @@ class Placement:
         plain = form == Form.PLAIN
         weights = np.zeros((5, len(form)))
         weights[_PLAIN : _PLAIN_SURVIVING + 1] = (COMPONENT_BITS * lanes * cycles).T * plain
-        shared = np.where(form == Form.RECORD, self.storing.bits_of(Form.RECORD), COMPONENT_BITS)
+        shared = np.where(form == Form.RECORD, RECORD_BITS, COMPONENT_BITS)
         together = np.where(needs.lanes != 0, cycles, 0).max(axis=1)
         weights[_SHARED] = np.where(plain, 0, shared * together)
         width = np.select([form == Form.BYTES, form == Form.HALVES], [8.0, 16.0], 0.0)
@@ -494,22 +480,16 @@ class Placement:
     def _cumulated(self) -> Floats:
         return np.asarray(np.cumsum(self._weights.ravel()))
 
-    def needed_bit(self, draws: Floats) -> "NeededBit | None":
+    def needed_bit(self, draws: Floats) -> "NeededBit":
         """Choose one of the needed bits of all moments, each as likely as any other.
 
         Parameters
         ----------
         draws : float64[4]
             Uniform numbers, 0 ... 1.
-
-        Returns
-        -------
-        NeededBit or None
-            None if no bit is ever needed.
         """
         total = self._cumulated[-1]
-        if not total:
-            return None
+        assert total, "no bit of this kernel is ever needed"
         place = int(np.searchsorted(self._cumulated, draws[0] * total, side="right"))
         part, write = divmod(min(place, len(self._cumulated) - 1), len(self.form))
         passes = np.flatnonzero(self.in_file[:, write])
@@ -519,8 +499,7 @@ class Placement:
         home = self.placed.home[write]
         block = int(self.placed.block[which, home])
         if part == _SHARED:
-            bits = self.storing.bits_of(Form.RECORD)
-            count = bits if self.form[write] == Form.RECORD else COMPONENT_BITS
+            count = RECORD_BITS if self.form[write] == Form.RECORD else COMPONENT_BITS
             cell = block * self.kernel.geometry.block_bits + int(draws[2] * count)
             lasting = int(np.where(lanes != 0, cycles, 0).max())
         else:

@@ -36,9 +36,25 @@ NOBODY_KNOWS = -1.0
 """Age of which a test has found all faults, if there was none, not even of the new slice."""
 
 
+def values_of_cells(
+    seed: int, instance: int, cell: Integers, weak_value: NDArray[np.int8]
+) -> Booleans:
+    """Whether each faulty cell gives '1': the value that it can keep, drawn where nobody knows it.
+
+    Parameters
+    ----------
+    seed, instance : int
+        Of the stream that says what else a cell gives.
+    cell, weak_value : array[n]
+        As of `mcage.lifetime.faulty_cells.FaultyCells`.
+    """
+    drawn = drawn_values(seed, instance, cell)
+    return np.where(weak_value == UNKNOWN, drawn, weak_value == 0)
+
+
 @dataclass(frozen=True, eq=False)
-class SliceFaults:
-    """Cells of a slice that become faulty, in the order of their ages.
+class Slice:
+    """A slice of a case, and its cells that become faulty.
 
     Parameters
     ----------
@@ -48,36 +64,37 @@ class SliceFaults:
         Whether it gives '1'; otherwise '0'.
     years : float64[n]
         Age from which it is faulty.
+    geometry : SliceGeometry
+        The slice.
+    protection : Protection
+        What protects its entries.
+    end_years : float
+        Age at which it is not in use any more, or the horizon.
+    end_cause : EndCause
+        Why.
+    interval_years : float or None
+        Time between two tests; None if nothing needs them.
+    known_years : float
+        Age of which the first test has found all faults; or `NOBODY_KNOWS`.
     """
 
     cell: Integers
     at_one: Booleans
     years: Floats
+    geometry: SliceGeometry
+    protection: Protection
+    end_years: float
+    end_cause: EndCause = EndCause.CENSORED
+    interval_years: float | None = None
+    known_years: float = 0.0
 
-    @classmethod
-    def of(
-        cls, seed: int, instance: int, cell: Integers, years: Floats, weak_value: NDArray[np.int8]
-    ) -> "SliceFaults":
-        """Faulty cells by the value that each cannot keep, drawn where nobody knows it.
-
-        Parameters
-        ----------
-        seed, instance : int
-            Of the stream that says what else a cell gives.
-        cell, years, weak_value : array[n]
-            As of `mcage.lifetime.faulty_cells.FaultyCells`.
-        """
-        drawn = drawn_values(seed, instance, cell)
-        return cls(cell, np.where(weak_value == UNKNOWN, drawn, weak_value == 0), years)
-
-    def at(
-        self, age_years: float, known_years: float, protection: Protection, geometry: SliceGeometry
-    ) -> "FaultsAtAge":
+    def at(self, age_years: float, known_years: float) -> "FaultsAtAge":
         """Faults at an age, if tests have found those that are older than another age.
 
         Those in blocks that are known to be unusable are left out: a slice that uses such a block
         is given up, or its technique avoids it.
         """
+        geometry, protection = self.geometry, self.protection
         known = self.years <= known_years
         entry, bit = _entry_and_bit(self.cell, geometry)
         maps = _fault_maps(self.cell[known], protection, geometry)
@@ -87,19 +104,16 @@ class SliceFaults:
         live &= maps[1][entry] >> (bit // geometry.block_bits).astype(np.uint8) & 1 == 0
         return FaultsAtAge(self.cell[live], self.at_one[live], maps[1], geometry)
 
-    def looks(
-        self, interval_years: float | None, end_years: float, known_years: float = 0.0
-    ) -> "list[Look]":
-        """When something has changed that a run may notice, in rising order of age.
+    def at_reported(self, age_years: float) -> "FaultsAtAge | None":
+        """Faults at an age, just before a test; None if the slice is not in use any more."""
+        if age_years >= self.end_years and self.end_cause != EndCause.CENSORED:
+            return None
+        interval = self.interval_years
+        known = self.known_years if interval is None else max(age_years - interval, 0.0)
+        return self.at(age_years, known)
 
-        Parameters
-        ----------
-        interval_years : float or None
-            Time between two tests; None if there are none but that of the new slice.
-        end_years : float
-            Age until which the slice is in use.
-        known_years : float
-            As of `Slice`.
+    def moments(self) -> "list[Look]":
+        """When something has changed that a run may notice, in rising order of age.
 
         Returns
         -------
@@ -107,20 +121,44 @@ class SliceFaults:
             Without tests, every age at which cells fail. With tests, the last moment before each
             test that finds something new; if tests come at once, the ages at which cells fail.
         """
-        ages = np.unique(self.years[(self.years > known_years) & (self.years <= end_years)])
-        if interval_years is None:
-            return [Look(age, known_years, None) for age in ages.tolist()]
-        if not interval_years:
+        known, interval = self.known_years, self.interval_years
+        ages = np.unique(self.years[(self.years > known) & (self.years <= self.end_years)])
+        if interval is None:
+            return [Look(age, known, None) for age in ages.tolist()]
+        if not interval:
             return [Look(age, age, age) for age in ages.tolist()]
-        tests = np.unique(np.ceil(ages / interval_years)).tolist()
         return [
-            Look(
-                min(test * interval_years, end_years),
-                (test - 1) * interval_years,
-                test * interval_years,
-            )
-            for test in tests
+            Look(min(test * interval, self.end_years), (test - 1) * interval, test * interval)
+            for test in np.unique(np.ceil(ages / interval)).tolist()
         ]
+
+    def looks(self, where: Placement) -> "tuple[list[tuple[Look, FaultsAtAge]], float]":
+        """When it is looked at beside reported ages, and when a test gives it up.
+
+        Parameters
+        ----------
+        where : Placement
+            Where its technique keeps values.
+
+        Returns
+        -------
+        list of (Look, FaultsAtAge), float
+            In rising order of age; and an age in years, infinite if no test does.
+        """
+
+        def is_refused(age: float) -> bool:
+            """Whether a test at an age finds that the slice cannot run the kernel."""
+            return where.refuses(self.at(age, age).fault_map)
+
+        if is_refused(self.known_years):
+            return [], 0.0
+        looks = []
+        for look in self.moments():
+            looks.append((look, self.at(look.age_years, look.known_years)))
+            test = look.test_years
+            if test is not None and test <= self.end_years and is_refused(test):
+                return looks, test
+        return looks, math.inf
 
 
 def _entry_and_bit(cell: Integers, geometry: SliceGeometry) -> tuple[Integers, Integers]:
@@ -240,71 +278,6 @@ class FaultsAtAge:
         of_word, number = np.divmod(self.bit, code.data_bits)
         here = np.flatnonzero((self.entry == entry) & (of_word == word))
         return number[here] + code.data_bits * self.is_check[here], self.at_one[here]
-
-
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """A slice of a case.
-
-    Parameters
-    ----------
-    cells : SliceFaults
-        Its cells that become faulty.
-    end_years : float
-        Age at which it is not in use any more, or the horizon.
-    end_cause : EndCause
-        Why.
-    protection : Protection
-        What protects its entries.
-    interval_years : float or None
-        Time between two tests; None if nothing needs them.
-    known_years : float
-        Age of which the first test has found all faults; or `NOBODY_KNOWS`.
-    """
-
-    cells: SliceFaults
-    end_years: float
-    end_cause: EndCause
-    protection: Protection
-    interval_years: float | None
-    known_years: float = 0.0
-
-    def at_reported(self, age_years: float, geometry: SliceGeometry) -> FaultsAtAge | None:
-        """Faults at an age, just before a test; None if the slice is not in use any more."""
-        if age_years >= self.end_years and self.end_cause != EndCause.CENSORED:
-            return None
-        interval = self.interval_years
-        known = self.known_years if interval is None else max(age_years - interval, 0.0)
-        return self.cells.at(age_years, known, self.protection, geometry)
-
-    def _is_refused(self, where: Placement, age_years: float) -> bool:
-        """Whether a test at an age finds that the slice cannot run the kernel."""
-        given = age_years, age_years, self.protection, where.kernel.geometry
-        return where.refuses(self.cells.at(*given).fault_map)
-
-    def looks(self, where: Placement) -> tuple[list[tuple[Look, FaultsAtAge]], float]:
-        """When it is looked at beside reported ages, and when a test gives it up.
-
-        Parameters
-        ----------
-        where : Placement
-            Where its technique keeps values.
-
-        Returns
-        -------
-        list of (Look, FaultsAtAge), float
-            In rising order of age; and an age in years, infinite if no test does.
-        """
-        if self._is_refused(where, self.known_years):
-            return [], 0.0
-        looks = []
-        for look in self.cells.looks(self.interval_years, self.end_years, self.known_years):
-            given = look.age_years, look.known_years, self.protection, where.kernel.geometry
-            looks.append((look, self.cells.at(*given)))
-            test = look.test_years
-            if test is not None and test <= self.end_years and self._is_refused(where, test):
-                return looks, test
-        return looks, math.inf
 
 
 def numbers_of(

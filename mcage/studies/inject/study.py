@@ -41,8 +41,8 @@ from mcage.studies.inject.slices import (
     NOBODY_KNOWS,
     FaultsAtAge,
     Slice,
-    SliceFaults,
     numbers_of,
+    values_of_cells,
 )
 from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, ChosenCells, InjectSpec
 from mcage.studies.sweep.axes import AXES, GEOMETRY, KERNELS
@@ -249,7 +249,7 @@ class InjectStudy(StudyOfSpec):
         results = _Results(len(instances), len(self.spec.ages), self.spec.inject.tolerance)
         compute = self._flips if self._is_flip else self._slices
         beside = compute(case, instances, results)
-        return results.arrays() | beside
+        return results.finished() | beside
 
     def rerun(self, case: int, instance: int, age: int) -> Ran | None:
         """Repeat an injection.
@@ -274,8 +274,7 @@ class InjectStudy(StudyOfSpec):
             return None
         where, slices = self._placement(planned), self._of_case(planned, instances)
         states = self._reported(where, slices, instances, results)
-        given = where, self._rules(planned), self.kernel
-        return ran_with(states, *given).get((0, age))
+        return ran_with(states, where, self._rules(planned)).get((0, age))
 
     # Flips.
 
@@ -308,7 +307,7 @@ class InjectStudy(StudyOfSpec):
             for age, years in enumerate(self.spec.ages):
                 faults = None
                 if slices:
-                    faults = slices[number].at_reported(years, self.kernel.geometry)
+                    faults = slices[number].at_reported(years)
                     if faults is None or where.refuses(faults.fault_map):
                         results.fate[number, age] = Fate.RETIRED
                         continue
@@ -344,7 +343,7 @@ class InjectStudy(StudyOfSpec):
     ) -> dict[str, NDArray[Any]]:
         where = self._placement(case)
         slices = self._of_case(case, instances)
-        given = where, self._rules(case), self.kernel
+        given = where, self._rules(case)
         ran = ran_with(self._reported(where, slices, instances, results), *given)
         for place, of_run in ran.items():
             results.put(self.kernel, [place], of_run)
@@ -382,7 +381,7 @@ class InjectStudy(StudyOfSpec):
         states = {}
         for number, of in enumerate(slices):
             for age, years in enumerate(self.spec.ages):
-                faults = of.at_reported(years, self.kernel.geometry)
+                faults = of.at_reported(years)
                 if faults is None or where.refuses(faults.fault_map):
                     results.fate[number, age] = Fate.RETIRED
                     continue
@@ -400,40 +399,51 @@ class InjectStudy(StudyOfSpec):
 
     def _of_case(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Slice]:
         """Slices with the cells that become faulty while they run the kernel."""
+        conditions, geometry = case.conditions, self.kernel.geometry
+        protection = conditions.protection
         if self._chosen is not None:
-            end = self.spec.life.horizon_years, EndCause.CENSORED, case.conditions.protection
+            end = geometry, protection, self.spec.life.horizon_years
             cells = [self._chosen[instance] for instance in instances.tolist()]
-            faults = [SliceFaults(of.cell, of.at_one, np.zeros(len(of.cell))) for of in cells]
-            return [Slice(of, *end, None, NOBODY_KNOWS) for of in faults]
+            return [
+                Slice(of.cell, of.at_one, np.zeros(len(of.cell)), *end, known_years=NOBODY_KNOWS)
+                for of in cells
+            ]
         batch, weak, luck = slices_of_case(self.plan, case, instances)
-        fault_free, protection = self.plan.fault_free_of(case), case.conditions.protection
-        engine, conditions = self.plan.engine, case.conditions
-        lives = faulty_cells(conditions, engine, fault_free, batch, weak, luck)
+        fault_free = self.plan.fault_free_of(case)
+        lives = faulty_cells(conditions, self.plan.engine, fault_free, batch, weak, luck)
         tested = case.technique.heeds_faults or protection.pointers or protection.spares
         interval = self.spec.inject.test_interval_years if tested else None
-        return [
-            Slice(
-                SliceFaults.of(self.spec.seed, instance, *lives.of(number)),
-                float(lives.end_years[number]),
-                EndCause(int(lives.end_cause[number])),
-                protection,
-                interval,
+        slices = []
+        for number, instance in enumerate(instances.tolist()):
+            cell, years, weak_value = lives.of(number)
+            slices.append(
+                Slice(
+                    cell,
+                    values_of_cells(self.spec.seed, instance, cell, weak_value),
+                    years,
+                    geometry,
+                    protection,
+                    float(lives.end_years[number]),
+                    EndCause(int(lives.end_cause[number])),
+                    interval,
+                )
             )
-            for number, instance in enumerate(instances.tolist())
-        ]
+        return slices
 
 
 class _Results:
-    """What has become of N injections at A ages."""
+    """What has become of N injections at A ages.
+
+    Attributes
+    ----------
+    arrays : dict of str to array[N, A]
+        `VARIABLES` by name; those that `finished` derives from fates are 0 before.
+    """
 
     def __init__(self, count: int, ages: int, tolerance: float) -> None:
-        shape, self._tolerance = (count, ages), tolerance
-        self.fate = np.full(shape, Fate.MASKED, np.int8)
-        self.output_error = np.zeros(shape)
-        self.wrong_elements = np.zeros(shape, np.int32)
-        self.wrong_bits = np.zeros(shape, np.int8)
-        self.not_finite = np.zeros(shape, np.int8)
-        self.faulty_bits = np.zeros(shape, np.int32)
+        self._tolerance = tolerance
+        self.arrays = {of.name: np.zeros((count, ages), of.dtype) for of in VARIABLES}
+        self.fate, self.faulty_bits = self.arrays["fate"], self.arrays["faulty_bits"]
 
     def fate_of(self, kernel: InjectedKernel, ran: Ran) -> tuple[Fate, WrongOutputs | None]:
         """What has become of a run, and how its outputs differ if they do."""
@@ -442,27 +452,20 @@ class _Results:
         if not len(ran.place):
             return Fate.MASKED, None
         wrong = kernel.wrong_outputs(ran)
-        return Fate.TOLERABLE if wrong.error <= self._tolerance else Fate.SDC, wrong
+        return Fate.TOLERABLE if wrong.output_error <= self._tolerance else Fate.SDC, wrong
 
     def put(self, kernel: InjectedKernel, places: Sequence[Place], ran: Ran) -> None:
         """Note what has become of a run, for the injections at some places."""
         fate, wrong = self.fate_of(kernel, ran)
         for place in places:
             self.fate[place] = fate
-            if wrong is not None:
-                self.output_error[place] = wrong.error if np.isfinite(wrong.error) else np.nan
-                self.wrong_elements[place] = wrong.elements
-                self.wrong_bits[place] = wrong.bits
-                self.not_finite[place] = wrong.not_finite
+            for name, value in vars(wrong).items() if wrong else ():
+                self.arrays[name][place] = value
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def finished(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the results file."""
-        lost = np.isin(self.fate, [*DETECTED, *NOT_RUN])
-        self.output_error[lost] = np.nan
-        shares = {"silent": SILENT, "detected": DETECTED}
-        return {
-            variable.name: np.isin(self.fate, shares[variable.name]).astype(np.int8)
-            if variable.name in shares
-            else getattr(self, variable.name)
-            for variable in VARIABLES
-        }
+        error = self.arrays["output_error"]
+        error[np.isin(self.fate, [*DETECTED, *NOT_RUN]) | np.isinf(error)] = np.nan
+        for name, fates in (("silent", SILENT), ("detected", DETECTED)):
+            self.arrays[name][:] = np.isin(self.fate, fates)
+        return self.arrays

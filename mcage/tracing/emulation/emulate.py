@@ -1,7 +1,9 @@
 """From a kernel and its arguments to a register trace: dispatch, execution, time, recording."""
 
+import struct
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -17,7 +19,7 @@ from mcage.tracing.emulation.compilers import bytes_by_value, described, fitting
 from mcage.tracing.emulation.machine import EXEC, PRIVATE_BASE, SHARED_BASE, TTMP, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.tracing.emulation.program import Program
-from mcage.tracing.emulation.timing import Clock, time_waves
+from mcage.tracing.emulation.timing import time_waves
 from mcage.tracing.emulation.waves import Budget, Code, Instructions, Run, Say, Wave
 from mcage.tracing.importing.recording import Origin, Place, Recording, lanes_of
 
@@ -85,10 +87,9 @@ class Emulated:
         What each buffer holds afterwards.
     instructions : int
         Wave instructions, of all work-groups.
-    by_name : dict of str to int
-        How often each instruction was executed on the recorded compute unit.
-    approximate : dict of str to int
-        Those of them whose last bit depends on the hardware.
+    approximate : dict of str to float
+        Instructions whose last bit depends on the hardware: their shares of those that the recorded
+        compute unit has executed.
     waves : list of Wave
         Waves of the recorded SIMD unit, in the order in which their windows were allocated.
     """
@@ -96,9 +97,8 @@ class Emulated:
     recording: Recording
     outputs: dict[str, Array]
     instructions: int
-    by_name: dict[str, int] = field(default_factory=dict)
-    approximate: dict[str, int] = field(default_factory=dict)
-    waves: list[Wave] = field(default_factory=list)
+    approximate: dict[str, float]
+    waves: list[Wave]
 
 
 def geometry_of(arch: str) -> SliceGeometry:
@@ -173,10 +173,8 @@ class Emulation:
         self.packet = self.memory.add(self._packet())
         self.memory.seal()
         for offset, addend in code.relative:
-            place = self.image + offset
-            self.memory.bytes[place - self.image : place - self.image + 8] = np.frombuffer(
-                (self.image + addend & (1 << 64) - 1).to_bytes(8, "little"), np.uint8
-            )
+            place = self.memory.bytes[offset : offset + 8]
+            place[:] = bytearray((self.image + addend & (1 << 64) - 1).to_bytes(8, "little"))
         self.initial = self.memory.bytes.copy()
 
     @property
@@ -243,15 +241,9 @@ class Emulation:
 
     def _packet(self) -> Array:
         """The dispatch packet (HSA Platform System Architecture, kernel dispatch packet)."""
-        launch = self.launch
-        packet = np.zeros(64, np.uint8)
-        packet[2] = self._dimensions
-        packet[4:10] = np.array(launch.block, np.uint16).view(np.uint8)
-        packet[12:24] = np.array(self._items, np.uint32).view(np.uint8)
-        sizes = np.array([self.kernel.scratch_bytes, self.lds_bytes], np.uint32)
-        packet[24:32] = sizes.view(np.uint8)
-        packet[40:48] = np.array([self.arguments], np.uint64).view(np.uint8)
-        return packet
+        sizes = self.kernel.scratch_bytes, self.lds_bytes
+        fields = self._dimensions, *self.launch.block, *self._items, *sizes, self.arguments
+        return np.frombuffer(struct.pack("<2xH3H2x3I2I8xQ16x", *fields), np.uint8)
 
     def _argument_segment(self) -> Array:
         segment = np.zeros(self.kernel.argument_bytes + 256, np.uint8)
@@ -321,23 +313,20 @@ class Emulation:
         return max([axis + 1 for axis in range(3) if items[axis] > 1], default=1)
 
     def _hidden(self, argument: Argument) -> bytes:
-        launch = self.launch
         kind = argument.kind.removeprefix("hidden_")
-        axes = {"x": 0, "y": 1, "z": 2}
-        stem, _, axis = kind.rpartition("_")
-        if stem == "block_count" and axis in axes:
-            return fitting(launch.grid[axes[axis]], argument)
-        if stem == "group_size" and axis in axes:
-            return fitting(launch.block[axes[axis]], argument)
-        if kind == "grid_dims":
-            return fitting(self._dimensions, argument)
-        if kind == "dynamic_lds_size":
-            return fitting(self.lds_bytes - self.kernel.lds_bytes, argument)
-        if kind in ("private_base", "shared_base"):
-            base = PRIVATE_BASE if kind == "private_base" else SHARED_BASE
-            return fitting(base >> 32, argument)
+        numbers = {
+            **{f"block_count_{axis}": of for axis, of in zip("xyz", self.launch.grid, strict=True)},
+            **{f"group_size_{axis}": of for axis, of in zip("xyz", self.launch.block, strict=True)},
+            "grid_dims": self._dimensions,
+            "dynamic_lds_size": self.lds_bytes - self.kernel.lds_bytes,
+            "private_base": PRIVATE_BASE >> 32,
+            "shared_base": SHARED_BASE >> 32,
+        }
+        if kind in numbers:
+            return fitting(numbers[kind], argument)
         if (address := address_of_runtime(argument.kind)) is not None:
             return fitting(address, argument)
+        stem = kind.rpartition("_")[0]
         if kind == "none" or stem in ("global_offset", "remainder"):  # whole work-groups only
             return bytes(argument.size)
         raise UserError(f"{self.kernel.name}: needs {shown(argument.kind)}, which is not known")
@@ -494,8 +483,8 @@ class Emulation:
         launch, kernel = self.launch, self.kernel
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
-        clock = Clock.of(self.generation, launch.program.latency)
-        time_waves(ran, codes, clock, _UNITS, self.windows, room, self.generation)
+        latency = launch.program.latency
+        time_waves(ran, codes, self.generation, latency, _UNITS, self.windows, room)
         recording = Recording()
         recording.has_lanes(kernel.lanes)
         recording.geometry = self.geometry
@@ -506,18 +495,16 @@ class Emulation:
             for name, value in launch.arguments.items()
             if name in self.buffers
         }
-        counts = np.bincount(
-            np.concatenate([wave.codes for wave in ran]) >> 1, minlength=len(codes)
-        )
-        by_name: dict[str, int] = {}
-        approximate: dict[str, int] = {}
-        for code, count in zip(codes, counts.tolist(), strict=True):
-            by_name[code.inst.name] = by_name.get(code.inst.name, 0) + count
+        numbers = np.concatenate([wave.codes for wave in ran]) >> 1
+        counts = np.bincount(numbers, minlength=len(codes)).tolist()
+        approximate: Counter[str] = Counter()
+        for code, count in zip(codes, counts, strict=True):
             if code.approximate:
-                approximate[code.inst.name] = approximate.get(code.inst.name, 0) + count
+                approximate[code.inst.name] += count
+        shares = {name: count / len(numbers) for name, count in approximate.items()}
         executed = budget.most - budget.left
         waves.sort(key=lambda wave: wave.begin)  # as `_record` opens their windows
-        return Emulated(recording, outputs, executed, by_name, approximate, waves)
+        return Emulated(recording, outputs, executed, shares, waves)
 
 
 def _two_words(address: int) -> tuple[int, int]:

@@ -554,19 +554,13 @@ class Reruns:
             in_group = np.tile(np.arange(each), len(groups))
             expected = self._steps[groups[here], in_group]
             limit = np.where(expected < _NEVER, LIMIT_FACTOR * expected + LIMIT_MORE, _NEVER)
-            place_of = {
-                (int(m.run_of_wave[n]), int(groups[here[n]]), int(in_group[n])): n
-                for n in range(m.waves)
-            }
-            flips, cells = (
-                {
-                    place_of[run, *wave]: of_wave
-                    for run, of_wave_of_run in enumerate(wrong)
-                    for wave, of_wave in of_wave_of_run.items()
-                    if (run, *wave) in place_of
-                }
-                for wrong in ([of.flips for of in faults], [of.cells for of in faults])
-            )
+            flips: dict[int, Sequence[Flip]] = {}
+            cells: dict[int, Any] = {}
+            for n, run in enumerate(m.run_of_wave.tolist()):
+                wave = int(groups[here[n]]), int(in_group[n])
+                for known, wrong in ((flips, faults[run].flips), (cells, faults[run].cells)):
+                    if wave in wrong:
+                        known[n] = wrong[wave]
             registers = self._make_registers(m, cells) if cells else None
             run_of_group = FaultyRun(m, self._program, here, limit, flips, registers)
             run_of_group.finish()
@@ -594,12 +588,8 @@ class Reruns:
             ends = self._run(copies, [group_of_run], [asked[number] for number, _ in these])
             for run, (number, group) in enumerate(these):
                 results[number].append(self._alone(copies, run, group, End(ends[run])))
-        ran, again = [], []
-        for number, of_parts in enumerate(results):
-            joined = _joined(of_parts)
-            ran.append(joined)
-            if joined is None:
-                again.append(number)
+        ran = [_joined(of_parts) for of_parts in results]
+        again = [number for number, joined in enumerate(ran) if joined is None]
         wholes = self._run_whole([asked[number] for number in again])
         for number, whole in zip(again, wholes, strict=True):
             ran[number] = whole

@@ -1,8 +1,7 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
@@ -116,6 +115,14 @@ class ReadyKernel:
         decisive = self.digests["code_object"], self.digests["inputs"], *launched
         return content_digest(" ".join(map(str, decisive)).encode())
 
+    def run(self, say: Say | None = None) -> tuple[Emulation, Emulated]:
+        """Run it once; arguments and errors as of `Emulation.run`, with the name of the source."""
+        try:
+            emulation = Emulation(self.launch)
+            return emulation, emulation.run(say)
+        except UserError as error:
+            raise UserError(f"{self.place}: {error}", error.command) from error
+
 
 def ready_kernel(program: Program) -> ReadyKernel:
     """Compile a kernel and make its arguments.
@@ -169,18 +176,7 @@ def record_kernel(program: Program, say: Say | None = None) -> Recorded:
         differ from what they should be.
     """
     ready = ready_kernel(program)
-    with errors_named(ready):
-        emulated = Emulation(ready.launch).run(say)
-    return recorded(ready, emulated)
-
-
-@contextmanager
-def errors_named(ready: ReadyKernel) -> Iterator[None]:
-    """Begin errors with the name of the source."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{ready.place}: {error}", error.command) from error
+    return recorded(ready, ready.run(say)[1])
 
 
 def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
@@ -440,16 +436,13 @@ def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
         "a simple model: 4 cycles a vector instruction for 64 lanes, 1 for 32; latencies of 500 "
         f"cycles (loads), 64 (LDS) and 100 (scalar loads), times {program.latency:g}"
     )
-    total = sum(emulated.by_name.values())
     if launch.geometry is not None:
         recording.approximate[f"instructions (those of AMD's {program.arch})"] = (
             f"code, registers and times are AMD's; of {launch.geometry.name} are the number of "
             f"entries, {launch.geometry.entries}, and of windows"
         )
     if emulated.approximate:
-        names = ", ".join(
-            f"{name} ({count / total:.1%})" for name, count in emulated.approximate.items()
-        )
+        names = ", ".join(f"{name} ({of:.1%})" for name, of in emulated.approximate.items())
         recording.approximate["contents"] = (
             f"last bits of {names} of the instructions, which hardware rounds in a way of its own"
         )

@@ -7,7 +7,6 @@ of its unit busy; loads complete after a latency, in order, and ``s_waitcnt`` wa
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,55 +23,33 @@ _VM, _LGKM, _VS = range(_COUNTERS)
 _NO_WAIT = 1 << 40
 
 
-@dataclass(frozen=True)
-class Clock:
+def cycles_of(generation: int, latency: float) -> tuple[Array, Array]:
     """Cycles that instructions take; all are assumed, but for the rates of the vector ALU.
 
-    Attributes
+    The vector ALU needs 4 cycles for 64 lanes on 16 units, and 1 for 32 on 32; transcendental
+    functions and float64 have a quarter of the rate. Latencies are 500 cycles of loads and stores,
+    64 of the LDS, and 100 of scalar loads.
+
+    Parameters
     ----------
-    vector, slow : int
-        Cycles of the vector ALU for a wave: 4 for 64 lanes on 16 units, 1 for 32 on 32; and for
-        transcendental functions and float64, at a quarter of the rate.
-    matrix : int
-        Cycles of a matrix instruction.
-    issue : int
-        Cycles between two instructions of a wave that do not keep the vector ALU busy.
-    load, lds, scalar_load : int
-        Latencies: 500, 64 and 100 cycles.
+    generation : int
+        Of the instruction set.
+    latency : float
+        Factor on the latencies.
+
+    Returns
+    -------
+    int64[kinds], int64[kinds]
+        Cycles until the next instruction of a wave, for which one keeps the vector ALU of its unit
+        busy if it uses it; and until it has its result.
     """
-
-    vector: int
-    slow: int
-    matrix: int
-    issue: int
-    load: int = 500
-    lds: int = 64
-    scalar_load: int = 100
-
-    @classmethod
-    def of(cls, generation: int, latency: float) -> "Clock":
-        """Return the clock of a generation, with latencies multiplied by a factor."""
-        load, lds, scalar = (max(1, round(latency * cycles)) for cycles in (500, 64, 100))
-        if generation == 9:
-            return cls(4, 16, 32, 4, load, lds, scalar)
-        return cls(1, 4, 16, 1, load, lds, scalar)
-
-    def busy(self) -> Array:
-        """Cycles for which an instruction keeps its unit busy, by kind."""
-        busy = np.full(KINDS, self.issue, np.int64)
-        busy[waves.VECTOR], busy[waves.SLOW], busy[waves.MATRIX] = (
-            self.vector,
-            self.slow,
-            self.matrix,
-        )
-        return busy
-
-    def latency(self) -> Array:
-        """Cycles until an instruction has its result, by kind."""
-        latency = self.busy()
-        latency[waves.LOAD] = latency[waves.STORE] = self.load
-        latency[waves.LDS], latency[waves.SCALAR_LOAD] = self.lds, self.scalar_load
-        return latency
+    vector, slow, matrix, issue = (4, 16, 32, 4) if generation == 9 else (1, 4, 16, 1)
+    busy = np.full(KINDS, issue, np.int64)
+    busy[[waves.VECTOR, waves.SLOW, waves.MATRIX]] = vector, slow, matrix
+    result = busy.copy()
+    load, lds, scalar = (max(1, round(latency * cycles)) for cycles in (500, 64, 100))
+    result[[waves.LOAD, waves.STORE, waves.LDS, waves.SCALAR_LOAD]] = load, load, lds, scalar
+    return busy, result
 
 
 _COUNTS = {
@@ -98,11 +75,11 @@ def waits_for(text: str) -> list[int]:
 def time_waves(
     ran: list[Wave],
     codes: list[Code],
-    clock: Clock,
+    generation: int,
+    latency: float,
     units: int,
     windows: int,
     groups_at_once: int,
-    generation: int,
 ) -> None:
     """Let the waves of a compute unit run, and note in each when it did what.
 
@@ -112,14 +89,12 @@ def time_waves(
         Waves in the order of their work-groups; wave n runs on SIMD unit n modulo `units`.
     codes : list of Code
         Instructions by number.
-    clock : Clock
-        What they take.
+    generation, latency : int, float
+        As of `cycles_of`; in generation 9 stores count as loads do.
     units, windows : int
         SIMD units, and windows of each that may be open at once.
     groups_at_once : int
         Work-groups for which the LDS has room.
-    generation : int
-        Of the instruction set; in generation 9 stores count as loads do.
     """
     lengths = np.array([len(wave.codes) for wave in ran], np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -134,23 +109,22 @@ def time_waves(
         np.int64
     )
     size = np.bincount(group).astype(np.int64)
-    n, most = len(ran), max(1, units * windows)
+    n = len(ran)
     issued, ready = np.zeros(len(trail), np.int64), np.zeros(len(trail), np.int64)
     begin, end, slot = (np.full(n, -1, np.int64) for _ in range(3))
-    status = np.zeros(1, np.int64)
-    _simulate(
+    complete = _simulate(
         (trail, starts, kind, wait, counter, group, size),
-        (clock.busy(), clock.latency(), clock.issue, groups_at_once),
+        (*cycles_of(generation, latency), groups_at_once),
         (issued, ready, begin, end, slot),
         (
-            *(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)),
+            *(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)),
             *(np.zeros((n, _COUNTERS, _RING), np.int64), np.zeros((n, _COUNTERS), np.int64)),
-            *(np.zeros((n, _COUNTERS), np.int64), np.full(most, -1, np.int64)),
+            *(np.zeros((n, _COUNTERS), np.int64), np.full(units * windows, -1, np.int64)),
             *(np.zeros((units, windows), np.int64), np.zeros(units, np.int64)),
-            *(np.zeros((len(size), 4), np.int64), status),
+            np.zeros((len(size), 4), np.int64),
         ),
     )
-    if status[0]:
+    if not complete:
         raise AssertionError("waves wait for each other for ever")
     for number, wave in enumerate(ran):
         steps = slice(starts[number], starts[number + 1])
@@ -162,14 +136,14 @@ _NEVER = 1 << 62
 
 
 @compiled
-def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
+def _simulate(program: Any, clock: Any, out: Any, work: Any) -> bool:
+    """Let all waves run; return whether each comes to its end."""
     trail, starts, kind, wait, counter, group, size = program
-    busy, latency, issue, groups_at_once = clock
+    busy, latency, groups_at_once = clock
     issued, ready, begin, end, slot = out
-    step_of, earliest, held, ring, count, latest, resident, free_at, alu_free, groups, status = work
-    n = len(begin)
+    step_of, earliest, held, ring, count, latest, resident, free_at, alu_free, groups = work
+    n, most = len(begin), len(resident)
     units, windows = free_at.shape
-    most = len(resident)
     next_wave = ended = in_flight = 0
     room_at = 0
     enter_at = -1  # -1: to be found anew
@@ -206,7 +180,7 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
                     left = wait[code, which]
                     under_way = count[wave, which]
                     if under_way > left:
-                        time = max(time, ring[wave, which, (under_way - left - 1) % 64])
+                        time = max(time, ring[wave, which, (under_way - left - 1) % _RING])
             elif of_kind <= 2:  # the vector ALU
                 time = max(time, alu_free[wave % units])
             if best < 0 or time < best_time or (time == best_time and wave < best):
@@ -231,8 +205,7 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
             enter_at = -1
             continue
         if best < 0:
-            status[0] = 1
-            return
+            return False
         wave = best
         step = step_of[wave]
         of_kind = kind[trail[step] >> 1]
@@ -244,16 +217,16 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
         if which >= 0:
             done = max(done, latest[wave, which])
             latest[wave, which] = done
-            ring[wave, which, count[wave, which] % 64] = done
+            ring[wave, which, count[wave, which] % _RING] = done
             count[wave, which] += 1
         ready[step] = done
         step_of[wave] = step + 1
-        earliest[wave] = best_time + (busy[of_kind] if of_kind <= 2 else issue)
+        earliest[wave] = best_time + busy[of_kind]
         of_group = group[wave]
         if of_kind == 9:  # a barrier
             groups[of_group, 0] += 1
             groups[of_group, 2] = max(groups[of_group, 2], best_time + 1)
-            held[wave] = 1
+            held[wave] = True
         elif of_kind == 10:  # the end
             last = max(best_time, latest[wave, 0], latest[wave, 1])
             end[wave] = last
@@ -274,7 +247,8 @@ def _simulate(program: Any, clock: Any, out: Any, work: Any) -> None:
             for place in range(most):
                 other = resident[place]
                 if other >= 0 and group[other] == of_group and held[other]:
-                    held[other] = 0
+                    held[other] = False
                     earliest[other] = max(earliest[other], groups[of_group, 2])
             groups[of_group, 0] = 0
             groups[of_group, 2] = 0
+    return True

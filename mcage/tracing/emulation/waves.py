@@ -279,9 +279,12 @@ class Wave:
     ready: Any = None
 
 
-def _columns(parts: list[tuple[Array, ...]]) -> list[Array]:
-    """Columns of tables that follow one another."""
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+def _by_wave(parts: list[tuple[Array, ...]], waves: int) -> list[list[Array]]:
+    """Columns of tables that follow one another, wave by wave; the first column says which."""
+    wave, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    ends = np.cumsum(np.bincount(wave, minlength=waves))
+    rows_of_wave = np.split(np.argsort(wave, kind="stable"), ends[:-1])
+    return [[column[rows] for column in columns] for rows in rows_of_wave]
 
 
 _UNREAD = re.compile(rf"^\.long |Invalid register|{NEEDS_NEWER}$")
@@ -506,20 +509,16 @@ class Run:
     def waves(self, first_group: int, wave_in_group: Array, lanes: Array) -> list[Wave]:
         """What each wave has done, in their order."""
         self._compact()
-        wave, code = _columns(self._trails)
-        order = np.argsort(wave, kind="stable")
-        ends = np.cumsum(np.bincount(wave, minlength=self.machine.waves))
-        parts = np.split(code[order], ends[:-1])
+        trails = _by_wave(self._trails, self.machine.waves)
         ran = [
-            Wave(
-                first_group + int(self.group_of_wave[n]),
-                int(wave_in_group[n]),
-                parts[n],
-                int(lanes[n]),
+            Wave(first_group + int(group), int(number), codes, int(mask))
+            for group, number, (codes,), mask in zip(
+                self.group_of_wave, wave_in_group, trails, lanes, strict=True
             )
-            for n in range(self.machine.waves)
         ]
-        self._give_writes(ran)
+        if self._written:
+            for wave, columns in zip(ran, _by_wave(self._written, len(ran)), strict=True):
+                wave.step, wave.register, wave.content, wave.mask = columns
         return ran
 
     def _compact(self) -> None:
@@ -549,14 +548,3 @@ class Run:
                 f"the recorded waves write more than {MOST_BYTES // MIB} MiB of different "
                 "contents; ask for a smaller grid, or for more compute units: --compute-units"
             )
-
-    def _give_writes(self, ran: list[Wave]) -> None:
-        if not self._written:
-            return
-        wave, step, register, content, mask = _columns(self._written)
-        order = np.argsort(wave, kind="stable")
-        ends = np.cumsum(np.bincount(wave, minlength=len(ran)))
-        for number, rows in enumerate(np.split(order, ends[:-1])):
-            of_wave = ran[number]
-            of_wave.step, of_wave.register = step[rows], register[rows]
-            of_wave.content, of_wave.mask = content[rows], mask[rows]

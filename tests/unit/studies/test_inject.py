@@ -13,17 +13,23 @@ from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
 from mcage.soft_errors.rates import upsets
 from mcage.soft_errors.stuck import drawn_values
-from mcage.studies.inject.cells import CellsUnderWaves, Rules, SliceUnderKernel
+from mcage.studies.inject.cells import CellsUnderWaves, Rules, faults_of
 from mcage.studies.inject.flips import ONE_CELL, drawn_cells, hit, least_ways, row_of, upsets_of
 from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, Storing, WrongOutputs
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
-from mcage.studies.inject.slices import FaultsAtAge, SliceFaults, numbers_of
+from mcage.studies.inject.slices import FaultsAtAge, Slice, numbers_of, values_of_cells
 from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.inject.study import InjectStudy
 from mcage.techniques import technique
 from mcage.tracing.emulation.faults import End, Faults, Flip
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
+
+BITS = {
+    **{Form.PLAIN: 32 * 64, Form.RECORD: 32 + 6, Form.BASE: 32},
+    **{Form.BYTES: 32 + 8 * 63, Form.HALVES: 32 + 16 * 63},
+}
+"""Cells that a value of 64 lanes occupies."""
 
 NONE, SECDED32 = Protection.of("none"), Protection.of("secded32")
 
@@ -73,7 +79,7 @@ def test_what_is_stored_is_read_again(inline):
     used = storing.used(form, block)
     assert not (cells & ~used).any()
     bits = np.bitwise_count(used).sum(axis=1)
-    np.testing.assert_array_equal(bits, [storing.bits_of(Form(each)) for each in form])
+    np.testing.assert_array_equal(bits, [BITS[Form(each)] for each in form])
 
 
 def test_a_wrong_bit_of_a_record():
@@ -350,7 +356,7 @@ def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
             block = int(where.placed.block[0, where.placed.home[write]])
             cells = where.needed_cells(write, block, int(begins[write] + begin))
             number = int(np.bitwise_count(cells).sum())
-            assert number <= where.storing.bits_of(Form(int(where.form[write])))
+            assert number <= BITS[Form(int(where.form[write]))]
             total += number * (end - begin) * where.in_file[:, write].mean()
         forms.add(Form(int(where.form[write])))
     assert (len(forms) > 1) == (name == "wc")
@@ -466,7 +472,7 @@ def test_faulty_cells_equal_brute_force(kernel, asked, on_read):
         cells, at_one = random_cells(kernel, random, count)
         faults, rules = slice_with(kernel, cells, at_one)
         rules = Rules(rules.storing, None, on_read, rules.preloaded)
-        wrong = SliceUnderKernel(where, faults, rules).faults()
+        wrong = faults_of(where, faults, rules)
         stuck = under_waves(kernel, cells, at_one)
         expected = memory_after(emulation, stuck=stuck, on_read=on_read, most=100_000)
         if isinstance(expected, str) and "LDS" in expected:
@@ -553,7 +559,7 @@ def test_slices_do_not_depend_on_those_beside_them(kernel, on_read, protection):
         cells, at_one = random_cells(kernel, random, count)
         faults, rules = slice_with(kernel, cells, at_one, Protection.of(protection))
         rules = Rules(rules.storing, rules.code, on_read, rules.preloaded)
-        wrong = SliceUnderKernel(where, faults, rules).faults()
+        wrong = faults_of(where, faults, rules)
         if wrong is not None:
             asked.append(wrong)
     together = kernel.reruns.run(asked)
@@ -575,7 +581,7 @@ def test_cells_that_a_read_disturbs_do_less_harm_than_stuck_ones(kernel):
         faults, rules = slice_with(kernel, cells, at_one)
         for on_read in harm:
             given = Rules(rules.storing, None, on_read, rules.preloaded)
-            wrong = SliceUnderKernel(where, faults, given).faults()
+            wrong = faults_of(where, faults, given)
             if wrong is not None:
                 (ran,) = kernel.reruns.run([wrong])
                 harm[on_read] += ran.end != End.COMPLETE or len(ran.place) > 0
@@ -595,7 +601,7 @@ def test_a_code_corrects_one_faulty_cell_of_a_word_and_detects_two(kernel):
         cells = [geometry.entry_bits * entry + 32 * lane + place for place in places]
         at_one = [not value >> place & 1 for place in places]
         faults, rules = slice_with(kernel, cells, at_one, SECDED32)
-        wrong = SliceUnderKernel(where, faults, rules).faults()
+        wrong = faults_of(where, faults, rules)
         if end is None:
             assert wrong is None
             continue
@@ -608,7 +614,7 @@ def test_a_code_corrects_one_faulty_cell_of_a_word_and_detects_two(kernel):
     cells = [geometry.entry_bits * entry + 32 * lane + 3, number]
     at_one = [not value >> 3 & 1, not check >> 2 & 1]
     faults, rules = slice_with(kernel, cells, at_one, SECDED32)
-    (ran,) = kernel.reruns.run([SliceUnderKernel(where, faults, rules).faults()])
+    (ran,) = kernel.reruns.run([faults_of(where, faults, rules)])
     assert ran.end == End.DETECTED
 
 
@@ -618,12 +624,12 @@ def test_a_technique_that_knows_faults_avoids_them(kernel, name):
     random = np.random.default_rng(8)
     geometry = kernel.geometry
     cells, at_one = random_cells(kernel, random, 30)
-    faults = SliceFaults(cells, at_one, np.zeros(len(cells)))
+    faults = Slice(cells, at_one, np.zeros(len(cells)), geometry, NONE, 10.0)
     for known, harmless in ((0.0, True), (-1.0, False)):
-        at_age = faults.at(0.0, known, NONE, geometry)
+        at_age = faults.at(0.0, known)
         (where,) = Placement(kernel, technique(name), 64).on_maps(at_age.fault_map[None])
         rules = Rules(where.storing, None, on_read=False, preloaded=kernel.emulation.preloaded)
-        wrong = SliceUnderKernel(where, at_age, rules).faults()
+        wrong = faults_of(where, at_age, rules)
         assert (wrong is None) == harmless
 
 
@@ -633,10 +639,13 @@ def test_what_is_repaired():
     # Two cells of one word of entry 0 and of entry 2; a cell of entry 1, and one that fails later.
     cell = np.array([5, size + 9, 7, size * 2 + 40, size * 2 + 41, size * 3])
     years = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 5.0])
-    faults = SliceFaults(cell, np.ones(6, bool), years)
 
-    def live(age, known, name):
-        return faults.at(age, known, Protection.of(name), geometry).cell.tolist()
+    def faults_at(age, known, name):
+        faults = cell, np.ones(6, bool), years
+        return Slice(*faults, geometry, Protection.of(name), 10.0).at(age, known)
+
+    def live(*given):
+        return faults_at(*given).cell.tolist()
 
     # Unknown cells do harm; known ones lie in blocks that are not used, unless they are repaired.
     assert live(4, -1, "none") == cell[:5].tolist()
@@ -654,18 +663,18 @@ def test_what_is_repaired():
     order = np.sort(cell[:5]).astype(np.int32)
     tail = TailCells(np.array([0, 5]), order, np.zeros(5), geometry)
     maps = given.more(tail, np.ones(5, bool)).maps[0]
-    found = faults.at(4, 4, Protection.of("ecp1"), geometry).fault_map
+    found = faults_at(4, 4, "ecp1").fault_map
     np.testing.assert_array_equal(found, maps)
 
 
 def test_which_value_a_cell_gives():
-    cells, years = np.arange(400), np.zeros(400)
+    cells = np.arange(400)
     weak = np.array([0, 1] * 100 + [-1] * 200, np.int8)
-    faults = SliceFaults.of(3, 7, cells, years, weak)
-    np.testing.assert_array_equal(faults.at_one[:200], [True, False] * 100)
-    assert 60 < faults.at_one[200:].sum() < 140
-    again = SliceFaults.of(3, 7, cells[250:], years[250:], weak[250:])
-    np.testing.assert_array_equal(again.at_one, faults.at_one[250:])
+    at_one = values_of_cells(3, 7, cells, weak)
+    np.testing.assert_array_equal(at_one[:200], [True, False] * 100)
+    assert 60 < at_one[200:].sum() < 140
+    again = values_of_cells(3, 7, cells[250:], weak[250:])
+    np.testing.assert_array_equal(again, at_one[250:])
 
 
 # What is said of a run.
@@ -680,13 +689,13 @@ def test_wrong_outputs():
     one_bit = right["y"].copy()
     one_bit.view(np.uint32)[0] ^= 1 << 22
     found = compared(y=one_bit)
-    assert (found.elements, found.bits, found.not_finite) == (1, 1, False)
-    assert found.error == pytest.approx(abs(one_bit[0] - 1) / 4)
+    assert (found.wrong_elements, found.wrong_bits, found.not_finite) == (1, 1, False)
+    assert found.output_error == pytest.approx(abs(one_bit[0] - 1) / 4)
     lost = compared(y=np.array([1, np.nan, 2], np.float32))
-    assert (lost.elements, lost.not_finite, lost.error) == (1, True, np.inf)
-    assert compared(n=np.array([6], np.int32)).error == pytest.approx(1 / 7)
-    assert compared().error == np.inf  # memory beside the outputs
-    assert WrongOutputs.of(right, right).error == 0
+    assert (lost.wrong_elements, lost.not_finite, lost.output_error) == (1, True, np.inf)
+    assert compared(n=np.array([6], np.int32)).output_error == pytest.approx(1 / 7)
+    assert compared().output_error == np.inf  # memory beside the outputs
+    assert WrongOutputs.of(right, right).output_error == 0
 
 
 @pytest.mark.parametrize(
@@ -710,15 +719,19 @@ def test_silence_ends_with_the_first_thing_that_tells(fates, given_up, expected)
 
 def test_when_a_slice_is_looked_at():
     years = np.array([0.0, 0.3, 0.31, 0.99, 2.0, 7.0])
-    faults = SliceFaults(np.arange(6), np.ones(6, bool), years)
-    assert [tuple(look) for look in faults.looks(None, 5.0)] == [
+
+    def moments(interval, end, known=0.0):
+        cells = np.arange(6), np.ones(6, bool), years, preset("gcn"), NONE
+        keys = {"interval_years": interval, "known_years": known}
+        return [tuple(look) for look in Slice(*cells, end, **keys).moments()]
+
+    assert moments(None, 5.0) == [
         (0.3, 0.0, None),
         (0.31, 0.0, None),
         (0.99, 0.0, None),
         (2.0, 0.0, None),
     ]
-    looks = faults.looks(0.5, 6.9)
-    assert [tuple(look) for look in looks] == [(0.5, 0.0, 0.5), (1.0, 0.5, 1.0), (2.0, 1.5, 2.0)]
-    assert faults.looks(None, 0.3, -1.0) == [(0.0, -1.0, None), (0.3, -1.0, None)]
-    assert faults.looks(5.0, 7.5)[-1] == (7.5, 5.0, 10.0)
-    assert faults.looks(0.0, 1.0) == [(0.3, 0.3, 0.3), (0.31, 0.31, 0.31), (0.99, 0.99, 0.99)]
+    assert moments(0.5, 6.9) == [(0.5, 0.0, 0.5), (1.0, 0.5, 1.0), (2.0, 1.5, 2.0)]
+    assert moments(None, 0.3, -1.0) == [(0.0, -1.0, None), (0.3, -1.0, None)]
+    assert moments(5.0, 7.5)[-1] == (7.5, 5.0, 10.0)
+    assert moments(0.0, 1.0) == [(0.3, 0.3, 0.3), (0.31, 0.31, 0.31), (0.99, 0.99, 0.99)]

@@ -66,7 +66,7 @@ def test_a_run_is_repeated(program):
         ran = flips.rerun(0, instance, 0)
         if fate in SILENT:
             wrong = flips.kernel.wrong_outputs(ran)
-            assert wrong.elements == found["wrong_elements"][0, instance, 0]
+            assert wrong.wrong_elements == found["wrong_elements"][0, instance, 0]
         else:
             assert ran is None or ran.end != 0 or not len(ran.place)
         seen.add(fate)

@@ -6,10 +6,9 @@ import numpy as np
 
 from mcage.tracing.emulation import waves
 from mcage.tracing.emulation.machine import parse
-from mcage.tracing.emulation.timing import Clock, time_waves
+from mcage.tracing.emulation.timing import cycles_of, time_waves
 from mcage.tracing.emulation.waves import Code, Wave
 
-CLOCK = Clock(vector=4, slow=16, matrix=32, issue=4)
 TEXTS = {
     "vector": ("v_mov_b32_e32 v0, v1", waves.VECTOR),
     "slow": ("v_exp_f32_e32 v0, v1", waves.SLOW),
@@ -36,7 +35,7 @@ def timed(*programs, units=1, windows=4, groups_at_once=9, group_of=None, genera
         Wave(group, 0, np.array([NUMBER[name] for name in [*program, "end"]], np.int32), 1)
         for group, program in zip(group_of, programs, strict=True)
     ]
-    time_waves(found, CODES, CLOCK, units, windows, groups_at_once, generation)
+    time_waves(found, CODES, generation, 1.0, units, windows, groups_at_once)
     columns = {
         name: np.array([getattr(wave, name) for wave in found]) for name in ("begin", "end", "slot")
     }
@@ -72,7 +71,7 @@ def test_waits_wait_for_loads_in_their_order():
 def test_each_counter_counts_its_own():
     assert timed(["load", "lds", "wait lds"])[0] == [[1, 5, 69, 73]]
     assert timed(["store", "wait 0"], generation=9)[0] == [[1, 501, 505]]
-    assert timed(["store", "wait 0"], generation=10)[0] == [[1, 5, 9]]
+    assert timed(["store", "wait 0"], generation=10)[0] == [[1, 2, 3]]
 
 
 def test_loads_are_counted_for_as_long_as_a_wave_runs():
@@ -120,5 +119,6 @@ def test_lds_has_room_for_some_groups_only():
 
 
 def test_clocks_of_generations():
-    assert (Clock.of(9, 1).vector, Clock.of(11, 1).vector) == (4, 1)
-    assert (Clock.of(9, 2).load, Clock.of(9, 0.001).lds) == (1000, 1)
+    assert [cycles_of(generation, 1)[0][waves.VECTOR] for generation in (9, 11)] == [4, 1]
+    assert cycles_of(9, 2)[1][waves.LOAD] == 1000
+    assert cycles_of(9, 0.001)[1][waves.LDS] == 1
