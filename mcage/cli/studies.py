@@ -1,7 +1,7 @@
 """``mcage sweep|vmin|inject``: studies of slices; and how a campaign of any study is computed."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,6 +14,7 @@ from mcage.cli.show import FormOptions, TableOptions, show
 from mcage.cli.spec_options import OF_TABLES, SpecArguments, SpecOptions
 from mcage.engines import parse_devices
 from mcage.errors import UserError
+from mcage.files.atomic import ready_folder
 from mcage.functions import check_run, study_of
 from mcage.plain_text import one_line, shortened, visible, visible_lines
 from mcage.spec.keys import StudySpec, code_in
@@ -150,24 +151,9 @@ def sweep(
     The same command again continues a sweep that was stopped.
     """
     spec = arguments.spec(show_spec)
-    with _default_folder() if run.out == DEFAULT_OUT and not show_spec else nullcontext():
+    is_default = run.out == DEFAULT_OUT and not show_spec
+    with ready_folder(DEFAULT_OUT.parent) if is_default else nullcontext():
         run_study(spec, run, json=False, show_spec=show_spec)
-
-
-@contextmanager
-def _default_folder() -> Iterator[None]:
-    """Make the folder of `DEFAULT_OUT`; remove it again if nothing comes into it."""
-    folder = DEFAULT_OUT.parent
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
-    try:
-        yield
-    except (UserError, KeyboardInterrupt):
-        with suppress(OSError):
-            folder.rmdir()
-        raise
 
 
 # ``mcage vmin``: the lowest Vdd at which slices work, when new and aged.

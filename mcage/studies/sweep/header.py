@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -584,69 +584,51 @@ class SweepHeader(Header):
             "caveats": self.caveats,
             "drawn_constants": units,
             "margins": self.margins,
+            "technique_names": dict(self.technique_names),
+            "mix_size": self.mix_size,
         }
-        declared["technique_names"] = dict(self.technique_names)
-        declared["mix_size"] = self.mix_size
         return {name: json.dumps(value) for name, value in declared.items() if value}
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """What labels the variables of a sweep."""
-        edges_mv, edges_years = DVTH_BIN_EDGES_MV, self.epoch_edges_years
-        contents: dict[str, Any] = {
-            "instance": self.ids,
-            "epoch": range(len(edges_years) - 1),
-            "period": range(self.workload_periods),
-            "operating_point": range(self.operating_points),
-            "kernel": self.kernels,
-            "write_kind": WRITE_KINDS,
-            "uncorrectable_rank": range(RANKS),
-            "transistor": TRANSISTORS,
-            "dvth_bin": (edges_mv[:-1] + edges_mv[1:]) / 2,
-            "epoch_start_years": edges_years[:-1],
-            "epoch_end_years": edges_years[1:],
-            "dvth_bin_lower_mv": edges_mv[:-1],
-            "dvth_bin_upper_mv": edges_mv[1:],
-        }
-        labels = [Coordinate(label, contents[label.name]) for label in LABELS]
+        edges_years = self.epoch_edges_years
+        lower_mv, upper_mv = DVTH_BIN_EDGES_MV[:-1], DVTH_BIN_EDGES_MV[1:]
+        middle = "NBTI threshold shift, middle of the bin"
+        labels = [
+            Coordinate(INSTANCE, self.ids),
+            _count("epoch", "epoch", len(edges_years) - 1),
+            _count("period", "workload period", self.workload_periods),
+            _count("operating_point", "operating point", self.operating_points),
+            _texts("kernel", "kernel", self.kernels),
+            _texts("write_kind", "kind of register write", WRITE_KINDS),
+            _count("uncorrectable_rank", "order of uncorrectable words", RANKS),
+            _texts("transistor", "PMOS transistor of the cell", TRANSISTORS),
+            _numbers("dvth_bin", "dvth_bin", "mV", middle, (lower_mv + upper_mv) / 2),
+            _numbers("epoch_start_years", "epoch", "year", "start of the epoch", edges_years[:-1]),
+            _numbers("epoch_end_years", "epoch", "year", "end of the epoch", edges_years[1:]),
+            _numbers("dvth_bin_lower_mv", "dvth_bin", "mV", "lower border of the bin", lower_mv),
+            _numbers("dvth_bin_upper_mv", "dvth_bin", "mV", "upper border of the bin", upper_mv),
+        ]
         if self.margins:
-            margin = _text("margin", "margin", "margin of a cell")
-            labels.append(Coordinate(margin, self.margins))
+            labels.append(_texts("margin", "margin of a cell", self.margins))
         if self.mix_size:
-            labels.append(Coordinate(_count("turn", "kernel of a mix"), range(self.mix_size)))
+            labels.append(_count("turn", "kernel of a mix", self.mix_size))
         if self.draws:
-            row = _count("row", "row of the joint draws of constants")
-            labels.append(Coordinate(row, range(len(self.draws[0][2]))))
+            rows = len(self.draws[0][2])
+            labels.append(_count("row", "row of the joint draws of constants", rows))
         for key, unit, values in self.draws:
-            labels.append(Coordinate(_number(key, "row", unit, f"{key} of the row"), values))
+            labels.append(_numbers(key, "row", unit, f"{key} of the row", values))
         return (*coordinates_of(self.axes, self.cases), *labels)
 
 
-def _text(name: str, dim: str, long_name: str) -> Variable:
-    return Variable(name, (dim,), "text", "1", long_name)
+def _texts(name: str, long_name: str, values: Sequence[str]) -> Coordinate:
+    return Coordinate(Variable(name, (name,), "text", "1", long_name), values)
 
 
-def _count(name: str, long_name: str) -> Variable:
-    return Variable(name, (name,), "int32", "1", long_name)
+def _count(name: str, long_name: str, count: int) -> Coordinate:
+    return Coordinate(Variable(name, (name,), "int32", "1", long_name), range(count))
 
 
-def _number(name: str, dim: str, units: str, long_name: str) -> Variable:
-    return Variable(name, (dim,), "float64", units, long_name)
-
-
-LABELS = (
-    INSTANCE,
-    _count("epoch", "epoch"),
-    _count("period", "workload period"),
-    _count("operating_point", "operating point"),
-    _text("kernel", "kernel", "kernel"),
-    _text("write_kind", "write_kind", "kind of register write"),
-    _count("uncorrectable_rank", "order of uncorrectable words"),
-    _text("transistor", "transistor", "PMOS transistor of the cell"),
-    _number("dvth_bin", "dvth_bin", "mV", "NBTI threshold shift, middle of the bin"),
-    _number("epoch_start_years", "epoch", "year", "start of the epoch"),
-    _number("epoch_end_years", "epoch", "year", "end of the epoch"),
-    _number("dvth_bin_lower_mv", "dvth_bin", "mV", "lower border of the bin"),
-    _number("dvth_bin_upper_mv", "dvth_bin", "mV", "upper border of the bin"),
-)
-"""The coordinates of a sweep but for those of its cases, in the order of its files."""
+def _numbers(name: str, dim: str, units: str, long_name: str, values: Any) -> Coordinate:
+    return Coordinate(Variable(name, (dim,), "float64", units, long_name), values)

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -532,6 +532,7 @@ def operating_points(
     return user_defined, fractions if fractions.vary else None
 
 
+Name = TypeVar("Name")
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -611,9 +612,7 @@ class SweepPlan:
 
     def _check_cases(self) -> None:
         """Refuse what only the engine, the models and the traces can tell."""
-        # Many cases share a technique, which is looked at once.
-        techniques = {case.case.technique: case.technique for case in self.cases}.values()
-        for of in techniques:
+        for of in self.techniques.values():
             self.engine.check(of)
         for case in self.cases:  # refuses a model under which the worst cell cannot be found
             case.conditions.check_model()
@@ -621,9 +620,16 @@ class SweepPlan:
             no_instance = np.empty(0, np.int64)
             for faults in case.faults_of_rows or (case.faults,):
                 faults.sample(self.spec.seed, no_instance, case.conditions.floor_volts)
-        for of in techniques:  # refuses windows that do not fit in turn, or cannot be packed
+        for of in (
+            self.techniques.values()
+        ):  # refuses windows that do not fit in turn, or cannot be packed
             if of.may_lack_room:
                 self._prepared(of, self.traces)
+
+    @cached_property
+    def techniques(self) -> dict[str, Technique]:
+        """By name: the techniques of the cases, each of which is looked at once."""
+        return {case.case.technique: case.technique for case in self.cases}
 
     @property
     def _busy_threads(self) -> int | None:
@@ -737,14 +743,15 @@ class SweepPlan:
     @cached_property
     def fault_free(self) -> dict[str, FaultFreeReplays]:
         """By technique: its replays of all kernels on a slice without faults."""
-        known = self.like.fault_free if self.like else {}
-        techniques = {
-            case.case.technique: case.technique
-            for case in self.cases
-            if case.case.technique not in known
-        }
-        replays = self.in_threads(self._fault_free, techniques.values())
-        return known | dict(zip(techniques, replays, strict=True))
+        return self._of_each(self.techniques, self._fault_free, "fault_free")
+
+    def _of_each(
+        self, items: Mapping[Name, Given], function: Callable[[Given], Result], name: str
+    ) -> dict[Name, Result]:
+        """Results of a function by the names of the items, as far as `like` does not know them."""
+        known: dict[Name, Result] = getattr(self.like, name) if self.like else {}
+        lacking = {key: item for key, item in items.items() if key not in known}
+        return known | dict(zip(lacking, self.in_threads(function, lacking.values()), strict=True))
 
     def _fault_free(self, technique: Technique) -> FaultFreeReplays:
         busy, whole = self._prepared(technique, self.traces), None
@@ -778,24 +785,19 @@ class SweepPlan:
     @cached_property
     def _check_duties(self) -> dict[tuple[str, Code], FaultFreeDuties]:
         """Duty cycles of check cells on a slice without faults, by technique and code."""
-        known = self.like._check_duties if self.like else {}
         wanted = {
-            (case.case.technique, case.conditions.protection.code): case.technique
+            (case.case.technique, code): (case.technique, code)
             for case in self.cases
-        }
-        lacking = {
-            (name, code): technique
-            for (name, code), technique in wanted.items()
-            if code is not None and (name, code) not in known
+            if (code := case.conditions.protection.code) is not None
         }
 
-        def replayed(given: tuple[tuple[str, Code], Technique]) -> FaultFreeDuties:
-            (_, code), technique = given
+        def replayed(given: tuple[Technique, Code]) -> FaultFreeDuties:
+            technique, code = given
             replays = self._prepared(technique, self.traces_with_idle or self.traces, code)
             key = f"check cells {code.name} {technique!r} {self._kept_by}"
             return duties_without_faults(self.engine, replays, key)
 
-        return known | dict(zip(lacking, self.in_threads(replayed, lacking.items()), strict=True))
+        return self._of_each(wanted, replayed, "_check_duties")
 
     @cached_property
     def soft_error_meters(self) -> tuple[SoftErrorMeter, ...]:
@@ -814,12 +816,6 @@ class SweepPlan:
     @cached_property
     def _avf(self) -> dict[str, NDArray[np.float64]]:
         """By technique: share of the bits of the slice that each kernel needs."""
-        known = self.like._avf if self.like else {}
-        techniques = {
-            case.case.technique: case.technique
-            for case in self.cases
-            if case.case.technique not in known
-        }
 
         def needed(technique: Technique) -> NDArray[np.float64]:
             if technique.program is not None:
@@ -835,9 +831,7 @@ class SweepPlan:
 
             return kept_on_disk(f"avf {technique!r} {self._kept_by}", computed)["avf"]
 
-        return known | dict(
-            zip(techniques, self.in_threads(needed, techniques.values()), strict=True)
-        )
+        return self._of_each(self.techniques, needed, "_avf")
 
     def fault_free_of(self, case: PlannedCase) -> FaultFreeReplays:
         """Replays of a case without faults, those of check cells included."""
