@@ -94,6 +94,9 @@ def _ends(case: xr.Dataset) -> Iterator[Part]:
 AGES = 120
 """Ages, the denser the earlier, at which quantiles are computed besides the ends of epochs."""
 
+ROOM = 0.1
+"""Part of the horizon that a number below the axis needs; of epochs that end closer, the last."""
+
 
 def _shifts_of_cells(case: xr.Dataset) -> Iterator[Part]:
     """Cumulative shares of the sampled cells, whose last bin counts those above it, too."""
@@ -173,7 +176,8 @@ def _shifts_by_age(case: xr.Dataset) -> Iterator[Part]:
     known = np.isin(ages, [*borders, years.max()])
     counts = np.count_nonzero(years >= ends[:, None], axis=1)
     series = canvas.Series("", ages, middle, low, high, marks=known)
-    row = tuple(ends.tolist()), tuple(counts.tolist())
+    apart = np.append(np.diff(ends), np.inf) >= ROOM * ends[-1]
+    row = tuple(ends[apart].tolist()), tuple(counts[apart].tolist())
     yield Part(series, worth=float(middle[-1]), row=row)
 
 

@@ -43,6 +43,7 @@ from mcage.studies.gpu_both.study import VARIABLES as BOTH
 from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
+from mcage.studies.sweep import figures as sweep_figures
 from mcage.studies.sweep.figures import of_lives, plan_of, replayed_figures
 from mcage.version import running_code
 
@@ -201,6 +202,13 @@ def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
     texts = [text.get_text() for text in drawn["dvth-age"].panels[0].axes.texts]
     row = texts.index("a:T")
     assert texts[row + 1 : row + 6] == [str(np.count_nonzero(lived)) for lived in alive]
+
+
+def test_numbers_below_an_axis_have_room(results):
+    """The first epochs of a sweep end within months."""
+    close = results.assign_coords(epoch_end_years=("epoch", [0.04, 0.6, 3.2, 6.0, 10.0]))
+    (part,) = sweep_figures._shifts_by_age(close.isel(case=1))
+    assert part.row[0] == (0.6, 3.2, 6.0, 10.0)
 
 
 def test_slowdown_at_death_is_that_of_the_epoch_of_death(drawn, results):
