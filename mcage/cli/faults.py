@@ -41,7 +41,6 @@ MODEL_KEYS = {
     "faults.sigma_random_volts": "",
     "faults.phi": "",
     "faults.arrays": "",
-    "faults.tolerance": "",
     "registers.geometry": "",
 }
 """Keys of a sweep that decide a fault model, and their usage where it is another here."""
@@ -95,10 +94,9 @@ def faults(
             MODEL,
             {
                 "vdd_volts": "Supply voltage in V. Default: the scenario's own.",
-                "faults.mode": "Fault model. varius: the spatial model, at any Vdd; "
-                "varius-selected: only its maps that are close to the published table; table: "
-                "classes of entries drawn from that table; table-exact: exactly its fractions in "
-                "every map. Default: varius.",
+                "faults.mode": "Fault model. varius: the spatial model, at any Vdd; table: "
+                "classes of entries drawn from the published table; table-exact: exactly its "
+                "fractions in every map. Default: varius.",
                 "faults.spread_blocks": "Let n >= 2 faulty bits cost n blocks, or all that there "
                 "are.",
                 "registers.geometry": "Slice: gcn, nvidia or another of mcage docs geometry. "

@@ -10,7 +10,7 @@ import typer
 
 from mcage.campaign.progress import progress_on_stderr
 from mcage.cli.commands import RUN, Engine, Json, ProgressKind
-from mcage.cli.spec_options import CASE, OF_TABLES, ONE_CASE, SpecArguments, SpecOptions
+from mcage.cli.spec_options import CASE, ONE_CASE, SpecArguments, SpecOptions
 from mcage.engines import select_engine
 from mcage.plain_text import visible
 from mcage.report.tables import console, print_table
@@ -52,7 +52,7 @@ def rare(
                 "user-defined one as module:NAME; needed, unless SPEC names one.",
                 "--instances": "Number of slices to draw. Default: 20000.",
             },
-            without=("protections", "draws", "aging.nbti_spread_mv", *OF_TABLES),
+            without=("protections", "draws", "aging.nbti_spread_mv", "faults.mode"),
         ),
     ],
     engine: Engine = "auto",

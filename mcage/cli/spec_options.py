@@ -28,9 +28,6 @@ CASE = "Case"
 ONE_CASE = {"environments": ["dvfs"], "scenarios": ["common"]}
 """Defaults of the commands that look at one case."""
 
-OF_TABLES = ("faults.mode", "faults.tolerance")
-"""Keys of faults that are known at one Vdd only."""
-
 _LONGEST_KEY = 500
 
 

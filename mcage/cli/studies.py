@@ -11,7 +11,7 @@ import typer
 import mcage
 from mcage.cli.commands import RUN, AcceptOtherCode, Devices, Engine, Json, ProgressKind, ShowSpec
 from mcage.cli.show import FormOptions, TableOptions, show
-from mcage.cli.spec_options import OF_TABLES, SpecArguments, SpecOptions
+from mcage.cli.spec_options import SpecArguments, SpecOptions
 from mcage.engines import parse_devices
 from mcage.errors import UserError
 from mcage.files.atomic import ready_folder
@@ -166,7 +166,7 @@ def vmin(
             "vmin",
             kind=VminSpec,
             example="vmin.share=0.99",
-            without=("aging.nbti_spread_mv", "aging.vmin_model", "faults.cell", *OF_TABLES),
+            without=("aging.nbti_spread_mv", "aging.vmin_model", "faults.cell", "faults.mode"),
         ),
     ],
     run: RunOptions,

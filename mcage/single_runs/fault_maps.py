@@ -137,11 +137,6 @@ class FaultMaps:
                 f"die {facts['die']}{shift}; faulty entries of its {len(counts)} slices: "
                 f"{min(counts)} to {max(counts)}"
             )
-        if "rejected_before" in facts:
-            lines.append(
-                f"every class within {100 * facts['tolerance']:g} points of the table; "
-                f"maps rejected before: {facts['rejected_before']}"
-            )
         return lines
 
 
@@ -229,7 +224,7 @@ def _sampled(model: FaultModel, facts: dict[str, Any]) -> FaultMaps:
     seed, instances, vdd_volts = facts["seed"], np.array([facts["instance"]]), facts["vdd_volts"]
     cells = model.sample(seed, instances, vdd_volts)
     faulty = cells.vmin_volts > vdd_volts
-    attempts, die = model.attempts(seed, instances), model.dies(instances)
+    die = model.dies(instances)
     facts |= {
         "die": int(die[0]),
         "faulty_entries_of_die": _faulty_entries(model, seed, int(die[0]), vdd_volts),
@@ -245,8 +240,6 @@ def _sampled(model: FaultModel, facts: dict[str, Any]) -> FaultMaps:
             "arrays": str(constants.arrays) if constants.arrays else None,
             "die_shift_volts": float(sample_die(constants, seed, die)[0]),
         }
-    if model.mode == "varius-selected":
-        facts |= {"tolerance": model.tolerance, "rejected_before": int(attempts[0])}
     return FaultMaps(
         cells=cells,
         bits=faulty_bits(cells, faulty)[0],
@@ -264,7 +257,7 @@ def _shares(model: FaultModel, seed: int, maps: int, vdd_volts: float) -> _Rows:
     # The papers have counted entries of their slice.
     if model.scenario.table_shares and model.scenario.geometry.shape == GCN.shape:
         rows["table"] = np.array(model.scenario.table_shares)
-    if model.mode == "varius":
+    if model.grows:
         rows["expected"] = expected_classes(model.scenario, vdd_volts)
     return rows
 

@@ -35,7 +35,7 @@ from mcage.spec.sections import (
     distribution_within,
 )
 from mcage.techniques import technique
-from mcage.variation.scenarios import GROWING_MODES, Scenario
+from mcage.variation.scenarios import Scenario
 
 Table = Mapping[str, Any]
 
@@ -444,7 +444,7 @@ class SweepSpec(StudySpec):
         if they are compared.
         """
         chosen = of.working_vdd_volts if self.low_vdd == "working" else ()
-        if self.vdd_volts or not chosen or self.faults.mode not in GROWING_MODES:
+        if self.vdd_volts or not chosen or self.faults.mode != "varius":
             return {volts: list(self.techniques) for volts in self.vdd_volts or (of.vdd_volts,)}
         redirecting_volts, conventional_volts = chosen
         redirecting = [name for name in self.techniques if technique(name).redirects]

@@ -33,7 +33,7 @@ from mcage.spec.cost_constants import (
 )
 from mcage.spec.keys import PLUG_IN, Option, Section, UsedIf
 from mcage.spec.workload_mix import canonical_mix
-from mcage.variation.scenarios import CELL_8T, GROWING_MODES, NO_ARRAYS, ArraySize, scenario
+from mcage.variation.scenarios import CELL_8T, NO_ARRAYS, ArraySize, scenario
 
 if TYPE_CHECKING:
     from mcage.techniques import Technique
@@ -86,7 +86,7 @@ def used_by(uses: "Callable[[Technique], bool]", use: str) -> UsedIf:
 
 
 def _faults_grow(spec: Any, _: Any) -> bool:
-    return spec.faults.mode in GROWING_MODES
+    return bool(spec.faults.mode == "varius")
 
 
 _OF_GROWING_FAULTS = UsedIf(
@@ -377,10 +377,10 @@ class Faults(Section):
     panel: ClassVar = "Faults"
 
     mode: Annotated[
-        Literal["varius", "varius-selected", "table", "table-exact"],
+        Literal["varius", "table", "table-exact"],
         Option("--fault-mode MODE", seldom=True),
     ] = "varius"
-    """Fault model: varius, varius-selected, table or table-exact."""
+    """Fault model: varius, table or table-exact."""
     cell: Annotated[
         Literal["6t", "8t"] | None,
         Option("--cell CELL", default="6t", seldom=True),
@@ -455,10 +455,6 @@ class Faults(Section):
         ),
     ] = None
     """Size of the arrays that deviate as wholes, ENTRIESxBITS, or none: a smooth field."""
-    tolerance: Annotated[
-        float | None, Option("--tolerance FRACTION", default="0.05", seldom=True)
-    ] = None
-    """Largest deviation of a map of varius-selected from the published table."""
 
     @field_validator("arrays")
     @classmethod

@@ -11,9 +11,9 @@ from mcage.compiled import compiled
 from mcage.errors import UserError
 from mcage.geometry import GCN, Integers, SliceGeometry
 from mcage.protection.policy import ECP, Protection, unusable_blocks
-from mcage.random import variation_stream
+from mcage.random import stream
 from mcage.variation.field import die_of
-from mcage.variation.scenarios import CLASSES, GROWING_MODES, MODES, ArraySize, Scenario, scenario
+from mcage.variation.scenarios import CLASSES, MODES, ArraySize, Scenario, scenario
 from mcage.variation.vmin_tail import TailCells, check_vdd, in_words, sample_tail
 
 # From faulty cells to fault maps: what the protection of entries leaves to be avoided.
@@ -407,11 +407,7 @@ def add_faults_of_words(
             maps[instance, entry] = unusable[min(excess, len(unusable) - 1), held]
 
 
-# Fault maps of Table I of RRCD: drawn from it, or selected among slices until one matches it.
-
-MAX_ATTEMPTS = 20_000
-"""Slices drawn for an instance before giving up: if one in 1,000 would do, 2e-9 of the instances
-get this far."""
+# Fault maps drawn from Table I of RRCD.
 
 
 def exact_counts(shares: tuple[float, ...], total: int) -> NDArray[np.int64]:
@@ -453,7 +449,7 @@ def sample_table(
     ranked = np.repeat(np.arange(len(CLASSES)), exact_counts(scenario.table_shares, GCN.entries))
     parts = []
     for instance in instances.tolist():
-        generator = variation_stream(seed, "table", instance)
+        generator = stream(seed, "variation.table", instance)
         uniform = generator.random(GCN.entries)
         block_order = np.argsort(generator.random((GCN.entries, GCN.blocks)), axis=1)
         place = (generator.random((GCN.entries, GCN.blocks)) * GCN.block_bits).astype(int)
@@ -469,86 +465,6 @@ def sample_table(
     return TailCells.join(parts)
 
 
-def worst_class_deviation(shares: NDArray[np.float64], scenario: Scenario) -> NDArray[np.float64]:
-    """Largest distance of a class from the scenario's table.
-
-    Parameters
-    ----------
-    shares : float64[I, 5]
-        Fractions of entries by class, as `mcage.variation.fault_models.class_shares` counts them.
-    scenario : Scenario
-        Only its table is used.
-
-    Returns
-    -------
-    float64[I]
-        Fraction of the entries: 0.05 for five percentage points.
-    """
-    deviation: NDArray[np.float64] = np.abs(shares - scenario.table_shares).max(axis=1)
-    return deviation
-
-
-def select_attempts(
-    scenario: Scenario, seed: int, instances: NDArray[np.int64], tolerance: float
-) -> NDArray[np.int64]:
-    """For each instance, the first attempt whose map is close to the table.
-
-    Attempt 0 is the slice that the instance has without selection; each further attempt draws its
-    field and its cells from other streams. So the choice is a function of scenario, seed, instance
-    and tolerance alone.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The distribution of Vmin, and the table, which holds at the Vdd of the scenario.
-    seed : int
-        Seed of the whole sweep.
-    instances : int64[I]
-        Instance ids.
-    tolerance : float
-        Largest allowed deviation of a class, as a fraction of the entries: 0.05 for five points.
-
-    Returns
-    -------
-    int64[I]
-        Slices drawn and rejected before; for `mcage.variation.vmin_tail.sample_tail`.
-
-    Raises
-    ------
-    UserError
-        If 20,000 attempts for an instance all fail.
-    """
-    attempts = np.zeros(len(instances), np.int64)
-    closest = np.full(len(instances), np.inf)
-    searching = np.arange(len(instances))
-    for attempt in range(MAX_ATTEMPTS):
-        attempts[searching] = attempt
-        deviation = _deviations(scenario, seed, instances[searching], attempt)
-        closest[searching] = np.minimum(closest[searching], deviation)
-        searching = searching[deviation > tolerance]
-        if not searching.size:
-            return attempts
-    hopeless = searching[0]
-    raise UserError(
-        f"scenario {scenario.name}, tolerance = {tolerance:g}: of {MAX_ATTEMPTS:,} maps drawn for "
-        f"instance {instances[hopeless]}, the closest is {closest[hopeless]:.4f} off the table in "
-        "its worst class; use a larger tolerance"
-    )
-
-
-def _deviations(
-    scenario: Scenario, seed: int, instances: NDArray[np.int64], attempt: int
-) -> NDArray[np.float64]:
-    attempts = np.full(len(instances), attempt)
-    cells = sample_tail(scenario, seed, instances, scenario.vdd_volts, attempts=attempts)
-    bits = faulty_bits(cells, cells.vmin_volts > scenario.vdd_volts)
-    return worst_class_deviation(class_shares(bits), scenario)
-
-
-DEFAULT_TOLERANCE = 0.05
-"""Tolerance of selected maps: five percentage points in the worst class."""
-
-
 @dataclass(frozen=True)
 class FaultModel:
     """Where the faults of an instance come from.
@@ -559,17 +475,13 @@ class FaultModel:
         Of `mcage.variation.scenarios.scenario`, or changed by `dataclasses.replace`.
     mode : str
         ``varius``: Vmin of each cell from the spatial model; any Vdd, faults grow with age.
-        ``varius-selected``: the same, but only slices whose new map is close to the scenario's
-        table; only the Vdd of the table. ``table``: the class of each entry is drawn from the
-        table; only the Vdd of the table, and faults never grow. ``table-exact``: the same with
-        exactly the fractions of the table in each map.
+        ``table``: the class of each entry is drawn from the scenario's table; only the Vdd of the
+        table, and faults never grow. ``table-exact``: the same with exactly the fractions of the
+        table in each map.
     spread_blocks : bool
         Whether fault maps follow the conservative rule of `mcage.variation.fault_models`.
     slices_per_chip : int
         Slices with successive ids that share a die; see `mcage.variation.field.die_of`.
-    tolerance : float
-        Of ``varius-selected``: largest deviation of a class from the table, as a fraction of the
-        entries.
 
     Raises
     ------
@@ -582,27 +494,24 @@ class FaultModel:
     mode: str = "varius"
     spread_blocks: bool = False
     slices_per_chip: int = 1
-    tolerance: float = DEFAULT_TOLERANCE
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise UserError(f"unknown fault mode {self.mode!r}; choose one of {', '.join(MODES)}")
         if self.slices_per_chip < 1:
             raise UserError(f"slices_per_chip = {self.slices_per_chip}, expected 1 or more")
-        if not 0 < self.tolerance <= 1:
-            raise UserError(f"tolerance = {self.tolerance:g}, expected a share: 0 < share <= 1")
-        if self.mode != "varius" and not self.scenario.table_shares:
+        if not self.grows and not self.scenario.table_shares:
             raise UserError(
                 f"mode {self.mode}: no table is published for scenario {self.scenario.name}; use "
                 "mode varius"
             )
-        if self.mode != "varius" and self.scenario.sigma_die_volts > 0:
+        if not self.grows and self.scenario.sigma_die_volts > 0:
             raise UserError(
                 f"sigma_die_volts = {self.scenario.sigma_die_volts:g}: mode {self.mode} holds "
                 "slices to one table, whatever their die; use 0, or mode varius"
             )
 
-        if self.mode != "varius" and self.scenario.geometry.shape != GCN.shape:
+        if not self.grows and self.scenario.geometry.shape != GCN.shape:
             raise UserError(
                 f"mode {self.mode}: the published table counts faulty bits of entries of a "
                 f"{GCN.name} slice, not of {self.scenario.geometry.name}; use mode varius"
@@ -610,8 +519,8 @@ class FaultModel:
 
     @property
     def grows(self) -> bool:
-        """Whether aging can add faults."""
-        return self.mode in GROWING_MODES
+        """Whether each cell has a Vmin, so that aging can add faults."""
+        return self.mode == "varius"
 
     def check_vdd(self, vdd_volts: float) -> None:
         """Refuse a Vdd at which this model has nothing to say.
@@ -622,23 +531,11 @@ class FaultModel:
             If the Vdd cannot be meant, leaves no reliable entry, or is not the table's.
         """
         check_vdd(self.scenario, vdd_volts)
-        if self.mode != "varius" and abs(vdd_volts - self.scenario.vdd_volts) > 1e-9:
+        if not self.grows and abs(vdd_volts - self.scenario.vdd_volts) > 1e-9:
             raise UserError(
                 f"vdd = {vdd_volts:g} V: mode {self.mode} knows scenario {self.scenario.name} "
                 f"at {self.scenario.vdd_volts:g} V only; use that, or mode varius"
             )
-
-    def attempts(self, seed: int, instances: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Slices drawn and rejected for each instance; none unless maps are selected.
-
-        Raises
-        ------
-        UserError
-            If no map comes close enough to the table.
-        """
-        if self.mode == "varius-selected":
-            return select_attempts(self.scenario, seed, instances, self.tolerance)
-        return np.zeros(len(instances), np.int64)
 
     def dies(self, instances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Die of each instance."""
@@ -668,12 +565,11 @@ class FaultModel:
         ------
         UserError
             If the floor is too low for ``varius``, or above the Vdd that a table speaks of; if
-            no map comes close enough to the table; if words do not fit, see `check_protection`.
+            words do not fit, see `check_protection`.
         """
         self.check_protection(protection)
         if self.grows:
-            attempts = self.attempts(seed, instances)
-            given = self.scenario, seed, instances, floor_volts, self.slices_per_chip, attempts
+            given = self.scenario, seed, instances, floor_volts, self.slices_per_chip
             data = sample_tail(*given)
             if protection.code is None:
                 return data
@@ -704,7 +600,6 @@ def fault_model(
     *,
     spread_blocks: bool = False,
     slices_per_chip: int = 1,
-    tolerance: float | None = None,
     geometry: SliceGeometry = GCN,
     arrays: str | None = None,
     **changes: float | None,
@@ -717,8 +612,6 @@ def fault_model(
         Name of a shipped scenario, or a scenario.
     mode, spread_blocks, slices_per_chip
         See `FaultModel`.
-    tolerance : float, optional
-        Of ``varius-selected``; 0.05 by default.
     geometry : SliceGeometry
         The slice.
     arrays : str, optional
@@ -743,13 +636,7 @@ def fault_model(
             'correlation over a distance; leave it out, or give arrays = "none"'
         )
     smooth = replace(base.in_arrays(None), geometry=geometry, **changed)  # type: ignore[arg-type]
-    chosen = FaultModel(
-        smooth.in_arrays(size),
-        mode,
-        spread_blocks,
-        slices_per_chip,
-        DEFAULT_TOLERANCE if tolerance is None else tolerance,
-    )
+    chosen = FaultModel(smooth.in_arrays(size), mode, spread_blocks, slices_per_chip)
     given = changed if arrays is None else changed | {"arrays": arrays}
     if given and not chosen.grows:
         key, value = next(iter(given.items()))
@@ -757,11 +644,6 @@ def fault_model(
         raise UserError(
             f"{key} = {shown}: mode {mode} takes classes from a table and would not use it; "
             "leave it out, or use mode varius"
-        )
-    if tolerance is not None and mode != "varius-selected":
-        raise UserError(
-            f"tolerance = {tolerance:g}: mode {mode} rejects no map and would not use it; "
-            "leave it out, or use mode varius-selected"
         )
     return chosen
 

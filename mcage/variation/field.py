@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mcage.compiled import compiled
 from mcage.errors import UserError
-from mcage.random import attempts_of, variation_keys
+from mcage.random import stream_key
 from mcage.variation.scenarios import Scenario
 
 DIAGONAL = 1e-9
@@ -111,10 +111,7 @@ def _cholesky(factor: NDArray[np.float64]) -> None:
 
 
 def sample_field(
-    scenario: Scenario,
-    seed: int,
-    instances: NDArray[np.int64],
-    attempts: NDArray[np.int64] | None = None,
+    scenario: Scenario, seed: int, instances: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Systematic part of Vmin of each instance.
 
@@ -126,21 +123,19 @@ def sample_field(
         Seed of the whole sweep.
     instances : int64[I]
         Instance ids.
-    attempts : int64[I], optional
-        See `mcage.variation.fault_models.select_attempts`.
 
     Returns
     -------
     float64[I, node_rows, node_columns]
-        Volts, mean 0. The draws behind it depend on seed, instance and attempt only, so that one
-        instance has the same field, scaled, in every scenario with the same grid and range, or
-        with the same arrays.
+        Volts, mean 0. The draws behind it depend on seed and instance only, so that one instance
+        has the same field, scaled, in every scenario with the same grid and range, or with the
+        same arrays.
     """
     from mcage.philox import first_normals  # Numba takes long to import
 
     rows, columns = scenario.node_rows, scenario.node_columns
     each = scenario.arrays.counts(scenario.geometry) if scenario.arrays else (rows, columns)
-    keys = variation_keys(seed, "field", attempts_of(instances, attempts))
+    keys = np.tile(stream_key(seed, "variation.field"), (len(instances), 1))
     normal = first_normals(keys, instances, each[0] * each[1])
     if scenario.arrays:
         shifts = scenario.sigma_systematic_volts * normal.reshape(-1, *each)
@@ -285,7 +280,7 @@ def sample_die(scenario: Scenario, seed: int, dies: NDArray[np.int64]) -> NDArra
     if scenario.sigma_die_volts == 0:
         return np.zeros(len(dies))
     ids, place = np.unique(dies, return_inverse=True)
-    keys = variation_keys(seed, "die", np.zeros(len(ids), np.int64))
+    keys = np.tile(stream_key(seed, "variation.die"), (len(ids), 1))
     normal = first_normals(keys, ids, 1)
     shift: NDArray[np.float64] = scenario.sigma_die_volts * normal[place, 0]
     return shift

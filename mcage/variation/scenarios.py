@@ -23,11 +23,8 @@ SCENARIOS = (*PUBLISHED, "measured")
 NO_ARRAYS = "none"
 """In place of a size: the systematic part is a smooth field."""
 
-MODES = ("varius", "varius-selected", "table", "table-exact")
+MODES = ("varius", "table", "table-exact")
 """Ways to make a fault map; see `mcage.variation.fault_models.FaultModel`."""
-
-GROWING_MODES = ("varius", "varius-selected")
-"""Modes in which each cell has a Vmin, so that aging can add faults."""
 
 CLASSES = ("0", "1", "2", "3", ">=4")
 """Classes of entries by their number of faulty bits, as in Table I of RRCD."""

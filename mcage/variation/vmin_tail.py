@@ -28,7 +28,7 @@ from mcage.errors import UserError
 from mcage.geometry import GCN, SliceGeometry
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection, check_cells, logical_bits
-from mcage.random import attempts_of, variation_keys
+from mcage.random import stream_key
 from mcage.variation.field import die_of, sample_die, sample_field, spherical_correlation
 from mcage.variation.scenarios import CLASSES, Scenario
 
@@ -209,7 +209,6 @@ def sample_tail(
     instances: NDArray[np.int64],
     floor_volts: float,
     slices_per_chip: int = 1,
-    attempts: NDArray[np.int64] | None = None,
     code: Code | None = None,
 ) -> TailCells:
     """All cells of each instance whose Vmin lies above a floor.
@@ -226,8 +225,6 @@ def sample_tail(
         Lowest Vdd to be asked about, less the largest shift by aging.
     slices_per_chip : int
         Slices with successive ids that share a die part; see `mcage.variation.field.die_of`.
-    attempts : int64[I], optional
-        See `mcage.variation.fault_models.select_attempts`.
     code : Code, optional
         Draw the cells of its check bits instead of those of data. They lie beside the data, so that
         they have their systematic part, and have numbers of their own: check columns of an entry x
@@ -253,14 +250,13 @@ def sample_tail(
             "ageing); "
             f"the model speaks about {lowest_floor(scenario):g} V and more"
         )
-    tries = attempts_of(instances, attempts)
-    means = sample_field(scenario, seed, instances, tries)
+    means = sample_field(scenario, seed, instances)
     means += scenario.mu_volts
     means += sample_die(scenario, seed, die_of(instances, slices_per_chip))[:, None, None]
-    stream, bits = "cells", scenario.segment_bits
+    part, bits = "cells", scenario.segment_bits
     if code is not None:
-        stream, bits = "check cells", bits * code.check_bits // code.data_bits
-    keys = variation_keys(seed, stream, tries)
+        part, bits = "check cells", bits * code.check_bits // code.data_bits
+    keys = np.tile(stream_key(seed, f"variation.{part}"), (len(instances), 1))
     drawing = ExponentialGroups(scenario.segments, bits, SAMPLED_TOGETHER)
     parts = []
     for begin in range(0, len(instances), SAMPLED_TOGETHER):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from mcage.cli.commands import with_options
 from mcage.cli.faults import faults
 from mcage.errors import UserError
-from mcage.variation.fault_models import class_shares, fault_map, faulty_bits, select_attempts
+from mcage.variation.fault_models import class_shares, fault_map, faulty_bits
 from mcage.variation.field import sample_die
 from mcage.variation.fitting import fit_vmin
 from mcage.variation.scenarios import ArraySize, scenario
@@ -117,22 +117,6 @@ def test_standard_error_takes_dies_not_slices() -> None:
     assert one_die["standard_error"] == [None] * 5
 
 
-def test_selected_maps() -> None:
-    options = ["--mode", "varius-selected", "--tolerance", 0.04, "--instance", 3, "--maps", 3]
-    result = json.loads(run("--json", *options))
-    rejected = select_attempts(scenario("common"), 1, np.array([3]), 0.04)
-    assert rejected[0] > 0
-    assert (result["tolerance"], result["rejected_before"]) == (0.04, rejected[0])
-    cells = sample_tail(scenario("common"), 1, np.array([3]), 0.419, attempts=rejected)
-    bits = faulty_bits(cells, np.ones(len(cells.cell), bool))
-    assert result["faulty_bits"] == bits[0].tolist()
-    assert "expected" not in result["shares"]
-    line = run(*options).splitlines()[1]
-    assert line == (
-        f"every class within 4 points of the table; maps rejected before: {rejected[0]}"
-    )
-
-
 def test_law_is_an_input() -> None:
     changes = {"sigma_systematic_volts": 0.02, "sigma_random_volts": 0.05, "phi": 0.1}
     arguments = ["--sigma-systematic", 0.02, "--sigma-random", 0.05, "--phi", 0.1]
@@ -214,13 +198,13 @@ def test_picture(tmp_path: Path, mode: str) -> None:
     [
         (["--scenario", "foo"], "unknown scenario 'foo'"),
         (["--mode", "foo"], "unknown fault mode 'foo'"),
+        (["--mode", "varius-selected"], "choose one of varius, table, table-exact"),
         (["--vdd", "0.3"], "every entry"),
         (["--vdd", "nan"], "vdd = nan V"),
         (["--vdd", "419"], "vdd = 419 V"),
         (["--mode", "table", "--vdd", "0.45"], "0.419 V only"),
         (["--mode", "table", "--sigma-die", "0.01"], "sigma_die_volts = 0.01: mode table"),
         (["--mode", "table", "--phi", "0.1"], "phi = 0.1: mode table"),
-        (["--tolerance", "0.1"], "tolerance = 0.1: mode varius"),
         (["--phi", "0"], "phi = 0.0, expected"),
         (["--geometry", "amd"], "unknown geometry 'amd'; choose one of gcn, nvidia"),
         (["--geometry", "nvidia", "--mode", "table"], "of entries of a gcn slice, not of nvidia"),

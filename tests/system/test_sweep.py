@@ -142,8 +142,7 @@ def test_values_that_contradict_each_other(here, command):
         (["--fault-mode", "table"], "'turbo' asks for the faults at 1 V"),
         (["--fault-mode", "table", "--environment", "dvfs", "--vdd", "0.5"], "at 0.419 V only"),
         (["--fault-mode", "table", "--phi", "0.2"], "phi = 0.2: mode table takes classes from"),
-        (["--tolerance", "0.2"], "tolerance = 0.2: mode varius rejects no map"),
-        (["--fault-mode", "varius-selected", "--sigma-die", "0.01"], "sigma_die_volts = 0.01"),
+        (["--fault-mode", "varius-selected"], "faults.mode = 'varius-selected': input should be"),
         (["--technique", "rrcd", "--technique", "rrcd"], "techniques = ['rrcd', 'rrcd']"),
         (
             ["--rel-ci", "0.1", "--of", "median"],

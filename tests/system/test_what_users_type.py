@@ -380,7 +380,6 @@ USED = [
     {"life": {"epochs": 4, "idle": "held", "activity": 0.5}},
     {"techniques": ["baseline", "rrcd"], "life": {"epochs": 4, "spill_limit": 0.0}},
     {"techniques": ["gr-guard"], "registers": {"lds_rows": 1}},
-    {"faults": {"mode": "varius-selected"}, "life": {"epochs": 4, "vmin_coefficient": 0.5}},
     {"techniques": ["rrcd+pg"], "faults": {"spread_blocks": True}},
     {"faults": {"slices_per_chip": 4, "sigma_die_volts": 0.01}},
     {"faults": {"slices_per_chip": 4}, "stopping": {"rel_ci": 0.1}},

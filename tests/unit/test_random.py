@@ -22,7 +22,7 @@ from mcage.philox import (
     integers_below,
     numbers_at,
 )
-from mcage.random import stream, stream_key, successive_streams, variation_keys, variation_stream
+from mcage.random import stream, stream_key, successive_streams
 
 INSTANCES = np.array([0, 3, 7, 2**62])
 KEYS = np.tile(stream_key(7, "test"), (len(INSTANCES), 1))
@@ -172,11 +172,12 @@ def test_nothing_is_drawn_for_nobody():
 
 
 def test_streams_in_turn_are_those_by_themselves():
-    keys = variation_keys(5, "cells", np.array([0, 2, 0]))
-    for generator, instance, attempt in zip(
-        successive_streams(keys, [4, 5, 2**40]), [4, 5, 2**40], [0, 2, 0], strict=True
+    names, instances = ("cells", "field", "cells"), [4, 5, 2**40]
+    keys = [stream_key(5, name) for name in names]
+    for generator, name, instance in zip(
+        successive_streams(keys, instances), names, instances, strict=True
     ):
-        alone = variation_stream(5, "cells", instance, attempt)
+        alone = stream(5, name, instance)
         assert (generator.random(5) == alone.random(5)).all()
         drawn = generator.integers(9, size=3, dtype=np.uint32), generator.standard_normal(7)
         assert (drawn[0] == alone.integers(9, size=3, dtype=np.uint32)).all()

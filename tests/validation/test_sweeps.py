@@ -280,11 +280,6 @@ def test_the_variation_is_that_of_the_spec():
     )
     start = sweep.compute(0, INSTANCES)["faulty_entries_start"][0].reshape(-1, 5)
     assert start.std(axis=1).max() < start.mean(axis=1).std()
-    selected = {"mode": "varius-selected", "tolerance": 0.2}
-    chosen = small_sweep(techniques=["rrcd"], environments=["dvfs"], faults=selected)
-    assert chosen.plan.cases[0].faults == FaultModel(
-        scenario("common"), "varius-selected", tolerance=0.2
-    )
 
 
 def test_epochs_end_at_the_borders_of_the_file(sweep, arrays):

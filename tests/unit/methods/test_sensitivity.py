@@ -135,7 +135,6 @@ def test_what_follows_from_a_changed_key():
 
 NOT_VARIED = {
     "faults.cell": "margins and the law of Vmin come with it; two sweeps compare both cells",
-    "faults.tolerance": "of mode varius-selected only, which picks dies by the printed table",
 }
 """Assumed or numerical keys that no study varies, and why."""
 

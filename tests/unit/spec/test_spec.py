@@ -105,7 +105,6 @@ FIELDS = {
     "faults.sigma_random_volts": (0.02, NO_NUMBERS),
     "faults.phi": (0.25, NO_NUMBERS),
     "faults.arrays": ("64x256", ("64", "64x", *NO_NAMES)),
-    "faults.tolerance": (0.1, NO_NUMBERS),
     "registers.delta_limit": (
         "none",
         (0, -64, 63, 65, 2**32, 64.0, "64", "None", "", True, NAN, INFINITE, [64], {}),
@@ -559,7 +558,6 @@ FLAGS = {
     "--sigma-random": ("faults.sigma_random_volts", "0.04", 0.04),
     "--phi": ("faults.phi", "0.5", 0.5),
     "--arrays": ("faults.arrays", "128x64", "128x64"),
-    "--tolerance": ("faults.tolerance", "0.2", 0.2),
     "--delta-limit": ("registers.delta_limit", "128", 128),
     "--geometry": ("registers.geometry", "gcn", {"preset": "gcn"}),
     "--lds-rows": ("registers.lds_rows", "16", 16),

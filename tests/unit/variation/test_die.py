@@ -163,7 +163,7 @@ def test_vdd_is_judged_with_the_die_part() -> None:
     assert expected_reliable_entries(SPREAD, 0.43) > 1
 
 
-@pytest.mark.parametrize("mode", ["varius-selected", "table", "table-exact"])
+@pytest.mark.parametrize("mode", ["table", "table-exact"])
 def test_modes_of_the_table_have_no_room_for_a_die_part(mode: str) -> None:
     with pytest.raises(UserError, match=rf"sigma_die_volts = 0.02: mode {mode} .* mode varius"):
         FaultModel(SPREAD, mode)
@@ -188,11 +188,8 @@ def test_changed_parameters() -> None:
     [
         ({"mode": "table", "phi": 0.2}, "phi = 0.2: mode table .* would not use it"),
         ({"mode": "table-exact", "sigma_random_volts": 0.1}, "sigma_random_volts = 0.1"),
-        ({"tolerance": 0.1}, "tolerance = 0.1: mode varius rejects no map"),
         ({"slices_per_chip": 0}, "slices_per_chip = 0, expected 1 or more"),
         ({"sigma_die_volts": -0.1}, "sigma_die_volts = -0.1, expected 0 ... 1 volts"),
-        ({"mode": "varius-selected", "tolerance": 0.0}, "tolerance = 0, expected a share"),
-        ({"mode": "varius-selected", "tolerance": 5.0}, "tolerance = 5, expected a share"),
     ],
 )
 def test_options_that_cannot_be_meant(options: dict[str, object], message: str) -> None:

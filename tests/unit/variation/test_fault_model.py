@@ -201,7 +201,7 @@ def test_faults_grow_with_a_falling_vdd() -> None:
 
 
 def test_unknown_mode() -> None:
-    with pytest.raises(UserError, match=r"'Table'.*varius, varius-selected, table, table-exact"):
+    with pytest.raises(UserError, match=r"'Table'.*varius, table, table-exact"):
         FaultModel(scenario("common"), "Table")
 
 
@@ -227,7 +227,7 @@ def test_varius_model_takes_any_vdd() -> None:
 
 
 def test_measured_knows_no_table() -> None:
-    for mode in ("table", "table-exact", "varius-selected"):
+    for mode in ("table", "table-exact"):
         with pytest.raises(UserError, match=f"mode {mode}: no table is published for .*measured"):
             fault_model("measured", mode)
 
@@ -275,7 +275,7 @@ def test_scenarios_of_8t_cells() -> None:
     assert (given.mu_volts, given.sigma_random_volts) == (0.2, 0.05)
     assert given.sigma_systematic_volts == eight.sigma_systematic_volts
     assert 0 < eight.sigma_systematic_volts < six.sigma_systematic_volts
-    for mode in ("table", "table-exact", "varius-selected"):
+    for mode in ("table", "table-exact"):
         with pytest.raises(
             UserError, match=f"mode {mode}: no table is published for .* of 8T cells"
         ):
