@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.costs import Technology, entries_that_hold, slowdown
-from mcage.costs.activity import KernelActivity
+from mcage.costs.activity import KernelActivity, entries_that_hold
+from mcage.costs.energy import slowdown
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
 from mcage.engines.stress import FaultFreeDuties, Turns, by_kernel
@@ -18,7 +18,7 @@ from mcage.lifetime import EndCause
 from mcage.replays.most_stressed import DutyCycles, skyline_cells
 from mcage.replays.outcome import COUNTED, EVENTS, Counters, Event, counted, events_per_cycle
 from mcage.replays.prepare import PackedReplay, PreparedReplay, RedirectedReplay
-from mcage.spec.cost_constants import Penalties
+from mcage.spec.cost_constants import Penalties, Technology
 
 # Replays of each kernel on a fault-free slice, made once for all instances.
 #

@@ -12,8 +12,8 @@ from mcage.aging.environment import Environment
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
-from mcage.costs import CONVENTIONAL, Activity, Component, Technology, energy
-from mcage.costs.energy import Slices, protected_slice
+from mcage.costs.activity import CONVENTIONAL, Activity
+from mcage.costs.energy import Slices, energy, protected_slice
 from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
 from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.lifetime import BISECTIONS, RANKS, EndCause
@@ -22,7 +22,7 @@ from mcage.lifetime.faults import NewFaults
 from mcage.lifetime.feasibility import FaultFreeReplays, Pace, Timing
 from mcage.protection.policy import ECP, Protection
 from mcage.replays.outcome import EVENTS
-from mcage.spec.cost_constants import Penalties
+from mcage.spec.cost_constants import Component, Penalties, Technology
 from mcage.variation.fault_models import EntryFaults
 
 MOMENTS = 3

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.costs import Activity, activity_of, conventional
+from mcage.costs.activity import Activity, activity_of, conventional
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.geometry import GCN
 from mcage.replays.outcome import CellTimes, Counters

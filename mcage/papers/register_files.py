@@ -9,19 +9,11 @@ from scipy.special import ndtri
 
 from mcage.aging.environment import NOMINAL_VDD_VOLTS, delay_increase, environment
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
-from mcage.costs import (
-    CONVENTIONAL,
-    Energy,
-    Slowdown,
-    Technology,
-    area,
-    energy,
-    load_costs,
-    slowdown,
-    suav,
-)
+from mcage.costs.activity import CONVENTIONAL
+from mcage.costs.energy import Energy, Slowdown, area, energy, slowdown, suav
 from mcage.geometry import COMPONENT_BITS, GCN
 from mcage.papers.kernel_replays import ALL, MEAN, ONE, ZERO, KernelReplays, Published, Run
+from mcage.spec.cost_constants import Technology, load_costs
 from mcage.stats.estimates import mean
 from mcage.techniques import technique
 from mcage.variation.scenarios import PUBLISHED, scenario

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from mcage.costs import Technology, area
-from mcage.costs.energy import protection_area
+from mcage.costs.energy import area, protection_area
 from mcage.errors import UserError
 from mcage.plain_text import shown, visible
 from mcage.protection.policy import protection
@@ -36,6 +35,7 @@ from mcage.results.header import Header
 from mcage.results.measures import Case, Measure, available
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Better
+from mcage.spec.cost_constants import Technology
 from mcage.spec.sections import costs_of
 from mcage.stats.estimates import (
     CONFIDENCE,

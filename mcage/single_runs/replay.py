@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.costs import CONVENTIONAL, Energy, Slowdown, activity_of, conventional, energy, slowdown
+from mcage.costs.activity import CONVENTIONAL, activity_of, conventional
+from mcage.costs.energy import Energy, Slowdown, energy, slowdown
 from mcage.engines import engine_of
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.errors import UserError

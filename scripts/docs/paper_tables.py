@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mcage.costs import Energy, Slowdown
+from mcage.costs.energy import Energy, Slowdown
 from mcage.geometry import GCN
 from mcage.papers import kernel_replays
 from mcage.papers.register_files import OCCUPANCIES, Samples, dvth_volts, occupancies, spent

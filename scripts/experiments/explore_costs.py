@@ -15,9 +15,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 import numpy as np
 from activity_cases import with_idle_entries_on
 
-from mcage.costs import CONVENTIONAL, Activity, energy, load_costs, slowdown, suav
+from mcage.costs.activity import CONVENTIONAL, Activity
+from mcage.costs.energy import energy, slowdown, suav
 from mcage.engines import select_engine
 from mcage.papers.kernel_replays import LIMITS, KernelReplays
+from mcage.spec.cost_constants import load_costs
 from mcage.techniques import technique
 from mcage.variation.scenarios import PUBLISHED, scenario
 

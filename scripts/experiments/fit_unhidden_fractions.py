@@ -16,10 +16,12 @@ import dataclasses
 
 import numpy as np
 
-from mcage.costs import Penalty, Slowdown, activity_of, load_costs, slowdown
+from mcage.costs.activity import activity_of
+from mcage.costs.energy import Slowdown, slowdown
 from mcage.engines import select_engine
 from mcage.engines.interface import fault_free_maps
 from mcage.replays.prepare import prepare
+from mcage.spec.cost_constants import Penalty, load_costs
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS, open_trace
 from mcage.traces.transforms import released

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 
-from mcage.costs import activity_of
-from mcage.costs.activity import powered_fractions, used_entries
+from mcage.costs.activity import activity_of, powered_fractions, used_entries
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.replays.prepare import prepare

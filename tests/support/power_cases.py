@@ -3,9 +3,11 @@
 import numpy as np
 from life_cases import NUMBA
 
-from mcage.costs import CONVENTIONAL, activity_of, conventional, energy, load_costs, slowdown
+from mcage.costs.activity import CONVENTIONAL, activity_of, conventional
+from mcage.costs.energy import energy, slowdown
 from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
+from mcage.spec.cost_constants import load_costs
 
 COSTS = load_costs()
 

@@ -12,10 +12,11 @@ from command_line import invoke
 from tables import each
 
 import mcage
-from mcage.costs import area, load_costs
+from mcage.costs.energy import area
 from mcage.errors import UserError
 from mcage.report.pareto import added_area
 from mcage.results.writer import conforming, write_results
+from mcage.spec.cost_constants import load_costs
 from mcage.stats.estimates import mean
 from mcage.techniques import TECHNIQUES
 

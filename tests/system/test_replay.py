@@ -12,18 +12,11 @@ from places import ROOT
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 import mcage
-from mcage.costs import (
-    CONVENTIONAL,
-    Energy,
-    Slowdown,
-    activity_of,
-    conventional,
-    energy,
-    load_costs,
-    slowdown,
-)
+from mcage.costs.activity import CONVENTIONAL, activity_of, conventional
+from mcage.costs.energy import Energy, Slowdown, energy, slowdown
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.replays.prepare import prepare
+from mcage.spec.cost_constants import load_costs
 from mcage.techniques import TECHNIQUES
 from mcage.traces import open_trace, save_trace
 

@@ -13,10 +13,10 @@ from command_line import invoke
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
-from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.report.presentation import Summary
 from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
+from mcage.spec.cost_constants import load_costs
 from mcage.stats.estimates import Estimate, plain
 from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.measures import last_slowdown

@@ -18,10 +18,12 @@ from tables import each
 
 from mcage.aging.environment import delay_increase, dvth_at_delay
 from mcage.aging.nbti import SECONDS_PER_YEAR, Phases, facelift, finfet, planar
-from mcage.costs import CONVENTIONAL, energy, load_costs, slowdown, suav
+from mcage.costs.activity import CONVENTIONAL
+from mcage.costs.energy import energy, slowdown, suav
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.replays.prepare import prepare
+from mcage.spec.cost_constants import load_costs
 from mcage.techniques import TECHNIQUES
 from mcage.traces import KERNELS
 from mcage.traces.transforms import RELEASES, WAVEFRONT, WORK_GROUP

@@ -38,7 +38,7 @@ from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
-from mcage.costs import conventional
+from mcage.costs.activity import conventional
 from mcage.engines.stress import dvth_histogram
 from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
 from mcage.lifetime.feasibility import fault_free_replays

@@ -1,6 +1,5 @@
 """What becomes of an injection, what results files say of it, and what is measured of them."""
 
-import tomllib
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cache
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from mcage.protection.policy import Protection
 from mcage.results.measures import UNKNOWN, Case, Measure
 from mcage.results.variable import Variable, flags_of
+from mcage.spec.sections import tables_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion
 from mcage.studies.inject.spec import SINGLE, InjectSpec
 
@@ -200,7 +200,7 @@ FLIPS = ("fate", "drawn_fit")
 @cache
 def asked(spec_toml: str) -> InjectSpec:
     """The spec of a results file."""
-    return InjectSpec.from_mapping(tomllib.loads(spec_toml))
+    return InjectSpec.from_mapping(tables_of(spec_toml))
 
 
 def _counted(case: Case) -> Bools:

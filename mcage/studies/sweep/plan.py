@@ -20,7 +20,7 @@ from mcage.aging.sampling import ConstantDraws, InstanceDistributions, TimeFract
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import margins
 from mcage.concurrency import usable_cores
-from mcage.costs import Activity, conventional
+from mcage.costs.activity import Activity, conventional
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.engines.stress import FaultFreeDuties, Turns, TurnsByEpoch

@@ -18,7 +18,7 @@ from mcage.report.tables import ResultTable
 from mcage.results.header import Header
 from mcage.results.measures import Case
 from mcage.spec import SweepSpec
-from mcage.spec.sections import Workload
+from mcage.spec.sections import Workload, tables_of
 from mcage.stats import estimates
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
@@ -41,7 +41,8 @@ def energy_is_known(results: xr.Dataset) -> bool:
 def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
     """Models, limits and choices of the spec of a sweep, and what is left out."""
     try:
-        spec = SweepSpec.from_mapping(tomllib.loads(header.spec_toml))
+        mode = tomllib.loads(header.spec_toml).get("faults", {}).get("mode", "varius")
+        spec = SweepSpec.from_mapping(tables_of(header.spec_toml))
     except (UserError, tomllib.TOMLDecodeError) as error:
         raise UserError("attribute spec: is not the spec of a sweep") from error
     life, aging, faults = spec.life, spec.aging, spec.faults
@@ -89,7 +90,7 @@ def assumptions_of(header: SweepHeader, results: xr.Dataset) -> Assumptions:
         ),
         (
             "Faults",
-            f"Process variation of scenario {', '.join(scenarios)} (mode {faults.mode})"
+            f"Process variation of scenario {', '.join(scenarios)} (mode {mode})"
             f"{_of_cell(faults.cell)}; {protected}; Vmin grows with the "
             f"{_vmin(aging.vmin_model, life.vmin_coefficient, faults.cell)}."
             + (

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mcage.costs import Technology
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report import tables
@@ -19,6 +18,7 @@ from mcage.report.presentation import Summary
 from mcage.report.tables import ResultTable as Table
 from mcage.results.axes import CASE
 from mcage.results.measures import Case
+from mcage.spec.cost_constants import Technology
 from mcage.spec.sections import costs_of, faults_of
 from mcage.stats.estimates import (
     CONFIDENCE,

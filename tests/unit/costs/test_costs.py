@@ -25,26 +25,14 @@ from places import ROOT
 from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
-from mcage.costs import (
-    CONVENTIONAL,
-    Energy,
-    Penalty,
-    Slowdown,
-    area,
-    conventional,
-    energy,
-    load_costs,
-    slowdown,
-    suav,
-    units_of,
-)
-from mcage.costs.activity import used_entries
+from mcage.costs.activity import CONVENTIONAL, conventional, used_entries
+from mcage.costs.energy import Energy, Slowdown, area, energy, slowdown, suav, units_of
 from mcage.engines.interface import fault_free_maps
 from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA
 from mcage.replays.prepare import prepare
 from mcage.spec import SweepSpec
-from mcage.spec.cost_constants import LowVdd
+from mcage.spec.cost_constants import LowVdd, Penalty, load_costs
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.traces.patterns import classify, compressible, first_block_fits
 

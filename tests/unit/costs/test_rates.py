@@ -8,13 +8,12 @@ import pytest
 from engine_cases import possible_techniques
 from trace_strategies import SPILLING, random_trace
 
-from mcage.costs import load_costs
 from mcage.costs.activity import KernelActivity
 from mcage.costs.energy import Slices
 from mcage.geometry import GCN
 from mcage.replays.outcome import EVENTS, Event
 from mcage.replays.prepare import prepare
-from mcage.spec.cost_constants import Component, Penalties, Penalty
+from mcage.spec.cost_constants import Component, Penalties, Penalty, load_costs
 from mcage.techniques import TECHNIQUES
 
 COSTS = load_costs()

@@ -23,8 +23,7 @@ from sweep_cases import SMALL_KERNELS, small_sweep
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.aging.environment import environment
-from mcage.costs import CONVENTIONAL, activity_of, conventional
-from mcage.costs.activity import KernelActivity
+from mcage.costs.activity import CONVENTIONAL, KernelActivity, activity_of, conventional
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.lifetime.outcomes import LifeMoments, Meter
 from mcage.replays.outcome import EVENTS, Counters, Event, events_per_cycle

@@ -27,10 +27,10 @@ from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.environment import delay_increase, environment
-from mcage.costs import load_costs
 from mcage.engines.stress import Turns
 from mcage.lifetime import EndCause
 from mcage.lifetime.feasibility import Timing
+from mcage.spec.cost_constants import load_costs
 
 ROWS = random_values(3)
 STEADY = steady_trace([np.zeros(64, dtype=np.uint32)])

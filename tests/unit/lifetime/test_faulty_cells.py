@@ -26,11 +26,11 @@ from tables import each
 from mcage.aging.nbti import nbti_model
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import Margins, margins
-from mcage.costs import load_costs
 from mcage.geometry import GCN
 from mcage.lifetime import BISECTIONS, EndCause
 from mcage.lifetime.faulty_cells import UNKNOWN, faulty_cells
 from mcage.lifetime.feasibility import Timing
+from mcage.spec.cost_constants import load_costs
 
 ROWS, OTHERS = random_values(3), random_values(3, seed=1)
 TRACES = [steady_trace(ROWS), steady_trace(OTHERS)]

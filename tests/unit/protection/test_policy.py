@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mcage.costs import load_costs
 from mcage.costs.energy import gates, protected_slice, protection_area
 from mcage.errors import UserError
 from mcage.geometry import GCN, NVIDIA, SliceGeometry
 from mcage.protection.codes import secded
 from mcage.protection.policy import ECP, Protection, check_cells, logical_bits, protection
+from mcage.spec.cost_constants import load_costs
 from mcage.studies.sweep.header import VARIABLES
 from mcage.variation.fault_models import EntryFaults, FaultModel, fault_map
 from mcage.variation.scenarios import scenario

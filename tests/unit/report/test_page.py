@@ -11,11 +11,14 @@ from places import ROOT
 from sweep_cases import small_spec
 from tables import each
 
+from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import in_a_row
 from mcage.report.figures.canvas import Panel, Series, Sheet
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.page import GRID, drawing_of
+from mcage.spec import SweepSpec
+from mcage.spec.sections import faults_of
 from mcage.stats.estimates import Estimate, plus_minus
 from mcage.stats.paired import compare_means
 from mcage.stats.survival import CaseLives
@@ -145,6 +148,22 @@ def test_a_page_names_the_protections(protections, wanted):
         instances=2, spec_toml=small_spec(protections=protections).to_toml()
     )
     assert wanted in dict(assumptions_of(header, KNOWN))["Faults"]
+
+
+def test_a_page_names_a_mode_that_sweeps_no_longer_take():
+    """Results of slices that were drawn until their map resembled the published table."""
+    said = dict(assumptions_of(header_of_selected_slices(), KNOWN))["Faults"]
+    assert "(mode varius-selected)" in said
+    assert faults_of(header_of_selected_slices().spec_toml).slices_per_chip == 3
+    with pytest.raises(UserError, match=r"unknown key 'faults\.tolerance'"):
+        SweepSpec.from_mapping(tomllib.loads(header_of_selected_slices().spec_toml))
+
+
+def header_of_selected_slices():
+    spec = small_spec(faults={"slices_per_chip": 3, "sigma_die_volts": 0.0}).to_toml()
+    selected = spec.replace('mode = "varius"', 'mode = "varius-selected"\ntolerance = 0.1')
+    assert selected != spec
+    return fake_campaign.campaign(instances=2, spec_toml=selected)
 
 
 # Is the markup of a page's figures short and still the same drawing, and are its numbers those?

@@ -18,9 +18,9 @@ from command_line import invoke
 from tables import each
 
 from mcage.aging.environment import PRESETS
-from mcage.costs import load_costs
 from mcage.errors import UserError
 from mcage.spec import Point, SweepFields, SweepSpec
+from mcage.spec.cost_constants import load_costs
 from mcage.spec.presets import PRESET_KEYS
 from mcage.spec.sections import PAPER_GUARDBAND, Faults, Life, Workload
 from mcage.variation.scenarios import scenario

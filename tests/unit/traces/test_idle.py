@@ -16,7 +16,7 @@ from tables import each
 from trace_strategies import ALL_LANES, alloc, pattern, read, release, trace_of, traces, write
 
 from mcage.cli.main import main
-from mcage.costs import CONVENTIONAL, activity_of, entries_that_hold
+from mcage.costs.activity import CONVENTIONAL, activity_of, entries_that_hold
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import excerpt
