@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.geometry import Integers, Words
+from mcage.geometry import Words
 
 
 def stream(seed: int, name: str, instance: int) -> np.random.Generator:

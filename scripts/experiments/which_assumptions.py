@@ -25,14 +25,7 @@ from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.methods.sensitivity.output import setting as in_words
-from mcage.methods.sensitivity.parameters import (
-    Choice,
-    Parameter,
-    changed,
-    chosen,
-    refitted,
-    shipped,
-)
+from mcage.methods.sensitivity.parameters import Parameter, changed, chosen, refitted, shipped
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
@@ -161,7 +154,7 @@ def table_of(headline: Headline, instances: int, engine: Engine) -> str:
 def each_of(
     headline: Headline,
     base: SweepSpec,
-    varied: Parameter | Choice,
+    varied: Parameter,
     value: float | str,
     engine: Engine,
     like: Sweep | None,

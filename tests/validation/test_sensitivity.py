@@ -552,7 +552,7 @@ def test_bad_options(arguments, message, tmp_path, monkeypatch):
 
 
 def ranges(count, low=-math.pi, high=math.pi):
-    return [Parameter(f"x{i}", f"x{i}", low, 0.0, high) for i in range(count)]
+    return [Parameter(f"x{i}", f"x{i}", low, (high,), True) for i in range(count)]
 
 
 def found(function, count, samples, seed=1, **bounds):

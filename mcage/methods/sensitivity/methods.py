@@ -16,7 +16,6 @@ from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.methods.sensitivity.parameters import (
     CONSTANT,
-    Choice,
     Parameter,
     Value,
     changed,
@@ -181,7 +180,7 @@ class SensitivityStudy:
         spec = changed(self.spec, {**self.changes, **setting}, "a sensitivity study")
         return refitted(spec, self.spec, setting) if self.refit else spec
 
-    def check(self, parameters: Sequence[Parameter | Choice]) -> None:
+    def check(self, parameters: Sequence[Parameter]) -> None:
         """Refuse parameters that the quantity does not depend on, or whose ends make no sense.
 
         Raises
@@ -311,13 +310,13 @@ class Bar:
 
     Parameters
     ----------
-    parameter : Parameter or Choice
+    parameter : Parameter
         The parameter.
     effects : tuple of Effect
         An effect for each setting except the nominal one.
     """
 
-    parameter: Parameter | Choice
+    parameter: Parameter
     effects: tuple[Effect, ...]
 
     @property
@@ -379,7 +378,7 @@ class OneAtATime(Answer):
         return min(self.nominal_dies, *(effect.pairs for effect in effects)) < self.instances
 
 
-def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter | Choice]) -> OneAtATime:
+def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter]) -> OneAtATime:
     """Vary each parameter alone.
 
     Parameters
@@ -542,7 +541,7 @@ def check_samples(samples: int) -> None:
         raise UserError(f"samples = {samples}: a power of two is needed, 2 ... {MOST_SAMPLES}")
 
 
-def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], samples: int) -> Sobol:
+def sobol(study: SensitivityStudy, parameters: Sequence[Parameter], samples: int) -> Sobol:
     """Compute indices of parameters that are uniform and independent within their ranges.
 
     Parameters
@@ -561,22 +560,21 @@ def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], sam
         the quantity lies beyond the horizon, or is missing, or does not vary.
     """
     check_samples(samples)
-    ranges = [varied for varied in parameters if isinstance(varied, Parameter)]
     for varied in parameters:
-        if isinstance(varied, Choice):
+        if not varied.is_range:
             raise UserError(f"{varied.name}: a choice has no Sobol' index; leave it out")
-    if len(ranges) < 2:
+    if len(parameters) < 2:
         raise UserError("Sobol' indices compare parameters: two or more are needed")
-    study.check(ranges)
+    study.check(parameters)
 
     def evaluate(points: Floats) -> Floats:
         settings = [
-            {varied.key: float(x) for varied, x in zip(ranges, point, strict=True)}
+            {varied.key: float(x) for varied, x in zip(parameters, point, strict=True)}
             for point in points
         ]
         return np.array(study.each(settings, lambda _, dies: _value(study, dies)))
 
-    values = evaluated(evaluate, ranges, samples, study.spec.seed)
+    values = evaluated(evaluate, parameters, samples, study.spec.seed)
     first, total = indices(samples, values, study.spec.seed)
     order = np.argsort([-estimate.value for estimate in total], kind="stable")
     of_design = values[: 2 * samples]
@@ -588,7 +586,7 @@ def sobol(study: SensitivityStudy, parameters: Sequence[Parameter | Choice], sam
         deviation=float(of_design.std()),
         lowest=float(values.min()),
         highest=float(values.max()),
-        indices=tuple(Index(ranges[i], first[i], total[i]) for i in order),
+        indices=tuple(Index(parameters[i], first[i], total[i]) for i in order),
     )
 
 
@@ -647,7 +645,7 @@ def evaluated(
     sequence = qmc.Sobol(2 * count, scramble=False).random_base2(samples.bit_length() - 1)
     shift = stream(seed, "sensitivity.design", 0).random(2 * count)
     unit = (sequence + shift) % 1.0
-    low, high = (np.array([getattr(varied, end) for varied in ranges]) for end in ("low", "high"))
+    low, high = np.array([varied.ends for varied in ranges]).T
     a, b = (low + (high - low) * half for half in (unit[:, :count], unit[:, count:]))
     mixed = np.repeat(a[None], count, axis=0)
     for column in range(count):
@@ -769,7 +767,7 @@ class Question:
             raise UserError(f"of {shown(self.of)}: choose from {', '.join(QUANTITIES)}")
         check_samples(self.samples)
 
-    def _varied(self, base: SweepSpec) -> list[Parameter | Choice]:
+    def _varied(self, base: SweepSpec) -> list[Parameter]:
         """Parameters and choices: those that are named, or all that can matter to the quantity.
 
         A parameter of which a range is asked for is among them, or is refused.

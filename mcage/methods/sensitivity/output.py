@@ -86,14 +86,15 @@ def _of_indices(result: Sobol) -> ResultTable:
     lines = []
     for index in result.indices:
         of = index.parameter
-        ends = f"{setting(of.low)} ... {setting(of.high)} {_unit(of.unit)}".rstrip()
+        low, high = of.ends
+        ends = f"{setting(low)} ... {setting(high)} {_unit(of.unit)}".rstrip()
         lines.append(
             [
                 Cell(of.name, of.name),
                 Cell("", of.key),
                 Cell(of.status, of.status),
-                Cell(ends, of.low),
-                Cell("", of.high),
+                Cell(ends, low),
+                Cell("", high),
                 Cell("", of.unit),
                 _cell(_index(index.first_order), index.first_order),
                 _cell(_index(index.total), index.total),

@@ -42,7 +42,7 @@ IMPLIED = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A constant of a model, and the range in which it may lie.
+    """A constant of a model and the range in which it may lie, or a choice.
 
     Parameters
     ----------
@@ -50,50 +50,32 @@ class Parameter:
         Name in the study.
     key : str
         Key in the spec of a sweep, such as ``life.temperature_kelvin``.
-    low, nominal, high : float
-        Range, and the value in the spec of the study.
-    unit, status, source : str
-        Unit; origin of the constant, in the words of docs/aging.md; reason for the range.
-    """
-
-    name: str
-    key: str
-    low: float
-    nominal: float
-    high: float
-    unit: str = ""
-    status: str = ""
-    source: str = ""
-
-    @property
-    def settings(self) -> tuple[float, ...]:
-        """Ends of the range that are not the nominal value."""
-        return tuple(value for value in (self.low, self.high) if value != self.nominal)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A parameter with a few settings and nothing in between.
-
-    Parameters
-    ----------
-    name, key : str
-        As of `Parameter`.
     nominal : float or str
         The value in the spec of the study.
     settings : tuple
-        The other values.
-    status, source : str
-        As of `Parameter`.
+        The other values: ends of the range that are not the nominal value, or settings of a
+        choice.
+    is_range : bool
+        Whether it may have any value in between; a choice has a few settings and nothing else.
+    unit, status, source : str
+        Unit of a range; origin of the constant, in the words of docs/aging.md; reason for the
+        range.
     """
 
     name: str
     key: str
     nominal: Value
     settings: tuple[Value, ...]
+    is_range: bool
+    unit: str = ""
     status: str = ""
     source: str = ""
-    unit: str = ""
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        """Lowest and highest value of a range."""
+        values: list[Any] = [self.nominal, *self.settings]
+        return min(values), max(values)
 
 
 @dataclass(frozen=True)
@@ -151,7 +133,7 @@ class Entry:
             settings = self.distributions if nominal == usual else ()
         return tuple(value for value in settings if value != nominal)
 
-    def of(self, spec: SweepSpec) -> Parameter | Choice:
+    def of(self, spec: SweepSpec) -> Parameter:
         """Make the parameter or choice around the value in a spec.
 
         Raises
@@ -159,9 +141,9 @@ class Entry:
         UserError
             The spec has no value that could be varied, or a value outside the range.
         """
-        nominal = value_of(spec, self.key)
+        nominal, about = value_of(spec, self.key), (self.status, self.source)
         if others := self._others(spec, nominal):
-            return Choice(self.name, self.key, nominal, others, self.status, self.source)
+            return Parameter(self.name, self.key, nominal, others, False, "", *about)
         if isinstance(nominal, str):
             raise UserError(
                 f"{self.name}: {self.key} = {nominal!r} is no number, and has no range; "
@@ -175,9 +157,8 @@ class Entry:
             )
         if not low < high:
             raise UserError(f"{self.name}: the range {low:g} ... {high:g} is empty")
-        return Parameter(
-            self.name, self.key, low, nominal, high, self.unit, self.status, self.source
-        )
+        ends = tuple(end for end in (low, high) if end != nominal)
+        return Parameter(self.name, self.key, nominal, ends, True, self.unit, *about)
 
 
 def shipped() -> dict[str, Entry]:
@@ -349,7 +330,7 @@ def _constant_of(spec: SweepSpec, name: str) -> Value:
 
 def chosen(
     spec: SweepSpec, entries: Mapping[str, Entry], names: Sequence[str] = ()
-) -> list[Parameter | Choice]:
+) -> list[Parameter]:
     """Select the parameters and choices of a study.
 
     Parameters

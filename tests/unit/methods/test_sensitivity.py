@@ -12,7 +12,6 @@ from mcage.aging.nbti import constants
 from mcage.errors import UserError
 from mcage.methods.sensitivity.methods import check_samples, evaluated, indices
 from mcage.methods.sensitivity.parameters import (
-    Choice,
     Entry,
     Parameter,
     changed,
@@ -39,8 +38,9 @@ def test_the_shipped_ranges_hold_what_a_sweep_has(scenario):
         assert parameter.status in {"printed", "reconstructed", "assumed", "numerical"}
         assert parameter.source
         assert parameter.nominal == value_of(given, parameter.key)
-        if isinstance(parameter, Parameter):
-            assert parameter.low <= parameter.nominal <= parameter.high
+        if parameter.is_range:
+            low, high = parameter.ends
+            assert low <= parameter.nominal <= high
             assert parameter.unit
         else:
             assert parameter.nominal not in parameter.settings
@@ -206,14 +206,14 @@ def test_own_ranges(text, expected):
             entry.of(spec())
         return
     parameter = entry.of(spec())
-    assert isinstance(parameter, Parameter)
-    assert (parameter.key, parameter.low, parameter.high) == expected
+    assert parameter.is_range
+    assert (parameter.key, *parameter.ends) == expected
 
 
 def test_own_choices():
     parameter = user_range("aging.model=facelift,finfet,planar", shipped()).of(spec())
-    assert parameter == Choice(
-        "aging.model", "aging.model", "facelift", ("finfet", "planar"), status="user-defined"
+    assert parameter == Parameter(
+        "aging.model", "aging.model", "facelift", ("finfet", "planar"), False, status="user-defined"
     )
     assert user_range("spread=true,false", shipped()).of(spec()).settings == (True,)
     assert user_range("lds_rows=0,16", shipped()).of(spec()).settings == (0, 16)
@@ -271,7 +271,7 @@ def test_names():
 
 
 def ranges(count, low=-math.pi, high=math.pi):
-    return [Parameter(f"x{i}", f"x{i}", low, 0.0, high) for i in range(count)]
+    return [Parameter(f"x{i}", f"x{i}", low, (high,), True) for i in range(count)]
 
 
 def indices_of(function, count, samples, seed=1, **bounds):
@@ -325,7 +325,7 @@ def test_the_design_stays_in_its_ranges_and_mixes_columns():
         seen.append(points)
         return points[:, 0]
 
-    ranges = [Parameter("a", "a", 2.0, 3.0, 4.0), Parameter("b", "b", -1.0, 0.0, 0.0)]
+    ranges = [Parameter("a", "a", 3.0, (2.0, 4.0), True), Parameter("b", "b", 0.0, (-1.0,), True)]
     evaluated(keep, ranges, 8, 3)
     (points,) = seen
     a, b, first, second = points.reshape(4, 8, 2)
