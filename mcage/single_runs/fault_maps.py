@@ -269,8 +269,7 @@ def _draw(path: Path, model: FaultModel, sampled: FaultMaps) -> None:
     field = None
     if model.grows:
         instances = np.array([sampled.facts["instance"]])
-        attempts = model.attempts(sampled.facts["seed"], instances)
-        field = sample_field(model.scenario, sampled.facts["seed"], instances, attempts)[0]
+        field = sample_field(model.scenario, sampled.facts["seed"], instances)[0]
     draw_map(path, ", ".join(sampled.headings), sampled.cells, sampled.blocks, field)
 
 
