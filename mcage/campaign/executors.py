@@ -367,7 +367,7 @@ class Threads(Executor):
 
         def make(task: ShardTask) -> float:
             begin = time.monotonic()
-            arrays = study.compute(task.first, task.last)
+            arrays = study.compute(task.instances.start, task.instances.stop)
             with writing:
                 if is_open:
                     task.write(arrays)

@@ -180,7 +180,7 @@ class ShardRun:
     ) -> None:
         """Compute shards on the bench, and take each into the folder."""
         tasks = (
-            ShardTask(self._header, self.study.maker, place, shard.start, shard.stop)
+            ShardTask(self._header, self.study.maker, place, shard)
             for shard in cutting.cut(missing)
         )
         with closing(self.executor.run(self.study, tasks)) as made:

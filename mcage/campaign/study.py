@@ -65,20 +65,14 @@ class ShardTask:
         As of `Study`.
     folder : Path
         Where the shard is written, the same on all machines.
-    first, last : int
-        The instances are first ... last - 1.
+    instances : range
+        Ids of the instances.
     """
 
     header: Header
     maker: str
     folder: Path
-    first: int
-    last: int
-
-    @property
-    def instances(self) -> range:
-        """Ids of the instances."""
-        return range(self.first, self.last)
+    instances: range
 
     @property
     def path(self) -> Path:
@@ -100,8 +94,8 @@ class ShardTask:
         """
         if self.path.exists():  # by another process, which this one was taken to have lost
             return self.path
-        arrays = (study or self.study()).compute(self.first, self.last)
-        return self.write(arrays)
+        study = study or self.study()
+        return self.write(study.compute(self.instances.start, self.instances.stop))
 
     def write(self, arrays: Arrays) -> Path:
         """Write the file of the shard; it stays as it is if it is there already."""

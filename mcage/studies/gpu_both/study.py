@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mcage.aging.vmin import LARGER
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
-from mcage.gpu.chip import gpu
 from mcage.results.header import SCHEMA_VERSION, rule_of
 from mcage.results.measures import Case, Measure
 from mcage.results.variable import Coordinate, Variable, flags_of
@@ -371,7 +370,9 @@ class Both(StudyOfSpec):
                 f"sweep.aging.vmin_model = {rule!r}: lives of whole GPUs know the larger shift of "
                 "a cell alone; leave it out"
             )
-        self.ages_years = spec.sweep_of(gpu(spec.gating.gpu).sms, _ANY_RANGES).epoch_edges_years[1:]
+        horizon = {"horizon_years": spec.gating.life.horizon_years}
+        life = spec.sweep.life.model_copy(update=horizon)
+        self.ages_years = spec.sweep.model_copy(update={"life": life}).epoch_edges_years[1:]
         self.gating = Gating(spec.gating_of(self.ages_years))
         self.sms = self.gating.gpu.sms
         self.register_files = RegisterFiles(self._planned(engine), self.sms, spec.slices_per_sm)
@@ -535,11 +536,3 @@ class Both(StudyOfSpec):
         if unread or not policy.gates or name == "fixed":
             return 0.0
         return sensors.interval_days * SECONDS_PER_DAY
-
-
-_ANY_RANGES = {
-    "activity": (1.0, 1.0),
-    "temperature_kelvin": (353.15, 353.15),
-    "vt0_volts": (0.3, 0.3),
-}
-"""Ranges for a sweep of which only the epochs are asked."""

@@ -42,7 +42,7 @@ def played(cutting, missing, seconds):
     shards = []
     for shard in cutting.cut(missing):
         shards.append(shard)
-        task = ShardTask(None, "", None, shard.start, shard.stop)
+        task = ShardTask(None, "", None, shard)
         cutting.learn(MadeShard(task, seconds(len(shard))))
     return shards
 

@@ -34,7 +34,7 @@ def finished(tmp_path_factory):
 
 
 def tasks(study, folder, *ranges):
-    return [ShardTask(study.header, study.maker, folder, part.start, part.stop) for part in ranges]
+    return [ShardTask(study.header, study.maker, folder, part) for part in ranges]
 
 
 def show(*arguments):
@@ -160,10 +160,10 @@ def test_shards_of_another_study_are_refused(tmp_path):
 
 def test_a_task_that_would_compute_something_else_is_refused(tmp_path):
     study = darts.pi_by_darts(INSTANCES)
-    homeless = ShardTask(study.header, "", tmp_path, 0, 5)
+    homeless = ShardTask(study.header, "", tmp_path, range(5))
     with pytest.raises(UserError, match="names no maker"):
         homeless.run()
-    stranger = ShardTask(study.header, f"{__name__}:something_else", tmp_path, 0, 5)
+    stranger = ShardTask(study.header, f"{__name__}:something_else", tmp_path, range(5))
     with pytest.raises(UserError, match="is another one in this process"):
         stranger.run()
 

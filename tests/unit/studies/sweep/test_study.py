@@ -49,8 +49,8 @@ def test_a_shard_is_a_value_that_travels(sweep, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
-    path = ShardTask(study.header, study.maker, here, 1, 3).run(study)
-    sent = pickle.dumps(ShardTask(study.header, study.maker, there, 1, 3))
+    path = ShardTask(study.header, study.maker, here, range(1, 3)).run(study)
+    sent = pickle.dumps(ShardTask(study.header, study.maker, there, range(1, 3)))
     script = "import pickle, sys; pickle.load(sys.stdin.buffer).run()"
     line = [sys.executable, "-c", script]
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
