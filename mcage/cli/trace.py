@@ -14,6 +14,7 @@ from mcage.plain_text import lines_of, visible
 from mcage.report.tables import console, plain_table
 
 if TYPE_CHECKING:
+    from mcage.traces.model import Trace
     from mcage.traces.patterns import TraceSummary
     from mcage.tracing.importing.run import Import
     from mcage.tracing.importing.sources import Source
@@ -170,6 +171,13 @@ def list_traces(
     console().print(table)
 
 
+_COUNTED = (
+    *("cycles", "writes", "reads", "windows", "generations", "window_sizes"),
+    "concurrent_windows",
+)
+"""Numbers of a trace that ``--json`` has."""
+
+
 def show_trace(
     trace: Annotated[str, typer.Argument(help="Name of a bundled trace, or a trace file.")],
     as_json: AsJson = False,
@@ -181,9 +189,12 @@ def show_trace(
     opened = open_trace(trace)
     numbers = summarize_trace(opened)
     if as_json:
-        typer.echo(json.dumps(asdict(numbers) | {"source": opened.source}))
+        facts: dict[str, Any] = {"name": opened.name, "digest": opened.digest()}
+        facts["kernels"] = [asdict(kernel) for kernel in opened.kernels]
+        facts |= {key: getattr(opened, key) for key in _COUNTED}
+        typer.echo(json.dumps(facts | asdict(numbers) | {"source": opened.source}))
     else:
-        _print_summary(numbers, opened.source)
+        _print_summary(opened, numbers)
 
 
 def validate_traces(
@@ -198,23 +209,23 @@ def validate_traces(
         typer.echo(visible(f"{file}: ok"))
 
 
-def _print_summary(numbers: "TraceSummary", source: dict[str, Any]) -> None:
-    kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in numbers.kernels)
+def _print_summary(trace: "Trace", numbers: "TraceSummary") -> None:
+    kernels = ", ".join(f"{k.name} ({k.window_size} registers)" for k in trace.kernels)
     facts = {
         "kernels": kernels,
-        "cycles": f"{numbers.cycles:,}",
-        "windows": f"{numbers.windows:,}, at most {numbers.concurrent_windows} at once",
-        "generations": f"{numbers.generations} in the least used slot",
+        "cycles": f"{trace.cycles:,}",
+        "windows": f"{trace.windows:,}, at most {trace.concurrent_windows} at once",
+        "generations": f"{trace.generations} in the least used slot",
         "entries in use": f"{numbers.peak_utilisation:.1%} at most, "
         f"{numbers.mean_utilisation:.1%} in the mean",
-        "writes": f"{numbers.writes:,}, {numbers.divergent_share:.1%} of them divergent",
-        "reads": f"{numbers.reads:,}",
-        "digest": numbers.digest,
+        "writes": f"{trace.writes:,}, {numbers.divergent_share:.1%} of them divergent",
+        "reads": f"{trace.reads:,}",
+        "digest": trace.digest(),
     }
-    table = plain_table(title=numbers.name, show_header=False)
+    table = plain_table(title=trace.name, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for key, value in [*facts.items(), *lines_of(source)]:
+    for key, value in [*facts.items(), *lines_of(trace.source)]:
         table.add_row(key.replace("_", " "), value)
 
     shares = plain_table("share of the writes")

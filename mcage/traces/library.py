@@ -14,11 +14,12 @@ import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import astuple, dataclass
 from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from mcage.errors import UserError
 from mcage.files.disk_cache import kept_on_disk
 from mcage.files.inputs import named_file
 from mcage.geometry import GCN, SliceGeometry, preset
-from mcage.traces.model import COLUMNS, WRITE, Kernel, Trace
+from mcage.traces.model import WRITE, Trace
 from mcage.traces.storage import load_own_trace, load_trace
 from mcage.version import code_digest
 
@@ -141,7 +142,6 @@ def bundled_trace(name: str) -> Trace:
     """
     kernel = bundled_name(name)
     if kernel is None:
-        _refuse_drawn(name)
         raise UserError(f"no bundled trace {name!r}; there are {_NAMES}")
     with (
         path_of_bundled(kernel) as path,
@@ -179,7 +179,6 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     if bundled_name(text):
         return bundled_trace(text)
     if not os.path.exists(text):
-        _refuse_drawn(text)
         raise UserError(f"no trace {text!r}: neither a file nor one of {_NAMES}")
     trace = load_trace(text)
     warn_of_padding(trace)
@@ -190,16 +189,6 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
             stacklevel=2,
         )
     return trace
-
-
-def _refuse_drawn(name: str) -> None:
-    """Say of a name of earlier versions what is there in its place."""
-    kernel, _, lanes = name.rpartition("-")
-    if lanes == "32" and bundled_name(kernel) in KERNELS:
-        raise UserError(
-            f"no trace {name!r}: it was drawn from a profile, and mcage draws none any more; the "
-            f"suite modern has recorded ones of 32 lanes, such as {MODERN['nvidia'][0]}"
-        )
 
 
 def bundled_name(name: str) -> str | None:
@@ -242,6 +231,7 @@ def warn_of_padding(trace: Trace) -> None:
 # Traces of which only name, length and digest are known until their events are asked for.
 
 
+@dataclass(frozen=True)
 class RecordedTrace:
     """A trace that is read when its events are asked for.
 
@@ -253,42 +243,45 @@ class RecordedTrace:
         Length of one pass.
     geometry : SliceGeometry
         The slice.
-    digest, caveat : str
-        Hash of its content, and what must be said of its results: as of `Trace`.
-    whole : Lazy
-        Gives the trace.
+    caveat : str
+        What must be said of its results: as of `Trace`.
+    content : str
+        Hash of its content.
     recorded : str
         Hash of its content before it was changed for the replay.
+    events : Lazy
+        Gives the trace.
     """
 
-    def __init__(
-        self,
-        name: str,
-        cycles: int,
-        geometry: SliceGeometry,
-        digest: str,
-        whole: Lazy[Trace],
-        caveat: str = "",
-        recorded: str = "",
-    ) -> None:
-        self.name, self.cycles, self.geometry, self.caveat = name, cycles, geometry, caveat
-        self._digest, self._whole, self.recorded = digest, whole, recorded or digest
+    name: str
+    cycles: int
+    geometry: SliceGeometry
+    caveat: str
+    content: str
+    recorded: str
+    events: Lazy[Trace]
+
+    @classmethod
+    def of(cls, trace: Trace, recorded: str) -> Self:
+        """A trace that has been read, and the hash of its content before it was changed."""
+        known = trace.name, trace.cycles, trace.geometry, trace.caveat, trace.digest()
+        return cls(*known, recorded, Lazy(lambda: trace))
 
     @property
     def whole(self) -> Trace:
         """The trace with all its events."""
-        return self._whole.get()
+        return self.events.get()
 
     def digest(self) -> str:
         """See `Trace.digest`."""
-        return self._digest
+        return self.content
 
 
 def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> RecordedTrace:
     """A trace by its name or path, as it is changed before it is replayed.
 
-    What a bundled trace is like is kept on disk, and so are its events, which would take longer to
-    unpack than a small sweep takes; any other trace is read and checked.
+    What a bundled trace is like is kept on disk, since most sweeps need no events of it; any other
+    trace is read and checked.
 
     Parameters
     ----------
@@ -306,60 +299,19 @@ def recorded_trace(name: str, changed: Callable[[Trace], Trace], how: str) -> Re
     """
     kernel = bundled_name(name)
     if kernel is None:
-        recorded = open_trace(name)
-        trace = changed(recorded)
-        whole = Lazy(lambda: trace)
-        given = trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
-        return RecordedTrace(*given, recorded.digest())
+        opened = open_trace(name)
+        return RecordedTrace.of(changed(opened), opened.digest())
     with path_of_bundled(kernel) as path:
         content = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    key = f"{content} {how} {code_digest()}"
-
-    def unpacked() -> dict[str, NDArray[Any]]:
-        recorded = bundled_trace(kernel)
-        return _arrays_of(changed(recorded)) | {"recorded": _as_bytes(recorded.digest())}
-
-    events = Lazy(lambda: kept_on_disk(f"events of trace {key}", unpacked))
-    whole = Lazy(lambda: _trace_of(events.get()))
+    recorded = Lazy(lambda: bundled_trace(kernel))
+    events = Lazy(lambda: changed(recorded.get()))
 
     def described() -> dict[str, NDArray[Any]]:
-        trace = whole.get()
-        digest = np.concatenate([_as_bytes(trace.digest()), events.get()["recorded"]])
-        geometry = np.array(list(trace.geometry.described().values()))
-        caveat = np.frombuffer(trace.caveat.encode(), np.uint8)
-        cycles = np.array(trace.cycles)
-        return {"cycles": cycles, "digest": digest, "geometry": geometry, "caveat": caveat}
+        trace = RecordedTrace.of(events.get(), recorded.get().digest())
+        facts = trace.cycles, astuple(trace.geometry), trace.caveat, trace.content, trace.recorded
+        return {"facts": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
 
-    facts = kept_on_disk(f"trace {key}", described)
-    geometry = SliceGeometry(*facts["geometry"].tolist())
-    digests = facts["digest"].tobytes().hex()
-    middle = len(digests) // 2
-    caveat = facts["caveat"].tobytes().decode()
-    given = kernel, int(facts["cycles"]), geometry, digests[:middle], whole, caveat
-    return RecordedTrace(*given, digests[middle:])
-
-
-def _as_bytes(digest: str) -> NDArray[np.uint8]:
-    return np.frombuffer(bytes.fromhex(digest), np.uint8)
-
-
-def _arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:
-    """A trace as arrays by name."""
-    told = {
-        "name": trace.name,
-        "source": trace.source,
-        "kernels": [(kernel.name, kernel.window_size) for kernel in trace.kernels],
-        "cycles": trace.cycles,
-        "geometry": list(trace.geometry.described().values()),
-    }
-    columns = {column.attribute: getattr(trace, column.attribute) for column in COLUMNS}
-    return columns | {"told": np.frombuffer(json.dumps(told).encode(), np.uint8)}
-
-
-def _trace_of(arrays: dict[str, NDArray[Any]]) -> Trace:
-    """The trace that `_arrays_of` made arrays of."""
-    told = json.loads(arrays["told"].tobytes())
-    kernels = tuple(Kernel(name, window_size) for name, window_size in told.pop("kernels"))
-    geometry = SliceGeometry(*told.pop("geometry"))
-    columns: dict[str, Any] = {column.attribute: arrays[column.attribute] for column in COLUMNS}
-    return Trace(**told, **columns, kernels=kernels, geometry=geometry)
+    kept = kept_on_disk(f"trace {content} {how} {code_digest()}", described)
+    cycles, geometry, caveat, digest, before = json.loads(kept["facts"].tobytes())
+    known = kernel, cycles, SliceGeometry(*geometry), caveat, digest, before
+    return RecordedTrace(*known, events)

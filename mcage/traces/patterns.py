@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.geometry import SliceGeometry
-from mcage.traces.model import ALLOC, RELEASE, WRITE, Kernel, Trace
+from mcage.traces.model import ALLOC, RELEASE, WRITE, Trace
 
 CONSTANT, SINGLE_DELTA, DOUBLE_DELTA, OTHER = 0, 1, 2, 3
 """Patterns, as coded in ``Patterns.code``; the first three are compressible."""
@@ -215,10 +215,6 @@ class TraceSummary:
 
     Parameters
     ----------
-    name, digest, kernels, cycles, window_sizes, windows, generations, concurrent_windows
-        As in ``Trace``.
-    writes, reads : int
-        Events of these kinds.
     peak_utilisation : float
         Largest share of the slice's entries that open windows held at once.
     mean_utilisation : float
@@ -236,16 +232,6 @@ class TraceSummary:
         Of all writes, by the bytes of the register afterwards under Warped-Compression.
     """
 
-    name: str
-    digest: str
-    kernels: tuple[Kernel, ...]
-    cycles: int
-    writes: int
-    reads: int
-    windows: int
-    generations: int
-    window_sizes: tuple[int, ...]
-    concurrent_windows: int
     peak_utilisation: float
     mean_utilisation: float
     pattern_shares: dict[str, float]
@@ -279,16 +265,6 @@ def summarize_trace(trace: Trace) -> TraceSummary:
     entries = trace.geometry.entries
     lasting = np.diff(trace.cycle, append=trace.cycles)
     return TraceSummary(
-        name=trace.name,
-        digest=trace.digest(),
-        kernels=trace.kernels,
-        cycles=trace.cycles,
-        writes=trace.writes,
-        reads=trace.reads,
-        windows=trace.windows,
-        generations=trace.generations,
-        window_sizes=trace.window_sizes,
-        concurrent_windows=trace.concurrent_windows,
         peak_utilisation=int(used.max()) / entries,
         mean_utilisation=int((used * lasting).sum()) / (entries * trace.cycles),
         pattern_shares={name: _share(code == i) for i, name in enumerate(PATTERN_NAMES)},

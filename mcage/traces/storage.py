@@ -17,7 +17,15 @@ from mcage.files.hdf5 import ForeignFile, PlainFile
 from mcage.files.inputs import MIB, named_file
 from mcage.geometry import SliceGeometry, usual_slice
 from mcage.plain_text import shown
-from mcage.traces.model import COLUMNS, MOST_CYCLES, Kernel, Trace, validate_shapes, validate_trace
+from mcage.traces.model import (
+    COLUMNS,
+    MOST_CYCLES,
+    Column,
+    Kernel,
+    Trace,
+    validate_shapes,
+    validate_trace,
+)
 
 _ATTRIBUTES = ("name", "source", "kernels", "registers", "lanes", "cycles")
 _OPTIONAL = ("window_size", "max_windows", "digest")
@@ -109,7 +117,33 @@ def trace_bytes(trace: Trace, effort: int = 9) -> bytes:
         source = json.dumps(trace.source)
     except (TypeError, ValueError) as error:
         raise UserError(f"trace {trace.name!r}: source: cannot be JSON text: {error}") from error
-    return _hdf5(trace, source, effort)
+    sizes = trace.window_sizes
+    kernels = [{"name": kernel.name, "N": kernel.window_size} for kernel in trace.kernels]
+    # The format of HDF5 1.10 has checksums on its metadata and is smaller by a third or so.
+    content = io.BytesIO()
+    with h5py.File(content, "w", libver=("v110", "v110")) as file:
+        file.attrs["name"] = _text(trace.name)
+        file.attrs["source"] = _text(source)
+        file.attrs["kernels"] = _text(json.dumps(kernels))
+        for attribute, key in _GEOMETRY.items():
+            file.attrs[attribute] = getattr(trace.geometry, key)
+        file.attrs["max_windows"] = trace.concurrent_windows
+        file.attrs["window_size"] = sizes if len(sizes) > 1 else sizes[0]
+        file.attrs["cycles"] = trace.cycles
+        file.attrs["digest"] = _text(trace.digest())
+        for column in COLUMNS:
+            held = getattr(trace, column.attribute)
+            array = held.astype(column.stored_type(held))
+            file.create_dataset(
+                column.dataset,
+                data=array,
+                chunks=_chunk_shape(array),
+                shuffle=column.shuffled,
+                **({"compression": "gzip", "compression_opts": effort} if effort else {}),
+            )
+        names = json.dumps([kernel.name for kernel in trace.kernels])
+        file["alloc"].attrs["kernel_names"] = _text(names)
+    return content.getvalue()
 
 
 _FILETYPE = "filetype"
@@ -127,15 +161,26 @@ def _load(place: str, file: PlainFile | ForeignFile) -> Trace:
 def _read(
     place: str, file: PlainFile | ForeignFile
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Attributes and columns as they are stored; all columns are there, with the stored types."""
+    """Attributes and columns as they are stored, with types, lengths and sizes of a trace."""
     of_file = (*_ATTRIBUTES, *_OPTIONAL, *_GEOMETRY, _FILETYPE)
     wanted = {"": of_file, "alloc": ("kernel_names",)}
     described = file.describe([column.dataset for column in COLUMNS], wanted)
-    attributes = described["attributes"][""]
+    attributes, datasets = described["attributes"][""], described["datasets"]
     if filetype := attributes.pop(_FILETYPE, None):
         raise UserError(f"{place} holds {shown(filetype)}, not a trace")
-    types = _types(place, described["datasets"])
-    shapes = _shapes(place, described["datasets"], attributes, types)
+    types = {column.dataset: _type(place, column, datasets[column.dataset]) for column in COLUMNS}
+    for attribute in _ATTRIBUTES:
+        if attribute not in attributes:
+            raise UserError(f"{place}: attribute {attribute}: missing; not a trace file")
+    shapes = {name: tuple(dataset["shape"]) for name, dataset in datasets.items()}
+    validate_shapes(shapes, _geometry(place, attributes), place)
+    sizes = {name: types[name].itemsize * math.prod(shape) for name, shape in shapes.items()}
+    if (total := sum(sizes.values())) > MOST_BYTES:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise UserError(
+            f"{place}: {largest}: shape {shapes[largest]}; all datasets together have "
+            f"{total / MIB:,.0f} MiB uncompressed, at most {MOST_BYTES // MIB} MiB are read"
+        )
     attributes[_KERNEL_NAMES] = described["attributes"]["alloc"].get("kernel_names")
     return attributes, {
         column.attribute: file.read(column.dataset, types[column.dataset], shapes[column.dataset])
@@ -143,54 +188,23 @@ def _read(
     }
 
 
-def _types(place: str, datasets: dict[str, Any]) -> dict[str, np.dtype[Any]]:
-    """Types of the datasets, which are all there; each has one of those that its column may have.
+def _type(place: str, column: Column, dataset: dict[str, Any] | None) -> np.dtype[Any]:
+    """Type of a dataset, which is there, and has one of those that its column may have.
 
     How a column is stored does not matter, as long as all its numbers fit.
     """
-    types: dict[str, np.dtype[Any]] = {}
-    for column in COLUMNS:
-        dataset = datasets[column.dataset]
-        if dataset is None:
-            raise UserError(
-                f"{place}: {column.dataset}: missing; not a trace file, or an incomplete one"
-            )
-        stored = types[column.dataset] = np.dtype(dataset["dtype"])
-        expected = [np.dtype(name) for name in (column.stored, column.wide) if name]
-        if stored not in expected:
-            raise UserError(
-                f"{place}: {column.dataset}: has type {stored}, "
-                f"must be {' or '.join(kind.name for kind in expected)}"
-            )
-    return types
-
-
-def _shapes(
-    place: str,
-    datasets: dict[str, Any],
-    attributes: dict[str, Any],
-    types: dict[str, np.dtype[Any]],
-) -> dict[str, tuple[int, ...]]:
-    """Shapes of the datasets, checked to have lengths and sizes that a trace may have."""
-    shapes = {name: tuple(dataset["shape"]) for name, dataset in datasets.items()}
-    for attribute in _ATTRIBUTES:
-        if attribute not in attributes:
-            raise UserError(f"{place}: attribute {attribute}: missing; not a trace file")
-    validate_shapes(shapes, _geometry(place, attributes), place)
-    _require_size(place, shapes, types)
-    return shapes
-
-
-def _require_size(
-    place: str, shapes: dict[str, tuple[int, ...]], types: dict[str, np.dtype[Any]]
-) -> None:
-    sizes = {name: types[name].itemsize * math.prod(shape) for name, shape in shapes.items()}
-    total, largest = sum(sizes.values()), max(sizes, key=lambda name: sizes[name])
-    if total > MOST_BYTES:
+    if dataset is None:
         raise UserError(
-            f"{place}: {largest}: shape {shapes[largest]}; all datasets together have "
-            f"{total / MIB:,.0f} MiB uncompressed, at most {MOST_BYTES // MIB} MiB are read"
+            f"{place}: {column.dataset}: missing; not a trace file, or an incomplete one"
         )
+    stored: np.dtype[Any] = np.dtype(dataset["dtype"])
+    expected = [np.dtype(name) for name in (column.stored, column.wide) if name]
+    if stored not in expected:
+        raise UserError(
+            f"{place}: {column.dataset}: has type {stored}, "
+            f"must be {' or '.join(kind.name for kind in expected)}"
+        )
+    return stored
 
 
 def _assemble(place: str, attributes: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
@@ -287,37 +301,6 @@ def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> No
             )
     if "digest" in attributes and str(attributes["digest"]) != trace.digest():
         raise UserError(f"{place}: attribute digest: does not belong to this content; damaged")
-
-
-def _hdf5(trace: Trace, source: str, effort: int) -> bytes:
-    """Content of the file."""
-    sizes = trace.window_sizes
-    kernels = [{"name": kernel.name, "N": kernel.window_size} for kernel in trace.kernels]
-    # The format of HDF5 1.10 has checksums on its metadata and is smaller by a third or so.
-    content = io.BytesIO()
-    with h5py.File(content, "w", libver=("v110", "v110")) as file:
-        file.attrs["name"] = _text(trace.name)
-        file.attrs["source"] = _text(source)
-        file.attrs["kernels"] = _text(json.dumps(kernels))
-        for attribute, key in _GEOMETRY.items():
-            file.attrs[attribute] = getattr(trace.geometry, key)
-        file.attrs["max_windows"] = trace.concurrent_windows
-        file.attrs["window_size"] = sizes if len(sizes) > 1 else sizes[0]
-        file.attrs["cycles"] = trace.cycles
-        file.attrs["digest"] = _text(trace.digest())
-        for column in COLUMNS:
-            held = getattr(trace, column.attribute)
-            array = held.astype(column.stored_type(held))
-            file.create_dataset(
-                column.dataset,
-                data=array,
-                chunks=_chunk_shape(array),
-                shuffle=column.shuffled,
-                **({"compression": "gzip", "compression_opts": effort} if effort else {}),
-            )
-        names = json.dumps([kernel.name for kernel in trace.kernels])
-        file["alloc"].attrs["kernel_names"] = _text(names)
-    return content.getvalue()
 
 
 def _text(text: str) -> npt.NDArray[np.bytes_]:

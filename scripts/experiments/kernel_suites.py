@@ -237,17 +237,18 @@ def readings(subject: Subject, dies: int) -> Rows:
 
 def facts(subject: Subject) -> dict[str, Any]:
     """What the trace is like."""
-    summary, source = summarize_trace(subject.played), subject.trace.source
+    trace, source = subject.played, subject.trace.source
+    summary = summarize_trace(trace)
     return {
         "suite": subject.suite,
         "kernel": subject.kernel,
         "slice": subject.trace.geometry.name,
-        "writes": summary.writes,
-        "reads": summary.reads,
-        "cycles": summary.cycles,
-        "windows": summary.windows,
-        "window_size": "/".join(map(str, summary.window_sizes)),
-        "concurrent_windows": summary.concurrent_windows,
+        "writes": trace.writes,
+        "reads": trace.reads,
+        "cycles": trace.cycles,
+        "windows": trace.windows,
+        "window_size": "/".join(map(str, trace.window_sizes)),
+        "concurrent_windows": trace.concurrent_windows,
         "mean_utilisation": summary.mean_utilisation,
         "divergent_share": summary.divergent_share,
         **{f"{name}_share": share for name, share in summary.pattern_shares.items()},

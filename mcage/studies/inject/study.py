@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.concurrency import Lazy
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.geometry import COMPONENT_BITS
@@ -122,9 +121,7 @@ class InjectPlan(SweepPlan):
 
     def _traces(self) -> tuple[RecordedTrace, ...]:
         trace = self._kernel.trace
-        whole = Lazy(lambda: trace)
-        given = trace.name, trace.cycles, trace.geometry, trace.digest(), whole, trace.caveat
-        return (RecordedTrace(*given),)
+        return (RecordedTrace.of(trace, trace.digest()),)
 
 
 class InjectStudy(StudyOfSpec):

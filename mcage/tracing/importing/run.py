@@ -364,6 +364,9 @@ def _numbered(numbers: list[int | None]) -> npt.NDArray[np.uint32]:
 _LONGEST_STEM = 120
 _EFFORT = 4
 
+COUNTED = ("windows", "writes", "reads", "cycles")
+"""What is said of each trace."""
+
 
 @dataclass(frozen=True)
 class Import:
@@ -392,15 +395,9 @@ class Import:
             "lanes": self.recording.lanes,
             **facts_of(self.recording),
             "traces": [
-                {
-                    "file": file,
-                    "slice": made.name,
-                    "windows": made.trace.windows,
-                    "writes": made.trace.writes,
-                    "reads": made.trace.reads,
-                    "cycles": made.trace.cycles,
-                    "as_recorded": made.as_recorded,
-                }
+                {"file": file, "slice": made.name}
+                | {key: getattr(made.trace, key) for key in COUNTED}
+                | {"as_recorded": made.as_recorded}
                 for file, made in self.slices
             ],
             "windows": [
@@ -427,12 +424,7 @@ def facts_of(recording: Recording) -> dict[str, Any]:
             reason: {"records": count, "first": f"{file}: line {line}" if file else ""}
             for reason, (count, file, line) in recording.skipped.items()
         },
-        "gaps": {
-            "reads": gaps.reads,
-            "before_any_write": gaps.before_any_write,
-            "other_contents": gaps.other_contents,
-            "share": gaps.share,
-        },
+        "gaps": asdict(gaps) | {"share": gaps.share},
     }
 
 
