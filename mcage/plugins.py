@@ -168,4 +168,4 @@ def _current_folder_searched() -> Iterator[None]:
 
 
 def _public_name(wanted: type) -> str:
-    return f"{wanted.__module__.rpartition('.')[0]}.{wanted.__name__}"
+    return f"{sys.modules[wanted.__module__].__package__}.{wanted.__name__}"

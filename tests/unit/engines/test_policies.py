@@ -24,8 +24,15 @@ from mcage.engines.parity import ask, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.studies.sweep.study import Sweep
-from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
-from mcage.techniques.technique import PLACEMENTS, PlacementTraits
+from mcage.techniques import (
+    PLACEMENTS,
+    TECHNIQUES,
+    Gating,
+    Placement,
+    PlacementTraits,
+    Storage,
+    Technique,
+)
 
 ENGINES = {
     "numpy": NumpyEngine,

@@ -20,7 +20,7 @@ from mcage.report.figures.canvas import FINENESS, LOOKS, Panel, Series, Sheet, l
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.figures.lives import alive, survival
 from mcage.stats.survival import CaseLives
-from mcage.techniques.catalogue import TECHNIQUES
+from mcage.techniques import TECHNIQUES
 
 NOMINAL = "turbo common 1 V"
 

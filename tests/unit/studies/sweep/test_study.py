@@ -78,7 +78,7 @@ def test_files_know_whose_they_are(sweep):
 def test_a_file_knows_what_techniques_of_a_user_call_themselves(tmp_path, monkeypatch):
     (tmp_path / "names_of_users.py").write_text(
         "from dataclasses import replace\n"
-        "from mcage.techniques.catalogue import TECHNIQUES\n"
+        "from mcage.techniques import TECHNIQUES\n"
         'ROTATES, ARGO, SAME, ALSO = (replace(TECHNIQUES["rar"], name=name)\n'
         '    for name in ("turns", "argo", "same", "same"))\n'
     )
