@@ -26,7 +26,7 @@ from mcage.campaign.shards import (
 )
 from mcage.errors import UserError
 from mcage.files.atomic import Kind, is_temporary, remove_abandoned, same_as
-from mcage.files.inputs import DamagedFileError, UnreadableFileError, open_regular
+from mcage.files.inputs import HDF5_MARK, DamagedFileError, UnreadableFileError, open_regular
 from mcage.results.header import Header, code_in_words
 from mcage.results.reader import read_header, read_instances, read_sums
 from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
@@ -179,8 +179,6 @@ def results_at(place: Path) -> Source | None:
 
 # The spec that files of a campaign have recorded, from which it can be continued.
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-
 
 def recorded_campaign(path: Path) -> Header | None:
     """Header of the campaign of a results file or a shard folder; None for any other file.
@@ -202,7 +200,7 @@ def recorded_campaign(path: Path) -> Header | None:
         return None
     try:
         with open_regular(path) as stream:
-            is_hdf5 = stream.read(len(_HDF5)) == _HDF5
+            is_hdf5 = stream.read(len(HDF5_MARK)) == HDF5_MARK
     except (OSError, UnreadableFileError):
         return None
     return read_header(path) if is_hdf5 else None

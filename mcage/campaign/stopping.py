@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mcage.campaign.finished import Finished, Source, refuse_damaged
 from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header, StoppingRule
-from mcage.results.variable import Sample
 from mcage.stats.survival import Precision
 
 # How precisely a campaign knows the quantity of its stopping rule, as numbers and in words.
@@ -102,22 +101,6 @@ class CampaignPrecision:
         return ", ".join(needed(self.rule.rel_ci / factor) for factor in factors)
 
 
-def campaign_precision(header: Header, rule: StoppingRule, sample: Sample) -> CampaignPrecision:
-    """Precision of the first instances of a campaign.
-
-    Parameters
-    ----------
-    header, rule
-        As of `CampaignPrecision`.
-    sample : mapping of str to ndarray
-        What the quantity is computed from, with the dimensions that the study declares.
-    """
-    quantity = header.quantities[rule.of]
-    name = quantity.variables[0]
-    axis = next(v.instance_axis for v in header.variables if v.name == name)
-    return CampaignPrecision(header, rule, sample[name].shape[axis], quantity.precisions(sample))
-
-
 def _percent(relative: float) -> str:
     return "no relative precision" if math.isinf(relative) else f"±{100 * relative:.2g} %"
 
@@ -193,8 +176,10 @@ class Watch:
         header, rule = self._header, self._header.stopping
         if rule is None:
             return header, ""
-        self._add(sources, header.quantities[rule.of].variables)
-        state = campaign_precision(header, rule, self._sample)
+        quantity = header.quantities[rule.of]
+        self._add(sources, quantity.variables)
+        precisions = quantity.precisions(self._sample)
+        state = CampaignPrecision(header, rule, self.checkpoint, precisions)
         if state.reached or self.checkpoint == header.instances:
             words = state.at_the_end()
             return replace(header, instances=self.checkpoint, stopped=words), words

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mcage.errors import UserError
-from mcage.files.inputs import CHECKSUM_BYTES, CHECKSUM_MARK, open_regular
+from mcage.files.inputs import CHECKSUM_BYTES, CHECKSUM_MARK, HDF5_MARK, open_regular
 from mcage.plain_text import shown_path
 
 # Kinds of files, recognised by their content: a new file replaces only one of its own kind.
@@ -104,7 +104,7 @@ def _is_csv(head: bytes, _: bytes) -> bool:
 
 
 def _is_trace(head: bytes, tail: bytes) -> bool:
-    return head.startswith(b"\x89HDF\r\n\x1a\n") and not tail.startswith(CHECKSUM_MARK)
+    return head.startswith(HDF5_MARK) and not tail.startswith(CHECKSUM_MARK)
 
 
 PNG = Kind("a PNG figure", _begins(b"\x89PNG\r\n\x1a\n"))

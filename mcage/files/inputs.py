@@ -232,13 +232,16 @@ def verify_checksum(path: Path) -> str:
     return line[len(CHECKSUM_MARK) :].decode().strip()
 
 
-_OF_HDF5, _OF_TRACES = b"\x89HDF\r\n\x1a\n", (b"max_windows", b"window_size")
+HDF5_MARK = b"\x89HDF\r\n\x1a\n"
+"""How every HDF5 file begins."""
+
+_OF_TRACES = b"max_windows", b"window_size"
 
 
 def _is_trace(stream: BinaryIO) -> bool:
     """Whether a file has the attributes of a trace, whose names stand somewhere in its bytes."""
     with suppress(ValueError), mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
-        is_hdf5 = content[: len(_OF_HDF5)] == _OF_HDF5
+        is_hdf5 = content[: len(HDF5_MARK)] == HDF5_MARK
         return is_hdf5 and all(content.find(name) > 0 for name in _OF_TRACES)
     return False  # an empty file
 

@@ -10,11 +10,9 @@ from sweep_cases import small_spec, small_sweep
 
 from mcage import run_sweep
 from mcage.campaign.run import run_campaign
-from mcage.campaign.stopping import campaign_precision
 from mcage.campaign.study import Study
 from mcage.report.cases import named_cases
 from mcage.report.comparison import compare
-from mcage.results.header import StoppingRule
 from mcage.results.reader import open_results, read_header
 from mcage.stats.estimates import mean
 from mcage.studies.sweep.header import SweepHeader
@@ -157,10 +155,9 @@ def test_a_row_is_of_the_slices_that_worked(path, results):
 
 
 def test_the_same_slices_decide_when_a_sweep_stops(path, results):
-    rule = StoppingRule(0.1, "max_dvth")
-    header = read_header(path)
-    sample = {name: results[name].values for name in header.quantities[rule.of].variables}
-    precision = campaign_precision(header, rule, sample).cases
+    quantity = read_header(path).quantities["max_dvth"]
+    sample = {name: results[name].values for name in quantity.variables}
+    precision = quantity.precisions(sample)
     for summary in SHOWN.summarize_file(path):
         for transistor in ("T0", "T1"):
             estimate = summary[f"max_dvth_{transistor.lower()}_mv"]
