@@ -195,7 +195,7 @@ def recorded_campaign(path: Path) -> Header | None:
         The results file is damaged, or the folder holds no shard that is whole.
     """
     if os.path.isdir(path):
-        return _of_folder(path)
+        return campaign_of_folder(path)
     if not os.path.isfile(path):
         return None
     try:
@@ -206,7 +206,14 @@ def recorded_campaign(path: Path) -> Header | None:
     return read_header(path) if is_hdf5 else None
 
 
-def _of_folder(folder: Path) -> Header:
+def campaign_of_folder(folder: Path) -> Header:
+    """Header of the campaign of a shard folder, as the last whole shard tells it.
+
+    Raises
+    ------
+    UserError
+        The folder holds no shard that is whole.
+    """
     shards = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
     for path in sorted(shards, key=lambda shard: shard_range(shard).stop, reverse=True):
         try:

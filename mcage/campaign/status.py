@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from mcage.campaign.finished import campaign_of_folder
 from mcage.campaign.progress import Clock, Progress, duration
-from mcage.campaign.shards import NAME, STATUS, SUFFIX, read_owner, shard_folder, shard_range
+from mcage.campaign.shards import NAME, STATUS, SUFFIX, shard_folder, shard_range
 from mcage.errors import UserError
-from mcage.files.inputs import MIB, DamagedFileError, UnreadableFileError, read_regular
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.plain_text import visible
 from mcage.results.reader import read_header
 
@@ -355,18 +356,11 @@ def _status(out: Path) -> CampaignStatus:
     if runs:
         study, instances = runs[0].study, runs[0].of_campaign
     elif shards:
-        study, instances = _of_shard(shards[0])
+        header = campaign_of_folder(folder)
+        study, instances = header.study, header.instances
     else:
         raise UserError(f"{folder} says nothing yet about its campaign")
     return CampaignStatus(out, study, instances, done, _state(runs, done < instances), runs)
-
-
-def _of_shard(path: Path) -> tuple[str, int]:
-    try:
-        header = read_owner(path)
-    except DamagedFileError as damage:
-        raise UserError(str(damage)) from damage
-    return header.study, header.instances
 
 
 def _instances(ranges: Iterable[range]) -> int:

@@ -24,7 +24,7 @@ from mcage.campaign.progress import (
     progress_on_stderr,
 )
 from mcage.campaign.run import Part, run_campaign
-from mcage.campaign.shards import shard_folder
+from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.status import RunRecord, StatusWriter, began_at, statuses
 from mcage.campaign.study import Study
 from mcage.errors import UserError
@@ -323,6 +323,19 @@ def test_shards_that_overlap_count_once(folder):
     for name in ("000000000-000000007", "000000004-000000009", "000000005-000000006"):
         (folder / f"a-{name}.h5").touch()
     assert statuses(folder)[0].done == 10
+
+
+def test_any_whole_shard_tells_the_campaign_where_no_run_does(folder):
+    for part in (range(3), range(3, 6)):
+        write_shard(folder, CAMPAIGN, part, fake_campaign.compute(part.start, part.stop))
+    for path in sorted(folder.iterdir(), reverse=True)[:1]:
+        path.write_bytes(b"damaged")
+    (status,) = statuses(folder)
+    assert (status.study, status.instances, status.state) == ("sweep", 20, "stopped")
+    for path in folder.iterdir():
+        path.write_bytes(b"damaged")
+    with pytest.raises(UserError, match="a folder without a finished shard"):
+        statuses(folder)
 
 
 @pytest.mark.parametrize("where", ["r.h5", "r.h5.shards", "."])
