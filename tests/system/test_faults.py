@@ -183,7 +183,7 @@ def test_a_fit_of_totals_says_what_it_cannot_tell(tmp_path: Path) -> None:
     assert max(map(len, table)) <= 80
 
 
-@pytest.mark.parametrize("mode", ["varius", "varius-selected", "table"])
+@pytest.mark.parametrize("mode", ["varius", "table"])
 def test_picture(tmp_path: Path, mode: str) -> None:
     png = tmp_path / "map.png"
     run("--maps", 1, "--mode", mode, "--png", png)
