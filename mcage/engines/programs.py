@@ -441,11 +441,6 @@ class Learnt:
         """Whether instances differ although they have no faults: each has its own history."""
         return self._states.shape[2] > 0
 
-    def states_of(self, instances: Integers) -> Integers:
-        """What programs of instances know at the start of their epochs: int64[n, words]."""
-        states: Integers = self._states[instances, 0]
-        return states
-
     def count(
         self,
         replays: Sequence[PreparedReplay],

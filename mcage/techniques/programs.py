@@ -69,11 +69,6 @@ def swap(entry: int, other: int) -> int:
     return entry * SWAPS + other
 
 
-def entries_swapped(answer: int) -> tuple[int, int]:
-    """Entries of a swap."""
-    return answer // SWAPS, answer % SWAPS
-
-
 # What a placement program is told, and the kinds of arrays that it may keep.
 #
 # All numbers are signed 64-bit integers, so that Python and compiled code compute the same.
@@ -306,11 +301,6 @@ class PlacementProgram:
     def defines(self, name: str) -> bool:
         """Whether the program has a function of its own under a name of `FUNCTIONS`."""
         return getattr(type(self), name) is not getattr(PlacementProgram, name)
-
-    @property
-    def keeps_state(self) -> bool:
-        """Whether anything outlives a pass."""
-        return bool(self.scopes)
 
     @cached_property
     def scopes(self) -> dict[str, str]:

@@ -251,6 +251,11 @@ def test_a_still_program_pays_for_redirection():
     assert savings == pytest.approx([-0.150, 0.104], abs=5e-4)
 
 
+def known_at_start(learnt, instances):
+    """What programs of instances know at the start of their epochs: int64[n, words]."""
+    return learnt._states[instances, 0]
+
+
 def test_what_is_learnt_in_an_epoch_is_known_in_the_next():
     replay, maps = prepare(excerpt(), technique_of(Counting())), demanding_maps(2)
     learnt = NUMPY.learnt((replay,), 3)
@@ -260,7 +265,7 @@ def test_what_is_learnt_in_an_epoch_is_known_in_the_next():
     state_after = []
     for _ in range(2):
         learnt.advance(of_first, turns, maps[1:])
-        state = learnt.states_of(np.arange(3))
+        state = known_at_start(learnt, np.arange(3))
         state_after.append(int(state[0, -1]))
         assert not state[1:].any()  # what an instance learns, no other knows
     passes = state_after[0] // writes
@@ -274,7 +279,7 @@ def test_what_is_learnt_in_a_turn_is_known_in_the_next():
     replays = tuple(prepare(trace, technique) for trace in traces)
     learnt, programs = NUMPY.learnt(replays, 2), NUMPY.programs
     turns, of_second = Turns(np.array([[0, 1]]), np.array([[0.3, 0.7]])), np.array([1])
-    state = np.zeros_like(learnt.states_of(of_second)[0])
+    state = np.zeros_like(known_at_start(learnt, of_second)[0])
     for _ in range(2):
         learnt.begin(of_second, turns, maps[1:])
         for turn, replay in enumerate(replays):
@@ -285,9 +290,9 @@ def test_what_is_learnt_in_a_turn_is_known_in_the_next():
             assert period == run.passes * replay.cycles
             state = run.state
         learnt.advance(of_second, turns, maps[1:])
-        assert np.array_equal(learnt.states_of(of_second)[0], state)
+        assert np.array_equal(known_at_start(learnt, of_second)[0], state)
         assert state[-1] > 0
-    assert not learnt.states_of(np.array([0])).any()
+    assert not known_at_start(learnt, np.array([0])).any()
 
 
 def test_a_program_without_a_state_differs_by_its_faults_alone():

@@ -20,12 +20,12 @@ from mcage.techniques.programs import (
     NOWHERE,
     PLACES,
     SPILL,
+    SWAPS,
     WHOLE,
     Entries,
     Value,
     Window,
     block_of,
-    entries_swapped,
     entry_of,
     in_block,
     in_entry,
@@ -227,7 +227,7 @@ class _Pass:
 
     def swap(self, answer: int, when: int, row: int) -> None:
         """Let the values of two entries change places."""
-        pair = entries_swapped(answer)
+        pair = divmod(answer, SWAPS)
         for entry in pair:
             if answer < 0 or entry >= len(self.sound):
                 raise breach(self.replay, when, row, entry, programs.NO_ENTRY, in_block(entry, 0))

@@ -20,12 +20,12 @@ from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique, technique
 from mcage.techniques.programs import (
+    SWAPS,
     PerEntry,
     PerSlice,
     PerWindow,
     PlacementProgram,
     block_of,
-    entries_swapped,
     entry_of,
     in_block,
     in_entry,
@@ -323,7 +323,7 @@ def test_the_cuda_engine_refuses_programs_by_name():
 def test_answers_are_numbers_that_come_back():
     assert (entry_of(in_entry(511)), entry_of(in_block(511, 3))) == (511, 511)
     assert block_of(in_block(511, 3)) == 3
-    assert entries_swapped(swap(511, 3)) == (511, 3)
+    assert divmod(swap(511, 3), SWAPS) == (511, 3)
     assert [lowest_block(blocks) for blocks in (1, 2, 12, 15)] == [0, 1, 2, 0]
 
 
