@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcage.campaign.study import Study
     from mcage.gpu.exchange import RuleKeys
     from mcage.gpu.exchange_shares import ExchangeSummary
-    from mcage.methods.sensitivity.methods import OneAtATime, Sobol
+    from mcage.methods.sensitivity import OneAtATime, Sobol
     from mcage.papers.table import Row
     from mcage.spec.keys import StudySpec
     from mcage.studies.common import StudyOfSpec
@@ -82,7 +82,7 @@ def sensitivity(
     """
     from mcage.campaign.progress import progress_in_notebooks
     from mcage.engines import engine_of
-    from mcage.methods.sensitivity.methods import Question
+    from mcage.methods.sensitivity import Question
 
     question = Question(
         of=of,

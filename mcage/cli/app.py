@@ -65,7 +65,7 @@ COMMANDS = {
     "vmin": "mcage.cli.studies:vmin",
     "rare": "mcage.cli.methods:rare",
     "sensitivity": "mcage.cli.methods:sensitivity",
-    "reproduce": "mcage.papers.command:reproduce",
+    "reproduce": "mcage.cli.reference:reproduce",
     "faults": "mcage.cli.faults:faults",
     "techniques": "mcage.cli.reference:techniques",
     "nbti": "mcage.cli.reference:nbti",

@@ -226,8 +226,8 @@ def sensitivity(
     if list_:
         _list()
         return
-    from mcage.methods.sensitivity.methods import Question
-    from mcage.methods.sensitivity.output import as_json, check_path, table_of, write
+    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity_output import as_json, check_path, table_of, write
 
     question = Question(**vars(study))
     if output.out:
@@ -246,8 +246,8 @@ def sensitivity(
 
 
 def _list() -> None:
-    from mcage.methods.sensitivity.output import setting
-    from mcage.methods.sensitivity.parameters import shipped
+    from mcage.methods.sensitivity import shipped
+    from mcage.methods.sensitivity_output import setting
 
     for name, entry in shipped().items():
         ends = entry.range or entry.factors

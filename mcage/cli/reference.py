@@ -1,4 +1,4 @@
-"""``mcage techniques|nbti|docs|cite``: what mcage knows, its pages, and whom it cites."""
+"""``mcage techniques|nbti|docs|cite|reproduce``: what mcage knows, and the papers behind it."""
 
 import json as json_module
 import re
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import mcage
+from mcage.cli.commands import Engine, Release
 from mcage.errors import UserError
 from mcage.plain_text import shown, visible, visible_lines
 from mcage.report.references import mcage_bibtex, references, references_of
@@ -280,3 +282,31 @@ def docs(
         screen.print(Markdown(text))
     else:
         typer.echo(text, nl=False)
+
+
+def reproduce(
+    paper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Paper: valero-2019 (000) or toca-diaz-rrcd (002), on register files; chen-2014 "
+            "(003) or zhang-2015 (004), on whole GPUs. Default: all four.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    release: Release = "wavefront",
+    engine: Engine = "auto",
+) -> None:
+    """Compute what four papers print, and say where mcage disagrees and why.
+
+    Papers on register files are computed from recorded traces; --release and --engine concern them
+    alone.
+    """
+    from mcage.papers.table import print_rows, to_json
+    from mcage.report.tables import console
+
+    rows = mcage.reproduce(paper, release, engine)
+    if json:
+        typer.echo(to_json(rows))
+    else:
+        print_rows(rows, console())

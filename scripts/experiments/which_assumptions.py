@@ -24,8 +24,8 @@ from mcage.engines import select_engine
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.methods.sensitivity.output import setting as in_words
-from mcage.methods.sensitivity.parameters import Parameter, changed, chosen, refitted, shipped
+from mcage.methods.sensitivity import Parameter, changed, chosen, refitted, shipped
+from mcage.methods.sensitivity_output import setting as in_words
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec

@@ -24,7 +24,7 @@ from mcage.cli import main
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
 from mcage.methods.rare_events import failure_probability
-from mcage.methods.sensitivity.methods import SensitivityStudy
+from mcage.methods.sensitivity import SensitivityStudy
 from mcage.plain_text import LONGEST_MESSAGE
 from mcage.spec import SweepSpec
 from mcage.spec.keys import keys_below

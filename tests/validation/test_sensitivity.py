@@ -15,17 +15,20 @@ from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
 from mcage.engines import select_engine
 from mcage.errors import UserError
-from mcage.methods.sensitivity.methods import (
+from mcage.methods.sensitivity import (
     QUANTITIES,
+    Parameter,
     SensitivityStudy,
     _difference_of_quantiles,
     evaluated,
     indices,
     one_at_a_time,
+    shipped,
     sobol,
+    user_range,
+    value_of,
 )
-from mcage.methods.sensitivity.output import setting, table_of
-from mcage.methods.sensitivity.parameters import Parameter, shipped, user_range, value_of
+from mcage.methods.sensitivity_output import setting, table_of
 from mcage.report.tables import print_table
 from mcage.studies.sweep.study import Sweep
 

@@ -10,12 +10,14 @@ from tables import each
 
 from mcage.aging.nbti import constants
 from mcage.errors import UserError
-from mcage.methods.sensitivity.methods import check_samples, evaluated, indices
-from mcage.methods.sensitivity.parameters import (
+from mcage.methods.sensitivity import (
     Entry,
     Parameter,
     changed,
+    check_samples,
     chosen,
+    evaluated,
+    indices,
     shipped,
     user_range,
     value_of,

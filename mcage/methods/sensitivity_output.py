@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
-from mcage.methods.sensitivity.methods import Bar, Effect, OneAtATime, Sobol
-from mcage.methods.sensitivity.parameters import Value
+from mcage.methods.sensitivity import Bar, Effect, OneAtATime, Sobol, Value
 from mcage.report.figures.canvas import in_style, save
 from mcage.report.tables import Cell, Column, ResultTable, csv_of
 from mcage.spec import SweepSpec
