@@ -48,9 +48,7 @@ def techniques(
 def _technique_row(technique: "Technique") -> dict[str, str | bool]:
     return {
         "technique": technique.name,
-        "placement": technique.placement.value,
-        "storage": technique.storage.value,
-        "gating": technique.gating.value,
+        **{key: getattr(technique, key).value for key in ("placement", "storage", "gating")},
         "rotating_selectors": technique.rotating_selectors,
         "summary": technique.summary,
         "description": technique.description,

@@ -167,7 +167,8 @@ class _Records(nvbit.Warps):
         shown = _unnumbered(instruction, rows)
         if shown is None:
             self.unfit()
-        self.take_of(self.cta_of(match), int(match[4]), instruction, shown or {})
+        cta = int(match[1]), int(match[2]), int(match[3])
+        self.take_of(cta, int(match[4]), instruction, shown or {})
 
     def take_of(
         self,
@@ -206,10 +207,6 @@ class _Records(nvbit.Warps):
 
     def unfit(self) -> None:
         self.skip("records whose rows do not fit the instruction")
-
-    @staticmethod
-    def cta_of(match: re.Match[bytes]) -> tuple[int, int, int]:
-        return int(match[1]), int(match[2]), int(match[3])
 
 
 def _three(content: Any, least: int) -> tuple[int, int, int] | None:

@@ -378,13 +378,10 @@ class _Text(Reader):
             if opened := self.open.pop(wavefront, None):
                 self.close(opened[0], opened[0].last if group.end is None else group.end)
             if group.end is None:
-                self.keep(group, wavefront, group.first_item + LANES * number)
-
-    def keep(self, group: Mapped, wavefront: int, first_item: int) -> None:
-        origin = Origin("kernel", self.launch, group.work_group, wavefront)
-        place = Place(group.unit, group.part)
-        window = self.recording.open_window(group.begin, None, origin, place)
-        self.open[wavefront] = window, first_item
+                origin = Origin("kernel", self.launch, group.work_group, wavefront)
+                place = Place(group.unit, group.part)
+                window = self.recording.open_window(group.begin, None, origin, place)
+                self.open[wavefront] = window, group.first_item + LANES * number
 
     def close(self, window: Window, time: int) -> None:
         window.facts["registers_seen"] = max(window.contents, default=-1) + 1

@@ -286,7 +286,10 @@ class Warps(Reader):
         self._accesses_waiting += len(warp.waiting) - before
         self._give(warp)
         while self._accesses_waiting > MOST_WAITING and warp.waiting:
-            self._forget_first(warp)
+            access = warp.waiting[0]  # whose contents the others wait for
+            access.lost = True
+            if warp.unknown.get(access.register) is access:
+                del warp.unknown[access.register]
             self._give(warp)
 
     def contradict(self) -> bool:
@@ -372,13 +375,6 @@ class Warps(Reader):
         for register, contents in shown.items():
             if register not in instruction.written and register not in instruction.unknown:
                 known[register] = contents
-
-    def _forget_first(self, warp: Warp) -> None:
-        """Give up the contents of the write that others wait for."""
-        access = warp.waiting[0]
-        access.lost = True
-        if warp.unknown.get(access.register) is access:
-            del warp.unknown[access.register]
 
     def _drain(self, warp: Warp) -> None:
         warp.window.facts["records"] = warp.records

@@ -157,8 +157,9 @@ class _Table(Reader):
             self.fail(f"window {shown(name)} has {size} registers, must be 1 ... {MOST_REGISTERS}")
         self.allocated.add(name)
         kernel = fields.get("kernel") or "kernel"
-        origin = Origin(kernel, launch or 0, work_group, wavefront)
-        self.keep(name, time, size, origin, Place(unit, part or 0), entry)
+        origin, place = Origin(kernel, launch or 0, work_group, wavefront), Place(unit, part or 0)
+        facts = {"window": shown(name)}
+        self.open[name] = self.recording.open_window(time, size, origin, place, entry, facts=facts)
 
     def accessed(self, name: str, time: int, register: int) -> Window:
         """Window of an access, which has been checked."""
@@ -168,7 +169,9 @@ class _Table(Reader):
                 self.fail(f"window {shown(name)} has been released, and not allocated again")
             self.implied.add(name)
             self.recording.inferred["windows"] = "from the first to the last access"
-            window = self.keep(name, time, None, Origin(), Place(), None)
+            facts = {"window": shown(name)}
+            window = self.recording.open_window(time, None, Origin(), Place(), facts=facts)
+            self.open[name] = window
         if time < window.last:
             self.fail(
                 f"cycle {time} is before {window.last}, that of an earlier event of window "
@@ -185,21 +188,6 @@ class _Table(Reader):
         if time < window.last:
             self.fail(f"window {shown(name)} is released before its last access: {window.last}")
         self.recording.close_window(window, time)
-
-    def keep(
-        self,
-        name: str,
-        time: int,
-        size: int | None,
-        origin: Origin,
-        place: Place,
-        entry: int | None,
-    ) -> Window:
-        window = self.recording.open_window(
-            time, size, origin, place, entry, facts={"window": shown(name)}
-        )
-        self.open[name] = window
-        return window
 
     def written(self, lanes: str, text: str) -> tuple[int, bytes]:
         """Mask of the lanes of a write, and their values."""

@@ -369,7 +369,7 @@ class Recording:
         if content is None:
             self.gaps.before_any_write += 1
             return not lanes
-        if lanes and not _holds(content, lanes, bytes(values)):
+        if lanes and lanes_of(content, lanes) != bytes(values):
             self.gaps.other_contents += 1
             return False
         return True
@@ -491,10 +491,6 @@ class Recording:
                 f"the traces would have more than {MOST_BYTES // MIB} MiB uncompressed, of "
                 f"{len(self.windows):,} windows; ask for fewer: --windows or --slice"
             )
-
-
-def _holds(content: bytes, lanes: int, packed: bytes) -> bool:
-    return lanes_of(content, lanes) == packed
 
 
 def lanes_of(content: bytes, lanes: int) -> bytes:
