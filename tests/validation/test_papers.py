@@ -17,7 +17,8 @@ from published_runs import replays
 from tables import each
 
 from mcage.aging.environment import delay_increase, dvth_at_delay
-from mcage.aging.nbti import SECONDS_PER_YEAR, Phases, facelift, finfet, planar
+from mcage.aging.nbti import SECONDS_PER_YEAR, Phases, facelift
+from mcage.aging.nbti.models import finfet, planar
 from mcage.costs.activity import CONVENTIONAL
 from mcage.costs.energy import energy, slowdown, suav
 from mcage.engines.interface import fault_free_maps

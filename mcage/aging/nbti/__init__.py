@@ -9,46 +9,29 @@ from mcage.aging.nbti.catalogue import nbti_model
 from mcage.aging.nbti.model import (
     BOLTZMANN_EV_PER_KELVIN,
     MODEL_NAMES,
-    NOMINAL_TRANSISTORS,
     SECONDS_PER_YEAR,
     AdditiveModel,
-    Constant,
     NbtiModel,
     Rates,
     Transistors,
     constants,
     with_constants,
 )
-from mcage.aging.nbti.models import (
-    Bhardwaj,
-    Facelift,
-    FinFetPlanar,
-    Phases,
-    bhardwaj,
-    facelift,
-    finfet,
-    planar,
-)
+from mcage.aging.nbti.models import Bhardwaj, Facelift, Phases, facelift
 
 __all__ = [
     "BOLTZMANN_EV_PER_KELVIN",
     "MODEL_NAMES",
-    "NOMINAL_TRANSISTORS",
     "SECONDS_PER_YEAR",
     "AdditiveModel",
     "Bhardwaj",
-    "Constant",
     "Facelift",
-    "FinFetPlanar",
     "NbtiModel",
     "Phases",
     "Rates",
     "Transistors",
-    "bhardwaj",
     "constants",
     "facelift",
-    "finfet",
     "nbti_model",
-    "planar",
     "with_constants",
 ]

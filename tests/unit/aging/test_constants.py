@@ -18,14 +18,12 @@ from mcage.aging.nbti import (
     MODEL_NAMES,
     SECONDS_PER_YEAR,
     Bhardwaj,
-    bhardwaj,
     constants,
     facelift,
-    finfet,
     nbti_model,
-    planar,
 )
 from mcage.aging.nbti.model import RANGES
+from mcage.aging.nbti.models import bhardwaj, finfet, planar
 from mcage.errors import UserError
 
 DOCUMENT = "".join((ROOT / folder / "aging.md").read_text() for folder in ("docs", "results"))
