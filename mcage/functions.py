@@ -351,7 +351,7 @@ def inject(
     """
     from mcage.files.atomic import place_of
     from mcage.report.figures.canvas import check_figure_path
-    from mcage.studies.inject import pictures
+    from mcage.studies.inject.figures import draw_wrong_outputs
 
     _of_command(spec, "inject")
     spec.check_program()
@@ -364,7 +364,7 @@ def inject(
     if options.get("part") is not None:
         raise UserError("--picture: a part of the injections has no results file; leave it out")
     path = run(spec, out, engine, **options)
-    pictures.draw_file(spec, engine, path, drawing)
+    draw_wrong_outputs(spec, engine, path, drawing)
     return path
 
 

@@ -77,7 +77,7 @@ COMMANDS = {
     "docs": "mcage.cli.reference:docs",
     "cite": "mcage.cli.reference:cite",
     "trace import": "mcage.cli.trace:import_command",
-    "trace emulate": "mcage.cli.emulate:emulate_command",
+    "trace emulate": "mcage.cli.trace:emulate_command",
     "trace list": "mcage.cli.trace:list_traces",
     "trace show": "mcage.cli.trace:show_trace",
     "trace validate": "mcage.cli.trace:validate_traces",

@@ -1,23 +1,40 @@
-"""``mcage trace``: recorded traces, their profiles, and imports from other tools."""
+"""``mcage trace``: recorded traces, recordings without a GPU, and imports from other tools."""
 
 import json
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 import mcage
+from mcage.cli.spec_options import KeyOptions
 from mcage.plain_text import lines_of, visible
 from mcage.report.tables import console, plain_table
+from mcage.tracing.emulation.program import Program
 
 if TYPE_CHECKING:
     from mcage.traces.model import Trace
     from mcage.traces.patterns import TraceSummary
+    from mcage.tracing.emulation.record import Recorded
     from mcage.tracing.importing.run import Import
     from mcage.tracing.importing.sources import Source
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+
+def _table_of_facts(title: str, facts: Iterable[tuple[str, str]]) -> Table:
+    table = plain_table(title=title, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in facts:
+        table.add_row(key.replace("_", " "), value)
+    return table
 
 
 # ``mcage trace import``: traces that other tools have recorded, made native.
@@ -63,7 +80,7 @@ def import_command(
             "file contradicts it) or after.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Import traces that other tools have recorded: a trace for each slice of the GPU."""
     from mcage.tracing.importing.run import import_traces
@@ -96,11 +113,7 @@ class _Progress:
 
 def _print_import(imported: "Import", out: Path) -> None:
     facts = imported.facts()
-    about = plain_table(title=facts["format"], show_header=False)
-    about.add_column(style="bold", no_wrap=True)
-    about.add_column(overflow="fold")
-    for key, value in _lines(facts):
-        about.add_row(key, value)
+    about = _table_of_facts(facts["format"], _lines(facts))
     traces = plain_table(title=f"traces in {out}")
     traces.add_column("file")
     for header in ("windows", "writes", "reads", "cycles"):
@@ -131,9 +144,79 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-# ``mcage trace list|show|validate``: the bundled traces, and what a trace is like.
+# ``mcage trace emulate``: a kernel's trace from its source, without a GPU.
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+def emulate_command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="OpenCL C (.cl), Triton (.py), or a code object of AMD's compilers.",
+            metavar="KERNEL",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File of the trace.")],
+    keys: Annotated[
+        list[tuple[str, Any, str]],
+        KeyOptions(kind=Program),
+    ],
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            min=0.0,
+            help="Largest error of an output, relative to its largest value; without it, TOLERANCE "
+            "of the file.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record a kernel without a GPU: compile it, run it on an emulated processor, check it."""
+    given = {key: value for key, value, _ in keys} | {"tolerance": tolerance}
+    recorded = mcage.emulate(source, out, progress="auto", **given)
+    if as_json:
+        typer.echo(json.dumps(_recorded_facts(recorded, out)))
+    else:
+        _print_recorded(recorded, out)
+
+
+def _recorded_facts(recorded: "Recorded", out: Path) -> dict[str, Any]:
+    trace = recorded.trace
+    return {
+        "file": str(out),
+        "geometry": trace.geometry.name,
+        "windows": trace.windows,
+        "window_sizes": list(trace.window_sizes),
+        "generations": trace.generations,
+        "writes": trace.writes,
+        "reads": trace.reads,
+        "cycles": trace.cycles,
+        "digest": trace.digest(),
+        "errors": recorded.errors,
+        "tolerance": recorded.tolerance,
+        "source": trace.source,
+    }
+
+
+def _print_recorded(recorded: "Recorded", out: Path) -> None:
+    trace = recorded.trace
+    checked = ", ".join(
+        f"{name} is right within {error:.2g} of its largest value "
+        f"(at most {recorded.tolerance:.2g})"
+        for name, error in recorded.errors.items()
+    )
+    facts = {
+        "trace": str(out),
+        "windows": f"{trace.windows:,} of {', '.join(map(str, trace.window_sizes))} registers, at "
+        f"most {trace.concurrent_windows} at once, {trace.generations} generations",
+        "accesses": f"{trace.writes:,} writes, {trace.reads:,} reads in {trace.cycles:,} cycles",
+        "outputs": checked or "not checked: no function expected(**arguments)",
+    }
+    title = f"{trace.name}, {trace.geometry.name}"
+    console().print(_table_of_facts(title, [*facts.items(), *lines_of(trace.source)]))
+
+
+# ``mcage trace list|show|validate``: the bundled traces, and what a trace is like.
 
 
 def list_traces(
@@ -222,12 +305,7 @@ def _print_summary(trace: "Trace", numbers: "TraceSummary") -> None:
         "reads": f"{trace.reads:,}",
         "digest": trace.digest(),
     }
-    table = plain_table(title=trace.name, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for key, value in [*facts.items(), *lines_of(trace.source)]:
-        table.add_row(key.replace("_", " "), value)
-
+    table = _table_of_facts(trace.name, [*facts.items(), *lines_of(trace.source)])
     shares = plain_table("share of the writes")
     shares.add_column("%", justify="right")
     for pattern, share in numbers.pattern_shares.items():

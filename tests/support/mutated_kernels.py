@@ -22,7 +22,7 @@ import damaged_files
 import msgpack
 import numpy as np
 
-from mcage.cli.emulate import emulate_command
+from mcage.cli.trace import emulate_command
 from mcage.errors import UserError
 from mcage.traces import load_trace
 from mcage.tracing.emulation.compilers import compile_opencl

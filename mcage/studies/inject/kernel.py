@@ -29,7 +29,7 @@ from mcage.techniques import Technique
 from mcage.traces.model import Trace
 from mcage.traces.patterns import GROUP, classify, compressible, wc_bytes, wc_sizes
 from mcage.traces.transforms import released
-from mcage.tracing.emulation.arithmetic import Array
+from mcage.tracing.emulation.arithmetic import Array, as_bits
 from mcage.tracing.emulation.faults import Ran, Reruns
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import ready_kernel, recorded, relative_error
@@ -95,13 +95,9 @@ class InjectedKernel:
         self.digest, self._registers = ready.digest, registers
         self.waves: list[Wave] = emulated.waves
         self.needs: Needs = needs_of(self.trace)
-        self._check_windows()
-
-    def _check_windows(self) -> None:
-        """Make sure that windows of the trace and waves of the emulator are the same."""
-        windows = self.writes.windows
-        begins = np.array([wave.begin for wave in self.waves]) - self._first_cycle
-        if len(begins) != len(windows.slot) or (begins != windows.alloc_cycle).any():
+        begins = np.array([wave.begin for wave in self.waves])
+        self._first_cycle = int(begins.min())  # of the emulator, in which the trace begins
+        if not np.array_equal(begins - self._first_cycle, self.writes.windows.alloc_cycle):
             raise AssertionError("windows of the trace are not the waves that ran")
 
     @cached_property
@@ -118,11 +114,6 @@ class InjectedKernel:
     def writes(self) -> Writes:
         """Writes of the trace."""
         return writes_of(self.trace)
-
-    @property
-    def _first_cycle(self) -> int:
-        """Cycle of the emulator in which the trace begins."""
-        return min(wave.begin for wave in self.waves)
 
     def step_after(self, window: int, cycle: int) -> int:
         """Instructions of a window's wave that have issued by the end of a cycle of the trace."""
@@ -147,11 +138,6 @@ class InjectedKernel:
     def wrong_outputs(self, ran: Ran) -> "WrongOutputs":
         """How outputs of a run differ from those without faults."""
         return WrongOutputs.of(self.reruns.outputs, self.reruns.outputs_of(ran), len(ran.place))
-
-
-def bits_of(values: Array) -> Array:
-    """Elements of an array as unsigned integers, in one dimension."""
-    return values.reshape(-1).view(f"u{values.dtype.itemsize}")
 
 
 @dataclass(frozen=True)
@@ -192,7 +178,7 @@ class WrongOutputs:
         """
         error, elements, bits, not_finite = 0.0, 0, 0, False
         for name, good in right.items():
-            words = [bits_of(each) for each in (good, wrong[name])]
+            words = [as_bits(each.reshape(-1)) for each in (good, wrong[name])]
             differ = words[0] != words[1]
             if not differ.any():
                 continue

@@ -72,26 +72,10 @@ VARIABLES = (
         missing="where the run has not come to its end, a number has become infinite or no number, "
         "or memory beside the outputs has changed",
     ),
+    Variable("wrong_elements", _EACH, "int32", "1", "elements of outputs that are wrong"),
+    Variable("wrong_bits", _EACH, "int8", "1", "most wrong bits of an element"),
     Variable(
-        "wrong_elements",
-        _EACH,
-        "int32",
-        "1",
-        "elements of outputs that are wrong",
-    ),
-    Variable(
-        "wrong_bits",
-        _EACH,
-        "int8",
-        "1",
-        "most wrong bits of an element",
-    ),
-    Variable(
-        "not_finite",
-        _EACH,
-        "int8",
-        "1",
-        "whether an element has become infinite or no number",
+        "not_finite", _EACH, "int8", "1", "whether an element has become infinite or no number"
     ),
     Variable(
         "faulty_bits",

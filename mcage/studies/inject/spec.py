@@ -214,16 +214,8 @@ class InjectSpec(SweepSpec):
     }
 
     compared: ClassVar = [
-        *(
-            "inject.fault",
-            "inject.upset",
-            "techniques",
-            "protections",
-            "environments",
-            "scenarios",
-            "vdd_volts",
-        ),
-        *("inject.ages_years", "instances", "seed"),
+        *("inject.fault", "inject.upset", "techniques", "protections", "environments"),
+        *("scenarios", "vdd_volts", "inject.ages_years", "instances", "seed"),
     ]
 
     instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 1000

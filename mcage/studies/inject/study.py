@@ -161,8 +161,7 @@ class InjectStudy(StudyOfSpec):
                 f"of {chosen.instances} instances; give so many, or fewer"
             )
         release = spec.workload.release
-        given = spec.program, CellsUnderWaves, release, say, spec.programs
-        self.kernel = InjectedKernel(*given)
+        self.kernel = InjectedKernel(spec.program, CellsUnderWaves, release, say, spec.programs)
         self._chosen = None if chosen is None else chosen.of(self.kernel.geometry, spec.seed)
         cells = {} if chosen is None else {CELLS: chosen.digest}
         self.plan = InjectPlan(spec, engine, self.kernel, cells)
@@ -182,8 +181,7 @@ class InjectStudy(StudyOfSpec):
         """Where a technique keeps values on a slice without faults."""
         name = case.case.technique
         if name not in self._placements:
-            given = self.kernel, case.technique, self.spec.delta_limit
-            self._placements[name] = Placement(*given)
+            self._placements[name] = Placement(self.kernel, case.technique, self.spec.delta_limit)
         return self._placements[name]
 
     @cached_property

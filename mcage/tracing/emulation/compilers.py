@@ -230,6 +230,7 @@ def _listed(rule: bytes, headers: Sequence[Path]) -> list[Path]:
 
 _KERNEL = re.compile(r"define .*?\bamdgpu_kernel .*?@(\w+)\(.*!kernel_arg_base_type (!\d+)")
 _LIST = re.compile(r"(!\d+) = !\{(.*)\}")
+_VECTOR = re.compile(r"(\w+) __attribute__\(\(ext_vector_type\((\d+)\)\)\)")
 
 
 def _types(module: str) -> dict[str, list[str]]:
@@ -240,7 +241,7 @@ def _types(module: str) -> dict[str, list[str]]:
     for match in _KERNEL.finditer(module):
         names = re.findall(r'!"([^"]*)"', lists[match[2]])
         types[match[1]] = [
-            f"struct {name}" if name in structures else plain_type(name) for name in names
+            f"struct {name}" if name in structures else _VECTOR.sub(r"\1\2", name) for name in names
         ]
     return types
 
@@ -250,11 +251,6 @@ def _first_error(errors: str, path: Path) -> str:
     lines = [line for line in errors.splitlines() if "error" in line] or errors.splitlines()
     lines = lines or ["without a word"]
     return shown(one_line(lines[0].replace(f"{path.parent}/", "")), _LONGEST_ERROR)
-
-
-def read_compiled(path: Path) -> Compiled:
-    """Read a code object that was compiled elsewhere."""
-    return Compiled(read_regular(path, MOST_BYTES), facts={"compiler": "not known: a code object"})
 
 
 # Python files: of a kernel in Triton, or of arguments and a check.
@@ -479,9 +475,9 @@ _ARGUMENT = re.compile(r"(\w+)=(\S+)$")
 _NUMBER = re.compile(r"([fiu]\d+)\(([^()]*)\)$")
 _ARRAY = re.compile(r"([fiu]\d+)\[([\d,x]+)\](?:~(\w+)(?:\(([^)]*)\))?)?$")
 _DTYPES = {
-    **{"f16": np.float16, "f32": np.float32, "f64": np.float64},
-    **{"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64},
-    **{"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64},
+    f"{kind}{8 * size}": np.dtype(f"{kind}{size}").type
+    for kind, sizes in (("f", (2, 4, 8)), ("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)))
+    for size in sizes
 }
 _DRAWN = (
     "normal, normal(MEAN,DEVIATION), uniform(LOW,HIGH), integers(LOW,HIGH), index, ones or zeros"
@@ -621,14 +617,6 @@ _SCALARS = {
 }
 """Kind and bytes of numbers, of whatever sign."""
 
-_FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
-_VECTOR = re.compile(r"(\w+) __attribute__\(\(ext_vector_type\((\d+)\)\)\)")
-
-
-def plain_type(name: str) -> str:
-    """Name of a type as OpenCL C has it: ``float4`` of clang's name of that vector."""
-    return _VECTOR.sub(r"\1\2", name)
-
 
 def described(argument: Argument) -> str:
     """What an argument is, in a word or two."""
@@ -697,7 +685,7 @@ def _own_bytes(argument: Argument, value: Any, name: str) -> bytes:
         raise UserError(f"{name} ({described(argument)}) has {size} bytes, not {len(content)}")
     wanted = "a structured array of NumPy or bytes"
     if size in (1, 2, 4, 8) and not is_structure:
-        float_too = f" or np.float{8 * size}(...)" if size in _FLOATS else ""
+        float_too = f" or np.float{8 * size}(...)" if size > 1 else ""
         wanted = f"np.int{8 * size}(...){float_too}, in --args i{8 * size}(...), or else {wanted}"
     why = "is no number that is known" if argument.type_name else "is of a type that nobody says"
     raise UserError(f"{name} ({described(argument)}) {why}, must be {wanted}")
@@ -730,7 +718,7 @@ def _number_bytes(argument: Argument, value: Any, name: str, element: str) -> by
     try:
         if is_float:
             with np.errstate(over="raise"):
-                return np.array(value, _FLOATS[size]).tobytes()
+                return np.array(value, element).tobytes()
         if -(1 << 8 * size - 1) <= value < 1 << 8 * size:
             return fitting(int(value), argument)
     except (OverflowError, FloatingPointError):

@@ -116,6 +116,9 @@ def geometry_of(arch: str) -> SliceGeometry:
     return preset(GEOMETRIES[arch])
 
 
+_RELEASED, _OPENED = -1, -2
+"""In place of a register: its window is released, or opened."""
+
 _MODES = (
     (12, 4, 0, "to round otherwise than to the nearest number"),
     (16, 4, 15, "to flush subnormal numbers to zero (-cl-denorms-are-zero)"),
@@ -368,11 +371,6 @@ class Emulation:
             run.finish()
             in_group = np.tile(np.arange(self.waves_of_group), count)
             these = run.waves(first, in_group, np.tile(self.masks, count))
-            for wave in these:
-                wave.first = [
-                    (number, items[wave.number].tobytes())
-                    for number, items in enumerate(self._first_vectors)
-                ]
             ran += [wave for wave, kept in zip(these, on_unit, strict=True) if kept]
         assert program
         return self._recorded(ran, program.codes, contents, budget)
@@ -480,19 +478,15 @@ class Emulation:
     def _recorded(
         self, ran: list[Wave], codes: list[Code], contents: dict[bytes, int], budget: Budget
     ) -> Emulated:
-        launch, kernel = self.launch, self.kernel
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
-        latency = launch.program.latency
+        latency = self.launch.program.latency
         time_waves(ran, codes, self.generation, latency, _UNITS, self.windows, room)
-        recording = Recording()
-        recording.has_lanes(kernel.lanes)
-        recording.geometry = self.geometry
         waves = ran[::_UNITS]  # those of SIMD unit 0
-        _record(recording, waves, codes, list(contents), self.window, kernel.name)
+        recording = self._recording(waves, codes, list(contents))
         outputs = {
             name: self.memory.content(self.buffers[name], value)
-            for name, value in launch.arguments.items()
+            for name, value in self.launch.arguments.items()
             if name in self.buffers
         }
         numbers = np.concatenate([wave.codes for wave in ran]) >> 1
@@ -503,81 +497,77 @@ class Emulation:
                 approximate[code.inst.name] += count
         shares = {name: count / len(numbers) for name, count in approximate.items()}
         executed = budget.most - budget.left
-        waves.sort(key=lambda wave: wave.begin)  # as `_record` opens their windows
+        waves.sort(key=lambda wave: wave.begin)  # as `_recording` opens their windows
         return Emulated(recording, outputs, executed, shares, waves)
+
+    def _recording(self, waves: list[Wave], codes: list[Code], rows: list[bytes]) -> Recording:
+        """Record the accesses of SIMD unit 0, in the order of time."""
+        recording, lanes = Recording(), self.kernel.lanes
+        recording.has_lanes(lanes)
+        recording.geometry = self.geometry
+        nothing = np.int32(-1), np.uint64(0)  # content and lanes of what is no write
+        accesses: list[list[Array]] = []
+        for number, wave in enumerate(waves):
+            steps = np.flatnonzero(wave.codes & 1 == 0)
+            reads = [codes[code >> 1].reads for code in wave.codes[steps].tolist()]
+            of_step = np.repeat(steps, [len(read) for read in reads])
+            registers = np.array([register for read in reads for register in read], np.int32)
+            happened: list[tuple[Any, Any, Any, Any]] = [
+                (wave.issued[of_step], registers, *nothing)
+            ]
+            if wave.step is not None:
+                on = wave.mask != 0
+                written = wave.register[on], wave.content[on], wave.mask[on]
+                happened.append((wave.ready[wave.step[on]], *written))
+            happened.append((wave.end, _RELEASED, *nothing))
+            happened.append((wave.begin, _OPENED, *nothing))
+            accesses += [
+                [np.atleast_1d(column) for column in np.broadcast_arrays(when, number, *columns)]
+                for when, *columns in happened
+            ]
+        time, wave_of, register, content, mask = map(np.concatenate, zip(*accesses, strict=True))
+        # Inside a cycle: allocations, writes, reads, releases.
+        rank = np.where(
+            register == _OPENED, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3))
+        )
+        order = np.lexsort((rank, time))
+        windows: dict[int, Any] = {}
+        packed: dict[tuple[int, int], bytes] = {}
+        full = (1 << lanes) - 1
+        for row in order.tolist():
+            number, reg = int(wave_of[row]), int(register[row])
+            when = int(time[row])
+            wave = waves[number]
+            if reg == _OPENED:
+                origin = Origin(
+                    self.kernel.name, 0, wave.work_group, wave.work_group * 64 + wave.number
+                )
+                opened = recording.open_window(
+                    when,
+                    self.window,
+                    origin,
+                    Place(0, 0),
+                    wave.slot * self.window,
+                    lanes=wave.lanes.bit_count(),
+                )
+                windows[number] = opened
+                for first, items in enumerate(self._first_vectors):
+                    bits = lanes_of(items[wave.number].tobytes(), wave.lanes)
+                    recording.preload(opened, first, wave.lanes, bits)
+            elif reg == _RELEASED:
+                recording.close_window(windows.pop(number), when)
+            elif content[row] >= 0:
+                which, of_lanes = int(content[row]), int(mask[row])
+                key = which, of_lanes
+                values = rows[which] if of_lanes == full else packed.get(key)
+                if values is None:
+                    values = packed[key] = lanes_of(rows[which], of_lanes)
+                recording.write(windows[number], when, reg, of_lanes, values)
+            else:
+                recording.read(windows[number], when, reg)
+        recording.finish()
+        return recording
 
 
 def _two_words(address: int) -> tuple[int, int]:
     return address & 0xFFFFFFFF, address >> 32
-
-
-_RELEASED, _OPENED = -1, -2
-"""In place of a register: its window is released, or opened."""
-
-
-def _record(
-    recording: Recording,
-    waves: list[Wave],
-    codes: list[Code],
-    rows: list[bytes],
-    window: int,
-    kernel: str,
-) -> None:
-    """Hand the accesses of SIMD unit 0 to a recording, in the order of time."""
-    nothing = np.int32(-1), np.uint64(0)  # content and lanes of what is no write
-    accesses: list[list[Array]] = []
-    for number, wave in enumerate(waves):
-        steps = np.flatnonzero(wave.codes & 1 == 0)
-        reads = [codes[code >> 1].reads for code in wave.codes[steps].tolist()]
-        of_step = np.repeat(steps, [len(read) for read in reads])
-        registers = np.array([register for read in reads for register in read], np.int32)
-        happened: list[tuple[Any, Any, Any, Any]] = [(wave.issued[of_step], registers, *nothing)]
-        if wave.step is not None:
-            on = wave.mask != 0
-            written = wave.register[on], wave.content[on], wave.mask[on]
-            happened.append((wave.ready[wave.step[on]], *written))
-        happened.append((wave.end, _RELEASED, *nothing))
-        happened.append((wave.begin, _OPENED, *nothing))
-        accesses += [
-            [np.atleast_1d(column) for column in np.broadcast_arrays(when, number, *columns)]
-            for when, *columns in happened
-        ]
-    time, wave_of, register, content, mask = map(np.concatenate, zip(*accesses, strict=True))
-    # Inside a cycle: allocations, writes, reads, releases.
-    rank = np.where(
-        register == _OPENED, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3))
-    )
-    order = np.lexsort((rank, time))
-    windows: dict[int, Any] = {}
-    lanes = recording.lanes
-    packed: dict[tuple[int, int], bytes] = {}
-    full = (1 << lanes) - 1
-    for row in order.tolist():
-        number, reg = int(wave_of[row]), int(register[row])
-        when = int(time[row])
-        wave = waves[number]
-        if reg == _OPENED:
-            origin = Origin(kernel, 0, wave.work_group, wave.work_group * 64 + wave.number)
-            opened = recording.open_window(
-                when,
-                window,
-                origin,
-                Place(0, 0),
-                wave.slot * window,
-                lanes=wave.lanes.bit_count(),
-            )
-            windows[number] = opened
-            for first, bits in wave.first:
-                recording.preload(opened, first, wave.lanes, lanes_of(bits, wave.lanes))
-        elif reg == _RELEASED:
-            recording.close_window(windows.pop(number), when)
-        elif content[row] >= 0:
-            which, of_lanes = int(content[row]), int(mask[row])
-            key = which, of_lanes
-            values = rows[which] if of_lanes == full else packed.get(key)
-            if values is None:
-                values = packed[key] = lanes_of(rows[which], of_lanes)
-            recording.write(windows[number], when, reg, of_lanes, values)
-        else:
-            recording.read(windows[number], when, reg)
-    recording.finish()

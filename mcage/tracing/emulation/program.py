@@ -211,18 +211,3 @@ class Program(Section):
     def arguments(self) -> str | Path | Mapping[str, Any] | None:
         """Arguments: a text, a Python file, or by name; None: those of the source."""
         return arguments_of(self.args) if self._arguments is None else self._arguments
-
-    @property
-    def compiler_options(self) -> list[str]:
-        """Further options of clang."""
-        return options_of("--flags", self.flags)
-
-    def extent(self, name: str) -> tuple[int, ...] | None:
-        """Numbers of ``grid`` or ``block``, if they are there.
-
-        Raises
-        ------
-        UserError
-            They have another form.
-        """
-        return extent_of(f"--{name}", getattr(self, name))

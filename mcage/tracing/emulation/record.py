@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from mcage import __version__
 from mcage.errors import UserError
+from mcage.files.inputs import read_regular
 from mcage.plain_text import one_line, said_by, shortened, shown, shown_path
 from mcage.traces.model import Trace
-from mcage.tracing.emulation.code_object import KernelObject, read_code_object
+from mcage.tracing.emulation.code_object import MOST_BYTES, KernelObject, read_code_object
 from mcage.tracing.emulation.compilers import (
     DIGEST_BYTES,
     Compiled,
@@ -26,10 +27,9 @@ from mcage.tracing.emulation.compilers import (
     compile_opencl,
     compile_triton,
     content_digest,
-    read_compiled,
 )
 from mcage.tracing.emulation.emulate import GEOMETRIES, Emulated, Emulation, Launch, geometry_of
-from mcage.tracing.emulation.program import Program
+from mcage.tracing.emulation.program import Program, extent_of, options_of
 from mcage.tracing.emulation.waves import Say
 from mcage.tracing.importing.run import build_traces, facts_of
 
@@ -258,7 +258,7 @@ class _Modules:
 
     def extent(self, name: str) -> tuple[str, Any]:
         """Grid or block, and where it is from."""
-        asked = self.program.extent(name)
+        asked = extent_of(f"--{name}", getattr(self.program, name))
         if asked is not None or self.inputs is None:
             return f"--{name}", asked
         return f"{self.inputs.place}: {name.upper()}", self.inputs.value(name.upper())
@@ -350,7 +350,7 @@ def relative_error(outcome: NDArray[Any], expected: Any) -> float:
 def _compiled(
     program: Program, modules: _Modules, arguments: Mapping[str, Any], lanes: int
 ) -> Compiled:
-    flags = program.compiler_options
+    flags = options_of("--flags", program.flags)
     if program.path.suffix == ".cl":
         return compile_opencl(program.path, program.arch, flags)
     if flags:
@@ -362,7 +362,8 @@ def _compiled(
         compiled = compile_triton(modules.kernel, arguments, program.arch, lanes)
         modules.sources.require_unchanged(shown_path(program.path))
         return replace(compiled, sources=modules.sources)
-    return read_compiled(program.path)
+    content = read_regular(program.path, MOST_BYTES)
+    return Compiled(content, facts={"compiler": "not known: a code object"})
 
 
 def _kernel(

@@ -7,7 +7,7 @@ that took different ways meet again. This decides nothing but speed, unless wave
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -249,8 +249,6 @@ class Wave:
         Twice the number of each instruction that it executed, and one more if no lane was on.
     lanes : int
         Mask of the lanes that have a work-item.
-    first : list of (int, bytes)
-        Registers that were set before it began, with their contents.
     step, register, content : int64, int32, int32[writes]
         Of each write: the step, the register, and which contents it left.
     mask : uint64[writes]
@@ -267,7 +265,6 @@ class Wave:
     number: int
     codes: Array
     lanes: int
-    first: list[tuple[int, bytes]] = field(default_factory=list)
     step: Any = None
     register: Any = None
     content: Any = None
@@ -532,15 +529,14 @@ class Run:
             self.trail.clear()
         if not self.writes:
             return
-        wave = np.concatenate([kept for kept, *_ in self.writes]).astype(np.int32)
-        step = np.concatenate([steps for _, steps, *_ in self.writes])
-        register = np.concatenate([np.full(len(w[0]), w[2], np.int32) for w in self.writes])
-        content = np.concatenate([np.array(w[3], np.int32) for w in self.writes])
-        packed = np.concatenate([w[4] for w in self.writes])
-        mask = np.zeros(len(wave), np.uint64)
-        for byte in range(packed.shape[1]):
-            mask |= packed[:, byte].astype(np.uint64) << np.uint64(8 * byte)
-        self._written.append((wave, step, register, content, mask))
+        kept, steps, registers, contents, packed = zip(*self.writes, strict=True)
+        wave, step = np.concatenate(kept).astype(np.int32), np.concatenate(steps)
+        register = np.repeat(np.array(registers, np.int32), [len(waves) for waves in kept])
+        content = np.concatenate([np.array(numbers, np.int32) for numbers in contents])
+        lanes = np.concatenate(packed)
+        mask = np.zeros((len(wave), 8), np.uint8)
+        mask[:, : lanes.shape[1]] = lanes
+        self._written.append((wave, step, register, content, mask.view("<u8")[:, 0]))
         self.writes.clear()
         size = len(self.contents) * 4 * self.machine.lanes
         if size > MOST_BYTES:
