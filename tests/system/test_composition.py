@@ -382,6 +382,7 @@ CALLS = {
     "paired": lambda of, names: of.paired(names[0], names[-1]),
     "outliving": lambda of, names: of.outliving(names[0], names[-1]),
     "rate_at": lambda of, _: of.rate_at(5.0),
+    "plot_against": lambda of, _: of.plot_against("vdd"),
     "iter_pandas": lambda of, _: list(of.iter_pandas()),
 }
 """Methods of `results.mcage` that need arguments, or give them one by one."""

@@ -478,12 +478,20 @@ def find_tilt(case: RareCase) -> Pilot:
             break
         weights = proposal.weights(slices)[dead]
         faulty = proposals.faulty_entries(slices.tail, fields.level_volts)[dead]
-        easy = np.quantile(faulty, EASY_DEATHS, weights=weights, method="inverted_cdf")
-        target = max(float(easy), 1.0)
+        target = max(_weighted_quantile(faulty, weights, EASY_DEATHS), 1.0)
         tilt = proposals.SliceTilt(
             fields, proposals.Bumps.like(case.distribution, slices.normals[dead], weights), target
         )
     return Pilot(tilt, kernel, deaths)
+
+
+def _weighted_quantile(
+    values: NDArray[np.int64], weights: NDArray[np.float64], share: float
+) -> float:
+    """The quantile by weight, of which NumPy knows none where all weights are zero."""
+    order = np.argsort(values, kind="stable")
+    ladder = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(ladder, share * ladder[-1])])
 
 
 def _with_tilt(tilt: proposals.SliceTilt, share: float) -> proposals.Proposal:
