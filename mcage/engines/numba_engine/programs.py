@@ -912,7 +912,10 @@ class PythonProgramRunner(NumbaProgramRunner):
         function: Callable[..., Any] = getattr(type(self.replay.program), name)
         who = f"technique {self.replay.technique.name!r}: {name}"
 
-        def ask(state: Any, entries: Entries, subject: Window | Value) -> Any:
+        def ask(state: Any, entries: Entries, subject: Any) -> Any:
+            # Python's numbers fail where those of machine code do: NumPy's divide by zero.
+            numbers = (of.item() if isinstance(of, np.generic) else of for of in subject)
+            subject = type(subject)(*numbers)
             with blamed_on(f"{who} fails at cycle {subject.cycle}"):
                 answer = function(state, entries, subject)
             is_integer = isinstance(answer, int | np.integer) and not isinstance(answer, bool)
