@@ -221,7 +221,7 @@ def test_doctor_tells_failure_from_disagreement(machine, mcage, few_techniques):
     machine(Card(faults_in="place"))
     code, output, _ = mcage("doctor")
     assert code == 1
-    assert "FAIL  cuda   rrcd         device 0 (Simulated 0) failed in" in output
+    assert "FAIL  cuda   rrcd         device 0 (Simulated 0) failed by the time of" in output
     assert "ENGINES FAIL: cuda in 1 of 2 tests" in output
     assert "DISAGREE" not in output
 
