@@ -198,7 +198,7 @@ def replay(
     delta_limit : int or None
         Largest delta of a compressible value: 64 as published, None for any power of two.
     engine : Engine or str
-        An engine or its name; ``auto`` is the engine that `mcage.engines` chooses.
+        An engine or its name; ``auto`` is the engine that mcage chooses.
     technology : str or Costs
         Constants of energy and slowdown, ``28nm`` or ``32nm``; or the section `costs` of a spec.
     vdd_volts : float, optional

@@ -249,8 +249,8 @@ def test_no_file_is_too_small_for_a_story():
     assert set(small) <= SMALL
 
 
-MOST_IMPORTS = 0.079
-MOST_CODE, MOST_MODULES = 60500, 324
+MOST_IMPORTS = 0.0775
+MOST_CODE, MOST_MODULES = 55_000, 266
 """Lines of code, and modules: who raises them says in the changelog for what."""
 
 
