@@ -2,7 +2,7 @@
 
 They are figures of reports, of the results files whose commands stand beside them:
 
-    mcage sweep --instances 1000 --out results/sweep.h5
+    mcage sweep --instances 10000
     python scripts/docs/gallery.py results/sweep.h5 ../mcage-first/sum.h5
 
 Beside them, ``gallery.json`` says for each picture which bytes it has, and what the same figure of
