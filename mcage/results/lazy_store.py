@@ -46,7 +46,9 @@ class ResultsBackend(BackendEntrypoint):
         for label in sorted(header.coordinates, key=lambda label: not label.is_scale):
             of = label.variable
             values = np.array(writer.content_of(label), str if of.dtype == "text" else of.dtype)
-            labels[of.name] = XarrayVariable(of.dims, values, writer.description(of))
+            # Fast: xarray would ask whether they are an array of Dask, and import that.
+            described = writer.description(of)
+            labels[of.name] = XarrayVariable(of.dims, values, described, fastpath=True)
         arrays = {}
         for of in header.variables:
             lazy = indexing.LazilyIndexedArray(_StoredArray(file, of, sizes))
