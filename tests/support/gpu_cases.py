@@ -27,3 +27,19 @@ def gating(**fields):
 def lives(study, policy, instances=12):
     """Lives of the first GPUs of a study under a policy of its spec."""
     return study.lives.run(study.policies[policy], study.population(np.arange(instances)))
+
+
+MEASURED_KERNELS = """
+[kernels.streaming]
+global_latency_cycles = 500.0
+cache_latency_cycles = 60.0
+miss = 0.5
+load_bytes_per_thread = 8.0
+comp_cycles = 20.0
+total_warps = 768
+total_workload_warps = 76800
+[kernels.counted]
+sms = 12
+time_ratio = 1.02
+"""
+"""Kernels of a GPU as a file of its user has them: by characteristics, and by counts."""

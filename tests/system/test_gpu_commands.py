@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from gpu_cases import DATA, vectors
+from gpu_cases import DATA, MEASURED_KERNELS, vectors
 
 import mcage
 
@@ -20,23 +20,8 @@ def test_temperatures_of_blocks(command, tmp_path):
         assert row["temperature_K"] == pytest.approx(float(expected["temperature_K"]), abs=0.01)
 
 
-MEASURED = """
-[kernels.streaming]
-global_latency_cycles = 500.0
-cache_latency_cycles = 60.0
-miss = 0.5
-load_bytes_per_thread = 8.0
-comp_cycles = 20.0
-total_warps = 768
-total_workload_warps = 76800
-[kernels.counted]
-sms = 12
-time_ratio = 1.02
-"""
-
-
 def test_the_optimum_is_that_of_sm_gating(command, tmp_path):
-    (tmp_path / "k.toml").write_text(MEASURED)
+    (tmp_path / "k.toml").write_text(MEASURED_KERNELS)
     for loss in (0.08, 0.5):
         setting = f"time_model.delta={loss}"
         code, out, _ = command("gpu", "optimum", "--kernels", "k.toml", "--set", setting, "--json")

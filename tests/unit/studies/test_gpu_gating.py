@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
-from gpu_cases import gating, vectors
+from gpu_cases import MEASURED_KERNELS, gating, vectors
 from tables import each
 
 from mcage.aging.nbti import nbti_model
@@ -213,24 +213,9 @@ def test_kernels_that_make_no_sense(tmp_path, text, message):
         gating(workload={"kernels": str(path)})
 
 
-MEASURED = """
-[kernels.streaming]
-global_latency_cycles = 500.0
-cache_latency_cycles = 60.0
-miss = 0.5
-load_bytes_per_thread = 8.0
-comp_cycles = 20.0
-total_warps = 768
-total_workload_warps = 76800
-[kernels.counted]
-sms = 12
-time_ratio = 1.02
-"""
-
-
 def test_measured_kernels_go_through_the_time_model(tmp_path):
     path = tmp_path / "kernels.toml"
-    path.write_text(MEASURED)
+    path.write_text(MEASURED_KERNELS)
     streaming, counted = gating(workload={"kernels": str(path)}).kernels
     assert 4 <= streaming.sms < 16
     assert 1 <= streaming.time_ratio <= 1.08
