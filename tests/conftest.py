@@ -1,4 +1,4 @@
-"""Marks by folder, the order of tests, the memory of workers, and fixtures that suites share."""
+"""The order of tests, the memory of workers, and fixtures that suites share."""
 
 import ctypes
 import functools
@@ -154,13 +154,11 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(items):
-    """Mark tests by their suite, and give each of two workers something to begin and to end with.
+    """Give each of two workers something to begin and to end with.
 
     Each worker starts with its half of the tests, in their order, and in the end takes tests over
     from behind: these are short.
     """
-    for item in items:
-        item.add_marker(_suite(item))
     items.sort(key=lambda item: SUITES.index(_suite(item)))
     free = [[item for item in items if _begins_with(item.path) == half] for half in range(2)]
     for half, files in zip(free, NOTHING_COMPILED, strict=True):
