@@ -162,10 +162,16 @@ def _visible_character(character: str) -> str:
 
 
 def field_docstring(record: type, name: str) -> str:
-    """Return the text below a field in its class or in a base of it, on one line; empty if none."""
+    """Return the first paragraph below a field in its class or a base of it; empty if none."""
+    return field_paragraphs(record, name)[0]
+
+
+def field_paragraphs(record: type, name: str) -> list[str]:
+    """Return the paragraphs below a field in its class or a base of it, on one line each."""
     homes = (base for base in record.__mro__ if name in vars(base).get("__annotations__", ()))
     home = next(homes)
-    return _docstrings(home.__module__).get((home.__name__, name), "")
+    text = _docstrings(home.__module__).get((home.__name__, name), "")
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
 
 
 @cache
@@ -173,7 +179,7 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
     """Texts below the fields of all classes of a module, by class and field."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {
-        (record.name, field.target.id): " ".join(below.value.value.split())
+        (record.name, field.target.id): below.value.value
         for record in ast.walk(tree)
         if isinstance(record, ast.ClassDef)
         for field, below in pairwise(record.body)

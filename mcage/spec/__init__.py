@@ -245,17 +245,28 @@ class SweepSpec(StudySpec):
     protections: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--protection NAME", is_axis=True)
     ] = (DEFAULT,)
-    """Protection of entries: none, ecp1, secded32, secded64x4+ecp1+spare8, ..."""
+    """Protection of entries: none, ecp1, secded32, secded64x4+ecp1+spare8, ...
+
+    Printed. Pointers, codes and spare entries against faulty cells: docs/protection.md.
+    """
     environments: Annotated[
         tuple[Name, ...], Field(min_length=1), Option("--environment NAME", is_axis=True)
     ] = ("turbo", "dvfs")
-    """Operating points of a life: turbo, undervolted, dvfs, or a name that SPEC defines."""
+    """Operating points of a life: turbo, undervolted, dvfs, or a name that SPEC defines.
+
+    ``turbo``: 1.0 V. ``dvfs``: 0.8 V and the scenario's Vdd, half of the time each (0.8 V
+    reconstructed, the rest assumed). ``undervolted``: the scenario's Vdd throughout. Others have
+    the names that ``operating_points`` gives them.
+    """
     scenarios: Annotated[
         tuple[Literal["common", "clustered", "dispersed", "measured"], ...],
         Field(min_length=1),
         Option("--scenario NAME", is_axis=True),
     ] = ("common",)
-    """Process variation: common, clustered, dispersed or measured."""
+    """Process variation: common, clustered, dispersed or measured.
+
+    Reconstructed. Fitted to a printed table: docs/variation.md.
+    """
     vdd_volts: Annotated[
         tuple[Annotated[float, Field(gt=0, le=2)], ...],
         Option("--vdd VOLTS", default="by technique", is_axis=True),
@@ -264,12 +275,23 @@ class SweepSpec(StudySpec):
             lambda spec: spec.fixed_voltages,
         ),
     ] = ()
-    """Low Vdd in V."""
+    """Low Vdd in V.
+
+    For environments that have an operating point at the scenario's Vdd. Each value makes a case;
+    none: those of ``low_vdd``.
+    """
     low_vdd: Annotated[
         Literal["working", "printed"], Option("--low-vdd WHICH", seldom=True, panel="Workload")
     ] = "working"
     """Low Vdd where none is given: at which 99 % of new slices work (working), or that of the
-    scenario's paper (printed)."""
+    scenario's paper (printed).
+
+    Reconstructed. ``working``: by ``mcage vmin`` with its defaults (common: 0.421 V where a
+    technique redirects, 0.524 V otherwise; clustered 0.511 and 0.574, dispersed 0.373 and 0.501,
+    measured 0.521 and 0.566). A technique that redirects has a case at each of the two voltages if
+    others are compared with it. ``printed``: 0.419, 0.497 and 0.371 V; measured: 0.515 V, at which
+    a third of the entries is faulty. Faults of the table modes always have the printed one.
+    """
     workload: Workload = Workload()
     life: Life = Life()
     aging: Aging = Aging()
@@ -277,24 +299,50 @@ class SweepSpec(StudySpec):
     registers: Registers = Registers()
     costs: Costs = Costs()
     stopping: Stopping | None = None
-    """Rule by which the sweep may end before it has computed all ``instances``."""
+    """Rule by which the sweep may end before it has computed all ``instances``.
+
+    ``rel_ci`` and ``of``: the sweep ends as soon as every case is known this precisely, and at the
+    latest with ``instances`` instances: docs/statistics.md#stopping-when-enough-is-known.
+    """
     operating_points: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
-    """Operating points of user-defined environments, by name; None: there are presets only."""
+    """Operating points of user-defined environments, by name; None: there are presets only.
+
+    docs/aging.md#user-defined-operating-points.
+    """
     draws: Annotated[
         Draws | None, Option("--constants FILE", default="no draws", seldom=True, panel="Aging")
     ] = None
     """CSV file of joint draws of constants, such as a column aging.constants.eta: each instance
-    has a row of it."""
+    has a row of it.
+
+    A CSV file, or ``columns``: docs/aging.md#constants-as-samples.
+    """
     spread: Annotated[bool, Option("--spread/--no-spread", panel="Life")] = True
-    """Slices differ in temperature and so on."""
+    """Slices differ in temperature and so on.
+
+    Assumed. By the distributions that are the defaults of temperature, activity, threshold voltage
+    and shift factor. False: all slices have 353.15 K, 1, the threshold of the model and 1, and the
+    guardband is 0.139. With ``life.idle = "held"`` the activity is 1.
+    """
     preset: Annotated[
         Literal["papers", "valero-2019", "toca-diaz"] | None,
         Field(exclude=True, repr=False),
         Option("--preset NAME", default="none", panel="Workload"),
     ] = None
-    """Keys of a paper: papers, valero-2019, toca-diaz."""
+    """Keys of a paper: papers, valero-2019, toca-diaz.
+
+    A word that sets several keys together; a spec that gives one of them another value is refused,
+    and a results file records the keys. ``papers``: no spread, and kernels that do not take turns
+    (``workload.schedule = "sequential"``, 5 periods, ``mix = "uniform"``). ``valero-2019``:
+    likewise, at 1.0 V and 32 nm, as Valero et al., IEEE TC 2019. ``toca-diaz``: likewise, at the
+    scenario's Vdd throughout and 28 nm, as Toca-Díaz et al. (RRCD).
+    """
     programs: dict[Name, Name] | None = None
-    """Digests of the kernels that are meant, as results files record them; others are refused."""
+    """Digests of the kernels that are meant, as results files record them; others are refused.
+
+    By the key that names the kernels; none: whatever lies under a name:
+    docs/continuing.md#the-same-programs.
+    """
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:

@@ -91,8 +91,8 @@ def with_cell(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | {"aging": {"vmin_model": USUAL_TABLE} | aging}
 
 
-# What differs from slice to slice unless a spec says otherwise. All of it is assumed: see the table
-# of keys in docs/model.md.
+# What differs from slice to slice unless a spec says otherwise. All of it is assumed: see
+# docs/keys.md.
 
 SPREAD: dict[str, dict[str, float | str]] = {
     "life": {

@@ -146,7 +146,11 @@ class Workload(Section):
     panel: ClassVar = "Workload"
 
     kernels: Annotated[tuple[Name, ...], Option("--kernel NAME", default="those of --suite")] = ()
-    """Bundled kernel, as `mcage trace list` lists them, or a trace file."""
+    """Bundled kernel, as `mcage trace list` lists them, or a trace file.
+
+    Each kernel is drawn with the same probability, unless ``workload.mix`` says otherwise
+    (assumed). None: those of ``workload.suite``.
+    """
     suite: Annotated[
         Literal["sdk-2011", "modern", "all"],
         Option("--suite SUITE"),
@@ -155,12 +159,23 @@ class Workload(Section):
             "workload.kernels names the kernels itself; leave it out",
         ),
     ] = "sdk-2011"
-    """Bundled kernels: sdk-2011 (of the papers), modern (today's) or all of the slice."""
+    """Bundled kernels: sdk-2011 (of the papers), modern (today's) or all of the slice.
+
+    ``sdk-2011``: the ten of the papers, recorded in a cycle-level model of the papers' GPU, the
+    only ones whose times are not assumed and with constants of energy that two papers print.
+    ``modern``: today's, recorded by mcage's emulator with assumed latencies; on ``gcn`` those in
+    OpenCL C, on ``cdna2`` and ``rdna3`` also those for matrix cores. On NVIDIA's slices they are
+    AMD's code, and approximate. ``all``: every kernel that was recorded on the slice. How much the
+    choice matters: docs/kernels-today.md.
+    """
     schedule: Annotated[
         Literal["interleaved", "sequential"], Option("--schedule SCHEDULE", seldom=True)
     ] = "interleaved"
     """How kernels follow each other: interleaved, in turns that are short against an epoch, or
-    sequential, one kernel for each whole period."""
+    sequential, one kernel for each whole period.
+
+    Assumed. Interleaved: an instance runs a mix of kernels (docs/model.md#mixes).
+    """
     mix_size: Annotated[
         int,
         Field(ge=1, le=100),
@@ -174,13 +189,20 @@ class Workload(Section):
             "the mix names its kernels itself; leave it out",
         ),
     ] = 3
-    """Number of kernels that a mix is made of; all of them, if there are fewer."""
+    """Number of kernels that a mix is made of; all of them, if there are fewer.
+
+    Assumed. Kernels are drawn without replacement.
+    """
     periods: Annotated[
         int,
         Field(ge=1, le=MOST_PERIODS),
         Option("--periods N", default="1; sequential: 5", seldom=True),
     ] = 1
-    """Number of equal periods of a life, each with its own kernels."""
+    """Number of equal periods of a life, each with its own kernels.
+
+    Assumed. Each has a kernel, or a mix, of its own; 1: a mix for life. 5 where the schedule is
+    sequential, unless the spec says otherwise.
+    """
     mix: Annotated[
         str | dict[str, float],
         BeforeValidator(canonical_mix),
@@ -191,15 +213,33 @@ class Workload(Section):
         ),
     ] = "dirichlet(1.0)"
     """Shares of a mix, or draws of kernels: uniform, one, dirichlet(alpha), weights(kernel: weight,
-    ...)."""
+    ...).
+
+    Assumed. ``dirichlet(alpha)``: drawn for each instance, all shares equally likely where alpha is
+    1; ``uniform``: all the same; ``one``: a single kernel. Where the schedule is sequential, it
+    says how an instance draws its kernels. ``uniform`` (its default): with equal probabilities,
+    period by period; ``one``: one kernel for life; ``dirichlet(0.5)``: each instance first draws
+    its own probabilities of the kernels, which differ more the smaller the number is. Under both
+    schedules: a table with a weight for each kernel, or ``weights(DCT: 2, Reduction: 1)``.
+    """
     generations: Annotated[
         int, Field(ge=0, le=1_000_000), Option("--generations N", seldom=True)
     ] = 0
-    """Number of windows of each slot after which traces are cut; 0: whole traces."""
+    """Number of windows of each slot after which traces are cut; 0: whole traces.
+
+    Numerical. Excerpts change spill rates by some percent (results/convergence.md).
+    """
     release: Annotated[
         Literal["wavefront", "work-group"], Option("--release WHEN", seldom=True)
     ] = "wavefront"
-    """When a register window is freed: at the end of its wavefront or of its work-group."""
+    """When a register window is freed: at the end of its wavefront or of its work-group.
+
+    Printed. ``wavefront``: as both papers describe and AMD's GCN units do; the end is estimated
+    from the last register access (reconstructed). ``work-group``: all windows of a work-group
+    together, as the bundled traces record it and as NVIDIA's GPUs do. It decides how much
+    BlackScholes spills under RRCD (results/open-differences.md), but hardly how long slices live
+    (docs/low-voltage.md).
+    """
 
 
 class Life(Section):
@@ -210,27 +250,48 @@ class Life(Section):
     horizon_years: Annotated[float, Field(ge=0.001, le=100), Option("--horizon YEARS")] = 10.0
     """Simulated time in years."""
     epochs: Annotated[int, Field(ge=1, le=1000), Option("--epochs N", seldom=True)] = DEFAULT_EPOCHS
-    """Number of epochs, in each of which the fault map is fixed."""
+    """Number of epochs, in each of which the fault map is fixed.
+
+    Numerical. At least one for each period, the others where faults grow fastest. Unless the spec
+    says otherwise, one more than the periods where these are more than 3: 6 where the schedule is
+    sequential. The error: docs/model.md#how-many-epochs-are-enough.
+    """
     delay_guardband: Annotated[float, Field(gt=0, le=100), Option("--guardband FRACTION")] = (
         PAPER_GUARDBAND
     )
-    """Relative delay increase that ends a life."""
+    """Relative delay increase that ends a life.
+
+    Assumed. With the default, half of the conventional slices at 1.0 V live for three years, as do
+    all of them with ``spread = false`` and then 0.139: what the worst cell of Valero's conventional
+    design, always busy, loses in three years. The life of three years of this design is therefore
+    an assumption.
+    """
     temperature_kelvin: Annotated[
         float | str, distribution_within(200, 450, "K"), Option("--temperature KELVIN")
     ] = 353.15
-    """Temperature in K: a number, or a distribution such as "normal(353, 5)"."""
+    """Temperature in K: a number, or a distribution such as "normal(353, 5)".
+
+    Assumed. For the whole life, at every operating point that has no temperature offset;
+    docs/model.md#distributions.
+    """
     temperature_swing_kelvin: Annotated[
         float | str,
         distribution_within(-250, 250, "K"),
         Option("--temperature-swing KELVIN", seldom=True),
     ] = 0.0
-    """Temperature offset drawn for each epoch, in K: a distribution such as "normal(0, 5)"."""
+    """Temperature offset drawn for each epoch, in K: a distribution such as "normal(0, 5)".
+
+    Assumed. -250 to 250: a number, or a distribution of which each epoch has a draw of its own.
+    """
     activity: Annotated[
         float | str,
         distribution_within(0.001, 1, "of the time"),
         Option("--activity FRACTION", seldom=True),
     ] = 1.0
-    """Fraction of the time in which slices are busy: a number or a distribution."""
+    """Fraction of the time in which slices are busy: a number or a distribution.
+
+    Assumed. 0.001 to 1.
+    """
     idle: Annotated[
         Literal["gated", "held"],
         Option("--idle STATE", seldom=True),
@@ -239,15 +300,25 @@ class Life(Section):
             "slices are never idle, since life.activity = 1; leave it out, or lower that",
         ),
     ] = "gated"
-    """State of the cells while the slice is idle: gated (off) or held (on)."""
+    """State of the cells while the slice is idle: gated (off) or held (on).
+
+    Assumed. ``gated``: both transistors recover; ``held``: cells hold what the kernel has left
+    (docs/model.md#idle-time).
+    """
     spill_limit: Annotated[
         Annotated[float, Field(ge=0, le=1)] | None,
         Option("--spill-limit FRACTION", default="no limit", seldom=True),
         used_by(lambda technique: technique.redirects, "spills to the LDS"),
     ] = None
-    """Fraction of a kernel's register writes to the LDS and to memory above which a life ends."""
+    """Fraction of a kernel's register writes to the LDS and to memory above which a life ends.
+
+    None: no limit as long as there is room.
+    """
     slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = 0.10
-    """Slowdown that ends a life, or none."""
+    """Slowdown that ends a life, or none.
+
+    Assumed. Of a mix, against a conventional slice.
+    """
     uncorrectable_blocks: Annotated[
         int,
         Field(ge=0, le=1000),
@@ -255,14 +326,20 @@ class Life(Section):
         used_by(lambda technique: not technique.heeds_faults, "uses entries with faults"),
     ] = 0
     """Number of blocks with errors that cannot be corrected, among the entries in use, which a
-    slice may have before its life ends."""
+    slice may have before its life ends.
+
+    Under techniques that cannot move data: docs/protection.md#uncorrectable-words.
+    """
     vmin_coefficient: Annotated[
         float,
         Field(ge=0, le=10),
         Option("--vmin-coefficient FACTOR", seldom=True, panel="Aging"),
         _OF_GROWING_FAULTS,
     ] = 1.0
-    """Growth of a cell's Vmin per threshold shift, in V/V."""
+    """Growth of a cell's Vmin per threshold shift, in V/V.
+
+    Assumed.
+    """
     delay_path: Annotated[
         Name,
         Option("--delay-path PATH", seldom=True, panel="Aging"),
@@ -272,7 +349,10 @@ class Life(Section):
             "or give aging.nbti_spread_mv",
         ),
     ] = "word"
-    """Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)"."""
+    """Paths that the delay is judged by, with --nbti-spread: word, worst, or "paths(N, K)".
+
+    docs/aging.md#transistors-that-are-stressed-alike.
+    """
 
     @field_validator("slowdown_limit", mode="before")
     @classmethod
@@ -320,20 +400,34 @@ class Aging(Section):
     panel: ClassVar = "Aging"
 
     model: Annotated[Name, Option("--nbti NAME"), PLUG_IN] = "facelift"
-    """NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME."""
+    """NBTI model, as `mcage nbti --list` lists them, or a user-defined one as module:NAME.
+
+    Reconstructed. docs/aging.md.
+    """
     vt0_volts: Annotated[
         Annotated[float | str, distribution_within(0, 1, "V")] | None,
         Option("--vt0 VOLTS", default="the model's own", seldom=True),
     ] = None
-    """Unaged threshold voltage in V: a number or a distribution."""
+    """Unaged threshold voltage in V: a number or a distribution.
+
+    Assumed. 0 to 1 V, of all transistors of a slice; by default with a deviation of 2 % of that of
+    the model from die to die. None: that of the model.
+    """
     shift_factor: Annotated[
         float | str,
         distribution_within(0, 10, "(a factor)"),
         Option("--shift-factor FACTOR", seldom=True),
     ] = 1.0
-    """Factor on threshold shifts: a number or a distribution."""
+    """Factor on threshold shifts: a number or a distribution.
+
+    Assumed. 0 to 10.
+    """
     nbti_spread_mv: Annotated[float, Field(ge=0, le=50), Option("--nbti-spread ETA")] = 0.0
-    """Mean shift by a charged trap in mV: equally stressed transistors shift differently."""
+    """Mean shift by a charged trap in mV: equally stressed transistors shift differently.
+
+    0 (transistors that are stressed alike shift alike), or 0.05 to 50:
+    docs/aging.md#transistors-that-are-stressed-alike.
+    """
     pbti: Annotated[
         float | str,
         BeforeValidator(_ratio_or_model),
@@ -342,15 +436,26 @@ class Aging(Section):
         _OF_GROWING_FAULTS,
     ] = 0.0
     """Shifts of pull-down transistors (PBTI), as a ratio to those of a PMOS under the same stress,
-    or an NBTI model by its name."""
+    or an NBTI model by its name.
+
+    Assumed. 0 to 10: docs/aging.md#pbti-agingtransistorspy.
+    """
     vmin_model: Annotated[Name, Option("--vmin-model NAME"), _OF_GROWING_FAULTS] = "larger"
     """How Vmin grows: with the larger shift of a cell, or by margins for reading, writing and
-    holding (margins, margins-low, margins-high)."""
+    holding (margins, margins-low, margins-high).
+
+    Assumed. docs/aging.md#read-write-and-hold.
+    """
     constants: Annotated[
         Annotated[dict[str, float | str], BeforeValidator(_numbers_or_calibrated)] | None,
         Option("--constant NAME=VALUE", default="the model's own", seldom=True),
     ] = None
-    """Constant of the NBTI model, such as eta=0.3."""
+    """Constant of the NBTI model, such as eta=0.3.
+
+    Constants that replace those of the model, by their names in ``mcage nbti --list``; ``amplitude
+    = "calibrated"`` fits the amplitude again (docs/aging.md#other-constants). None: those of the
+    model.
+    """
 
     @field_validator("constants")
     @classmethod
@@ -380,7 +485,11 @@ class Faults(Section):
         Literal["varius", "table", "table-exact"],
         Option("--fault-mode MODE", seldom=True),
     ] = "varius"
-    """Fault model: varius, table or table-exact."""
+    """Fault model: varius, table or table-exact.
+
+    Reconstructed. ``table``, ``table-exact``: drawn from the published table, without growth
+    (docs/variation.md).
+    """
     cell: Annotated[
         Literal["6t", "8t"] | None,
         Option("--cell CELL", default="6t", seldom=True),
@@ -391,7 +500,11 @@ class Faults(Section):
         ),
     ] = None
     """SRAM cell of the slice: 6t, or 8t, which has a port of its own for reading and fails by
-    margins alone."""
+    margins alone.
+
+    Assumed. None: 6t. The 8T cell has margins of its own, a moved distribution of Vmin, and
+    ``margins`` as the default of ``aging.vmin_model`` (docs/aging.md#cells-of-eight-transistors).
+    """
     spread_blocks: Annotated[
         bool,
         Option("--spread-blocks/--keep-blocks", seldom=True),
@@ -404,12 +517,19 @@ class Faults(Section):
             "it out, or choose mode varius",
         ),
     ] = False
-    """Whether the faulty bits of an entry are spread over as many of its blocks."""
+    """Whether the faulty bits of an entry are spread over as many of its blocks.
+
+    Printed if true. Whether an entry with n faulty bits loses n different blocks (four at most),
+    instead of the blocks in which the bits are.
+    """
     fit_per_mbit: Annotated[
         Annotated[float, Field(ge=0, le=1e6)] | None,
         Option("--fit-per-mbit FIT", default="74, of 28 nm", seldom=True),
     ] = None
-    """Rate at which particles change cells at 1.0 V, in FIT per Mbit."""
+    """Rate at which particles change cells at 1.0 V, in FIT per Mbit.
+
+    Reconstructed. None: 74, of 28 nm (docs/soft-errors.md).
+    """
     slices_per_chip: Annotated[
         int,
         Field(ge=1, le=10_000),
@@ -422,19 +542,31 @@ class Faults(Section):
     ] = 1
     """Number of successive instances that share a die."""
     mu_volts: Annotated[float | None, Option("--mu VOLTS", OF_SCENARIO, seldom=True)] = None
-    """Middle of the distribution of Vmin in V."""
+    """Middle of the distribution of Vmin in V.
+
+    Reconstructed. An extrapolation of the tail; none: the scenario's.
+    """
     sigma_die_volts: Annotated[
         float | None, Option("--sigma-die VOLTS", OF_SCENARIO, seldom=True)
     ] = None
-    """Standard deviation of Vmin from die to die, in V."""
+    """Standard deviation of Vmin from die to die, in V.
+
+    None: the scenario's, which is 0, since no source gives one (docs/variation.md).
+    """
     sigma_systematic_volts: Annotated[
         float | None, Option("--sigma-systematic VOLTS", OF_SCENARIO, seldom=True)
     ] = None
-    """Standard deviation of the part of Vmin that is correlated within a slice, in V."""
+    """Standard deviation of the part of Vmin that is correlated within a slice, in V.
+
+    Reconstructed. None: the scenario's.
+    """
     sigma_random_volts: Annotated[
         float | None, Option("--sigma-random VOLTS", OF_SCENARIO, seldom=True)
     ] = None
-    """Standard deviation of Vmin from cell to cell, in V."""
+    """Standard deviation of Vmin from cell to cell, in V.
+
+    Reconstructed. None: the scenario's.
+    """
     phi: Annotated[
         float | None,
         Option("--phi SIDES", OF_SCENARIO, seldom=True),
@@ -444,7 +576,10 @@ class Faults(Section):
             "out, or give faults.sigma_systematic_volts",
         ),
     ] = None
-    """Range of the spatial correlation of a smooth field, in sides of the slice."""
+    """Range of the spatial correlation of a smooth field, in sides of the slice.
+
+    Assumed. None: the scenario's.
+    """
     arrays: Annotated[
         Name | None,
         Option("--arrays SIZE", OF_SCENARIO, seldom=True),
@@ -454,7 +589,11 @@ class Faults(Section):
             "faults.sigma_systematic_volts",
         ),
     ] = None
-    """Size of the arrays that deviate as wholes, ENTRIESxBITS, or none: a smooth field."""
+    """Size of the arrays that deviate as wholes, ENTRIESxBITS, or none: a smooth field.
+
+    Assumed. Such as ``"128x128"`` (entries x bits); none, as a value that is left out: the
+    scenario's.
+    """
 
     @field_validator("arrays")
     @classmethod
@@ -508,31 +647,47 @@ class Registers(Section):
     geometry: Annotated[
         Geometry | None, Option("--geometry NAME", default="that of the traces")
     ] = None
-    """Slice: gcn, nvidia or another of mcage docs geometry."""
+    """Slice: gcn, nvidia or another of mcage docs geometry.
+
+    Printed. A slice, or the name of its preset; none: that of the traces (docs/geometry.md).
+    """
     delta_limit: Annotated[
         int | str,
         Option("--delta-limit N"),
         used_by(lambda technique: technique.compresses, "compresses"),
     ] = 64
-    """Largest delta of a compressible value, a power of two, or none."""
+    """Largest delta of a compressible value, a power of two, or none.
+
+    Printed. With ``none``, some shares come nearer to the published ones.
+    """
     lds_rows: Annotated[
         Annotated[int, Field(ge=0, le=1024)] | None,
         Option("--lds-rows N", default="8 KiB, 32 registers of 64 lanes", seldom=True),
         used_by(lambda technique: technique.redirects, "spills to the LDS"),
     ] = None
-    """Number of registers that the spill partition of the LDS holds for one slice."""
+    """Number of registers that the spill partition of the LDS holds for one slice.
+
+    Assumed. None: half of the 64 KB LDS of a compute unit (printed), in equal parts for its four
+    slices (assumed): 8 KiB, which are 32 rows of 256 bytes.
+    """
     overflow: Annotated[
         Literal["memory", "end"],
         Option("--overflow TO", seldom=True),
     ] = "memory"
-    """Where spilled registers live that the LDS has no room for: in memory; or they end a life."""
+    """Where spilled registers live that the LDS has no room for: in memory; or they end a life.
+
+    Assumed. Memory has its own latency and energy; ``end``: they end the life.
+    """
     selector_offsets: Annotated[
         int,
         Field(ge=1, le=256),
         Option("--selector-offsets N", seldom=True),
         used_by(lambda technique: technique.rotating_selectors, "rotates its selectors"),
     ] = 8
-    """Number of starting entries over which rotating selectors are averaged."""
+    """Number of starting entries over which rotating selectors are averaged.
+
+    Numerical.
+    """
 
     @field_validator("geometry", mode="before")
     @classmethod
@@ -572,15 +727,25 @@ class Costs(Section):
         Annotated[dict[str, Any], AfterValidator(_sound_tables)] | None,
         Option("--costs FILE", default="those of the papers", seldom=True),
     ] = None
-    """TOML file of constants of energy and slowdown."""
+    """TOML file of constants of energy and slowdown.
+
+    None: those of the papers (docs/costs.md#constants-of-your-own).
+    """
     technology: Annotated[
         Name, Field(validate_default=True), Option("--technology NAME", seldom=True)
     ] = "28nm"
     """Technology whose constants of energy and slowdown are taken: 28nm, 32nm, or one of
-    --costs."""
+    --costs.
+
+    Those of ``32nm`` are Valero's, printed for the technology's nominal Vdd only: docs/costs.md.
+    """
     vdd_scaling: Annotated[VddScaling, Option("--vdd-scaling RULE", seldom=True)] = "curve"
     """How energy follows Vdd: curve, or rows: as printed at the printed voltages, and quadratic in
-    Vdd between."""
+    Vdd between.
+
+    Reconstructed. ``curve``: one curve through the nominal constants
+    (docs/costs.md#energy-and-vdd).
+    """
 
     @model_validator(mode="before")
     @classmethod

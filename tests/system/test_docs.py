@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 
+import keys_page
 import numpy as np
 import pytest
 import typer.main
@@ -333,11 +334,16 @@ def test_ci_wants_one_command(ci, command):
     assert "no single command" in done.stderr
 
 
-def test_defaults_of_the_model_page():
-    """The table of options in docs/model.md has every key of a sweep, with its default."""
-    page = (ROOT / "docs" / "model.md").read_text()
+def test_the_page_of_keys_is_up_to_date():
+    remedy = "docs/keys.md is stale: scripts/docs/keys_page.py writes it again"
+    assert (ROOT / "docs" / "keys.md").read_text() == keys_page.page(), remedy
+
+
+def test_defaults_of_the_page_of_keys():
+    """The table in docs/keys.md has every key of a sweep, with its default."""
+    page = (ROOT / "docs" / "keys.md").read_text()
     shown = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.M))
-    defaults = {"preset": "none"}
+    defaults = {"preset": "none"}  # which a spec does not dump
     for key, value in SweepSpec().model_dump(mode="json").items():
         for name, item in value.items() if isinstance(value, dict) else [(None, value)]:
             defaults[f"{key}.{name}" if name else key] = in_words(item)

@@ -142,8 +142,8 @@ NOT_VARIED = {
 
 
 def keys_by_status():
-    """Keys of the table in docs/model.md, with their status."""
-    page = (ROOT / "docs" / "model.md").read_text()
+    """Keys of the table in docs/keys.md, with their status."""
+    page = (ROOT / "docs" / "keys.md").read_text()
     return re.findall(r"^\| `([\w.]+)` \|[^|]*\| ?([\w ]*?) ?\| ", page, re.M)
 
 
