@@ -9,8 +9,8 @@ on a slice, such as modern@cdna2 (by default sdk-2011@gcn and modern on every sl
 bundled traces, files, and folders of files. Traces that were emulated make a suite for each slice.
 `--latency` names a folder with the same kernels recorded with other latencies. Prints the tables,
 writes all numbers to `--out` (results/kernel-suites), and with `--page` puts the tables between
-the comments of results/kernel-suites/tables.md, the means also between those of
-docs/kernels-today.md. Takes two to ten seconds a trace. To record such a folder:
+the comments of results/kernel-suites/tables.md. Takes two to ten seconds a trace. To record such a
+folder:
 
     python scripts/record_modern_kernels.py FOLDER --arch gfx90a --latency 2
 """
@@ -42,7 +42,6 @@ from mcage.traces.transforms import released
 from mcage.variation.fault_models import fault_map, fault_model
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "kernels-today.md"
 TABLES = ROOT / "results" / "kernel-suites" / "tables.md"
 
 SEED, SCENARIO = 2019, "common"
@@ -711,7 +710,6 @@ def main() -> None:
     print("\n".join(texts.values()))
     if options.page:
         bring_up_to_date(TABLES, texts)
-        bring_up_to_date(PAGE, {name: texts[name] for name in ("in short", "slowdowns")})
 
 
 if __name__ == "__main__":
