@@ -1,4 +1,4 @@
-"""The order of tests, the memory of workers, and fixtures that suites share."""
+"""The order of tests, the memory of workers, and what is done once for all tests."""
 
 import ctypes
 import functools
@@ -39,28 +39,6 @@ settings.register_profile("few", max_examples=25, deadline=None)
 settings.register_profile("many", max_examples=1000, deadline=None)
 settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 
-NOTHING_COMPILED = (
-    (
-        "parity/test_kernels_compile.py",
-        "parity/test_ptx.py",
-        "system/test_worker_kills.py",
-        "parity/test_host_gpu.py",
-        "unit/variation",
-        "validation/test_rare_proposals.py",
-    ),
-    (
-        "system/test_foreign_files.py",
-        "system/test_failing_calls.py",
-        "system/test_kill_9.py",
-        "unit/stats",
-        "system/test_fuzz.py",
-    ),
-)
-"""What two workers do while the numba engine is compiled beside them: what needs none of it.
-
-The last of each half draw fault maps: by then the short functions for that are compiled, too.
-"""
-
 MUCH_MEMORY_BYTES = 1 << 28
 """What a worker may take more before it looks for memory to give back."""
 
@@ -88,11 +66,26 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Let devices of the host take the PTX of an architecture if that is asked for."""
+    """Let devices of the host take the PTX of an architecture if that is asked for.
+
+    Where workers share the engine, compile it while they collect tests.
+    """
     if architecture := config.getoption("ptx"):
         from host_gpu.host_device import HostDevice
 
         HostDevice.everywhere_ptx, HostDevice.everywhere_architecture = True, architecture
+    if getattr(config.option, "numprocesses", None) and not config.option.collectonly:
+        import compile_engine
+
+        compile_engine.begin()
+
+
+def pytest_collection_finish():
+    """Wait until the engine is compiled, where a process beside the workers does that."""
+    if _workers_share():
+        import compile_engine
+
+        compile_engine.wait()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -154,45 +147,12 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(items):
-    """Give each of two workers something to begin and to end with.
-
-    Each worker starts with its half of the tests, in their order, and in the end takes tests over
-    from behind: these are short.
-    """
+    """Sort tests by their suite."""
     items.sort(key=lambda item: SUITES.index(_suite(item)))
-    free = [[item for item in items if _begins_with(item.path) == half] for half in range(2)]
-    for half, files in zip(free, NOTHING_COMPILED, strict=True):
-        half.sort(key=lambda item: [_is_in(name, item.path) for name in files].index(True))
-    rest = [item for item in items if _begins_with(item.path) is None]
-    if rest and _workers_share():
-        _compile_engine().begin()
-    first, second, short = (
-        [item for item in rest if _suite(item) in suites]
-        for suites in (("validation", "parity"), ("system",), ("unit",))
-    )
-    in_first_half = max(0, len(items) // 2 - len(free[0]) - len(first))
-    items[:] = free[0] + first + short[:in_first_half] + free[1] + second + short[in_first_half:]
 
 
 def _workers_share():
     return "PYTEST_XDIST_WORKER" in os.environ
-
-
-def _compile_engine():
-    import compile_engine
-
-    return compile_engine
-
-
-@functools.cache
-def _begins_with(path):
-    """The half of the tests that begins with those of a file; None if they need the engine."""
-    halves = (any(_is_in(name, path) for name in names) for names in NOTHING_COMPILED)
-    return next((half for half, found in enumerate(halves) if found), None)
-
-
-def _is_in(name, path):
-    return path.is_relative_to(HERE / name)
 
 
 def _suite(item):
@@ -202,12 +162,6 @@ def _suite(item):
 @functools.cache
 def _suite_of(path):
     return path.relative_to(HERE).parts[0]
-
-
-def pytest_runtest_setup(item):
-    """Where workers share the engine, wait until it is compiled."""
-    if _workers_share() and _begins_with(item.path) is None:
-        _compile_engine().wait()
 
 
 def pytest_runtest_teardown(item, nextitem):

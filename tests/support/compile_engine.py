@@ -1,13 +1,11 @@
 """Compiles all of the numba engine once, for every process that comes after.
 
-A program, which the first worker that collects tests of the engine starts, and for which those
-wait; beside it, workers begin with tests that need none.
+A program, which runs on two cores while workers collect tests.
 """
 
 import fcntl
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 from mcage.engines.numba_engine.jit import cache_folder
@@ -30,7 +28,6 @@ def begin() -> None:
             subprocess.Popen([sys.executable, __file__], pass_fds=[lock.fileno()])
 
 
-@cache
 def wait() -> None:
     """Return when the machine code is in the cache."""
     with Path(__file__).open() as lock:
