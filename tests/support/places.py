@@ -8,6 +8,6 @@ DATA = ROOT / "tests" / "support" / "data"
 
 
 def shown_files(page):
-    """Code of the files that a page of docs/ shows in full, by name."""
+    """Code of the files that a page of docs/ or docs/results/ shows in full, by name."""
     text = (ROOT / "docs" / page).read_text()
     return dict(re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL))

@@ -401,7 +401,7 @@ def test_own_technique_replays(output):
 
 
 def test_a_replay_by_hand_begins_with_the_trace_that_is_played():
-    text = (ROOT / "docs" / "techniques.md").read_text()
+    text = (ROOT / "results" / "techniques.md").read_text()
     code = re.search(r"<!-- by hand -->\n```python\n(.*?)```", text, re.DOTALL)
     found = {}
     exec(code[1], found)

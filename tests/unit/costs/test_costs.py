@@ -73,7 +73,7 @@ def test_the_slice_lies_on_one_curve_in_vdd():
         for row in new.low_vdd
         for at in [new.slice_at(row.vdd_volts)]
     ]
-    assert off == pytest.approx([-0.070, 0.251, -0.074], abs=1e-3)  # docs/costs.md
+    assert off == pytest.approx([-0.070, 0.251, -0.074], abs=1e-3)  # results/costs.md
     assert old.access_exponent == 2
     assert old.slice_at(0.5).read_pj == pytest.approx(old.slice.read_pj / 4)
     around = [new.slice_at(volts).read_pj for volts in (0.418, 0.419, 0.42)]
