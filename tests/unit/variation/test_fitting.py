@@ -174,7 +174,7 @@ def test_scenario_measured_is_the_fit_of_the_shipped_counts():
 
 @pytest.mark.parametrize("volts", [0.59, 0.57, 0.54])
 def test_counts_that_were_left_out_lie_in_their_intervals(volts):
-    """Without 0.53 V, nothing would tell arrays from cells: docs/variation.md."""
+    """Without 0.53 V, nothing would tell arrays from cells: results/variation.md."""
     counts = shipped_counts()
     fitted = fit_vmin(counts, (volts,), samples=20)
     (place,) = np.flatnonzero(counts.volts == volts)
