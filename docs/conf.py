@@ -39,6 +39,7 @@ extensions = [
     "command_reference",
     "public_names",
     "repository_files",
+    "variable_reference",
 ]
 exclude_patterns = ["_ext", "_static"]
 autodoc_member_order = "bysource"

@@ -95,10 +95,10 @@ class CommandFunctions(SphinxDirective):
 def functions() -> Iterator[str]:
     """Lines of reStructuredText: each command, its functions, and options with other names."""
     yield from (".. list-table::", "   :header-rows: 1", "")
-    yield from _row("command", "in Python", "options with another name there")
+    yield from row("command", "in Python", "options with another name there")
     for command, names in FUNCTIONS.items():
         others = OTHER_NAMES.get(command, {}).items()
-        yield from _row(
+        yield from row(
             f"``mcage {command}``",
             ", ".join(f"``mcage.{name}``" for name in names),
             "; ".join(f"``{option}``: {name}" for option, name in others),
@@ -111,7 +111,8 @@ def functions() -> Iterator[str]:
     yield ""
 
 
-def _row(*cells: str) -> Iterator[str]:
+def row(*cells: str) -> Iterator[str]:
+    """Lines of a row of a list-table."""
     for place, cell in enumerate(cells):
         yield f"   {'  ' if place else '* '}- {cell}"
 

@@ -15,6 +15,8 @@ from tables import each
 
 import mcage
 from mcage.report import folder as report_folder
+from mcage.studies.gpu_gating.study import VARIABLES as OF_GATING
+from mcage.studies.sweep.header import DRAW, MIX, NEW_FAULTS, VARIABLES, WORKLOAD
 
 DOCS = ROOT / "docs"
 NOTES = ROOT / "results"
@@ -125,6 +127,9 @@ def test_site(site):
     assert {f"mcage.{name}" for name in names} <= pages[site / "api.html"].ids
     commands = pages[site / "commands.html"]
     assert {"cmdoption-mcage-sweep-technique", "cmdoption-mcage-gpu-gating-policy"} <= commands.ids
+    variables = (*VARIABLES, WORKLOAD, *MIX, DRAW, NEW_FAULTS, *OF_GATING)
+    shown = pages[site / "variables.html"].text
+    assert not [variable.name for variable in variables if f'"pre">{variable.name}<' not in shown]
 
 
 def test_checks_of_the_site_see_what_they_look_for(tmp_path):
