@@ -236,7 +236,7 @@ def test_commands_are_understood(monkeypatch, capsys):
     absent = "there is no folder|cannot read|No such file"
     wrong = [problem for problem in wrong if problem and not re.search(absent, problem)]
     assert not wrong, "\n".join(wrong)
-    assert len(lines) > 500
+    assert len(lines) > 400
     for line, words in {
         "nbti facelift --duty 0.5": "extra argument",
         "sweep --no-such-option": "No such option",
