@@ -293,7 +293,7 @@ def ci(tmp_path):
     (tmp_path / ".ci" / "run").write_text(script.read_text())
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for tool in ("pip", "ruff", "mypy", "python3"):
+    for tool in ("pip", "ruff", "mypy", "python3", "pytest"):
         (tools / tool).write_text('#!/bin/sh\necho "$(basename "$0") $*"\n')
         (tools / tool).chmod(0o755)
 
@@ -315,7 +315,8 @@ def test_ci_runs_the_command_of_the_readme(ci, command, code):
     done = ci[0](command)
     assert done.returncode == code, done.stderr
     assert f"ruff check\nruff format --check\nmypy --strict\n{command}\n" in done.stdout
-    assert done.stdout.endswith("\nthe tests\n") == (code == 0)
+    both = "\nthe tests\npytest -n 2 -m slow\n"
+    assert done.stdout.endswith(both) == (code == 0)
 
 
 @pytest.mark.parametrize("linter", ["ruff", "mypy"])
