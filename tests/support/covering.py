@@ -90,6 +90,19 @@ def pairs_in(row: Row, axes: Mapping[str, Sequence[str]]) -> set[Pair]:
     return set(combinations([(axis, row[axis]) for axis in axes if axis in row], 2))
 
 
+def each_value_once(*groups: Sequence[Row]) -> list[Row]:
+    """Few rows, which hold all values of all axes; those of the first group are taken first."""
+    taken: list[Row] = []
+    missing = {value for rows in groups for row in rows for value in row.items()}
+    for rows in groups:
+        while (
+            rows and missing & (best := max(rows, key=lambda r: len(missing & r.items()))).items()
+        ):
+            taken.append(best)
+            missing -= best.items()
+    return taken
+
+
 def readings(
     readers: Iterable[str], rows: Sequence[Row], reads: Callable[[str, Row], bool]
 ) -> list[tuple[str, Row]]:
@@ -105,15 +118,9 @@ def readings(
         Whether a reader reads a row; these are taken first, and others for values that only they
         hold.
     """
-    random = Random(5)
-    taken = []
+    random, taken = Random(5), []
     for reader in readers:
-        places = random.sample(range(len(rows)), len(rows))  # others for each reader
-        missing = {value for row in rows for value in row.items()}
-        for good in (True, False):
-            of = [at for at in places if reads(reader, rows[at]) == good]
-            while of and max(new := [len(missing & rows[at].items()) for at in of]):
-                place = of[new.index(max(new))]
-                missing -= rows[place].items()
-                taken.append((place, reader))
-    return [(reader, rows[place]) for place, reader in sorted(taken)]
+        mixed = random.sample(rows, len(rows))  # others for each reader
+        groups = ([row for row in mixed if reads(reader, row) == good] for good in (True, False))
+        taken += [(reader, row) for row in each_value_once(*groups)]
+    return sorted(taken, key=lambda reading: rows.index(reading[1]))

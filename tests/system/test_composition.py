@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ import pandas as pd
 import pytest
 import tomli_w
 from amd_tools import has_clang
-from covering import Covering, pairs_in, readings
+from covering import Covering, each_value_once, pairs_in, readings
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
 import mcage
@@ -120,6 +121,18 @@ def in_words(value):
 
 COVERING = Covering(AXES, lambda pair: refused(pair) == "")
 ROWS = COVERING.rows
+SLOW = [row for row in ROWS if (row["study"], row["suite"]) == ("vmin", "modern")]
+DAILY = each_value_once([row for row in ROWS if row not in SLOW], SLOW)
+"""Rows of the daily tests: they have every value of every axis."""
+
+
+def daily(cases, row_of=lambda row: row):
+    """Parameters of tests, of which those of other rows are slow."""
+    slow = [() if row_of(case) in DAILY else pytest.mark.slow for case in cases]
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*of, marks=mark) for of, mark in zip(values, slow, strict=True)]
+
+
 PROGRAM = {"source": "blend.cl", "args": "blend.py"}
 
 
@@ -154,6 +167,8 @@ def fields_of(row, folder):
     }
     if study == "both":
         return {"instances": 2, "sweep": fields} | levels
+    if study == "rare" and row["environment"] != "turbo":
+        fields["vdd_volts"] = [0.37]  # where dead slices need not be looked for
     extent = {"rare": 20, "sensitivity": 8, "vmin": 2}
     fields |= {"instances": extent.get(study, 4), "seed": 5, "life": {"epochs": 2}}
     return fields | ({"vmin": {"ages_years": [0, 10]}} if study == "vmin" else {})
@@ -235,7 +250,7 @@ def test_every_pair_of_values_meets_or_is_refused():
     }
 
 
-@pytest.mark.parametrize("row", ROWS, ids=in_words)
+@pytest.mark.parametrize("row", daily(ROWS), ids=in_words)
 def test_every_row_is_computed(row, place, command):
     place.output(row, command)
 
@@ -251,7 +266,7 @@ def test_what_cannot_stand_together_is_refused_in_words(pair, place, command):
 
 @pytest.mark.parametrize("study", AXES["study"][: -len(OF_ONE_CASE)])
 def test_what_may_stop_a_study_is_what_is_offered(study, place, command, tmp_path):
-    words, _ = place.words(next(row for row in ROWS if row["study"] == study))
+    words, _ = place.words(next(row for row in DAILY if row["study"] == study))
     precision = (*words, "--rel-ci", "0.9", "--of")
     code, _, err = command(*precision, "nothing", "--show-spec")
     offered = re.split("choose from |must be one of |input should be ", err)[-1]
@@ -530,7 +545,7 @@ FILES = [row for row in ROWS if row["study"] not in OF_ONE_CASE]
 READINGS = readings(READERS, FILES, lambda reader, row: not reader_refuses(reader, row))
 
 
-@pytest.mark.parametrize(("reader", "row"), READINGS, ids=in_words)
+@pytest.mark.parametrize(("reader", "row"), daily(READINGS, itemgetter(1)), ids=in_words)
 @pytest.mark.filterwarnings("ignore::mcage.analysis.grid.DependentSlicesWarning")
 def test_every_reader_reads_or_refuses(reader, row, place, command, tmp_path, monkeypatch):
     monkeypatch.setattr(report_folder, "FORMATS", ())
