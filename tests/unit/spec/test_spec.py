@@ -5,7 +5,6 @@ import math
 import pickle
 import tomllib
 from dataclasses import replace
-from datetime import date
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -27,143 +26,79 @@ from mcage.variation.scenarios import scenario
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
 NAN, INFINITE = math.nan, math.inf
-NO_NUMBERS = ("7", True, NAN, INFINITE, -INFINITE, [1], {}, date(2026, 1, 2))
-NO_NAMES = (3, "", True, {}, [])
 
 FIELDS = {
-    "instances": (7, (0, -1, 1.5, 10**9 + 1, *NO_NUMBERS)),
-    "seed": (0, (-1, 2**63, 0.5, *NO_NUMBERS)),
-    "techniques": (["wc", "rar"], ([], "wc", [""], [3], ["wc", "wc"], 3, {})),
-    "protections": (
-        ["none", "secded32x4+ecp1"],
-        ([], "ecp1", ["ecp2"], [1], ["ecp1", "ecp1"], ["secded32x3"], {}),
-    ),
-    "environments": (["undervolted"], ([], "dvfs", ["Nominal"], ["dvfs", "dvfs"], [0], {})),
-    "scenarios": (["clustered", "dispersed"], ([], ["usual"], ["common", "common"], "common", 1)),
-    "vdd_volts": (
-        [0.45, 0.5],
-        (0.45, [0], [-0.4], [2.001], [NAN], [INFINITE], ["0.4"], [0.4, 0.4], [True], [[0.4]], {}),
-    ),
-    "low_vdd": ("printed", ("", "own", "Printed", 0.4, [], {}, True)),
-    "spread": (False, (*NO_NUMBERS[:1], "no", 1, NAN, [], {})),
-    "workload.kernels": (["DCT", "a/file.h5"], ("DCT", [""], [1], {}, 5)),
-    "workload.schedule": ("sequential", ("", "turns", "Sequential", 1, [], {}, True)),
-    "workload.suite": ("all", ("", "2011", None, 1)),
-    "workload.mix_size": (2, (0, -1, 101, 2.0, *NO_NUMBERS)),
-    "workload.periods": (2, (0, -1, 1001, 2.0, *NO_NUMBERS)),
-    "workload.mix": ("dirichlet(0.5)", ("", "two", "dirichlet(0)", 1, True, [], {}, {"DCT": 0})),
-    "workload.generations": (4, (-1, 10**6 + 1, 0.5, *NO_NUMBERS)),
-    "workload.release": ("work-group", ("", "wavefronts", "Wavefront", 1, [], {}, True)),
-    "life.horizon_years": (5, (0, -1.0, 0.0009, 101.0, 1e300, *NO_NUMBERS)),
-    "life.epochs": (8, (0, -5, 1001, 10.0, *NO_NUMBERS)),
-    "life.delay_guardband": (0.1, (0, -0.1, 101.0, *NO_NUMBERS)),
-    "life.temperature_kelvin": (300.0, (80, 0, -10.0, 199.9, 451.0, *NO_NUMBERS)),
-    "life.temperature_swing_kelvin": (
-        -2.5,
-        (-251, 100, -160.0, "normal(0, 70)", "swing(3)", *NO_NUMBERS),
-    ),
-    "life.activity": (
-        0.25,
-        (0, -0.5, 1.5, "uniform(0.5, 1.5)", "normal(0.9, 0.1)", *NO_NUMBERS),
-    ),
-    "life.idle": ("held", ("", "off", "retained", 1, [], {}, True)),
-    "life.spill_limit": (0.05, (-0.1, 1.1, *NO_NUMBERS)),
-    "life.slowdown_limit": ("none", (-0.1, 101, "", "None", NAN, INFINITE, [], {}, True)),
-    "life.uncorrectable_blocks": (2, (-1, 1001, 1.5, *NO_NUMBERS)),
-    "life.delay_path": ("paths(3, 64)", ("", 1, True, [], {})),
-    "life.vmin_coefficient": (0.0, (-0.1, 10.5, *NO_NUMBERS)),
-    "aging.model": ("finfet", ("", 1, [], {}, True)),
-    "aging.vt0_volts": ("normal(0.3, 0.01, 0.25, 0.35)", (-0.1, 1.1, "uniform(0, 2)", *NO_NUMBERS)),
-    "aging.shift_factor": (
-        "discrete(0.9: 0.25, 1.1: 0.75)",
-        (-1.0, 10.5, "normal(1, 0.3)", *NO_NUMBERS),
-    ),
-    "aging.nbti_spread_mv": (1.5, (-0.1, 0.01, 51.0, *NO_NUMBERS)),
-    "aging.pbti": (0.5, ("", -0.1, 10.5, True, [], {}, NAN, INFINITE)),
-    "aging.vmin_model": ("margins", ("", 1, [], {}, True)),
-    "aging.constants": (
-        {"eta": 0.3, "amplitude": "calibrated"},
-        (
-            {"eta": "x"},
-            {"eta": "calibrated"},
-            {"eta": True},
-            {"eta": NAN},
-            {"eta": [1]},
-            [],
-            "x",
-            3,
-        ),
-    ),
-    "faults.mode": ("table-exact", ("", "Varius", 1, [], {}, True)),
-    "faults.cell": ("8t", ("", "8T", "10t", 8, [], {}, True)),
-    "faults.spread_blocks": (True, (1, 0, "true", [], {}, NAN)),
-    "faults.fit_per_mbit": (100.0, (-1.0, 1e7, *NO_NUMBERS)),
-    "faults.slices_per_chip": (40, (0, -1, 10_001, 2.0, *NO_NUMBERS)),
-    "faults.mu_volts": (0.2, NO_NUMBERS),
-    "faults.sigma_die_volts": (0.01, NO_NUMBERS),
-    "faults.sigma_systematic_volts": (0.03, NO_NUMBERS),
-    "faults.sigma_random_volts": (0.02, NO_NUMBERS),
-    "faults.phi": (0.25, NO_NUMBERS),
-    "faults.arrays": ("64x256", ("64", "64x", *NO_NAMES)),
-    "registers.delta_limit": (
-        "none",
-        (0, -64, 63, 65, 2**32, 64.0, "64", "None", "", True, NAN, INFINITE, [64], {}),
-    ),
-    "registers.geometry": (
-        {"preset": "nvidia", "entries": 256, "components": 32, "block_components": 8},
-        (1, "amd", [], True, {"preset": "amd"}, {"lanes": 32}, {"entries": 256.0}),
-    ),
-    "registers.lds_rows": (0, (-1, 1025, 1.5, *NO_NUMBERS)),
-    "registers.overflow": ("end", ("", "lds", "Memory", 1, [], {}, True)),
-    "registers.selector_offsets": (16, (0, -8, 3, 512, 8.0, *NO_NUMBERS)),
-    "costs.tables": (
-        tomllib.loads(SHIPPED.replace("295.86", "300.0")),
-        (3, [], True, {}, {"28nm": {}}, {"penalty": {}, "smoothing": 1}),
-    ),
-    "costs.technology": ("32nm", ("", "28 nm", "22nm", 28, [], {}, True)),
-    "costs.vdd_scaling": ("rows", ("", "row", "quadratic", 2, [], {}, True)),
-    "operating_points": (
-        {
-            "phone": [
-                {"vdd_volts": 0.9, "share": 0.25, "temperature_offset_kelvin": 12.5},
-                {"vdd_volts": "scenario", "share": 0.75, "temperature_offset_kelvin": 0.0},
-            ]
-        },
-        ("phone", 3, [], True, {"phone": []}, {"phone": 3}, {"phone": {}}, {"": [{}]}),
-    ),
-    "draws": (
-        {"columns": {"aging.constants.alpha": [1.2, 1.3]}},
-        (
-            3,
-            [],
-            True,
-            {},
-            {"columns": {}},
-            {"columns": {"life.activity": []}},
-            {"columns": {"life.activity": 0.5}},
-            {"columns": {"life.epochs": [6]}},
-            *({"columns": {"life.activity": [wrong]}} for wrong in NO_NUMBERS),
-        ),
-    ),
-    "stopping": (
-        {"rel_ci": 0.01, "of": "spill_rate"},
-        (
-            0.01,
-            "median_life",
-            [],
-            {},
-            {"of": "spill_rate"},
-            *({"rel_ci": wrong} for wrong in (0, 1, -0.01, 5, *NO_NUMBERS)),
-            *({"rel_ci": 0.01, "of": wrong} for wrong in ("", 1, [])),
-            {"rel_ci": 0.01, "at_least": 500},
-        ),
-    ),
-    "programs": (
-        {"workload.kernels: k.h5": "0f" * 16},
-        (3, "x", [], True, {"k": ""}, {"": "x"}, {"k": 1}, {"k": None}),
-    ),
+    "instances": 7,
+    "seed": 0,
+    "techniques": ["wc", "rar"],
+    "protections": ["none", "secded32x4+ecp1"],
+    "environments": ["undervolted"],
+    "scenarios": ["clustered", "dispersed"],
+    "vdd_volts": [0.45, 0.5],
+    "low_vdd": "printed",
+    "spread": False,
+    "workload.kernels": ["DCT", "a/file.h5"],
+    "workload.schedule": "sequential",
+    "workload.suite": "all",
+    "workload.mix_size": 2,
+    "workload.periods": 2,
+    "workload.mix": "dirichlet(0.5)",
+    "workload.generations": 4,
+    "workload.release": "work-group",
+    "life.horizon_years": 5,
+    "life.epochs": 8,
+    "life.delay_guardband": 0.1,
+    "life.temperature_kelvin": 300.0,
+    "life.temperature_swing_kelvin": -2.5,
+    "life.activity": 0.25,
+    "life.idle": "held",
+    "life.spill_limit": 0.05,
+    "life.slowdown_limit": "none",
+    "life.uncorrectable_blocks": 2,
+    "life.delay_path": "paths(3, 64)",
+    "life.vmin_coefficient": 0.0,
+    "aging.model": "finfet",
+    "aging.vt0_volts": "normal(0.3, 0.01, 0.25, 0.35)",
+    "aging.shift_factor": "discrete(0.9: 0.25, 1.1: 0.75)",
+    "aging.nbti_spread_mv": 1.5,
+    "aging.pbti": 0.5,
+    "aging.vmin_model": "margins",
+    "aging.constants": {"eta": 0.3, "amplitude": "calibrated"},
+    "faults.mode": "table-exact",
+    "faults.cell": "8t",
+    "faults.spread_blocks": True,
+    "faults.fit_per_mbit": 100.0,
+    "faults.slices_per_chip": 40,
+    "faults.mu_volts": 0.2,
+    "faults.sigma_die_volts": 0.01,
+    "faults.sigma_systematic_volts": 0.03,
+    "faults.sigma_random_volts": 0.02,
+    "faults.phi": 0.25,
+    "faults.arrays": "64x256",
+    "registers.delta_limit": "none",
+    "registers.geometry": {
+        "preset": "nvidia",
+        "entries": 256,
+        "components": 32,
+        "block_components": 8,
+    },
+    "registers.lds_rows": 0,
+    "registers.overflow": "end",
+    "registers.selector_offsets": 16,
+    "costs.tables": tomllib.loads(SHIPPED.replace("295.86", "300.0")),
+    "costs.technology": "32nm",
+    "costs.vdd_scaling": "rows",
+    "operating_points": {
+        "phone": [
+            {"vdd_volts": 0.9, "share": 0.25, "temperature_offset_kelvin": 12.5},
+            {"vdd_volts": "scenario", "share": 0.75, "temperature_offset_kelvin": 0.0},
+        ]
+    },
+    "draws": {"columns": {"aging.constants.alpha": [1.2, 1.3]}},
+    "stopping": {"rel_ci": 0.01, "of": "spill_rate"},
+    "programs": {"workload.kernels: k.h5": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"},
 }
-"""Every field: a value that is not its default, and values to be refused."""
+"""Every field, with a value that is not its default."""
 
 PARTS = ("workload", "life", "aging", "faults", "registers", "costs")
 
@@ -195,7 +130,7 @@ OTHER_DEFAULTS = {
 
 def every_field_changed():
     fields = {}
-    for key, (value, _) in FIELDS.items():
+    for key, value in FIELDS.items():
         part, _, name = key.rpartition(".")
         (fields.setdefault(part, {}) if part else fields)[name] = value
     return fields
@@ -244,7 +179,7 @@ def test_defaults():
 
 @each("key", FIELDS)
 def test_a_good_value(key):
-    value, _ = FIELDS[key]
+    value = FIELDS[key]
     changed = dict(leaves(SweepSpec.from_mapping(nested(key, value)).model_dump(mode="json")))
     default = dict(leaves(SweepSpec().model_dump(mode="json")))
     assert changed[key] == value
@@ -252,25 +187,11 @@ def test_a_good_value(key):
     assert changed == default | OTHER_DEFAULTS.get(key, {}) | {key: value}
 
 
-@each(("key", "value"), [(key, value) for key, (_, bad) in FIELDS.items() for value in bad])
-def test_a_bad_value_is_refused_by_name(key, value):
-    message = refusal(nested(key, value))
-    assert key in message
-    if not isinstance(value, list | dict | date):
-        assert repr(value) in message
-
-
 @each("part", ["", *PARTS])
 @each("name", ["instance", "Seed", "", "kernel s", "int"])
 def test_an_unknown_key_is_refused_at_every_level(part, name):
     key = f"{part}.{name}" if part else name
     assert refusal(nested(key, 1)).startswith(f"my.toml: unknown key {key!r}; there are ")
-
-
-@each("part", PARTS)
-@each("value", [3, "text", [], True])
-def test_a_part_is_a_table(part, value):
-    assert f"{part} = {value!r}" in refusal({part: value})
 
 
 def test_fewer_epochs_than_periods():
@@ -286,19 +207,6 @@ def test_held_idle_time_is_the_same_for_all():
     assert (
         SweepSpec.from_mapping({"life": life | {"activity": "constant(0.5)"}}).life.activity == 0.5
     )
-
-
-def test_no_retention_voltage():
-    message = refusal({"life": {"idle": "retained"}})
-    assert message == (
-        "my.toml: life.idle = 'retained': is not supported, since no source gives a retention "
-        "voltage; use gated or held"
-    )
-
-
-def test_every_technology_can_be_chosen():
-    for name in load_costs().technologies:
-        assert SweepSpec.from_mapping({"costs": {"technology": name}}).costs.technology == name
 
 
 def test_contents_of_a_file_of_costs_count_and_not_its_name(tmp_path):
@@ -336,11 +244,6 @@ def test_contents_of_a_file_of_costs_count_and_not_its_name(tmp_path):
     assert refusal({"costs": {"tables": str(tmp_path / "two.toml")}}) == (
         "my.toml: costs.technology = '28nm': must be one of 32nm, 14nm"
     )
-
-
-def test_limit_none():
-    assert SweepSpec.from_mapping({"registers": {"delta_limit": "none"}}).delta_limit is None
-    assert SweepSpec.from_mapping({"registers": {"delta_limit": 2**31}}).delta_limit == 2**31
 
 
 # ---- TOML --------------------------------------------------------------------------------------
@@ -404,7 +307,7 @@ def test_files_that_are_no_toml(tmp_path):
 
 def test_the_digest_changes_with_every_field_that_decides_what_an_instance_is():
     digests = {
-        key: SweepSpec.from_mapping(nested(key, good)).digest() for key, (good, _) in FIELDS.items()
+        key: SweepSpec.from_mapping(nested(key, other)).digest() for key, other in FIELDS.items()
     }
     default = SweepSpec().digest()
     not_in_it = {key for key in FIELDS if digests[key] == default}
@@ -509,68 +412,46 @@ def test_epochs_are_short_while_faults_grow_fast():
 
 # ---- command line ------------------------------------------------------------------------------
 
-FLAGS = {
-    "--instances": ("instances", "11", 11),
-    "--seed": ("seed", "9", 9),
-    "--technique": ("techniques", "wc", ["wc"]),
-    "--protection": ("protections", "secded64", ["secded64"]),
-    "--environment": ("environments", "dvfs", ["dvfs"]),
-    "--scenario": ("scenarios", "dispersed", ["dispersed"]),
-    "--vdd": ("vdd_volts", "0.44", [0.44]),
-    "--kernel": ("workload.kernels", "Reduction", ["Reduction"]),
-    "--suite": ("workload.suite", "modern", "modern"),
-    "--schedule": ("workload.schedule", "interleaved", "interleaved"),
-    "--mix-size": ("workload.mix_size", "4", 4),
-    "--spread": ("spread", None, True),
-    "--periods": ("workload.periods", "3", 3),
-    "--mix": ("workload.mix", "one", "one"),
-    "--generations": ("workload.generations", "6", 6),
-    "--release": ("workload.release", "wavefront", "wavefront"),
-    "--horizon": ("life.horizon_years", "4", 4.0),
-    "--epochs": ("life.epochs", "30", 30),
-    "--guardband": ("life.delay_guardband", "0.2", 0.2),
-    "--temperature": ("life.temperature_kelvin", "310.5", 310.5),
-    "--temperature-swing": ("life.temperature_swing_kelvin", "1.5", 1.5),
-    "--activity": ("life.activity", "0.5", 0.5),
-    "--idle": ("life.idle", "gated", "gated"),
-    "--vt0": ("aging.vt0_volts", "constant(0.31)", 0.31),
-    "--shift-factor": ("aging.shift_factor", "uniform(0.9,1.1)", "uniform(0.9, 1.1)"),
-    "--nbti-spread": ("aging.nbti_spread_mv", "2", 2.0),
-    "--delay-path": ("life.delay_path", "worst", "worst"),
-    "--pbti": ("aging.pbti", "finfet", "finfet"),
-    "--vmin-model": ("aging.vmin_model", "margins-low", "margins-low"),
-    "--fault-mode": ("faults.mode", "table", "table"),
-    "--cell": ("faults.cell", "6t", "6t"),
-    "--nbti": ("aging.model", "planar", "planar"),
-    "--spill-limit": ("life.spill_limit", "0.25", 0.25),
-    "--slowdown-limit": ("life.slowdown_limit", "0.25", 0.25),
-    "--overflow": ("registers.overflow", "memory", "memory"),
-    "--low-vdd": ("low_vdd", "working", "working"),
-    "--constant": ("aging.constants", "xi1=0.8", {"xi1": 0.8}),
-    "--vmin-coefficient": ("life.vmin_coefficient", "0.5", 0.5),
-    "--fit-per-mbit": ("faults.fit_per_mbit", "50", 50.0),
-    "--uncorrectable-blocks": ("life.uncorrectable_blocks", "3", 3),
-    "--keep-blocks": ("faults.spread_blocks", None, False),
-    "--slices-per-chip": ("faults.slices_per_chip", "4", 4),
-    "--mu": ("faults.mu_volts", "0.15", 0.15),
-    "--sigma-die": ("faults.sigma_die_volts", "0.02", 0.02),
-    "--sigma-systematic": ("faults.sigma_systematic_volts", "0.05", 0.05),
-    "--sigma-random": ("faults.sigma_random_volts", "0.04", 0.04),
-    "--phi": ("faults.phi", "0.5", 0.5),
-    "--arrays": ("faults.arrays", "128x64", "128x64"),
-    "--delta-limit": ("registers.delta_limit", "128", 128),
-    "--geometry": ("registers.geometry", "gcn", {"preset": "gcn"}),
-    "--lds-rows": ("registers.lds_rows", "16", 16),
-    "--selector-offsets": ("registers.selector_offsets", "4", 4),
-    "--technology": ("costs.technology", "28nm", "28nm"),
-    "--vdd-scaling": ("costs.vdd_scaling", "curve", "curve"),
+WITHOUT_FLAG = {"stopping", "operating_points", "costs.tables", "draws", "programs"}
+"""Keys that have no option, or one that names a file; those of stopping have two."""
+
+DEFAULTS = dict(leaves(SweepSpec().model_dump(mode="json")))
+UNSAID = {
+    "life.activity": 0.5,
+    "vdd_volts": [0.44],
+    "workload.kernels": ["Reduction"],
+    "life.spill_limit": 0.25,
+    "aging.vt0_volts": 0.31,
+    "aging.constants": {"xi1": 0.8},
+    "faults.cell": "6t",
+    "faults.fit_per_mbit": 50.0,
+    "faults.mu_volts": 0.15,
+    "faults.sigma_die_volts": 0.02,
+    "faults.sigma_systematic_volts": 0.05,
+    "faults.sigma_random_volts": 0.04,
+    "faults.phi": 0.5,
+    "faults.arrays": "128x64",
+    "registers.geometry": {"preset": "gcn"},
+    "registers.lds_rows": 16,
 }
+"""Values of keys whose default no option can give, or not beside idle slices that are held."""
+
+OPTIONS = {key.name: key for key in SweepSpec.options() if key.name in FIELDS}
+
+
+def words_of(key, value):
+    """Options of the command line that give a key its value."""
+    option = OPTIONS[key]
+    if isinstance(value, bool):
+        on, _, off = option.flags.partition("/")
+        return [on if value else off]
+    if isinstance(value, dict):
+        value = [value["preset"]] if "preset" in value else [f"{k}={v}" for k, v in value.items()]
+    return [word for each in np.atleast_1d(value) for word in (option.flag, str(each))]
 
 
 def test_every_field_has_a_flag():
-    assert sorted(key for key, _, _ in FLAGS.values()) == sorted(
-        FIELDS.keys() - {"stopping", "operating_points", "draws", "costs.tables", "programs"}
-    )
+    assert FIELDS.keys() - OPTIONS.keys() == WITHOUT_FLAG - {"costs.tables", "draws"}
 
 
 def shown(*arguments):
@@ -582,17 +463,20 @@ def shown(*arguments):
     return dict(leaves(tomllib.loads(result.stdout)))
 
 
-@pytest.mark.parametrize("flag", FLAGS)
-def test_a_flag_overrides_the_file_and_nothing_else(flag, tmp_path):
-    path = tmp_path / "sweep.toml"
+@pytest.fixture(scope="module")
+def changed_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("specs") / "sweep.toml"
     path.write_text(SweepSpec.from_mapping(every_field_changed()).to_toml())
-    key, text, value = FLAGS[flag]
-    in_file = shown(str(path))
-    assert in_file[key] != value
-    words = [flag, text] if text else [flag]
-    assert shown(str(path), *words) == in_file | {key: value}
-    assert shown(*words, str(path)) == in_file | {key: value}
-    assert shown(*words) == said(SweepSpec()) | {key: value}
+    return str(path), shown(str(path))
+
+
+@pytest.mark.parametrize("key", [key for key in FIELDS if key not in WITHOUT_FLAG])
+def test_a_flag_overrides_the_file_and_nothing_else(key, changed_file):
+    path, in_file = changed_file
+    value = UNSAID.get(key, DEFAULTS[key])
+    assert in_file[key] == FIELDS[key] != value
+    assert shown(path, *words_of(key, value)) == in_file | {key: value}
+    assert shown(*words_of(key, value), path) == in_file | {key: value}
 
 
 def test_the_two_flags_of_stopping(tmp_path):
@@ -604,13 +488,6 @@ def test_the_two_flags_of_stopping(tmp_path):
         "stopping": {"rel_ci": 0.02, "of": "median_life"}
     }
     assert SweepSpec.from_mapping({"stopping": {"rel_ci": 0.01}}).stopping.of == "median_life"
-
-
-def test_repeated_flags_are_a_list(tmp_path):
-    assert shown("--technique", "wc", "--technique", "rar")["techniques"] == ["wc", "rar"]
-    assert shown("--vdd", "0.5", "--vdd", "0.4")["vdd_volts"] == [0.5, 0.4]
-    assert shown("--spread-blocks")["faults.spread_blocks"] is True
-    assert shown("--delta-limit", "none")["registers.delta_limit"] == "none"
 
 
 def test_flags_reach_parts_that_the_file_lacks(tmp_path):
