@@ -9,7 +9,7 @@ import functools
 import json
 import math
 import random
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 
 import numpy as np
 import pytest
@@ -24,6 +24,8 @@ from engine_cases import (
     assert_same,
     assert_same_lives,
     cuda_engine,
+    daily,
+    daily_policies,
     duties_of,
     fault_map_batch,
     possible_fault_heeding_techniques,
@@ -36,7 +38,7 @@ from engine_cases import (
 )
 from geometries import DRAWN, on, random_geometry
 from host_gpu.compiler import host_compiler
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_samples import NAMES, assert_same_events, expected, files_of, imported
 from multi2sim_text import multi2sim_files
@@ -55,14 +57,12 @@ from trace_strategies import (
     write,
 )
 
-from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import CDNA2, GCN, NVIDIA, RDNA3
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.single_runs.replay import replay
-from mcage.techniques import TECHNIQUES, Placement, Storage, technique
+from mcage.techniques import TECHNIQUES, Placement, Storage
 from mcage.traces import first_generations, load_trace, validate_trace
 from mcage.traces.library import bundled_trace
 
@@ -87,6 +87,7 @@ def shapes_for(technique):
     return st.one_of(traces(**SMALL), traces(**SMALL, phases=(2, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TECHNIQUES)
 def test_random_traces(name):
     """Replays depend on the limit of deltas where values go to a table or into blocks."""
@@ -111,7 +112,7 @@ def test_random_traces(name):
     check()
 
 
-@pytest.mark.parametrize("name", possible_techniques())
+@pytest.mark.parametrize("name", daily(possible_techniques(), daily_policies()))
 def test_every_combination_of_policies(name):
     technique = possible_techniques()[name]
     in_turn = technique.placement is Placement.ROUND_ROBIN
@@ -119,7 +120,7 @@ def test_every_combination_of_policies(name):
     assert_same(others(2), prepare(trace, technique), seeded_fault_maps(2))
 
 
-@pytest.mark.parametrize("name", possible_redirections())
+@pytest.mark.parametrize("name", daily(possible_redirections(), daily_policies()))
 def test_many_rows_alive(name):
     """Also with so few sound blocks in faulty entries that compressed rows fill reliable ones."""
     few_blocks = np.where(np.arange(256) % 100 == 7, 0b1011, 0).astype(np.uint8)
@@ -143,7 +144,7 @@ def test_random_cases_reach_what_they_are_meant_to_reach():
 
 
 @pytest.mark.parametrize("most_cycles", [2**31 - 1, 2**35])
-@pytest.mark.parametrize("name", TECHNIQUES)
+@pytest.mark.parametrize("name", daily(TECHNIQUES, ["rc+rar", "rrcd+pg"]))
 def test_times_beyond_32_bits(name, most_cycles):
     """Within a pass, and only of all passes together."""
     trace = random_trace(random.Random(3), **(FEW_PLACES if name == "argo" else SMALL))
@@ -153,26 +154,25 @@ def test_times_beyond_32_bits(name, most_cycles):
 
 
 @functools.cache
-def excerpt():
-    return first_generations(bundled_trace("ScanLargeArrays"), 1)
-
-
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_an_excerpt_of_a_real_trace(name):
-    """Two kernels, of 3 and of 10 registers, the one with divergent writes."""
-    assert_same(others(), prepare(excerpt(), TECHNIQUES[name]), seeded_fault_maps(3))
-
-
-@pytest.mark.parametrize(
-    ("kernel", "slots", "generations"),
-    [("RadixSort", 1, 1), ("BlackScholes", 4, 1), ("Reduction", 16, 2)],
-)
-def test_longer_excerpts(kernel, slots, generations):
-    """Two kernels, few large windows, and sixteen slots; too much for kernels on the host."""
+def excerpt(kernel, slots, generations=1):
     trace = with_first_slots(first_generations(bundled_trace(kernel), generations), slots)
     validate_trace(trace)
-    for each in TECHNIQUES.values():
-        assert_same([NUMBA], prepare(trace, each), seeded_fault_maps(4)[:3])
+    return trace
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TECHNIQUES)
+@pytest.mark.parametrize(
+    ("kernel", "slots", "generations"),
+    [("ScanLargeArrays", 16, 1), ("RadixSort", 1, 1), ("BlackScholes", 4, 1), ("Reduction", 16, 2)],
+)
+def test_excerpts_of_real_traces(name, kernel, slots, generations):
+    """Two kernels, of 3 and of 10 registers, with divergent writes; two kernels, few large windows,
+    and sixteen slots, which are too much for kernels on the host.
+    """
+    engines = others() if kernel == "ScanLargeArrays" else [NUMBA]
+    replay = prepare(excerpt(kernel, slots, generations), TECHNIQUES[name])
+    assert_same(engines, replay, seeded_fault_maps(4)[:4])
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,7 @@ def test_longer_excerpts(kernel, slots, generations):
 )
 def test_excerpts_of_kernels_of_today(kernel, slots):
     """Slices of 256 x 64, 512 x 64 and 1,536 x 32, recorded by the emulator; the oracle, too."""
-    trace = with_first_slots(first_generations(bundled_trace(kernel), 1), slots)
-    validate_trace(trace)
+    trace = excerpt(kernel, slots)
     with on(trace.geometry):
         for name in ("rc+rar", "rrcd", "rrcd+rc+rar"):
             assert_same([NUMBA], prepare(trace, TECHNIQUES[name]), seeded_fault_maps(5)[:4])
@@ -192,18 +191,14 @@ def test_excerpts_of_kernels_of_today(kernel, slots):
 # ---- stress times ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", possible_fault_heeding_techniques())
+HEEDING = possible_fault_heeding_techniques()
+
+
+@pytest.mark.parametrize("name", daily(HEEDING, daily_policies()))
 def test_stress_agrees_to_the_last_bit(name):
     """Slices that go from a shared past to worse and worse faults, kernel after kernel."""
-    duties = duties_of(random_replays(possible_fault_heeding_techniques()[name]))
+    duties = duties_of(random_replays(HEEDING[name]))
     assert_same_lives(others(), duties, 5)
-
-
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
-def test_stress_beyond_32_bits(name):
-    """Of the kernels, which are compiled apart for it; Numba would take a minute to compile."""
-    duties = duties_of(random_replays(TECHNIQUES[name], longer=2**27), NUMPY)
-    assert_same_lives(others()[1:], duties, 6)
 
 
 def test_longest_of_mixtures_agrees_to_the_last_bit():
@@ -236,30 +231,25 @@ def test_longest_of_mixtures_agrees_to_the_last_bit():
 # A replay stands for endless repetition. The oracle plays it pass by pass from every starting
 # offset of the rotating state, and the sums must be equal to the last cycle.
 
-ENGINES = (NumpyEngine(), NumbaEngine())
-LIMITS = st.sampled_from([64, None])
 SMALL_WINDOWS = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10)}
 LARGE_WINDOWS = {"window_sizes": (30, 70), "slots": (1, 3), "accesses": (0, 20)}
 
 
-@pytest.mark.parametrize("name", ["baseline", "rc", "wc"])
-def test_fixed_windows(name):
-    @given(trace=traces(**SMALL_WINDOWS), fault_map=fault_maps(), delta_limit=LIMITS)
-    @settings(max_examples=8, deadline=None)
-    def check(trace, fault_map, delta_limit):
-        assert_replays_as_the_oracle(trace, TECHNIQUES[name], delta_limit, fault_map)
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_the_oracle_agrees_on_random_traces(name):
+    """Where windows go round, of a single kernel, or of two whose counters come back together."""
+    technique = TECHNIQUES[name]
+    shapes = traces(**SMALL_WINDOWS)
+    if technique.placement is Placement.ROUND_ROBIN:
+        shapes = traces(**LARGE_WINDOWS, phases=(1, 1))
+    if technique.placement is Placement.ROTATE:
+        shapes = st.one_of(traces(**SMALL_WINDOWS, phases=(n, n)) for n in (1, 2))
+        shapes = shapes.filter(rotation_comes_back)
 
-    check()
-
-
-@pytest.mark.parametrize("phases", [(1, 1), (2, 2)])
-@pytest.mark.parametrize("name", ["rar", "rc+rar"])
-def test_rotating_windows(name, phases):
-    @given(trace=traces(**SMALL_WINDOWS, phases=phases), fault_map=fault_maps())
+    @given(trace=shapes, fault_map=fault_maps(), delta_limit=st.sampled_from([64, None]))
     @settings(max_examples=6, deadline=None)
-    def check(trace, fault_map):
-        assume(rotation_comes_back(trace))
-        assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, fault_map)
+    def check(trace, fault_map, delta_limit):
+        assert_replays_as_the_oracle(trace, technique, delta_limit, fault_map)
 
     check()
 
@@ -278,12 +268,6 @@ def test_rotating_windows_of_two_kernels_that_share_entries(name):
     assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, np.zeros(256, np.uint8))
 
 
-@given(trace=traces(**LARGE_WINDOWS, phases=(1, 1)), fault_map=fault_maps())
-@settings(max_examples=6, deadline=None)
-def test_windows_in_turn(trace, fault_map):
-    assert_replays_as_the_oracle(trace, TECHNIQUES["argo"], 64, fault_map)
-
-
 @pytest.mark.parametrize(("first", "second", "turns"), [(100, 40, 1), (60, 30, 3)])
 def test_windows_in_turn_of_two_kernels(first, second, turns):
     """The second kernel goes on where the pointer is; lanes keep what the pass before left."""
@@ -295,25 +279,14 @@ def test_windows_in_turn_of_two_kernels(first, second, turns):
 
 
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
-def test_redirection(name):
-    @given(trace=traces(**SMALL_WINDOWS), fault_map=fault_maps(), delta_limit=LIMITS)
-    @settings(max_examples=6, deadline=None)
-    def check(trace, fault_map, delta_limit):
-        assert_replays_as_the_oracle(trace, TECHNIQUES[name], delta_limit, fault_map)
-
-    check()
-
-
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
-@pytest.mark.parametrize("seed", range(2))
-def test_redirection_of_many_rows(name, seed):
-    trace = random_trace(random.Random(seed), **SPILLING)
-    for fault_map in seeded_fault_maps(seed)[2:4]:
+def test_the_oracle_agrees_where_many_rows_live(name):
+    trace = random_trace(random.Random(0), **SPILLING)
+    for fault_map in seeded_fault_maps(0)[2:4]:
         assert_replays_as_the_oracle(trace, TECHNIQUES[name], 64, fault_map)
 
 
 @pytest.mark.parametrize("name", possible_techniques())
-def test_every_combination_of_policies_agrees_with_the_oracle(name):
+def test_the_oracle_agrees_on_every_combination_of_policies(name):
     technique = possible_techniques()[name]
     in_turn = technique.placement is Placement.ROUND_ROBIN
     shape = LARGE_WINDOWS if in_turn else SMALL_WINDOWS
@@ -348,7 +321,7 @@ def test_consecutive_passes_reach_the_limit(name, generations, offsets):
     trace = rotating_trace(generations, size)
     ones, powered = brute_force(trace, name, offsets)
     coprime = math.gcd(generations, offsets) == 1
-    for engine in ENGINES:
+    for engine in (NUMPY, NUMBA):
         limit = engine.cell_times(prepare(trace, TECHNIQUES[name]), np.zeros((1, 256), np.uint8))
         assert limit.period == offsets * trace.cycles
         assert np.array_equal(limit.ones[0], ones) == coprime
@@ -362,7 +335,7 @@ def test_consecutive_passes_of_several_slots_reach_the_limit(seed):
     shape = {"window_sizes": (5, 5), "generations": (1, 4), "slots": (2, 3), "phases": (1, 1)}
     trace = random_trace(random.Random(seed), **shape)
     ones, powered = brute_force(trace, "rar", 5)
-    for engine in ENGINES:
+    for engine in (NUMPY, NUMBA):
         limit = engine.cell_times(prepare(trace, TECHNIQUES["rar"]), np.zeros((1, 256), np.uint8))
         assert np.array_equal(limit.ones[0], ones)
         assert np.array_equal(limit.powered[0], powered)
@@ -371,9 +344,6 @@ def test_consecutive_passes_of_several_slots_reach_the_limit(seed):
 # Slices of other geometry than that of the papers: the engines against the oracle, and alike.
 
 ONE_PHASE = {"window_sizes": (1, 5), "slots": (1, 3), "accesses": (0, 10), "phases": (1, 1)}
-SEED = 7
-HEEDING = possible_fault_heeding_techniques()
-
 RDNA3_OF_16 = dataclasses.replace(RDNA3, block_components=16)
 
 ON_DEVICES = [
@@ -383,16 +353,15 @@ ON_DEVICES = [
     ("redirect/block/unused/True", DRAWN[3]),
     ("direct/inline/empty/False", NVIDIA),
     ("redirect/block/unused/True", RDNA3_OF_16),
-]
-"""Techniques and slices of which each program has something else to do."""
-
-WITH_SEVERAL_WORDS = [
     ("redirect/block/unused/False", CDNA2),
     ("redirect/block/unused/True", DRAWN[-1]),
     ("redirect/table/empty/True", RDNA3),
     ("guard/plain/unused/False", RDNA3_OF_16),
 ]
-"""Those of which a lane of the selectors has two, six, two and three words of blocks."""
+"""Techniques and slices of which each program has something else to do.
+
+A lane of the selectors has two, six, two and three words of blocks in the last four.
+"""
 
 LARGE = {
     "window_sizes": (400, 512),
@@ -419,9 +388,19 @@ def shape_for(technique, geometry):
     return ONE_PHASE
 
 
-@pytest.mark.parametrize("geometry", DRAWN, ids=lambda geometry: geometry.name)
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_the_oracle_agrees(name, geometry):
+ON_HOSTS = [*zip(HEEDING, cycle(DRAWN), strict=False)]
+
+
+def id_of(value):
+    return getattr(value, "name", value)
+
+
+@pytest.mark.parametrize(
+    ("name", "geometry"),
+    daily(product(TECHNIQUES, DRAWN), [*zip(TECHNIQUES, DRAWN, strict=True)]),
+    ids=id_of,
+)
+def test_the_oracle_agrees_in_other_geometries(name, geometry):
     with on(geometry):
         rng, technique = random.Random(f"{name} {geometry.name}"), TECHNIQUES[name]
         trace = random_trace(rng, **shape_for(technique, geometry))
@@ -429,7 +408,7 @@ def test_the_oracle_agrees(name, geometry):
         assert_replays_as_the_oracle(trace, technique, 64, fault_map)
 
 
-@pytest.mark.parametrize("name", possible_techniques())
+@pytest.mark.parametrize("name", daily(possible_techniques(), daily_policies()))
 def test_engines_agree_on_drawn_geometries(name):
     rng = random.Random(name)
     with on(random_geometry(rng)):
@@ -438,26 +417,23 @@ def test_engines_agree_on_drawn_geometries(name):
         assert_same([NUMBA], replay, seeded_fault_maps(rng.getrandbits(32)))
 
 
-@pytest.mark.parametrize(("name", "geometry"), ON_DEVICES)
-def test_kernels_agree(name, geometry):
+@pytest.mark.parametrize(("name", "geometry"), daily(ON_DEVICES, ON_DEVICES[-3:-2]), ids=id_of)
+def test_kernels_agree_in_other_geometries(name, geometry):
     """The CUDA engine on the host's device: programs are compiled for each geometry."""
-    engine, rng = cuda_engine(), random.Random(name)
-    with on(geometry):
-        trace = random_trace(rng, **(SPILLING if name in HEEDING else ONE_PHASE))
-        replay = prepare(trace, possible_techniques()[name])
-        assert_same([engine], replay, seeded_fault_maps(rng.getrandbits(32)))
-        if name in HEEDING:
-            duties = duties_of(random_replays(HEEDING[name], seed=SEED))
-            assert_same_lives([engine], duties, 3)
-
-
-@pytest.mark.parametrize(("name", "geometry"), WITH_SEVERAL_WORDS)
-def test_kernels_agree_where_lanes_have_several_words(name, geometry):
     rng = random.Random(name)
     with on(geometry):
-        trace = random_trace(rng, **SPILLING)
+        trace = random_trace(rng, **(SPILLING if name in HEEDING else ONE_PHASE))
         replay = prepare(trace, possible_techniques()[name], lds_rows=LITTLE_ROOM)
         assert_same([cuda_engine()], replay, seeded_fault_maps(rng.getrandbits(32)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "geometry"), [case for case in ON_DEVICES[:6] if case[0] in HEEDING], ids=id_of
+)
+def test_stress_of_kernels_agrees_in_other_geometries(name, geometry):
+    with on(geometry):
+        assert_same_lives([cuda_engine()], duties_of(random_replays(HEEDING[name], seed=7)), 3)
 
 
 @pytest.mark.parametrize("name", ["baseline", "rc", "disable", "gr-guard", "rrcd"])
@@ -475,13 +451,14 @@ def test_windows_of_more_than_255_registers(name):
             assert_same([cuda_engine()], prepare(trace, technique), maps)
 
 
-@pytest.mark.parametrize(("name", "geometry"), [*zip(HEEDING, cycle(DRAWN), strict=False)])
+@pytest.mark.parametrize(("name", "geometry"), daily(ON_HOSTS, ON_HOSTS[1:10:6]), ids=id_of)
 def test_stress_in_other_geometries_agrees_to_the_last_bit(name, geometry):
     with on(geometry):
-        duties = duties_of(random_replays(HEEDING[name], seed=SEED))
+        duties = duties_of(random_replays(HEEDING[name], seed=7))
         assert_same_lives([NUMBA], duties, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("geometry", DRAWN[:3], ids=lambda geometry: geometry.name)
 def test_a_program_takes_any_slice(geometry):
     """RRCD as a program is RRCD there, too, on both engines that run programs."""
@@ -498,51 +475,27 @@ def test_a_program_takes_any_slice(geometry):
 # Does a trace that goes through another tool's text replay to the same numbers?
 
 
-@pytest.fixture(scope="module")
-def recorded_and_imported(tmp_path_factory):
-    """A recorded trace, and the same from Multi2Sim's text and timing."""
-    folder = tmp_path_factory.mktemp("multi2sim")
-    recorded = bundled_trace("ScanLargeArrays")  # with two kernels
-    files = [folder / "run.txt", folder / "run.m2s"]
+@pytest.mark.slow
+def test_every_event_comes_back(tmp_path):
+    """From Multi2Sim's text and timing of a trace with two kernels."""
+    recorded = bundled_trace("ScanLargeArrays")
+    files = [tmp_path / "run.txt", tmp_path / "run.m2s"]
     for file, text in zip(files, multi2sim_files(recorded), strict=True):
         file.write_text(text)
-    ((name, _),) = imported(files, folder).slices
-    return recorded, load_trace(folder / name)
+    ((name, _),) = imported(files, tmp_path).slices
+    assert_same_events(load_trace(tmp_path / name), recorded)
 
 
-def test_every_event_comes_back(recorded_and_imported):
-    recorded, again = recorded_and_imported
-    assert_same_events(again, recorded)
+OF_TOOLS = {name.split("/")[0]: name for name in NAMES if "windows" in expected(name)}
+"""A sample of each tool."""
 
 
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_every_technique_replays_to_the_same_numbers(recorded_and_imported, name):
-    recorded, again = (replay(trace, technique(name)) for trace in recorded_and_imported)
-    again["trace"] = recorded["trace"]
-    assert json.dumps(again) == json.dumps(recorded)
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory):
-    """The first slice of a sample of each tool, in its geometry."""
-    of_tool = {name.split("/")[0]: name for name in NAMES if "windows" in expected(name)}
-    first = {}
-    for name in of_tool.values():
-        values = expected(name).get("values", "before")
-        folder = tmp_path_factory.mktemp("sample")
-        ((_, made), *_) = imported(files_of(name), folder, values=values).slices
-        first[name] = made.trace
-    assert {trace.geometry.components for trace in first.values()} == {32, 64}
-    return first
-
-
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_samples_of_every_tool_replay_under_every_technique(samples, name):
-    """On the compiled engine as in the reference."""
-    for sample, trace in samples.items():
-        reference, compiled = (
-            replay(trace, technique(name), engine=engine) for engine in (NUMPY, NUMBA)
-        )
-        assert json.dumps(compiled | {"engine": ""}) == json.dumps(reference | {"engine": ""}), (
-            sample
-        )
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_TOOLS.values())
+def test_samples_of_every_tool_replay_under_every_technique(name, tmp_path):
+    """The first slice, in its geometry: on the compiled engine as in the reference."""
+    values = expected(name).get("values", "before")
+    ((_, made), *_) = imported(files_of(name), tmp_path, values=values).slices
+    for technique in TECHNIQUES.values():
+        meant, actual = (replay(made.trace, technique, engine=each) for each in (NUMPY, NUMBA))
+        assert json.dumps(actual | {"engine": ""}) == json.dumps(meant | {"engine": ""})

@@ -1,11 +1,14 @@
 """What the tests of the engines share: techniques, fault maps, traces, comparison of engines."""
 
 import dataclasses
+import functools
 import itertools
 import random
 
 import numpy as np
+import pytest
 import trace_strategies
+from covering import Covering
 from host_gpu.host_device import HostDevice
 from oracle import Policies, replay_sum
 from trace_strategies import SPILLING, random_fault_map, random_trace
@@ -21,7 +24,7 @@ from mcage.engines.stress import FaultFreeDuties, Moments, TrackedCells, Turns
 from mcage.errors import UserError
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
-from mcage.techniques import Gating, Placement, Storage, Technique
+from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
 from mcage.traces.model import ALLOC, ALLOC_COLUMNS, EVENT_COLUMNS, WRITE
 
 COUNTED = (
@@ -44,15 +47,20 @@ SMALL = {"window_sizes": (1, 9), "slots": (1, 3)}
 FEW_PLACES = {"window_sizes": (30, 60), "slots": (1, 3), "accesses": (0, 20)}
 
 
+def name_of(placement, storage, gating, rotating):
+    """A combination of policies, in words."""
+    return f"{placement.value}/{storage.value}/{gating.value}/{rotating}".replace(" ", "-")
+
+
+@functools.cache
 def possible_techniques():
     """Every combination of policies that is a technique, by a name of its policies."""
     techniques = {}
-    for placement, storage, gating, rotating in itertools.product(
-        Placement, Storage, Gating, (False, True)
-    ):
+    for policies in itertools.product(Placement, Storage, Gating, (False, True)):
+        placement, storage, gating, rotating = policies
         if gating is Gating.NONE and placement is not Placement.DIRECT:
             continue  # as under `UNUSED`: once for each storage is enough
-        name = f"{placement.value}/{storage.value}/{gating.value}/{rotating}".replace(" ", "-")
+        name = name_of(*policies)
         try:
             techniques[name] = Technique(name, placement, storage, gating, "", "", rotating)
         except UserError:
@@ -68,6 +76,28 @@ def possible_redirections():
 def possible_fault_heeding_techniques():
     """The possible techniques that do something else on another fault map."""
     return {name: each for name, each in possible_techniques().items() if each.heeds_faults}
+
+
+@functools.cache
+def daily_policies():
+    """Combinations in which any two policies meet that can, and those of the techniques."""
+    combinations = [dict(enumerate(name.split("/"))) for name in possible_techniques()]
+    axes = {axis: sorted({row[axis] for row in combinations}) for axis in range(4)}
+    covering = Covering(axes, lambda pair: any({*pair} <= row.items() for row in combinations))
+    rows = {"/".join(row.values()) for row in covering.rows}
+    return rows | {
+        name_of(each.placement, each.storage, each.gating, each.rotating_selectors)
+        for each in TECHNIQUES.values()
+    }
+
+
+def daily(cases, chosen):
+    """Cases of a parametrized test, of which those that are not chosen are slow."""
+
+    def slow(case):
+        return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
+
+    return [case if case in chosen else slow(case) for case in cases]
 
 
 def oracle_policies(technique):
