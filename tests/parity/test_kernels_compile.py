@@ -1,6 +1,7 @@
 """Does NVIDIA's compiler take every kernel for every architecture, and without spills?
 
-Every source is compiled for the oldest architecture of each generation, and for one more: its
+Daily, a program of every source is compiled for the oldest architecture, and one for the newest.
+The slow tests compile every source for the oldest of each generation, and for one more: its
 programs take turns, and the sources take turns among the others, which have the registers of their
 generation. `scripts/benchmarks/gpu/kernel_resources.py --all` compiles all programs for all
 architectures, which takes minutes.
@@ -31,15 +32,6 @@ def test_all_sources_are_compiled():
     assert {source for source, _ in COMPILATIONS} == sources
 
 
-def test_architectures_begin_with_turing():
-    assert architectures()[0] == 75
-    assert {80, 90, 100} <= set(architectures())
-    assert set(oldest_of_generations()) <= set(architectures())
-    assert {architecture // 10 for architecture in oldest_of_generations()} == {
-        architecture // 10 for architecture in architectures()
-    }
-
-
 def assert_compiles_without_spills(program, some_architectures, cuda=None):
     source, constants = program
     text = kernel_text(source, constants)
@@ -57,17 +49,20 @@ def assert_compiles_without_spills(program, some_architectures, cuda=None):
 SOURCES = sorted({source for source, _ in COMPILATIONS})
 
 
-def architectures_of_source(source):
-    """The oldest of each generation, and those of the others for which it is this source's turn."""
-    oldest, turn = oldest_of_generations(), SOURCES.index(source)
-    others = [number for number in architectures() if number not in oldest]
-    return [*oldest, *(others[turn :: len(SOURCES)] or [others[turn % len(others)]])]
+def programs_of(source):
+    return [program for program in COMPILATIONS if program[0] == source]
 
 
 def architectures_of(program):
-    """Those for which it is this program's turn among all of its source; one at least."""
-    of_source = [other for other in COMPILATIONS if other[0] == program[0]]
-    chosen, turn = architectures_of_source(program[0]), of_source.index(program)
+    """Those for which it is this program's turn among all of its source; one at least.
+
+    Of the source, these are the oldest of each generation, and those of the others for which it is
+    the source's turn.
+    """
+    oldest, of_source = oldest_of_generations(), programs_of(program[0])
+    others = [number for number in architectures() if number not in oldest]
+    turn = SOURCES.index(program[0]) % len(others)
+    chosen, turn = [*oldest, *others[turn :: len(SOURCES)]], of_source.index(program)
     return chosen[turn :: len(of_source)] or [chosen[turn % len(chosen)]]
 
 
@@ -75,11 +70,20 @@ def test_every_source_is_compiled_for_every_generation_and_some_for_every_archit
     """And none of its programs is left out."""
     everywhere = set()
     for source in SOURCES:
-        chosen = [architectures_of(program) for program in COMPILATIONS if program[0] == source]
+        chosen = [architectures_of(program) for program in programs_of(source)]
         assert all(chosen)
         assert set(oldest_of_generations()) < set().union(*chosen)
         everywhere |= set().union(*chosen)
     assert everywhere == set(architectures())
+    assert min(everywhere) == 75
+    assert {number // 10 for number in oldest_of_generations()} == {it // 10 for it in everywhere}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_compiles_without_spills(source):
+    first, *_, last = architectures()
+    assert_compiles_without_spills(programs_of(source)[0], [first])
+    assert_compiles_without_spills(programs_of(source)[-1], [last])
 
 
 LARGEST = SliceGeometry(entries=MOST_ENTRIES, components=64, block_components=64 // MOST_BLOCKS)
@@ -98,16 +102,19 @@ def of_other_slices():
     return list(programs.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", of_other_slices(), ids=name_of)
 def test_sources_compile_for_other_slices(program):
     assert_compiles_without_spills(program, [90])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", COMPILATIONS, ids=name_of)
 def test_every_program_compiles_without_spills(program):
     assert_compiles_without_spills(program, architectures_of(program))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_cuda_12_compiles_every_source_without_spills(source):
     """The compiler that comes with ``mcage[cuda12]``, on its oldest and its newest card."""
@@ -115,10 +122,9 @@ def test_cuda_12_compiles_every_source_without_spills(source):
         newest = architectures(12)[-1]
     except NvrtcError as error:
         pytest.skip(str(error))
-    programs = [program for program in COMPILATIONS if program[0] == source]
     before = locale.getencoding()
-    assert_compiles_without_spills(programs[0], [75], 12)
-    assert_compiles_without_spills(programs[-1], [newest], 12)
+    assert_compiles_without_spills(programs_of(source)[0], [75], 12)
+    assert_compiles_without_spills(programs_of(source)[-1], [newest], 12)
     assert locale.getencoding() == before
 
 
@@ -154,11 +160,6 @@ def test_resources_are_told():
     assert spills.shared_bytes == 4096
     assert (stack.stack_bytes, stack.spill_bytes) == (128, 0)
     assert (plain.stack_bytes, plain.spill_bytes, plain.shared_bytes) == (0, 0, 0)
-
-
-def test_error_has_the_compilers_line():
-    with pytest.raises(NvrtcError, match=r"bad\.cu\(2\): error"):
-        compile_kernels("\nnonsense", "bad.cu", 90)
 
 
 def test_error_in_a_file_has_the_line_of_the_file(tmp_path, monkeypatch):

@@ -11,6 +11,8 @@ from host_gpu.host_device import HostDevice, LaunchError
 from host_gpu.ptx import KNOWN, PtxError, translate
 from tables import each
 
+pytestmark = needs_host_compiler
+
 ONE, WARP = (1, 1, 1), (32, 1, 1)
 
 BEGINNING = """
@@ -50,18 +52,21 @@ def kernels_of(bodies):
     return BEGINNING + "".join(kernels)
 
 
-def outcome(body, given, shared_bytes=0, seed=1, among=None):
-    """What threads write of the words that they read, a word each.
+def run(body, given, among=None, races=False):
+    """What is left of the words that threads read, and what they write, a word each.
 
     The kernel is compiled together with others, once.
     """
-    bodies, device, given = [*(among or [body])], HostDevice(seed), np.asarray(given)
+    bodies, device = [*(among or [body])], HostDevice(seed=1, races=races)
     module = device.module_from_ptx(kernels_of(bodies))
-    results = device.zeros(len(given), np.uint64)
-    arguments = [device.upload(given), results, np.int32(7)]
-    kernel = f"kernel{bodies.index(body)}"
-    module.launch(kernel, ONE, (len(given), 1, 1), arguments, shared_bytes)
-    return device.download(results).tolist()
+    words, results = device.upload(np.asarray(given)), device.zeros(len(given), np.uint64)
+    arguments, kernel = [words, results, np.int32(7)], f"kernel{bodies.index(body)}"
+    module.launch(kernel, ONE, (len(given), 1, 1), arguments, shared_bytes=32)
+    return device.download(words).tolist(), device.download(results).tolist()
+
+
+def outcome(*given):
+    return run(*given)[1]
 
 
 # ---- instructions that compute -----------------------------------------------------------------
@@ -149,7 +154,7 @@ def computed(cases):
 PARTS = 4
 
 
-@needs_host_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_that_is_known_computes_what_the_isa_says(part):
     rng = np.random.default_rng(part)
@@ -173,153 +178,74 @@ def test_all_that_is_known_computes_what_the_isa_says(part):
             assert actual == meant, (name, list(map(hex, values)))
 
 
-BY_HAND = {
-    "shl by the width": ("shl.b64 %rd6, %rd6, 64;", 3, 0),
-    "shr.s by more": ("shr.s64 %rd6, %rd6, 200;", 2**63, 2**64 - 1),
-    "shr.u by the width": ("shr.u64 %rd6, %rd6, 64;", 2**63, 0),
-    "nan to s32": ("cvt.rzi.s32.f64 %r2, %fd1; cvt.u64.u32 %rd6, %r2;", np.nan, 0x8000_0000),
-    "negative to u32": ("cvt.rzi.u32.f64 %r2, %fd1; cvt.u64.u32 %rd6, %r2;", -3.5, 0),
-    "large to s64": ("cvt.rzi.s64.f64 %rd6, %fd1;", 1e300, 2**63 - 1),
-    "leu": ("setp.leu.f64 %p1, %fd1, 0d0000000000000000; selp.b64 %rd6, 1, 0, %p1;", np.nan, 1),
-    "le": ("setp.le.f64 %p1, %fd1, 0d0000000000000000; selp.b64 %rd6, 1, 0, %p1;", np.nan, 0),
-    "ne": ("setp.ne.f64 %p1, %fd1, %fd1; selp.b64 %rd6, 1, 0, %p1;", np.nan, 0),
-    # 1 + 2**-30 squared, less 1 + 2**-29: 2**-60 with one rounding, nothing with two.
-    "fma": (
-        "fma.rn.f64 %fd2, %fd1, %fd1, 0dBFF0000000800000; mov.b64 %rd6, %fd2;",
-        1 + 2.0**-30,
-        int(np.float64(2.0**-60).view(np.uint64)),
-    ),
-    "mul, add": (
-        "mul.rn.f64 %fd2, %fd1, %fd1; add.rn.f64 %fd2, %fd2, 0dBFF0000000800000; "
-        "mov.b64 %rd6, %fd2;",
-        1 + 2.0**-30,
-        0,
-    ),
-    "bfind.shiftamt": ("bfind.shiftamt.u64 %r2, %rd6; cvt.u64.u32 %rd6, %r2;", 1, 63),
-    "bfind of nothing": ("bfind.shiftamt.u64 %r2, %rd6; cvt.u64.u32 %rd6, %r2;", 0, 2**32 - 1),
-    "bfi over the end": ("bfi.b64 %rd6, -1, %rd6, 60, 32;", 5, 0xF000_0000_0000_0005),
-    "prmt of signs": (
-        "cvt.u32.u64 %r2, %rd6; prmt.b32 %r2, %r2, 0, 47768; cvt.u64.u32 %rd6, %r2;",
-        0x80FF_7F01,
-        0xFFFF_0000,
-    ),
-    "cvt to 8 bits": ("cvt.u16.u64 %rs1, %rd6; cvt.s8.s16 %rs1, %rs1; cvt.u64.u16 %rd6, %rs1;",
-                      0x180, 0xFF80),
-    "sign into a wider register": ("cvt.u32.u64 %r2, %rd6; cvt.s16.s32 %rd6, %r2;",
-                                   0x1_8000, 2**64 - 0x8000),
-    "packed": ("mov.b64 {%r2, %r3}, %rd6; mov.b64 %rd6, {%r3, %r2};", 1 << 32 | 2, 2 << 32 | 1),
-    "part of a pack": ("mov.b64 {_, %r3}, %rd6; cvt.u64.u32 %rd6, %r3;", 7 << 32 | 2, 7),
-    "four in a pack": ("mov.b64 {%rs1, %rs2, %rs3, %rs4}, %rd6; "
-                       "mov.b64 %rd6, {%rs4, %rs3, %rs2, %rs1};",
-                       0x0001_0002_0003_0004, 0x0004_0003_0002_0001),
-    "predicates": (
-        "mov.pred %p1, -1; mov.pred %p2, 0; xor.pred %p3, %p1, %p2; @!%p3 mov.b64 %rd6, 1; "
-        "@%p3 add.s64 %rd6, %rd6, 2; @!%p2 add.s64 %rd6, %rd6, 4;",
-        40,
-        46,
-    ),
-    "jump": ("setp.gt.u64 %p1, %rd6, 3; @%p1 bra $L__BB0_1; mov.b64 %rd6, 9; bra.uni $L__BB0_1; "
-             "mov.b64 %rd6, 8;\n$L__BB0_1:\n", 3, 9),
-    "parameter": ("ld.param.s32 %rd6, [kernel_param_2];", 1, 7),
-    "either parameter": (
-        "setp.gt.u64 %p1, %rd6, 3; mov.b64 %rd7, kernel_param_2; mov.b64 %rd8, kernel_param_0; "
-        "selp.b64 %rd7, %rd7, %rd8, %p1; ld.param.s32 %rd6, [%rd7];",
-        4,
-        7,
-    ),
-    "part of a parameter": ("ld.param.u16 %rd6, [kernel_param_2+2];", 1, 0),
-    "unwritten register": ("mov.b64 %rd6, %rd9;", 1, 0xDBDB_DBDB_DBDB_DBDB),
-    "where a thread is": (
-        "mov.u32 %r2, %ntid.x; mov.u32 %r3, %nctaid.x; mov.u32 %r4, %laneid; "
-        "mad.lo.s32 %r2, %r2, 10, %r3; add.s32 %r2, %r2, %r4; cvt.u64.u32 %rd6, %r2;",
-        0,
-        11,
-    ),
-}  # fmt: skip
-
-
-def by_hand(name):
-    body = BY_HAND[name][0]
-    return f"ld.global.b64 %rd6, [%rd4]; mov.b64 %fd1, %rd6; {body} st.global.b64 [%rd5], %rd6;"
-
-
-@needs_host_compiler
-@each("name", BY_HAND)
-def test_by_hand(name):
-    _, given, meant = BY_HAND[name]
-    given = np.array([given], dtype=np.float64 if isinstance(given, float) else np.uint64)
-    among = map(by_hand, BY_HAND)
-    assert outcome(by_hand(name), given.view(np.uint64), among=among) == [meant]
-
-
-# ---- memory ------------------------------------------------------------------------------------
+# ---- registers, parameters and memory, by hand ---------------------------------------------------
 
 WORD = 0x8182_8384_8586_8788
-LOADS = {
-    "ld.global.u8 %rd6, [%rd4];": 0x88,
-    "ld.global.s8 %rd6, [%rd4+1];": 2**64 - 0x79,
-    "ld.global.b8 %rd6, [%rd4+7];": 0x81,
-    "ld.global.u16 %rd6, [%rd4+2];": 0x8586,
-    "ld.s16 %rd6, [%rd4+2];": 2**64 - 0x7A7A,
-    "ld.volatile.global.u32 %rd6, [%rd4];": 0x8586_8788,
-    "ld.global.s32 %rd6, [%rd4+4];": 2**64 - 0x7E7D_7C7C,
-    "ld.global.nc.b32 %rd6, [%rd4+4];": 0x8182_8384,
-    "add.s64 %rd4, %rd4, 100; ld.b64 %rd6, [%rd4+-100];": WORD,
-    "ld.global.nc.v2.u32 {%rd6, %r2}, [%rd4]; mov.b32 %r3, %r2;": 0x8586_8788,
-    "ld.global.v4.u16 {%rs1, %rs2, %rs3, %rs4}, [%rd4]; mov.b64 %rd6, {%rs2, %rs1, %rs4, %rs3};":
-        0x8384_8182_8788_8586,
-    "ld.global.v2.u32 {_, %r2}, [%rd4]; cvt.u64.u32 %rd6, %r2;": 0x8182_8384,
-    "st.shared.b64 [held+8], %rd6; ld.global.b64 %rd6, [%rd4]; st.shared.b32 [held], %rd6; "
-    "ld.shared.s16 %rd6, [held];": 2**64 - 0x7878,
-    "ld.global.b64 %rd6, [%rd4]; mov.u32 %r2, held; st.shared.v2.b64 [%r2+16], {%rd6, 5}; "
-    "ld.shared.v2.b64 {%rd7, %rd8}, [held+16]; add.s64 %rd6, %rd7, %rd8;": WORD + 5,
-    "mov.u32 %r2, dynamic; st.shared.u8 [%r2+31], 9; ld.volatile.shared.u8 %rd6, [dynamic+31];": 9,
-}  # fmt: skip
+EXAMPLES = [
+    # A word of 64 bits in %rd6, which is written in the end.
+    ("cvt.u32.u64 %r2, %rd6; cvt.s16.s32 %rd6, %r2;", 0x1_8000, 2**64 - 0x8000),
+    ("mov.b64 {%r2, %r3}, %rd6; mov.b64 %rd6, {%r3, %r2};", 1 << 32 | 2, 2 << 32 | 1),
+    ("mov.b64 {_, %r3}, %rd6; cvt.u64.u32 %rd6, %r3;", 7 << 32 | 2, 7),
+    ("mov.b64 {%rs1, %rs2, %rs3, %rs4}, %rd6; mov.b64 %rd6, {%rs4, %rs3, %rs2, %rs1};",
+     0x0001_0002_0003_0004, 0x0004_0003_0002_0001),
+    ("mov.pred %p1, -1; mov.pred %p2, 0; xor.pred %p3, %p1, %p2; @!%p3 mov.b64 %rd6, 1; "
+     "@%p3 add.s64 %rd6, %rd6, 2; @!%p2 add.s64 %rd6, %rd6, 4;", 40, 46),
+    ("setp.gt.u64 %p1, %rd6, 3; @%p1 bra $L__BB0_1; mov.b64 %rd6, 9; bra.uni $L__BB0_1; "
+     "mov.b64 %rd6, 8;\n$L__BB0_1:\n", 3, 9),
+    ("mov.b64 %rd6, %rd9;", 1, 0xDBDB_DBDB_DBDB_DBDB),  # no register is 0 by itself
+    ("mov.u32 %r2, %ntid.x; mov.u32 %r3, %nctaid.x; mov.u32 %r4, %laneid; "
+     "mad.lo.s32 %r2, %r2, 10, %r3; add.s32 %r2, %r2, %r4; cvt.u64.u32 %rd6, %r2;", 0, 11),
+    # Parameters, of which the last is 7.
+    ("ld.param.s32 %rd6, [kernel_param_2];", 1, 7),
+    ("ld.param.u16 %rd6, [kernel_param_2+2];", 1, 0),
+    ("setp.gt.u64 %p1, %rd6, 3; mov.b64 %rd7, kernel_param_2; mov.b64 %rd8, kernel_param_0; "
+     "selp.b64 %rd7, %rd7, %rd8, %p1; ld.param.s32 %rd6, [%rd7];", 4, 7),
+    # Memory.
+    ("ld.global.u8 %rd6, [%rd4];", WORD, 0x88),
+    ("ld.global.s8 %rd6, [%rd4+1];", WORD, 2**64 - 0x79),
+    ("ld.s16 %rd6, [%rd4+2];", WORD, 2**64 - 0x7A7A),
+    ("ld.volatile.global.u32 %rd6, [%rd4];", WORD, 0x8586_8788),
+    ("ld.global.nc.b32 %rd6, [%rd4+4];", WORD, 0x8182_8384),
+    ("add.s64 %rd4, %rd4, 100; ld.b64 %rd6, [%rd4+-100];", WORD, WORD),
+    ("ld.global.v4.u16 {%rs1, %rs2, %rs3, %rs4}, [%rd4]; mov.b64 %rd6, {%rs2, %rs1, %rs4, %rs3};",
+     WORD, 0x8384_8182_8788_8586),
+    ("ld.global.v2.u32 {_, %r2}, [%rd4]; cvt.u64.u32 %rd6, %r2;", WORD, 0x8182_8384),
+    ("st.shared.b32 [held], %rd6; ld.shared.s16 %rd6, [held];", WORD, 2**64 - 0x7878),
+    ("mov.u32 %r2, held; st.shared.v2.b64 [%r2+16], {%rd6, 5}; "
+     "ld.shared.v2.b64 {%rd7, %rd8}, [held+16]; add.s64 %rd6, %rd7, %rd8;", WORD, WORD + 5),
+    ("mov.u32 %r2, dynamic; st.shared.u8 [%r2+31], 9; ld.volatile.shared.u8 %rd6, [dynamic+31];",
+     1, 9),
+    ("ld.shared.b64 %rd6, [held];", 0, 0x7F7F_7F7F_7F7F_7F7F),  # nor is memory
+]  # fmt: skip
+ATOMICS = [
+    # What is in memory before and after, and what the instruction gives.
+    ("atom.global.add.u32 %r2, [%rd4], 5;", 0x7_0000_000C, 7),
+    ("atom.relaxed.gpu.global.add.u64 %rd6, [%rd4], -1;", 0x7_0000_0006, 0x7_0000_0007),
+    ("atom.max.s32 %r2, [%rd4], -1;", 0x7_0000_0007, 7),
+    ("atom.max.u32 %r2, [%rd4], -1;", 0x7_FFFF_FFFF, 7),
+    ("atom.min.s64 %rd6, [%rd4], -1;", 2**64 - 1, 0x7_0000_0007),
+    ("atom.global.or.b32 %r2, [%rd4], 8;", 0x7_0000_000F, 7),
+    ("atom.global.and.b32 %r2, [%rd4], 2;", 0x7_0000_0002, 7),
+    ("atom.global.xor.b64 %rd6, [%rd4], 1;", 0x7_0000_0006, 0x7_0000_0007),
+    ("atom.global.exch.b32 %r2, [%rd4+4], 1;", 0x1_0000_0007, 7),
+    ("atom.global.cas.b32 %r2, [%rd4], 7, 1;", 0x7_0000_0001, 7),
+    ("atom.global.cas.b32 %r2, [%rd4], 6, 1;", 0x7_0000_0007, 7),
+    ("red.global.add.u32 [%rd4], 1; mov.u32 %r2, 0;", 0x7_0000_0008, 0),
+]
+BY_HAND = [(body, given, given, meant) for body, given, meant in EXAMPLES]
+BY_HAND += [
+    (body if "%rd6" in body else f"{body} cvt.u64.u32 %rd6, %r2;", 0x7_0000_0007, left, before)
+    for body, left, before in ATOMICS
+]
 
 
-@needs_host_compiler
-@each("body", LOADS)
-def test_memory(body):
-    stored = {each: f"{each} st.global.b64 [%rd5], %rd6;" for each in LOADS}
-    assert outcome(stored[body], [WORD], 32, among=stored.values()) == [LOADS[body]]
+@each(("body", "given", "left", "meant"), BY_HAND)
+def test_by_hand(body, given, left, meant):
+    whole = "ld.global.b64 %rd6, [%rd4]; {} st.global.b64 [%rd5], %rd6;".format
+    among = [whole(case[0]) for case in BY_HAND]
+    assert run(whole(body), np.array([given], np.uint64), among) == ([left], [meant])
 
 
-ATOMICS = {
-    "atom.global.add.u32 %r2, [%rd4], 5;": (0x7_0000_000C, 7),
-    "atom.relaxed.gpu.global.add.u64 %rd6, [%rd4], -1;": (0x7_0000_0006, 0x7_0000_0007),
-    "atom.max.s32 %r2, [%rd4], -1;": (0x7_0000_0007, 7),
-    "atom.max.u32 %r2, [%rd4], -1;": (0x7_FFFF_FFFF, 7),
-    "atom.min.s64 %rd6, [%rd4], -1;": (2**64 - 1, 0x7_0000_0007),
-    "atom.global.or.b32 %r2, [%rd4], 8;": (0x7_0000_000F, 7),
-    "atom.global.and.b32 %r2, [%rd4], 2;": (0x7_0000_0002, 7),
-    "atom.global.xor.b64 %rd6, [%rd4], 1;": (0x7_0000_0006, 0x7_0000_0007),
-    "atom.global.exch.b32 %r2, [%rd4+4], 1;": (0x1_0000_0007, 7),
-    "atom.global.cas.b32 %r2, [%rd4], 7, 1;": (0x7_0000_0001, 7),
-    "atom.global.cas.b32 %r2, [%rd4], 6, 1;": (0x7_0000_0007, 7),
-    "red.global.add.u32 [%rd4], 1; mov.u32 %r2, 0;": (0x7_0000_0008, 0),
-}
-
-
-@needs_host_compiler
-@each(("body", "meant"), ATOMICS.items())
-def test_atomic_operations(body, meant):
-    """What they leave in memory, and what was there."""
-    bodies = [
-        f"{each} {'' if '%rd6' in each else 'cvt.u64.u32 %rd6, %r2;'} st.global.b64 [%rd4+8], %rd6;"
-        for each in ATOMICS
-    ]
-    device = HostDevice(seed=1)
-    words = device.upload(np.array([0x7_0000_0007, 0], dtype=np.uint64))
-    module = device.module_from_ptx(kernels_of(bodies))
-    kernel = f"kernel{list(ATOMICS).index(body)}"
-    module.launch(kernel, ONE, ONE, [words, words, np.uint32(0)])
-    assert (
-        tuple(device.download(words).tolist())
-        == ATOMICS[body.split(" cvt.u64")[0].split(" st.")[0].strip()]
-    )
-
-
-@needs_host_compiler
 def test_atomic_operations_of_shared_memory():
     body = """
         setp.eq.u32 %p1, %r1, 0;
@@ -331,57 +257,6 @@ def test_atomic_operations_of_shared_memory():
         st.global.b64 [%rd5], %rd6;
     """
     assert outcome(body, range(64)) == [64 * 63 // 2] * 64
-
-
-MISALIGNED = (
-    "ld.global.u16 %rs1, [%rd4+1];",
-    "ld.global.b32 %r2, [%rd4+2];",
-    "ld.global.b64 %rd6, [%rd4+4];",
-    "ld.volatile.global.b64 %rd6, [%rd4+4];",
-    "ld.global.nc.v2.b32 {%r2, %r3}, [%rd4+4];",
-    "ld.global.v4.b32 {%r2, %r3, %r4, %r5}, [%rd4+8];",
-    "st.global.v2.b64 [%rd4+8], {%rd6, %rd6};",
-    "ld.shared.v4.b32 {%r2, %r3, %r4, %r5}, [held+8];",
-    "st.shared.b32 [held+1], 0;",
-    "atom.global.add.u32 %r2, [%rd4+2], 1;",
-)
-
-
-@needs_host_compiler
-@each("body", MISALIGNED)
-def test_misaligned_access_is_found(body):
-    with pytest.raises(LaunchError, match="misaligned access"):
-        outcome(body, [0], among=MISALIGNED)
-
-
-OUTSIDE = {
-    "ld.shared.b32 %r2, [held+256];": "uses 4 bytes at .* of dynamic shared memory",
-    "ld.shared.b32 %r2, [held+-4];": "in no variable",
-    "st.shared.v4.b32 [held+256], {%r2, %r2, %r2, %r2};": "uses 16 bytes",
-    "ld.shared.b64 %rd6, [dynamic+32];": "uses 8 bytes at 32 of dynamic shared memory",
-    "ld.shared.u8 %rd6, [dynamic+-1];": "uses 1 bytes at -1 of",
-    "mov.u32 %r2, 0; ld.shared.u8 %rd6, [%r2];": "uses 1 bytes",
-}
-
-
-@needs_host_compiler
-@each("body", OUTSIDE)
-def test_shared_memory_that_is_not_there(body):
-    with pytest.raises(LaunchError, match=rf"{OUTSIDE[body]}.*\(kernels\.ptx:\d+\)"):
-        outcome(body, [0], 32, among=OUTSIDE)
-
-
-@needs_host_compiler
-def test_messages_name_the_line():
-    with pytest.raises(LaunchError, match=rf"__trap \(kernels\.ptx:{FIRST_LINE + 1}\)"):
-        outcome("mov.u32 %r2, 0; trap;", [0])
-
-
-@needs_host_compiler
-def test_shared_memory_is_poison_at_first():
-    for seed in range(4):
-        (word,) = outcome("ld.shared.b64 %rd6, [held]; st.global.b64 [%rd5], %rd6;", [0], 0, seed)
-        assert word in (0x7F7F_7F7F_7F7F_7F7F, 0xDBDB_DBDB_DBDB_DBDB)
 
 
 # ---- operations of a warp ----------------------------------------------------------------------
@@ -406,7 +281,7 @@ CLAMPS = (31, 0, 7, 0x181F, 0x1800, 0x1C1F, 0x1010, 0x0305)
 """The last number of shuffles: of the whole warp, and of parts of it."""
 
 
-@needs_host_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 def test_shuffles(mode):
     cases = [(operand, clamp) for operand in (0, 1, 5, 16, 31, 33) for clamp in CLAMPS]
@@ -424,7 +299,6 @@ def test_shuffles(mode):
         assert actual == [lane + 100 * valid for lane, valid in meant], case
 
 
-@needs_host_compiler
 def test_shuffle_from_a_lane_that_takes_no_part_gives_anything():
     body = """
         setp.gt.u32 %p1, %r1, 15;
@@ -437,7 +311,6 @@ def test_shuffle_from_a_lane_that_takes_no_part_gives_anything():
     assert outcome(body, range(32)) == [0xDBDB_DBDB] * 16 + [0] * 16
 
 
-@needs_host_compiler
 def test_votes_and_matches():
     given = np.random.default_rng(5).integers(0, 4, 32)
     body = """
@@ -464,58 +337,58 @@ def test_votes_and_matches():
     assert outcome(body, given.astype(np.uint64)) == meant
 
 
-LOST = {
-    "a barrier that some skip": (
-        "setp.eq.u32 %p1, %r1, 3; @%p1 bra $L__BB0_1; bar.sync 0; bra.uni $L__BB0_2;\n"
-        "$L__BB0_1:\nbar.warp.sync -1;\n$L__BB0_2:",
+# ---- what is wrong -----------------------------------------------------------------------------
+
+WRONG = {
+    "setp.eq.u32 %p1, %r1, 3; @%p1 bra $L__BB0_1; bar.sync 0; bra.uni $L__BB0_2;\n"
+    "$L__BB0_1:\nbar.warp.sync -1;\n$L__BB0_2:":
         r"deadlock.*__syncthreads \(kernels.ptx:\d+\).*__syncwarp",
-    ),
-    "barriers on two lines": (
-        "setp.lt.u32 %p1, %r1, 32; @%p1 bra $L__BB0_1; bar.sync 0; bra.uni $L__BB0_2;\n"
-        "$L__BB0_1:\nbar.sync 0;\n$L__BB0_2:",
-        "divergent barrier",
-    ),
-    "a mask without the lane": ("bar.warp.sync 65535;", "without its own lane"),
-    "other masks": (
-        "setp.lt.u32 %p1, %r1, 16; selp.b32 %r2, 0x1FFFF, -1, %p1; "
-        "vote.sync.ballot.b32 %r3, %p1, %r2;",
-        "(divergent warp|deadlock).*lanes 0x0001ffff",
-    ),
-    "other operations": (
-        "and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra $L__BB0_1; bar.warp.sync -1; "
-        "bra.uni $L__BB0_2;\n$L__BB0_1:\nmatch.any.sync.b32 %r2, %r1, -1;\n$L__BB0_2:",
+    "setp.lt.u32 %p1, %r1, 32; @%p1 bra $L__BB0_1; bar.sync 0; bra.uni $L__BB0_2;\n"
+    "$L__BB0_1:\nbar.sync 0;\n$L__BB0_2:": "divergent barrier",
+    "bar.warp.sync 65535;": "without its own lane",
+    "setp.lt.u32 %p1, %r1, 16; selp.b32 %r2, 0x1FFFF, -1, %p1; "
+    "vote.sync.ballot.b32 %r3, %p1, %r2;": "(divergent warp|deadlock).*lanes 0x0001ffff",
+    "and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra $L__BB0_1; bar.warp.sync -1; "
+    "bra.uni $L__BB0_2;\n$L__BB0_1:\nmatch.any.sync.b32 %r2, %r1, -1;\n$L__BB0_2:":
         "divergent warp",
-    ),
-    "division by zero": ("sub.s32 %r2, %r1, %r1; div.s32 %r3, %r1, %r2;",
-                         r"division by zero .*kernels.ptx:\d+\)"),
-    "beyond the parameters": (
-        "mov.b64 %rd7, kernel_param_2; ld.param.b32 %r2, [%rd7+4096];", "that are in no parameter"
-    ),
-    "trap": ("trap;", r"__trap \(kernels.ptx:\d+\)"),
-    "far beyond an array": ("ld.global.b64 %rd6, [%rd4+8000]; st.global.b64 [%rd5], %rd6;",
-                            "after the end of the array"),
-    "just beyond an array": ("ld.global.b64 %rd6, [%rd4+8]; st.global.b64 [%rd5], %rd6;",
-                             "after the end of the array"),
-    "before an array": ("st.global.b8 [%rd1+-1], 3;", "writes 1 bytes before the array"),
+    "sub.s32 %r2, %r1, %r1; div.s32 %r3, %r1, %r2;": r"division by zero .*kernels.ptx:\d+\)",
+    "trap;": r"__trap \(kernels.ptx:\d+\)",
+    # Memory that is not there.
+    "mov.b64 %rd7, kernel_param_2; ld.param.b32 %r2, [%rd7+4096];": "that are in no parameter",
+    "ld.global.b64 %rd6, [%rd4+8000]; st.global.b64 [%rd5], %rd6;": "after the end of the array",
+    "ld.global.b64 %rd6, [%rd4+8]; st.global.b64 [%rd5], %rd6;": "after the end of the array",
+    "st.global.b8 [%rd1+-1], 3;": "writes 1 bytes before the array",
+    "ld.shared.b32 %r2, [held+256];": r"uses 4 bytes at .* of dynamic shared memory.*\.ptx:\d+\)",
+    "ld.shared.b32 %r2, [held+-4];": r"in no variable \(kernels\.ptx:\d+\)",
+    "st.shared.v4.b32 [held+256], {%r2, %r2, %r2, %r2};": "uses 16 bytes",
+    "ld.shared.b64 %rd6, [dynamic+32];": "uses 8 bytes at 32 of dynamic shared memory",
+    "ld.shared.u8 %rd6, [dynamic+-1];": "uses 1 bytes at -1 of",
+    # Addresses that a type does not take.
+    "ld.global.u16 %rs1, [%rd4+1];": "misaligned access",
+    "ld.volatile.global.b64 %rd6, [%rd4+4];": "misaligned access",
+    "ld.global.nc.v2.b32 {%r2, %r3}, [%rd4+4];": "misaligned access",
+    "st.global.v2.b64 [%rd4+8], {%rd6, %rd6};": "misaligned access",
+    "ld.shared.v4.b32 {%r2, %r3, %r4, %r5}, [held+8];": "misaligned access",
+    "st.shared.b32 [held+1], 0;": "misaligned access",
+    "atom.global.add.u32 %r2, [%rd4+2], 1;": "misaligned access",
 }  # fmt: skip
 
 
-@needs_host_compiler
-@pytest.mark.parametrize("name", LOST)
-def test_what_is_wrong_is_found(name):
-    body, message = LOST[name]
+@each(("body", "message"), WRONG.items())
+def test_what_is_wrong_is_found(body, message):
     with pytest.raises(LaunchError, match=message):
-        outcome(body, range(64), among=[each for each, _ in LOST.values()])
+        run(body, range(64), among=WRONG)
 
 
-@needs_host_compiler
+def test_messages_name_the_line():
+    with pytest.raises(LaunchError, match=rf"__trap \(kernels\.ptx:{FIRST_LINE + 1}\)"):
+        run("mov.u32 %r2, 0; trap;", [0])
+
+
 def test_races_are_found_on_lines_of_ptx():
     body = "st.shared.b32 [held], %r1; bar.warp.sync -1; ld.shared.b32 %r2, [held];"
-    device = HostDevice(seed=1, races=True)
-    module = device.module_from_ptx(kernels_of([body]))
-    words = device.zeros(64, np.uint64)
     with pytest.raises(LaunchError, match=r"shared memory that thread \d+ .*kernels\.ptx:\d+"):
-        module.launch("kernel0", ONE, WARP, [words, words, np.int32(0)])
+        run(body, range(32), races=True)
 
 
 # ---- refusals ----------------------------------------------------------------------------------
@@ -524,63 +397,36 @@ REFUSED = {
     "add.sat.s32 %r2, %r2, %r2;": "instruction add.sat.s32 not known",
     "add.f64 %fd1, %fd1, %fd1;": "instruction add.f64 not known",
     "mul.f64 %fd1, %fd1, %fd1;": "instruction mul.f64 not known",
-    "fma.rz.f64 %fd1, %fd1, %fd1, %fd1;": "not known",
-    "add.rn.ftz.f32 %r2, %r2, %r2;": "not known",
-    "cvt.rni.s32.f64 %r2, %fd1;": "not known",
-    "cvt.sat.u8.s32 %rs1, %r2;": "not known",
-    "setp.lt.b32 %p1, %r2, %r3;": "not known",
-    "setp.lt.and.s32 %p1, %r2, %r3, %p2;": "not known",
     "shfl.idx.b32 %r2, %r3, 0, 31;": "not known",
     "vote.sync.uni.pred %p1, %p2, -1;": "not known",
-    "bar.sync 1;": "barrier that is not the first",
     "bar.sync 0, 64;": "barrier that is not the first, or not of the whole block",
-    "bar.red.popc.u32 %r2, 0, %p1;": "not known",
     "activemask.b32 %r2;": "not known",
-    "call.uni (%r2), some, (%r3);": "not known",
-    "brx.idx %r2, table;": "not known",
     "mov.u32 %r2, %clock;": "%clock is not declared",
-    "mov.u32 %r2, %tid.w;": "%tid.w is not declared",
     "mov.u32 %r2, elsewhere;": "symbol elsewhere not known",
     "mov.b64 %rd6, {%r2, %r3, %r4};": "not known|not declared|needed",
-    "mov.u32 %r99, 0;": "%r99 is not declared",
     "add.s32 %r2, %rd1, 1;": "%rd1 of type b64 where b32 is needed",
     "add.s64 %rd2, %rd1, %r2;": "%r2 of type b32 where b64 is needed",
     "add.rn.f64 %fd1, %rd1, 1;": "operand 1 not known as f64",
     "add.s32 %r2, %r2, 4294967296;": "4294967296 is too large for b32",
-    "add.s32 %r2, %r2, 0d0000000000000000;": "not known as b32",
     "add.s32 %r2, %r2;": "2 operands where 3 are known",
-    "ld.global.v3.b32 {%r2, %r3, %r4}, [%rd4];": "not known",
     "ld.global.v2.b32 {%r2, %r3, %r4}, [%rd4];": "3 operands where 2 are known",
     "ld.local.b32 %r2, [%rd4];": "not known",
-    "ld.const.b32 %r2, [%rd4];": "not known",
-    "ld.acquire.gpu.global.b32 %r2, [%rd4];": "not known",
-    "ld.global.b32 %rs1, [%rd4];": "%rs1 of type b16 where b32 is needed",
-    "ld.global.b32 %r2, [%r3];": "%r3 of type b32 where b64 is needed",
-    "ld.global.b32 %r2, [held];": "held is not declared",
-    "ld.shared.b32 %r2, [other];": "symbol other not known",
     "ld.global.b32 %r2, [%rd4+%r3];": "address .* not known",
     "ld.param.b64 %rd6, [kernel_param_2];": "8 bytes at 0 of parameter kernel_param_2",
-    "ld.param.b32 %r2, [kernel_param_0+2];": "4 bytes at 2 of parameter kernel_param_0",
     "ld.param.b32 %r2, [kernel_param_9];": "parameter .* not known",
-    "ld.param.b32 %r2, [%r2];": "%r2 of type b32 where b64 is needed",
     "mov.b32 %r2, kernel_param_0;": "type b32 not known",
     "st.param.b32 [kernel_param_2], %r2;": "not known",
     "st.global.nc.b32 [%rd4], %r2;": "not known",
     "ld.nc.b32 %r2, [%rd4];": "not known",
     "atom.global.add.f64 %fd1, [%rd4], %fd2;": "atomic operation not known",
-    "atom.global.inc.u32 %r2, [%rd4], 1;": "not known",
-    "atom.acquire.gpu.global.add.u32 %r2, [%rd4], 1;": "not known",
     "red.global.exch.b32 [%rd4], 1;": "atomic operation not known",
     "bra $L__BB7_1;": "label not known",
     "@%r2 mov.u32 %r3, 0;": "%r2 of type b32 where pred is needed",
     ".reg .b32 %r<3>;": "registers declared before",
     ".shared .align 4 .b8 held[4];": "variable declared before",
     ".reg .f32 %f<3>;": "not known in a kernel",
-    ".local .align 8 .b8 depot[8];": "not known in a kernel",
     '.pragma "frequency 3";': "not known in a kernel",
-    "{": "not known in a kernel",
     "mov.u32 %r2, 0; mov.u32 %r3, 0;": "not known",
-    "/* nothing */": "not known in a kernel",
 }
 
 
@@ -593,10 +439,7 @@ def test_refusals_name_the_line(line):
 
 
 OUTSIDE_OF_KERNELS = {
-    ".target sm_90, debug": "not known outside of a kernel",
     ".address_size 32": "not known outside of a kernel",
-    ".func other()": "not known outside of a kernel",
-    ".const .align 4 .b8 table[4];": "not known outside of a kernel",
     ".global .align 4 .b8 table[4];": "not known outside of a kernel",
     "mov.u32 %r1, 0;": "not known outside of a kernel",
     ".visible .entry other(\n.param .align 8 .b8 other_param_0[40]\n)": "parameter not known",

@@ -5,6 +5,7 @@ every access to memory is looked at (`races` of the host device).
 """
 
 import pytest
+from engine_cases import daily
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from sweep_cases import assert_same_arrays
@@ -20,7 +21,7 @@ from mcage.techniques import TECHNIQUES
 pytestmark = needs_host_compiler
 
 
-@pytest.mark.parametrize("name", ["argo", "gr-guard", "rrcd+rc+rar"])
+@pytest.mark.parametrize("name", daily(["argo", "gr-guard", "rrcd+rc+rar"], ["gr-guard"]))
 def test_no_memory_is_used_without_order(name):
     """With the sweep below, techniques that ask for every kernel, and every kind of home."""
     replay, maps = prepare(excerpt(), TECHNIQUES[name]), demanding_maps(3)[1:]
@@ -28,6 +29,7 @@ def test_no_memory_is_used_without_order(name):
     assert compare(answers, ask(NumpyEngine(), replay, maps)).bit_equal
 
 
+@pytest.mark.slow
 def test_no_memory_is_used_without_order_in_a_sweep():
     """Cells fail, and sampled cells are counted."""
     spec = SweepSpec.from_mapping(
