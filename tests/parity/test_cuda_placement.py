@@ -8,26 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from engine_cases import NUMPY, SMALL, cuda_engine, random_replays, seeded_fault_maps
-from host_gpu.compiler import host_compiler
+from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
 from trace_strategies import random_trace
 
 from mcage.engines.cuda_engine import walk
 from mcage.engines.cuda_engine.programs import Runner
-from mcage.engines.cuda_engine.walk import Placement
 from mcage.replays.prepare import FixedReplay, prepare
 from mcage.techniques import TECHNIQUES
 
-pytestmark = pytest.mark.skipif(
-    host_compiler() is None, reason="no C++ compiler to run the kernels with"
-)
+pytestmark = needs_host_compiler
 
 KERNEL = np.array([2, 0, 1, 0, 2])
-
-
-def placement(seed=3, architecture=90, memory_bytes=2**30):
-    device = HostDevice(seed, memory_bytes, architecture)
-    return Placement(Runner(device, 1)), device
 
 
 def test_a_batch_is_cut_where_its_slices_need_more_memory():

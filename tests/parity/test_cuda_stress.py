@@ -5,6 +5,7 @@ longest times, those of tracked cells, which cells fail, histograms. Nothing has
 """
 
 import dataclasses
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from engine_cases import (
     NUMPY,
     assert_same_lives,
     cuda_engine,
+    daily,
     duties_of,
     live,
     mixes,
@@ -47,6 +49,7 @@ def duties_without_faults(name):
     return duties_of(replays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+rc+rar"])
 def test_real_traces(name):
     """As on the Numba engine, which `test_numba_stress` compares with sums over all cells."""
@@ -74,7 +77,9 @@ def test_real_traces(name):
     assert meant.tracked_seconds.now.any()
 
 
-@pytest.mark.parametrize(("name", "most_cycles"), [("rrcd", 2**35), ("rrcd+rc+rar", 2**31 - 1)])
+@pytest.mark.parametrize(
+    ("name", "most_cycles"), daily([("rrcd", 2**35), ("rrcd+rc+rar", 2**31 - 1)], [("rrcd", 2**35)])
+)
 def test_cycles_beyond_32_bits(name, most_cycles):
     """Within a pass, and only of all passes together."""
     longest = max(replay.schedule.cycles for replay in random_replays(TECHNIQUES[name]))
@@ -149,8 +154,13 @@ def test_without_memory_for_sums_residencies_are_walked_through(monkeypatch):
             assert np.array_equal(expected, actual)
 
 
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar"])
-@pytest.mark.parametrize("kept", [1, 7, cuda_stress._KEPT])
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    daily(
+        product(["rrcd", "rrcd+pg", "rrcd+rc+rar"], [1, 7, cuda_stress._KEPT]),
+        [("rrcd", 1), ("rrcd+rc+rar", 7)],
+    ),
+)
 def test_times_are_the_same_however_few_sums_are_kept(monkeypatch, name, kept):
     """At ends of epochs, and within them before and after the end has been asked for."""
     monkeypatch.setattr(cuda_stress, "_KEPT", kept)

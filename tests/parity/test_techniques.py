@@ -24,6 +24,7 @@ from mcage.traces.library import bundled_trace
 from mcage.traces.model import ALLOC, WRITE, validate_trace
 
 DISABLE = TECHNIQUES["disable"]
+SMALL = {"window_sizes": (3, 9), "slots": (1, 3)}
 
 
 def faulty(*entries):
@@ -156,17 +157,16 @@ def test_windows_of_different_size_at_once_are_refused():
     prepare(trace_of(events), TECHNIQUES["baseline"])
 
 
-def test_without_faults_it_is_the_baseline(engine):
+@pytest.mark.parametrize("name", ["disable", "gr-guard"])
+def test_without_faults_it_is_the_baseline(engine, name):
     for seed in range(3):
-        trace = random_trace(random.Random(seed), **(SPILLING if seed else {}))
-        packed, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("disable", "baseline"))
-        for name in COUNTED:
-            same = (engine.count(replay, fault_free_maps()) for replay in (packed, baseline))
-            assert np.array_equal(*(getattr(counters, name) for counters in same)), name
-        actual, meant = (
-            engine.cell_times(replay, fault_free_maps()) for replay in (packed, baseline)
-        )
-        assert actual.period.tolist() == [meant.period]
+        trace = random_trace(random.Random(seed), **(SPILLING if seed else SMALL))
+        replays = [prepare(trace, TECHNIQUES[each]) for each in (name, "baseline")]
+        actual, meant = (engine.count(replay, fault_free_maps()) for replay in replays)
+        for counter in COUNTED:
+            assert np.array_equal(getattr(actual, counter), getattr(meant, counter)), counter
+        actual, meant = (engine.cell_times(replay, fault_free_maps()) for replay in replays)
+        assert np.all(actual.period == meant.period)
         assert np.array_equal(actual.ones, meant.ones)
         assert np.array_equal(actual.powered, meant.powered)
 
@@ -227,19 +227,6 @@ def test_reads_and_writes_keep_their_order_in_a_cycle():
 # GR-Guard by hand: lives of values, entries that are borrowed, and what is left in them.
 
 GUARD = TECHNIQUES["gr-guard"]
-SMALL = {"window_sizes": (3, 9), "slots": (1, 3)}
-
-
-def only_reliable(*entries):
-    fault_map = np.full(256, 0b0011, dtype=np.uint8)
-    fault_map[list(entries)] = 0
-    return fault_map[None]
-
-
-def all_but(*entries):
-    fault_map = np.zeros(256, dtype=np.uint8)
-    fault_map[list(entries)] = 0b0011
-    return fault_map[None]
 
 
 def homes(trace, fault_maps):
@@ -269,7 +256,7 @@ def borrowing():
 
 
 def test_the_lowest_entry_without_a_live_value_is_borrowed(engine):
-    trace, fault_maps = borrowing(), all_but(0)
+    trace, fault_maps = borrowing(), faulty(0)[None]
     assert homes(trace, fault_maps) == [1, 2, 1]
     counted = kinds(engine, trace, fault_maps)
     assert (counted["regular"], counted["to_reliable"], counted["lds"]) == (1, 2, 0)
@@ -282,22 +269,6 @@ def test_the_lowest_entry_without_a_live_value_is_borrowed(engine):
     assert (ones[1, :, 1] == 6).all()  # of 3: from cycle 5 to cycle 1 of the next pass
     assert (ones[2, :, 1] == 10).all()
     assert not ones[2, :, 0].any()
-
-
-def test_without_faults_nothing_moves(engine):
-    assert homes(borrowing(), fault_free_maps()) == [0, 1, 1]
-    for seed in range(3):
-        trace = random_trace(random.Random(seed), **(SPILLING if seed else SMALL))
-        guard, baseline = (prepare(trace, TECHNIQUES[name]) for name in ("gr-guard", "baseline"))
-        for name in COUNTED:
-            same = (engine.count(replay, fault_free_maps()) for replay in (guard, baseline))
-            assert np.array_equal(*(getattr(counters, name) for counters in same)), name
-        actual, meant = (
-            engine.cell_times(replay, fault_free_maps()) for replay in (guard, baseline)
-        )
-        assert actual.period == meant.period
-        assert np.array_equal(actual.ones, meant.ones)
-        assert np.array_equal(actual.powered, meant.powered)
 
 
 def test_a_partial_write_goes_on_with_a_life_that_is_read_later(engine):
@@ -313,7 +284,7 @@ def test_a_partial_write_goes_on_with_a_life_that_is_read_later(engine):
             release(7, 0),
         ]
     )
-    fault_maps = all_but(0)
+    fault_maps = faulty(0)[None]
     schedule = prepare(trace, GUARD).schedule
     assert schedule.residency_first.tolist() == [0, 0, 2, 3]
     assert schedule.end_cycle.tolist() == [2, 3, 4, 6]
@@ -338,7 +309,7 @@ def test_without_a_place_a_value_is_spilled_until_it_is_written_again_or_dead(en
             release(10, 0),
         ]
     )
-    fault_maps = only_reliable(5)
+    fault_maps = reliable(5)[None]
     assert homes(trace, fault_maps) == [5, IN_LDS, 5, IN_LDS, IN_LDS]
     assert kinds(engine, trace, fault_maps) == {
         "regular": 0,
@@ -358,9 +329,9 @@ def test_a_value_that_nobody_reads_has_a_place_while_it_is_written(engine):
     trace = trace_of(
         [alloc(0, 0, 3), *(write(1, 0, reg, reg + 1) for reg in range(3)), release(2, 0)]
     )
-    assert homes(trace, only_reliable(7)) == [7, 7, 7]
-    assert kinds(engine, trace, only_reliable(7))["to_reliable"] == 3
-    ones = engine.cell_times(prepare(trace, GUARD), only_reliable(7)).ones[0, 7].reshape(64, 32)
+    assert homes(trace, reliable(7)[None]) == [7, 7, 7]
+    assert kinds(engine, trace, reliable(7)[None])["to_reliable"] == 3
+    ones = engine.cell_times(prepare(trace, GUARD), reliable(7)[None]).ones[0, 7].reshape(64, 32)
     assert (ones[:, :3] == [3, 3, 0]).all()  # the last of them stays: 3
 
 
