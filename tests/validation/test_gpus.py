@@ -1,27 +1,21 @@
 """The papers on whole GPUs: committed figures, and what mcage computes for the printed values."""
 
-import csv
-import json
-
 import numpy as np
 import pytest
 from gpu_cases import gating
 from life_cases import in_sequence
 from mitigation_by_age import LAUNCHES, LONG_TERM, ages, launch_by_launch
-from paper_drawings import GPU_PLOTS
-from reproduce_gpus import LINES, RESULTS, TABLE, with_tables
+from tables import each
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.engines import select_engine
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
-from mcage.papers.table import GPU_METRICS, as_json, in_counts, reproduce_gpus, verdict
+from mcage.papers.table import GPU_METRICS, in_counts, reproduce_gpus, verdict
 from mcage.papers.whole_gpus import kernels, mitigation_percent, rows_by_name
 from mcage.studies.gpu_both.register_files import BothEnd, with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_both.study import Both
-from mcage.studies.gpu_gating.life import shifts_of_rounds
-from mcage.studies.gpu_gating.policies import policy
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import Gating
 from mcage.studies.gpu_gating.workload import row_sum
@@ -53,51 +47,9 @@ def rows():
     return reproduce_gpus()
 
 
-def value(rows, metric, kernel, way=None, **others):
-    (row,) = (
-        row
-        for row in rows
-        if (row.figure.metric, row.figure.kernel) == (metric, kernel)
-        and all(getattr(row.figure, key) == others[key] for key in others)
-    )
+def value(rows, metric, kernel, way=None):
+    (row,) = (row for row in rows if (row.figure.metric, row.figure.kernel) == (metric, kernel))
     return next(iter(row.measured.values())).value if way is None else row.measured[way].value
-
-
-def same(now, then):
-    if isinstance(then, dict):
-        assert list(now) == list(then)
-        for key in then:
-            same(now[key], then[key])
-    elif isinstance(then, list):
-        for pair in zip(now, then, strict=True):
-            same(*pair)
-    elif isinstance(then, float):
-        assert now == pytest.approx(then, rel=1e-9, abs=1e-9)
-    else:
-        assert now == then
-
-
-def test_the_table_is_what_mcage_computes(rows):
-    same(as_json(rows), json.loads((RESULTS / TABLE).read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("plot", GPU_PLOTS, ids=lambda plot: plot.name)
-def test_a_figure_shows_what_mcage_computes(plot):
-    with (RESULTS / f"{plot.name}.csv").open(encoding="utf-8", newline="") as file:
-        then = list(csv.DictReader(file))
-    for now, old in zip(plot.table(), then, strict=True):
-        assert list(now) == list(old)
-        for key, number in now.items():
-            if isinstance(number, float):
-                assert number == pytest.approx(float(old[key]), rel=1e-5, abs=1e-9)
-            else:
-                assert ("" if number is None else str(number)) == old[key]
-    assert (RESULTS / f"{plot.name}.png").is_file()
-
-
-def test_the_page_has_the_tables(rows):
-    page = LINES.read_text(encoding="utf-8")
-    assert page == with_tables(page, rows, ages())
 
 
 def test_what_is_asked_for_is_computed_or_explained(rows):
@@ -112,13 +64,6 @@ def test_what_is_asked_for_is_computed_or_explained(rows):
     assert in_counts(rows) == f"{counted}10 cannot be answered."
 
 
-def test_lu(rows):
-    assert value(rows, "largest_dvth", "LU", technique="default") == pytest.approx(6.780, abs=1e-3)
-    assert value(rows, "largest_dvth", "LU", technique="least-shift") == pytest.approx(
-        3.779, abs=1e-3
-    )
-
-
 def test_mean_and_range_of_fourteen_kernels(rows):
     assert value(rows, "mitigation", MEAN) == pytest.approx(36.3, abs=0.05)
     assert value(rows, "mitigation", "smallest") == pytest.approx(27.1, abs=0.05)
@@ -126,7 +71,7 @@ def test_mean_and_range_of_fourteen_kernels(rows):
     assert value(rows, "sm_power_saving", MEAN) == pytest.approx(20.1, abs=0.05)
 
 
-@pytest.mark.parametrize(("name", "active", "mitigation"), CHECK)
+@each(("name", "active", "mitigation"), CHECK)
 def test_mitigation_by_problem_size(rows, name, active, mitigation):
     assert kernels("chen-2014-sizes")[name].sms == active
     assert value(rows, "mitigation", name, "equal times") == pytest.approx(mitigation, abs=0.01)
@@ -140,6 +85,7 @@ def test_printed_times_matter_in_print(rows):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("active", "by_rounds"),
     [(15, (27.1, 50.3, 65.7)), (12, (44.3, 62.0, 73.7)), (8, (53.6, 68.4, 78.1))],
@@ -149,16 +95,7 @@ def test_the_same_rule_saves_more_after_more_rounds(active, by_rounds):
     assert computed == pytest.approx(by_rounds, abs=0.05)
 
 
-def test_a_counter_does_what_the_rule_of_the_paper_does():
-    for active in (15, 11, 7):
-        gated, always = (
-            shifts_of_rounds(policy(name), np.full(150, active), 16).max()
-            for name in ("least-shift", "default")
-        )
-        (turns,) = launch_by_launch([active], (150,))[0]
-        assert turns == pytest.approx(1 - gated / always, rel=1e-9)
-
-
+@pytest.mark.slow
 def test_ages_and_models():
     by_place = {(row["model"], row["age"]): row for row in ages()}
     launches = by_place[LAUNCHES, "36 s"]
@@ -222,7 +159,7 @@ def margins():
     return margins_of(500)
 
 
-@pytest.mark.parametrize("name", MEDIANS)
+@each("name", MEDIANS)
 def test_the_median_margin_is_that_of_the_prototype(margins, name):
     assert np.median(margins[name]) == pytest.approx(MEDIANS[name]["facelift"], abs=0.3)
 
@@ -237,6 +174,7 @@ def test_least_shift_loses_to_a_counter_on_dies_that_differ(margins):
     assert lost.mean() == pytest.approx(0.31, abs=0.05)
 
 
+@pytest.mark.slow
 def test_noise_costs_most_slack_and_helps_least_shift(margins):
     noisy = margins_of(500, policies=["most-slack", "least-shift"], sensors={"noise_mv": 5.0})
     assert np.median(noisy["most-slack"]) - np.median(margins["most-slack"]) == pytest.approx(
@@ -245,54 +183,27 @@ def test_noise_costs_most_slack_and_helps_least_shift(margins):
     assert (noisy["least-shift"] - margins["least-shift"]).mean() < 0
 
 
-def test_fourteen_kernels_by_their_published_counts():
-    counts = [kernel.sms for kernel in gating().kernels]
-    mitigations = []
-    for count in counts:
-        shifts = [
-            shifts_of_rounds(policy(name), np.full(100, count), 16).max()
-            for name in ("least-shift", "default")
-        ]
-        mitigations.append(100 * (1 - shifts[0] / shifts[1]))
-    assert len(counts) == 14
-    assert min(mitigations) == pytest.approx(27.1, abs=0.05)
-    assert max(mitigations) == pytest.approx(53.6, abs=0.05)
-    assert np.mean(mitigations) == pytest.approx(36.3, abs=0.05)
-    assert 31 < np.mean(mitigations) < 37
-
-
 # Heterogeneous structures beside what Zhang et al. print.
 
 
-@pytest.fixture(scope="module")
-def measured_benchmarks():
-    return rows_by_name()
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "activity", "combined", "thermal"),
-    [("NN", 2.10, 1.76, 2.01), ("Backprop", 4.14, 3.60, 2.79), ("mean", 2.37, 2.02, 2.04)],
-)
-def test_schedulers_under_each_reading(measured_benchmarks, benchmark, activity, combined, thermal):
-    row = measured_benchmarks[benchmark]
-    numbers = [row[f"{reading}_pct"] for reading in ("activity", "combined", "thermal")]
-    assert numbers == pytest.approx([activity, combined, thermal], abs=0.005)
-
-
-def test_the_mean_under_activity_is_the_printed_mean(measured_benchmarks):
-    assert measured_benchmarks["mean"]["activity_pct"] == pytest.approx(
-        measured_benchmarks["mean"]["printed_pct"], abs=0.05
+def test_schedulers_under_each_reading_and_caches():
+    measured = rows_by_name()
+    schedulers = {
+        name: [measured[name][f"{reading}_pct"] for reading in ("activity", "combined", "thermal")]
+        for name in ("NN", "Backprop", "mean")
+    }
+    assert schedulers == {
+        "NN": pytest.approx([2.10, 1.76, 2.01], abs=0.005),
+        "Backprop": pytest.approx([4.14, 3.60, 2.79], abs=0.005),
+        "mean": pytest.approx([2.37, 2.02, 2.04], abs=0.005),
+    }
+    assert measured["mean"]["activity_pct"] == pytest.approx(
+        measured["mean"]["printed_pct"], abs=0.05
     )
-
-
-def test_temperature_drops(measured_benchmarks):
-    assert measured_benchmarks["NN"]["drop_K"] == pytest.approx(14.6, abs=0.05)
-    assert measured_benchmarks["Backprop"]["drop_K"] == pytest.approx(11.5, abs=0.05)
-
-
-def test_the_cache(measured_benchmarks):
-    assert measured_benchmarks["LPS"]["l2_pct"] == pytest.approx(2.62, abs=0.005)
-    assert measured_benchmarks["Gaussian"]["l2_pct"] == pytest.approx(2.95, abs=0.005)
+    drops = [measured[name]["drop_K"] for name in ("NN", "Backprop")]
+    assert drops == pytest.approx([14.6, 11.5], abs=0.05)
+    caches = [measured[name]["l2_pct"] for name in ("LPS", "Gaussian")]
+    assert caches == pytest.approx([2.62, 2.95], abs=0.005)
 
 
 def test_filter_rates_are_those_of_table_4():
@@ -396,30 +307,6 @@ def plan_kernels(plan):
     return np.stack([turns.kernel[:, 0] for turns in epochs], axis=1)
 
 
-def test_a_gpu_does_not_depend_on_its_batch():
-    """Any range of GPUs gives the same GPUs, under faults, sensors and variation."""
-    fields = {
-        "instances": 4,
-        "gating": {
-            "policies": ["default", "most-slack"],
-            "sensors": {"noise_mv": 2.0, "interval_days": 90.0},
-            "variation": {},
-            "temperature": {},
-            "life": {"spare_sms": 1},
-        },
-        "sweep": {
-            "techniques": ["rrcd"],
-            "environments": ["dvfs"],
-            "workload": {"kernels": ["MatrixTranspose"], "generations": 2},
-        },
-    }
-    both = study(**fields)
-    whole, part = both.compute(0, 4), both.compute(3, 4)
-    for variable in both.header.variables:
-        last = np.take(whole[variable.name], [3], axis=variable.instance_axis)
-        assert np.array_equal(last, part[variable.name], equal_nan=last.dtype.kind == "f")
-
-
 def test_a_gpu_whose_registers_cannot_be_used_is_dead_on_arrival():
     """At a low voltage, all slices have faulty cells, and the baseline cannot move a register."""
     both = study(instances=1, sweep={"techniques": ["baseline"], "environments": ["dvfs"]})
@@ -445,16 +332,6 @@ def test_mean_shares_tell_the_stress_of_a_life(name):
     shift = model.dvth_of(model.advance(new, rates, history.on_share, seconds))
     assert shift.max(axis=0) == pytest.approx(lives.max_dvth_volts[:, -1], rel=2e-3)
     assert row_sum(history.on_share) / 16 == pytest.approx(TABLE_2, abs=1e-4)
-
-
-def test_engines_agree():
-    """The reference engine gives the same GPU to the last bit."""
-    fields = {"instances": 1, "gating": {"variation": {}, "temperature": {}}}
-    kernels = {"kernels": ["MatrixTranspose", "ScanLargeArrays"], "periods": 2, "generations": 1}
-    fields["sweep"] = {"workload": kernels, "life": {"epochs": 3}}
-    ours, reference = (study(engine, **fields).compute(0, 1) for engine in ("numba", "numpy"))
-    for name, array in ours.items():
-        assert np.array_equal(array, reference[name], equal_nan=array.dtype.kind == "f"), name
 
 
 def test_a_slow_period_reaches_the_cells():

@@ -20,7 +20,7 @@ from life_cases import (
     tail_of,
 )
 from nbti_cases import ADDITIVE, MODELS, prefactor_of
-from sweep_cases import assert_same_arrays, joined, small_sweep
+from sweep_cases import small_sweep
 from tables import each
 
 from mcage import run_sweep
@@ -74,19 +74,22 @@ def lives(count, trace=None, distributions=WIDE, **options):
 # ---- closed form -------------------------------------------------------------------------------
 
 
-def test_each_temperature_has_its_life():
-    life = lives(3, temperature=[340, 353.15, 366])
-    expected = [
-        seconds_to_delay(0.05, prefactor=prefactor_of(MODEL, 1.0, kelvin))
-        for kelvin in (340, 353.15, 366)
-    ]
-    assert life.end.seconds == pytest.approx(expected, rel=1e-9)
-    assert expected[0] > expected[1] > expected[2]
-
-
-def test_a_factor_shifts_every_transistor():
-    life = lives(2, factor=[1.0, 1.1])
-    assert life.end.seconds[0] == pytest.approx(1.1**4 * life.end.seconds[1], rel=1e-9)
+@each(
+    ("constant", "values", "expected"),
+    [
+        (
+            "temperature",
+            [340, 353.15, 366],
+            lambda kelvin: seconds_to_delay(0.1, prefactor=prefactor_of(MODEL, 1.0, kelvin)),
+        ),
+        ("factor", [1.0, 1.1], lambda factor: seconds_to_delay(0.1) / factor**4),
+        ("activity", [1.0, 0.999, 0.9], lambda duty: seconds_to_delay(0.1, duty)),
+    ],
+)
+def test_each_constant_has_its_life(constant, values, expected):
+    life = lives(len(values), guardband=0.1, **{constant: values})
+    seconds = np.minimum([*map(expected, values)], 10 * YEAR)
+    assert life.end.seconds == pytest.approx(seconds, rel=1e-9)
 
 
 def test_each_threshold_has_its_stress_and_its_delay():
@@ -116,12 +119,6 @@ def test_idle_cells_recover(name):
     assert life.degradation.max_dvth_volts[0] == pytest.approx([shift, shift], rel=1e-9)
     assert life.degradation.sampled.dvth_volts()[0, 0] == pytest.approx([shift, shift], rel=1e-9)
     assert life.degradation.longest_duty[0] == pytest.approx([0.3, 0.3])
-
-
-def test_a_slice_that_is_busy_less_lives_longer():
-    life = lives(3, activity=[1.0, 0.999, 0.9], guardband=0.1)
-    expected = [seconds_to_delay(0.1, duty) for duty in (1.0, 0.999, 0.9)]
-    assert life.end.seconds == pytest.approx(np.minimum(expected, 10 * YEAR), rel=1e-9)
 
 
 def test_faults_appear_when_the_shift_of_the_instance_brings_them():
@@ -187,13 +184,6 @@ def test_a_cell_that_was_stressed_less_may_have_shifted_further():
     assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_same_swing_in_every_epoch_is_another_temperature():
-    constant = replace(WIDE, temperature_swing_kelvin=Distribution.of(7))
-    swung = lives(2, distributions=constant, temperature=[340.0, 350.0], swing=7.0)
-    plain = lives(2, temperature=[347.0, 357.0])
-    assert swung.end.seconds == pytest.approx(plain.end.seconds, rel=1e-11)
-
-
 # ---- bounds ------------------------------------------------------------------------------------
 
 
@@ -239,17 +229,6 @@ def test_lives_without_draws_are_refused_where_instances_differ():
         lived([steady_trace([ZERO])], "baseline", distributions=WIDE)
 
 
-def test_drifts_of_some_instances():
-    drift = rules(distributions=WIDE).additive_shift(WIDE.draw(1, np.arange(9)))
-    ages = np.full(3, YEAR)
-    busy = np.tile(ages, (2, 1))
-    which = np.array([7, 2, 2])
-    every = drift.dvth(np.full((2, 9), YEAR), np.full(9, YEAR))
-    assert np.array_equal(drift.of(which).dvth(busy, ages), every[:, which])
-    shared = rules().additive_shift()
-    assert shared.of(which) is shared
-
-
 # ---- sweeps ------------------------------------------------------------------------------------
 
 DISTRIBUTIONS = {
@@ -286,16 +265,10 @@ def test_an_instance_draws_the_first_numbers_of_its_own_streams():
         assert getattr(drawn, name).tolist() == expected, name
 
 
-def test_batches_and_shards_do_not_matter(arrays, monkeypatch):
-    sweep = small_sweep(**DISTRIBUTIONS)
-    monkeypatch.setattr(sweep.plan.engine, "batch", 3)
-    assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), arrays)
-
-
 SWING = {"life": {"epochs": 4, "temperature_swing_kelvin": "normal(0, 10)"}}
 
 
-def test_swings_are_drawn_for_each_epoch_and_recorded(arrays, monkeypatch):
+def test_swings_are_drawn_for_each_epoch_and_recorded(arrays):
     assert np.array_equal(arrays["temperature_swing_kelvin"], np.zeros((20, 4)))
     sweep = small_sweep(**SWING)
     swung = sweep.compute(0, 20)
@@ -306,8 +279,6 @@ def test_swings_are_drawn_for_each_epoch_and_recorded(arrays, monkeypatch):
     )
     assert every.std() == pytest.approx(10, rel=0.03)
     assert np.abs(np.corrcoef(every.T) - np.eye(4)).max() < 0.06, "epochs that go together"
-    monkeypatch.setattr(sweep.plan.engine, "batch", 3)
-    assert_same_arrays(joined([sweep.compute(0, 8), sweep.compute(8, 20)]), swung)
     plain = small_sweep().compute(0, 20)
     for name in ("temperature_kelvin", "workload", "faulty_entries_start"):
         assert np.array_equal(plain[name], swung[name]), name

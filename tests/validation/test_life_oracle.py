@@ -31,39 +31,23 @@ SPARSE = ((6, 3), (8, 2), (12, 2), (16, 1))
 DIES = 40
 AT_LOW_VDD = {"environments": ["dvfs"]}
 OF_TWO = {"workload": {"mix_size": 2}}
-
-
-def knows(section, key):
-    """Whether specs have a key: rules of lives that are yet to come are tested where they are."""
-    return key in SweepSpec.model_fields[section].annotation.model_fields
+TWO_STATES = {"selector_offsets": 2}
 
 
 def at(vdd_volts, lds_rows=None, overflow="end", slowdown_limit="none", **more):
     """Fields of a spec of a low Vdd, with rules of spilling: a row too many ends a life."""
-    registers = more.pop("registers", {}) | ({} if lds_rows is None else {"lds_rows": lds_rows})
-    life = {"epochs": 2} | more.pop("life", {})
-    if lds_rows is not None and knows("registers", "overflow"):
-        registers["overflow"] = overflow
-    if knows("life", "slowdown_limit"):
-        life["slowdown_limit"] = slowdown_limit
+    registers = more.pop("registers", {})
+    if lds_rows is not None:
+        registers = registers | {"lds_rows": lds_rows, "overflow": overflow}
+    life = {"epochs": 2, "slowdown_limit": slowdown_limit} | more.pop("life", {})
     return AT_LOW_VDD | {"vdd_volts": [vdd_volts], "registers": registers, "life": life} | more
 
 
 CASES = {
-    "fixed": (
-        SPARSE,
-        ("baseline", "rar", "rc", "rc+rar", "wc", "argo"),
-        at(0.46),
-        {FAULTY_ENTRY},
-    ),
+    "fixed": (SPARSE, ("baseline", "rar", "rc", "rc+rar", "wc", "argo"), at(0.46), {FAULTY_ENTRY}),
     "turbo": (SPARSE, ("baseline", "rc", "wc"), {"environments": ["turbo"]}, {DELAY}),
     "moving": (CROWDED, ("rrcd", "rrcd+pg"), at(0.41, 16, **OF_TWO), {NO_HOME}),
-    "rotating": (
-        CROWDED,
-        ("rrcd+rc+rar",),
-        at(0.41, 16, registers={"selector_offsets": 2}),
-        {NO_HOME},
-    ),
+    "rotating": (CROWDED, ("rrcd+rc+rar",), at(0.41, 16, registers=TWO_STATES), {NO_HOME}),
     "borrowing": (CROWDED, ("gr-guard",), at(0.405, 12), {NO_HOME}),
     "packing": (CROWDED, ("disable",), at(0.45), {NO_HOME}),
     "limited": (
@@ -83,27 +67,23 @@ CASES = {
         ),
         {NO_HOME},
     ),
+    "to memory": (CROWDED, ("rrcd", "gr-guard"), at(0.405, 6, "memory", 0.15), {TOO_SLOW}),
+    "rotating to memory": (
+        CROWDED,
+        ("rrcd+rc+rar",),
+        at(0.405, 6, "memory", 0.15, registers=TWO_STATES, **OF_TWO),
+        {TOO_SLOW},
+    ),
+    "waiting too long": (CROWDED, ("disable",), at(0.45, slowdown_limit=0.1), {TOO_SLOW}),
 }
-
-if knows("registers", "overflow"):
-    CASES |= {
-        "to memory": (CROWDED, ("rrcd", "gr-guard"), at(0.405, 6, "memory", 0.15), {TOO_SLOW}),
-        "rotating to memory": (
-            CROWDED,
-            ("rrcd+rc+rar",),
-            at(0.405, 6, "memory", 0.15, registers={"selector_offsets": 2}, **OF_TWO),
-            {TOO_SLOW},
-        ),
-        "waiting too long": (CROWDED, ("disable",), at(0.45, slowdown_limit=0.1), {TOO_SLOW}),
-    }
+DAILY = ("fixed", "turbo", "borrowing", "limited", "rotating to memory", "waiting too long")
 
 
 def sweep_of(folder, shapes, techniques, fields):
-    fields = dict(fields)
-    workload = {"kernels": short_kernels(folder, shapes)} | fields.pop("workload", {})
-    life = {"epochs": 2} | fields.pop("life", {})
+    workload = {"kernels": short_kernels(folder, shapes)} | fields.get("workload", {})
+    life = {"epochs": 2} | fields.get("life", {})
     given = {"instances": DIES, "techniques": list(techniques), "workload": workload, "life": life}
-    return Sweep(SweepSpec.from_mapping(given | fields), NUMBA)
+    return Sweep(SweepSpec.from_mapping(fields | given), NUMBA)
 
 
 def telling(years):
@@ -112,7 +92,13 @@ def telling(years):
     return sorted({int(np.flatnonzero(group)[0]) for group in groups if group.any()})
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in DAILY else [pytest.mark.slow], id=name)
+        for name in CASES
+    ],
+)
 def test_lives_are_those_of_the_oracle(name, tmp_path):
     shapes, techniques, fields, causes = CASES[name]
     sweep = sweep_of(tmp_path, shapes, techniques, fields)

@@ -1,7 +1,7 @@
 """How many entries codes bring back on the maps of all scenarios, against an independent count."""
 
 import numpy as np
-import pytest
+from tables import each
 
 from mcage.geometry import GCN
 from mcage.protection.policy import protection
@@ -21,7 +21,7 @@ under a pointer, under a code of one bit a word of 32, under the same with all w
 interleaved; words with a single hard fault. Counted by another program, with other slices."""
 
 
-@pytest.mark.parametrize(("place", "counted"), COUNTED.items(), ids=lambda it: str(it[0]))
+@each(("place", "counted"), COUNTED.items())
 def test_lost_entries_are_those_of_another_count(place, counted):
     """Within four standard errors of the difference, and half a unit of the last digit."""
     name, vdd_volts = place

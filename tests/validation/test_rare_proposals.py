@@ -131,6 +131,7 @@ def test_expected_pairs_by_two_normal_numbers():
     assert pairs.expected_pairs == pytest.approx(200 * expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     distribution = with_die()
     level = 0.53
@@ -149,8 +150,17 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     assert abs(once.mean() - seen.mean()) < SIGMAS * error
 
 
-@pytest.mark.parametrize("kind", ["tilt", "pairs"])
-@pytest.mark.parametrize("scenario_name", ["common", "clustered", "dispersed"])
+@pytest.mark.parametrize(
+    ("scenario_name", "kind"),
+    [
+        ("common", "tilt"),
+        ("dispersed", "pairs"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("common", "pairs"), ("clustered", "tilt"), ("dispersed", "tilt"))
+        ),
+    ],
+)
 def test_weights_bring_back_the_plain_law(scenario_name, kind):
     distribution = distribution_of(scenario_name)
     level = {"common": 0.47, "clustered": 0.55, "dispersed": 0.43}[scenario_name]
@@ -176,6 +186,7 @@ def test_weights_bring_back_the_plain_law(scenario_name, kind):
     assert_mean(weights * (dies.normals @ distribution.factor.sum(axis=0)), 0.0)
 
 
+@pytest.mark.slow
 def test_a_climb_ends_where_many_entries_are_faulty():
     distribution = distribution_of("clustered")
     level, target = 0.55, 40.0

@@ -10,6 +10,7 @@ import pytest
 from command_line import invoke
 from rich.console import Console
 from sweep_cases import small_spec
+from tables import each
 
 from mcage.aging.environment import dvth_at_delay
 from mcage.aging.nbti import BOLTZMANN_EV_PER_KELVIN, facelift
@@ -167,7 +168,7 @@ def test_stretching_the_law_of_vmin_is_a_smaller_coefficient():
 # ---- the same as sweeps ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "setting",
     [
         {"aging.constants.eta": 0.2},
@@ -264,6 +265,7 @@ def test_few_dies_give_no_interval_of_a_difference_of_quantiles():
     assert enough.lower == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_of_medians_cover():
     """Of 200 lots whose medians differ by nothing, 95 % intervals hold 0 on 180 at least.
 
@@ -313,6 +315,7 @@ def test_shifts_are_of_one_age():
 # ---- Sobol' ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_indices_of_a_shift_follow_its_closed_form():
     """The shift is a product of the factor and of exp(-Ea/(k T)): its indices are known.
 
@@ -336,7 +339,7 @@ def test_indices_of_a_shift_follow_its_closed_form():
     assert sobol(study(given, "max_dvth"), ranges, 2) == sobol(study(given, "max_dvth"), ranges, 2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("of", "ranges", "message"),
     [
         (
@@ -375,17 +378,10 @@ def test_a_stopping_rule_is_refused():
         study(spec(stopping={"rel_ci": 0.1}))
 
 
-def test_a_study_is_of_one_case():
-    with pytest.raises(UserError, match="of one technique, environment, scenario and vdd at a t"):
-        study(small_spec())
-
-
-@pytest.mark.parametrize(
+@each(
     ("ranges", "message"),
     [
         ("temperature=300..500", "life.temperature_kelvin = 500"),
-        ("eta=0.3..1.5", "aging.constants.eta = 1.5: must be 0 ... 1"),
-        ("vmin_coefficient=-1..2", "life.vmin_coefficient = -1"),
         ("aging.model=facelift,face", "NBTI model 'face' is unknown"),
         ("aging.constants.amplitude=1e5..2e5", "the amplitude is what is fitted again"),
     ],
@@ -426,15 +422,6 @@ def test_a_model_that_is_fitted_by_another_constant_is_not_fitted_again():
     assert low.value.value < high.value.value
 
 
-def test_survival_is_a_share_with_its_interval():
-    """Three slices that all reach the horizon: Wilson's bounds, which stay within 0 to 100 %."""
-    given = spec(**ONE_KERNEL, life={"delay_guardband": 0.9}, instances=3)
-    result, _ = effects(given, "temperature=350..360", of="censored_share")
-    assert result.nominal.value == 100.0
-    assert result.nominal.lower == pytest.approx(100 * 3 / (3 + 1.959964**2), rel=1e-6)
-    assert result.nominal.upper == 100.0
-
-
 # ---- command line ------------------------------------------------------------------------------
 
 SMALL = ["--environment", "turbo", "--kernel", "ScanLargeArrays"]
@@ -447,18 +434,11 @@ def run(*arguments):
     return invoke("sensitivity", *SMALL, *technique, *spread, *arguments)
 
 
-def test_the_tornado_table():
-    result = run("--parameter", "shift_factor", "--parameter", "eta")
-    assert result.exit_code == 0, result.output
-    lines = [line for line in result.stdout.splitlines() if "reconstructed" in line]
-    assert [line.split()[0] for line in lines] == ["shift_factor", "eta"]
-    assert "fitted again to the published" in " ".join(result.stdout.split())
-
-
 def test_what_all_instances_have_in_common_has_no_interval():
     """Slices of one kernel that are alike live one life; those of the default differ."""
     options = "--parameter", "eta", "--of", "max_dvth"
     alike, differ = run(*options).stdout, run(*options, "--spread").stdout
+    assert "fitted again to the published" in " ".join(alike.split())
     assert alike.count("(all alike)") == 5
     assert "[" not in alike.partition("reference:")[2].partition("parameter")[0]
     assert "alike" not in differ
@@ -518,25 +498,14 @@ def test_the_list_has_every_shipped_parameter():
         assert entry.status in result.stdout
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["--method", "morris"], "method morris: choose from one-at-a-time, sobol"),
-        (["--of", "life"], "of life: choose from b10_life, median_life, rmst,"),
-        (["--samples", "100"], "samples = 100: a power of two is needed"),
         (["--out", "study.xlsx"], "cannot write study.xlsx: its name must end in .json, .csv,"),
         (["--out", "nowhere/study.csv"], "there is no folder nowhere"),
-        (["--parameter", "heat"], "parameter 'heat' is unknown"),
-        (["--range", "temperature"], "--range temperature: NAME=LOW..HIGH is needed"),
-        (["--vdd", "0"], "vdd_volts.0 = 0.0"),
-        (["--technique", "rrdc"], "technique 'rrdc' is unknown"),
-        (["--method", "sobol", "--parameter", "eta"], "two or more are needed"),
-        (["--range", "temperature=300..500"], "life.temperature_kelvin = 500"),
-        (["--range", "life.temprature=1..2"], "'life.temprature' is no key of a sweep"),
         (["--range", "eta=0.3..0.4", "--nbti", "finfet"], "'finfet' has no such constant"),
         (["--range", "eta=0.3..0.4", "--range", "eta=0.2..0.5"], "--range eta is given twice"),
-        (["--range", "guardband=0.1..0.2", "--of", "delay"], "delay does not depend on it"),
-        (["--range", "mix=uniform,one", "--method", "sobol"], "a choice has no Sobol' index"),
         (
             ["--range", "eta=0.3..0.4", "--parameter", "e0"],
             "--range eta: --parameter does not name it",
@@ -554,23 +523,16 @@ def test_bad_options(arguments, message, tmp_path, monkeypatch):
 # Intervals of Sobol' indices hold the value as often as they say.
 
 
-def ranges(count, low=-math.pi, high=math.pi):
-    return [Parameter(f"x{i}", f"x{i}", low, (high,), True) for i in range(count)]
-
-
-def found(function, count, samples, seed=1, **bounds):
-    return indices(samples, evaluated(function, ranges(count, **bounds), samples, seed), seed)
-
-
+@pytest.mark.slow
 def test_intervals_cover():
     """95 % intervals of the first index of a sum hold its value in most of 100 designs.
 
     Shifted Sobol' points are more even than random ones, so that a bootstrap, which takes them for
     random, covers more often. Fewer than 90 of 100 would be seen by chance once in 35 at 95 %.
     """
-    weights = np.array([2.0, 1.0])
+    ranges = [Parameter(name, name, -1.0, (1.0,), True) for name in "ab"]
     hits = 0
     for seed in range(100):
-        first, _ = found(lambda x: x @ weights, 2, 64, seed)
+        first, _ = indices(64, evaluated(lambda x: x @ [2.0, 1.0], ranges, 64, seed), seed)
         hits += first[0].lower <= 0.8 <= first[0].upper
     assert hits >= 90

@@ -3,30 +3,17 @@
 import dataclasses
 import random
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from host_gpu.compiler import host_compiler
-from host_gpu.host_device import HostDevice
-from life_cases import (
-    NUMBA,
-    NUMPY,
-    YEAR,
-    alternating_trace,
-    arrays_of,
-    cell,
-    lived,
-    shared_replays,
-    tail_of,
-)
+from engine_cases import cuda_engine
+from life_cases import NUMBA, NUMPY, YEAR, arrays_of, cell, lived, shared_replays, tail_of
 from nbti_cases import MODELS, constant_environment
 from trace_strategies import SPILLING, random_trace
 
 from mcage.aging.nbti import NbtiModel, facelift
 from mcage.aging.sampling import InstanceDistributions
 from mcage.distributions import Distribution
-from mcage.engines.cuda_engine import CudaEngine
 from mcage.geometry import GCN
 from mcage.lifetime import EndCause
 from mcage.techniques import TECHNIQUES
@@ -153,16 +140,19 @@ def passed(epoch, years):
     return np.diff([*UNEVEN[: epoch + 1], years])
 
 
-TESTED = ["baseline", "rc+rar", "disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"]
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
     ("technique", "model", "swings"),
     [
-        *((one, BHARDWAJ, False) for one in TESTED),
-        ("rrcd+rc+rar", FOLLOWED, False),
+        ("baseline", BHARDWAJ, False),
+        ("disable", BHARDWAJ, False),
         ("rrcd+rc+rar", BHARDWAJ, True),
         ("rc+rar", facelift(), True),
+        *(slow(name, BHARDWAJ, False) for name in ("rc+rar", "gr-guard", "rrcd", "rrcd+pg")),
+        slow("rrcd+rc+rar", FOLLOWED, False),
     ],
 )
 def test_lives_are_those_of_all_cells(technique, model, swings):
@@ -230,35 +220,6 @@ def some_lives(technique, instances=range(4), model=BHARDWAJ, engine=NUMBA, trac
     return lived(traces, technique, tail_of(*tails), SAMPLE, kernels, nbti=model, **options)
 
 
-def assert_lives(one, other, rel, names=None):
-    values, others = arrays_of(one), arrays_of(other)
-    for name in names or values:
-        expected = pytest.approx(others[name], rel=rel, abs=1e-15, nan_ok=True)
-        assert values[name] == expected, name
-
-
-@pytest.mark.parametrize("technique", TESTED)
-def test_a_model_of_sums_may_also_be_followed(technique):
-    """The same lives by two ways that have nothing but the model in common."""
-    followed, summed = (some_lives(technique, model=model) for model in (FOLLOWED, facelift()))
-    assert (followed.end.cause == EndCause.CENSORED).all()
-    assert_lives(followed, summed, 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("technique", "guardband"), [("baseline", 0.12), ("rc+rar", 0.03), ("rrcd+rc+rar", 0.029)]
-)
-def test_ends_of_a_model_of_sums(technique, guardband):
-    """Ends by delay, of slices that share their times and of others."""
-    followed, summed = (
-        some_lives(technique, model=model, delay_guardband=guardband)
-        for model in (FOLLOWED, facelift())
-    )
-    assert (summed.end.cause == EndCause.DELAY).all()
-    assert followed.degradation.delay_increase == pytest.approx(guardband, rel=1e-9)
-    assert_lives(summed, followed, 1e-10)
-
-
 def dying_entries(technique, instance):
     """Entries that fail one after the other: all of them, or every seventh to split windows."""
     rng = np.random.default_rng(instance)
@@ -270,7 +231,9 @@ def dying_entries(technique, instance):
     return weak
 
 
-@pytest.mark.parametrize("technique", ["disable", "gr-guard", "rrcd", "rrcd+pg", "rrcd+rc+rar"])
+@pytest.mark.parametrize(
+    "technique", ["disable", "rrcd+rc+rar", *map(slow, ("gr-guard", "rrcd", "rrcd+pg"))]
+)
 def test_shifts_where_faults_end_a_life_within_an_epoch(technique):
     """The largest of all cells, also where another cell is the worst at the end of the epoch."""
     instances = range(4)
@@ -284,78 +247,25 @@ def test_shifts_where_faults_end_a_life_within_an_epoch(technique):
     assert (summed.end.cause == EndCause.NO_HOME).any()
     within = ~np.isin(summed.end.seconds, YEAR * np.array(UNEVEN))
     assert within.any()
-    assert_lives(summed, followed, 1e-10)
-
-
-@pytest.mark.parametrize("technique", ["rc+rar", "rrcd+rc+rar"])
-def test_borders_of_epochs_do_not_matter(technique):
-    """Each epoch in two pieces; no fault grows, so that maps stay as they are."""
-    halves = [0.5 * (one + other) for one, other in pairwise(UNEVEN)]
-    edges = tuple(sorted([*UNEVEN, *halves]))
-    heeds_faults = TECHNIQUES[technique].heeds_faults
-    tail = dict.fromkeys(random_tail(technique, 3), np.inf) if heeds_faults else {}
-    lives = []
-    for borders, kernels in ((UNEVEN, [0, 1, 1, 0, 1]), (edges, [0, 0, 1, 1, 1, 1, 0, 0, 1, 1])):
-        options = {"nbti": BHARDWAJ, "epoch_edges_years": borders, "engine": NUMBA}
-        one = lived(
-            TRACES,
-            technique,
-            tail_of(tail),
-            SAMPLE,
-            [kernels],
-            lds_rows=256,
-            delay_guardband=0.03,
-            **options,
-        )
-        lives.append(one)
-    assert lives[0].end.cause == [EndCause.DELAY]
-    names = [
-        "end.seconds",
-        "degradation.max_dvth_volts",
-        "degradation.sampled_dvth_volts",
-        "degradation.longest_duty",
-    ]
-    assert_lives(*lives, 1e-10, names)
-
-
-def test_the_order_of_kernels_matters_where_no_sum_says_all():
-    """A year at duty 0.9 and one at 0.1, in both orders: one model forgets it, one does not."""
-    zero = np.zeros(64, dtype=np.uint32)
-    traces = [alternating_trace(zero, cycles, ~zero) for cycles in (90, 10)]
-    for model, differs in ((BHARDWAJ, 1e-6), (FOLLOWED, 0), (facelift(), 0)):
-        options = {"nbti": model, "epoch_edges_years": (0.0, 1.0, 2.0), "sample": [cell(0)]}
-        first, second = (
-            lived(traces, "baseline", kernels=[order], **options) for order in ([0, 1], [1, 0])
-        )
-        expected = second.degradation.sampled.dvth_volts()
-        if differs:
-            apart = np.abs(first.degradation.sampled.dvth_volts() / expected - 1)
-            assert (apart[0, 0] > differs).all()
-        else:
-            assert first.degradation.sampled.dvth_volts() == pytest.approx(expected, rel=1e-14)
-        assert first.degradation.max_dvth_volts == pytest.approx(
-            first.degradation.sampled.dvth_volts()[:, 0], rel=1e-14
-        )
+    of_cells = arrays_of(followed)
+    for name, values in arrays_of(summed).items():
+        assert values == pytest.approx(of_cells[name], rel=1e-10, abs=1e-15, nan_ok=True), name
 
 
 SMALL = tuple(random_trace(random.Random(seed), **SPILLING) for seed in (11, 12))
 
 
-@pytest.mark.parametrize("technique", ["rar", "disable", "rrcd"])
-def test_engines_live_the_same_lives(technique):
-    one, other = (
-        some_lives(technique, [0, 2], engine=engine, traces=SMALL) for engine in (NUMPY, NUMBA)
-    )
-    for name, values in arrays_of(one).items():
-        assert np.array_equal(values, arrays_of(other)[name], equal_nan=True), name
-
-
-@pytest.mark.skipif(host_compiler() is None, reason="no C++ compiler to run the kernels with")
-def test_a_device_lives_the_same_lives():
-    device = CudaEngine([HostDevice(1, 2**30)])
-    one, other = (
-        some_lives("rrcd", [2], engine=engine, traces=SMALL) for engine in (device, NUMBA)
-    )
+@pytest.mark.parametrize(
+    ("engine", "technique"),
+    [
+        (NUMPY, "disable"),
+        (NUMPY, "rrcd"),
+        slow(NUMPY, "rar"),
+        slow(cuda_engine(1), "rrcd"),
+    ],
+)
+def test_engines_live_the_same_lives(engine, technique):
+    one, other = (some_lives(technique, [2], engine=of, traces=SMALL) for of in (engine, NUMBA))
     for name, values in arrays_of(one).items():
         assert np.array_equal(values, arrays_of(other)[name], equal_nan=True), name
 

@@ -6,6 +6,7 @@ import check_coverage as script
 import fake_campaign
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.stopping import checkpoints
@@ -31,8 +32,7 @@ def lives(count, seed, shape=1.7, scale=9.0, lost=False):
     return np.minimum(years, end), years < end
 
 
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("count", [5, 80])
+@each(("count", "lost"), [(5, False), (80, True)])
 def test_kaplan_meier(count, lost):
     years, died = lives(count, 1, lost=lost)
     years = np.ceil(years * 4) / 4  # ties
@@ -46,8 +46,7 @@ def test_kaplan_meier(count, lost):
     np.testing.assert_allclose(curve.upper[inside], band[inside, 1], atol=1e-9)
 
 
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("seed", [2, 3])
+@each(("seed", "lost"), [(2, False), (3, True)])
 def test_aalen_johansen(seed, lost):
     years, died = lives(60, seed, lost=lost)
     cause = np.where(died, np.random.default_rng(seed).integers(1, 4, years.size), 0)
@@ -61,10 +60,8 @@ def test_aalen_johansen(seed, lost):
         variance = theirs.variance_.reindex(at).to_numpy()
         # The band is Wilson's for as many slices as a plain share needs for that variance.
         risen = curve.share > 0
-        share, count = (
-            curve.share[risen],
-            (curve.share * (1 - curve.share))[risen] / variance[risen],
-        )
+        share = curve.share[risen]
+        count = share * (1 - share) / variance[risen]
         z2 = 1.959963984540054**2
         for bound in (curve.lower[risen], curve.upper[risen]):
             np.testing.assert_allclose(
@@ -72,14 +69,14 @@ def test_aalen_johansen(seed, lost):
             )
 
 
-@pytest.mark.parametrize(
+@each("count", [30, 2000])
+@each(
     ("distribution", "theirs", "names"),
     [
         (weibull, lifelines.WeibullFitter, ("rho_", "lambda_")),
         (lognormal, lifelines.LogNormalFitter, ("sigma_", "mu_")),
     ],
 )
-@pytest.mark.parametrize("count", [30, 2000])
 def test_laws(distribution, theirs, names, count):
     years, died = lives(count, 4)
     log_lives = LogLives(np.log(years)[None], died[None], np.log(HORIZON))
@@ -96,18 +93,13 @@ def test_laws(distribution, theirs, names, count):
 
 def _log_likelihood(fitted, years, died, first, second):
     """Of our parameters, by their functions."""
-    parameters = (
-        (second, first)
-        if isinstance(fitted, lifelines.WeibullFitter)
-        else (
-            np.log(second),
-            first,
-        )
-    )
+    weibull_fit = isinstance(fitted, lifelines.WeibullFitter)
+    parameters = (second if weibull_fit else np.log(second), first)
     hazard = fitted._log_hazard(parameters, years[died]).sum()
     return hazard - fitted._cumulative_hazard(parameters, years).sum()
 
 
+@pytest.mark.slow
 def test_intervals_of_many_lives_are_those_of_the_observed_information():
     """For 2,000 lives theirs, from the curvature of the likelihood, are as good."""
     years, died = lives(2000, 5)
@@ -189,6 +181,7 @@ def test_sweeps_stop_where_the_precision_comes(capsys):
     assert "a title, stopped" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_rule_waits_where_the_interval_is_narrow_by_luck():
     """Beside an atom the interval alone stops earlier, the more often the less it encloses."""
     draw = np.random.default_rng(4)

@@ -3,6 +3,7 @@
 from inspect import signature
 from pkgutil import resolve_name
 
+import numpy as np
 import pytest
 import typer.main
 
@@ -10,8 +11,12 @@ from mcage.cli.app import COMMANDS, app
 from mcage.errors import UserError
 from mcage.functions import study_of
 from mcage.results.header import header_class, studies
+from mcage.spec import SweepSpec
 from mcage.studies.common import StudyOfSpec
+from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.policies import POLICIES
 from mcage.studies.gpu_gating.spec import GatingSpec
+from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
 from mcage.studies.vmin.study import VminStudy
@@ -25,6 +30,27 @@ def options_of(command):
 
 
 VMIN = VminSpec(instances=1, techniques=["baseline"], workload={"kernels": ["DCT"]})
+SHORT = {"workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}}
+OF_GPUS = {
+    "sensors": {"interval_days": 365.0, "noise_mv": 2.0},
+    "policies": list(POLICIES),
+    "workload": {"recorded": {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}},
+    "life": {"spare_sms": 1},
+}
+SPECS = {
+    "sweep": SweepSpec(spread=True, techniques=["rrcd"], **SHORT, life={"epochs": 2}),
+    "vmin": VminSpec(techniques=["rc+rar"], **SHORT),
+    "gpu-gating": GatingSpec(**OF_GPUS),
+    "gpu-heterogeneity": HeterogeneitySpec(
+        readings=["activity", "thermal"], proposal={"power": "normal(1, 0.1)", "delay": 1.05}
+    ),
+    "gpu-both": BothSpec(
+        gating=OF_GPUS | {"policies": ["most-slack"]},
+        sweep=SHORT | {"techniques": ["rrcd"], "environments": ["dvfs"]},
+        slices_per_sm=1,
+    ),
+}
+"""A spec of each study that needs no compiler; instances differ by all that they may."""
 
 
 @pytest.mark.parametrize("name", studies())
@@ -33,6 +59,21 @@ def test_each_study_is_made_of_its_spec_by_a_class_that_its_header_names(name):
     assert header.spec is not None
     if name != "sweep":  # of which the module of the study names the header
         assert issubclass(resolve_name(header.maker), StudyOfSpec)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_an_instance_depends_on_nothing_but_spec_seed_and_number(name):
+    """Also as a process makes it, which knows what the header of a file has."""
+    study = study_of(SPECS[name].model_copy(update={"instances": 4}))
+    whole, again = study.compute(0, 4), resolve_name(study.maker)(study.header)
+    assert study.header.difference(again.header) is None
+    for variable in study.header.variables:
+        if variable.per_instance:
+            axis = variable.instance_axis
+            for first, last in ((0, 3), (3, 4)):
+                part = again.compute(first, last)[variable.name]
+                expected = whole[variable.name].take(range(first, last), axis)
+                np.testing.assert_array_equal(part, expected, err_msg=variable.name)
 
 
 def test_a_process_makes_the_same_study_of_header_and_maker():

@@ -1,8 +1,5 @@
 """A spec of both levels: each key once, files of the levels, what goes into the sweep."""
 
-import tomllib
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tables import each
@@ -11,7 +8,6 @@ from mcage.aging.nbti import nbti_model
 from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.report.notes import caveats_of
 from mcage.studies.gpu_both.register_files import (
     BothEnd,
     Clock,
@@ -38,7 +34,6 @@ RANGES = {
     [
         ({"sweep": {"life": {"activity": 0.5}}}, "sweep.life.activity = 0.5"),
         ({"sweep": {"life": {"horizon_years": 3.0}}}, "that of gating.life.horizon_years"),
-        ({"sweep": {"aging": {"model": "bhardwaj"}}}, "that of gating.aging.model"),
         ({"sweep": {"aging": {"vt0_volts": 0.25}}}, "sweep.aging.vt0_volts = 0.25"),
         ({"sweep": {"faults": {"slices_per_chip": 4}}}, "sweep.faults.slices_per_chip = 4"),
         ({"sweep": {"environments": ["turbo", "dvfs"]}}, "sweep.environments"),
@@ -53,9 +48,6 @@ RANGES = {
         ({"gating": {"stopping": {"rel_ci": 0.1}}}, "gating.stopping"),
         ({"gating": {"workload": {"idle": "on"}}}, "gating.workload.idle"),
         ({"gating": {"life": {"report_years": [1.0]}}}, "gating.life.report_years"),
-        ({"gating": 3}, "gating = 3"),
-        ({"slices_per_sm": 0}, "slices_per_sm = 0"),
-        ({"cell_vt0": "die"}, "cell_vt0"),
     ],
 )
 def test_a_key_that_another_decides_is_refused(fields, words):
@@ -77,35 +69,6 @@ def test_a_key_may_repeat_what_decides_it():
     assert spec.sweep_of(16, RANGES).life.horizon_years == 3.0
 
 
-def test_recorded_launches_are_read_into_the_spec(tmp_path):
-    path = tmp_path / "launches.csv"
-    path.write_text("kernel,seconds\nLU,1.5\n")
-    spec = BothSpec.from_mapping({"gating": {"workload": {"recorded": str(path)}}})
-    path.unlink()
-    assert spec.gating.workload.recorded.seconds == (1.5,)
-    assert "launches.csv" not in spec.to_toml()
-    again = BothSpec.from_mapping(tomllib.loads(spec.to_toml()))
-    assert again.digest() == spec.digest() != BothSpec().digest()
-
-
-def test_toml_and_back():
-    spec = BothSpec.from_mapping(
-        {
-            "instances": 3,
-            "gating": {
-                "sensors": {"noise_mv": 2.0},
-                "life": {"horizon_years": 3.0},
-                "aging": {"constants": {"eta": 0.3}},
-            },
-            "sweep": {"techniques": ["rrcd"], "environments": ["dvfs"]},
-            "stopping": {"rel_ci": 0.1},
-        }
-    )
-    assert BothSpec.from_mapping(tomllib.loads(spec.to_toml())) == spec
-    assert spec.gating.policies == ("default", "round-robin")
-    assert spec.stopping.of == "cell_margin"
-
-
 def test_levels_may_be_files(tmp_path):
     (tmp_path / "gating.toml").write_text('policies = ["default", "most-slack"]\n')
     (tmp_path / "sweep.toml").write_text("[workload]\nperiods = 5\n")
@@ -114,6 +77,8 @@ def test_levels_may_be_files(tmp_path):
     )
     assert spec.gating.policies == ("default", "most-slack")
     assert spec.sweep.workload.periods == 5
+    assert BothSpec().gating.policies == ("default", "round-robin")
+    assert BothSpec(stopping={"rel_ci": 0.1}).stopping.of == "cell_margin"
     with pytest.raises(UserError, match=r"nowhere\.toml"):
         BothSpec.from_mapping({"gating": str(tmp_path / "nowhere.toml")})
 
@@ -274,14 +239,6 @@ def study():
     return Both(BothSpec.from_mapping(fields), *select_engine("numba"))
 
 
-def test_files_say_where_coolest_first_cannot_rank(study):
-    assert caveats_of(study.header) == []
-    gating = {"policies": ["coolest-first"], "temperature": {"model": "fixed"}}
-    spec_toml = BothSpec.from_mapping({"gating": gating}).to_toml()
-    (caveat,) = caveats_of(replace(study.header, spec_toml=spec_toml))
-    assert caveat.startswith("CAVEAT: coolest-first: at a fixed temperature all SMs are equally")
-
-
 def test_slices_take_after_their_sm(study):
     files = study.register_files
     shares = np.linspace(0.1, 0.9, 16 * 2).reshape(16, 2)
@@ -318,7 +275,7 @@ def test_a_die_is_a_gpu(study):
     assert study.plan.spec.instances == 3 * 32
 
 
-@pytest.mark.parametrize(("policy", "days"), [("default", 0.0), ("least-shift", 30.0)])
+@each(("policy", "days"), [("default", 0.0), ("least-shift", 30.0)])
 def test_the_period_of_a_policy(study, policy, days):
     assert study.period_seconds(policy) == days * 86_400
 

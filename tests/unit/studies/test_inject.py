@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS, emulation_of, memory_after, request_of
+from tables import each
 
 from mcage.engines import select_engine
 from mcage.geometry import preset
 from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
+from mcage.soft_errors.ace import ace_under
 from mcage.soft_errors.rates import upsets
 from mcage.soft_errors.stuck import drawn_values
 from mcage.studies.inject.cells import CellsUnderWaves, Rules, faults_of
-from mcage.studies.inject.flips import ONE_CELL, drawn_cells, hit, least_ways, row_of, upsets_of
+from mcage.studies.inject.flips import drawn_cells, hit, least_ways, row_of, upsets_of
 from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, Storing, WrongOutputs
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
 from mcage.studies.inject.slices import FaultsAtAge, Slice, numbers_of, values_of_cells
@@ -117,6 +119,7 @@ def test_a_wrong_bit_of_a_difference():
 # Flips.
 
 
+@pytest.mark.slow
 @needs_clang
 def test_only_needed_bits_matter(asked):
     """Flips of any allocated bit at any moment: where it is not needed, nothing changes.
@@ -169,19 +172,8 @@ def test_only_needed_bits_matter(asked):
 
 
 @needs_clang
-@pytest.mark.parametrize("sizes", [ONE_CELL, upsets("28nm").sizes])
-def test_upsets_are_functions_of_seed_and_instance(kernel, sizes):
-    where = Placement(kernel, technique("baseline"), 64)
-    together = upsets_of(3, np.arange(20), where, SECDED32, sizes)
-    assert upsets_of(3, np.arange(10, 20), where, SECDED32, sizes) == together[10:]
-    assert upsets_of(4, np.arange(20), where, SECDED32, sizes) != together
-
-
-@needs_clang
-@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar"])
+@each("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar"])
 def test_needed_bits_are_those_that_ace_counts(kernel, name):
-    from mcage.soft_errors.ace import ace_under
-
     where = Placement(kernel, technique(name), 64)
     ace = ace_under(kernel.trace, technique(name))
     # ACE counts two bits of the fifth byte of a record that mean nothing.
@@ -195,7 +187,7 @@ def test_flips_under_techniques(kernel, name):
     """Each flip is one of a bit that its value has there, at a moment in which it is needed."""
     where = Placement(kernel, technique(name), 64)
     kinds = set()
-    for upset in upsets_of(11, np.arange(1500), where, NONE):
+    for upset in upsets_of(11, np.arange(400), where, NONE):
         bit, faults = upset.bit, hit(upset, where, NONE).faults
         ((place, (flip,)),) = faults.flips.items()
         window = int(kernel.writes.window[bit.write])
@@ -260,91 +252,6 @@ def test_the_code_of_a_word_and_a_flip(kernel):
     assert aliased > 10
 
 
-def upsets_anywhere(kernel, protection, sizes, count):
-    """Upsets of cells of registers, anywhere and at any time; those that reach needed words.
-
-    Each register lies in an entry of its own, whose cells stand in a list. Returns what the code
-    makes of the worst word of each, its size, its first column, and how often one begins in a cell.
-    """
-    random, code = np.random.default_rng(21), protection.code
-    writes, windows = kernel.writes, kernel.writes.windows
-    lasting = (windows.release_cycle - windows.alloc_cycle) * windows.size
-    data = 32 if code is None else code.data_bits
-    cells = [
-        (group * protection.interleave + word, bit)
-        for group in range(2048 // data // protection.interleave)
-        for bit in range(data if code is None else code.bits)
-        for word in range(protection.interleave)
-    ]
-    worst, of_size, begin = [], [], []
-    for _ in range(count):
-        window = int(random.choice(len(lasting), p=lasting / lasting.sum()))
-        cycle = int(random.integers(windows.alloc_cycle[window], windows.release_cycle[window]))
-        register = int(random.integers(windows.size[window]))
-        size = 1 + int(random.choice(len(sizes), p=sizes))
-        first = int(random.integers(len(cells)))
-        before = (writes.window == window) & (writes.reg == register) & (writes.cycle <= cycle)
-        if not before.any():
-            continue
-        write = np.flatnonzero(before)[-1]
-        lanes = 0
-        for column in range(2):
-            if cycle - writes.cycle[write] < kernel.needs.cycles[write, column]:
-                lanes |= int(kernel.needs.lanes[write, column])
-        changed = {}
-        for word, bit in cells[first : first + size]:
-            mask = (1 << data // 32) - 1 << word * (data // 32)
-            if lanes & mask:
-                changed.setdefault(word, []).append(bit)
-        if not changed:
-            continue
-        outcomes = [0]
-        for bits in changed.values() if code else []:
-            errors = np.zeros(code.bits, bool)
-            errors[bits] = True
-            outcomes.append(int(code.decode(errors)))
-        detected = Outcome.DETECTED in outcomes
-        worst.append(int(Outcome.DETECTED) if detected else max(outcomes))
-        of_size.append(min(size, len(cells) - first))
-        begin.append(first)
-    # As cells in which upsets begin that reach a needed word, on the mean over time.
-    begins = lasting.sum() * len(cells) / kernel.trace.cycles
-    return np.array(worst), np.array(of_size), np.array(begin), begins * len(worst) / count
-
-
-@needs_clang
-@pytest.mark.parametrize("name", ["none", "secded32", "secded32x4", "secded64"])
-def test_upsets_are_those_that_reach_needed_words_anywhere(kernel, name):
-    protection, sizes = Protection.of(name), upsets("28nm").sizes
-    where = Placement(kernel, technique("baseline"), 64)
-    drawn = upsets_of(9, np.arange(2500), where, protection, sizes)
-    worst, of_size, begin, begins = upsets_anywhere(kernel, protection, sizes, 25_000)
-
-    def alike(one, other):
-        spread = np.sqrt(one.var() / len(one) + other.var() / len(other))
-        assert abs(one.mean() - other.mean()) < 4 * spread + 1e-9
-
-    alike(np.array([last - first for first, last in (each.columns for each in drawn)]), of_size)
-    row = row_of(protection, kernel.geometry)
-    of_bit = [row.bit[[each.columns[0] for each in drawn]], row.bit[begin]]
-    alike(*of_bit)
-    alike(*((bit >= row.data_bits) * 1.0 for bit in of_bit))
-    hits = [hit(each, where, protection) for each in drawn]
-    if protection.code is not None:
-        alike(
-            np.array([each.fate == Fate.CODE for each in hits]) * 1.0,
-            (worst == Outcome.DETECTED) * 1.0,
-        )
-        alike(
-            np.array([each.faults is not None for each in hits]) * 1.0,
-            (worst > Outcome.DETECTED) * 1.0,
-        )
-    mean_size = np.arange(1, len(sizes) + 1) @ sizes
-    attempts = np.mean([each.attempts for each in drawn])
-    reached = drawn_cells(where, protection, sizes) / attempts
-    assert reached == pytest.approx(begins / mean_size, rel=0.08)
-
-
 @needs_clang
 @pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd+rc+rar"])
 def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
@@ -364,27 +271,52 @@ def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
     assert share == pytest.approx(where.needed_share, rel=1e-9)
 
 
-def every_upset(needed, row, code, sizes):
-    """Rates of upsets that reach needed words of a row, are detected, and are silent."""
-    of_word, rates = row.needed_of_word(needed), np.zeros(3)
+def of_every_upset(needed, row, protection, sizes):
+    """Sums over all upsets that reach needed words of a row, by their frequencies.
+
+    Their number, how many are detected and how many are silent, their columns, and how many begin
+    in a check bit.
+    """
+    of_word, sums, code = row.needed_of_word(needed), np.zeros(5), protection.code
     for first, (size, share) in product(range(len(row.word)), enumerate(sizes, start=1)):
+        last = min(first + size, len(row.word))
         changed = {}
-        for column in range(first, min(first + size, len(row.word))):
+        for column in range(first, last):
             if of_word[column]:
-                errors = changed.setdefault(int(row.word[column]), np.zeros(code.bits, bool))
-                errors[row.bit[column]] = True
+                errors = np.zeros(row.data_bits if code is None else code.bits, bool)
+                changed.setdefault(int(row.word[column]), errors)[row.bit[column]] = True
         if changed:
-            outcomes = code.decode(np.array(list(changed.values())))
-            detected = (outcomes == Outcome.DETECTED).any()
-            rates += share * np.array([1, detected, not detected and outcomes.max() > 1])
-    return rates
+            outcomes = {Outcome.MISCORRECTED}
+            if code is not None:
+                outcomes = {*code.decode(np.array(list(changed.values()))).tolist()}
+            detected = Outcome.DETECTED in outcomes
+            silent = not detected and max(outcomes) > Outcome.DETECTED
+            in_check_bits = row.bit[first] >= row.data_bits
+            sums += share * np.array([1, detected, silent, last - first, in_check_bits])
+    return sums
+
+
+FEW, MANY = (4, 600), (60, 2000)
+"""Contents of the needed cells, and upsets that are drawn."""
 
 
 @needs_clang
-@pytest.mark.parametrize("name", ["secded32", "secded64"])
-def test_upsets_of_compressed_values_have_their_rates(kernel, name):
+@pytest.mark.parametrize(
+    ("technique_name", "name", "contents", "upset_count"),
+    [
+        ("baseline", "none", *FEW),
+        ("wc", "secded32", *FEW),
+        pytest.param("baseline", "secded32x4", *MANY, marks=pytest.mark.slow),
+        pytest.param("wc", "secded32", *MANY, marks=pytest.mark.slow),
+        pytest.param("wc", "secded64", *MANY, marks=pytest.mark.slow),
+    ],
+)
+def test_upsets_are_those_that_reach_needed_words(
+    kernel, technique_name, name, contents, upset_count
+):
+    """Against all upsets, of the needed cells as they are at moments that are drawn."""
     protection, sizes = Protection.of(name), upsets("28nm").sizes
-    where = Placement(kernel, technique("wc"), 64)
+    where = Placement(kernel, technique(technique_name), 64)
     row, times = row_of(protection, kernel.geometry), {}
     for write, ends in enumerate(kernel.needs.cycles):
         for begin, end in pairwise(np.unique([0, *ends])):
@@ -399,23 +331,30 @@ def test_upsets_of_compressed_values_have_their_rates(kernel, name):
         assert of_word[of_word > 0].min(initial=fewest) >= fewest
     # A random choice stands for all, by their time.
     random, lasting = np.random.default_rng(6), np.array(list(times.values()))
-    chosen = random.choice(len(lasting), 60, p=lasting / lasting.sum())
-    contents = list(times)
-    each = {}
-    for place in set(chosen.tolist()):
-        needed = np.frombuffer(contents[place], np.uint32)
-        each[place] = every_upset(needed, row, protection.code, sizes)
-    exact = np.array([each[place] for place in chosen.tolist()]) * lasting.sum()
-    exact /= kernel.trace.cycles
-    drawn = upsets_of(9, np.arange(2000), where, protection, sizes)
+    chosen = random.choice(len(times), contents, p=lasting / lasting.sum())
+    cells = [np.frombuffer(content, np.uint32) for content in times]
+    of_content = {
+        at: of_every_upset(cells[at], row, protection, sizes) for at in {*chosen.tolist()}
+    }
+    exact = np.array([of_content[at] for at in chosen])
+    exact *= lasting.sum() / kernel.trace.cycles
+    drawn = upsets_of(9, np.arange(upset_count), where, protection, sizes)
     hits = [hit(upset, where, protection) for upset in drawn]
+    columns = np.array([upset.columns for upset in drawn])
+    found = np.stack(
+        [
+            np.ones(upset_count),
+            [of.fate == Fate.CODE for of in hits],
+            [bool(of.faults) for of in hits],
+            columns[:, 1] - columns[:, 0],
+            row.bit[columns[:, 0]] >= row.data_bits,
+        ]
+    )
     attempts = sum(upset.attempts for upset in drawn)
     begins = drawn_cells(where, protection, sizes) * (np.arange(1, len(sizes) + 1) @ sizes)
-    found = np.array(
-        [len(hits), sum(of.fate == Fate.CODE for of in hits), sum(bool(of.faults) for of in hits)]
-    )
-    spread = exact.std(axis=0) / np.sqrt(len(exact)) + begins * np.sqrt(found) / attempts
-    assert (abs(begins * found / attempts - exact.mean(axis=0)) < 4 * spread).all()
+    error = begins * np.sqrt((found**2).sum(axis=1)) / attempts
+    spread = exact.std(axis=0) / np.sqrt(contents) + error
+    assert (abs(begins * found.sum(axis=1) / attempts - exact.mean(axis=0)) <= 4 * spread).all()
 
 
 # Faulty cells.
@@ -459,39 +398,6 @@ def under_waves(kernel, cells, at_one):
             mask[bit // 32] |= np.uint32(1 << bit % 32)
             value[bit // 32] |= np.uint32(one << bit % 32)
     return stuck
-
-
-@needs_clang
-@pytest.mark.parametrize("on_read", [False, True])
-def test_faulty_cells_equal_brute_force(kernel, asked, on_read):
-    random = np.random.default_rng(2)
-    emulation = emulation_of(asked)
-    where = Placement(kernel, technique("baseline"), 64)
-    fates = []
-    for count in [1, 1, 2, 2, 3, 3, 4, 6, 8, 12, 20, 40] * 3:
-        cells, at_one = random_cells(kernel, random, count)
-        faults, rules = slice_with(kernel, cells, at_one)
-        rules = Rules(rules.storing, None, on_read, rules.preloaded)
-        wrong = faults_of(where, faults, rules)
-        stuck = under_waves(kernel, cells, at_one)
-        expected = memory_after(emulation, stuck=stuck, on_read=on_read, most=100_000)
-        if isinstance(expected, str) and "LDS" in expected:
-            continue
-        if wrong is None:
-            np.testing.assert_array_equal(expected, kernel.reruns.final)
-            fates.append("none")
-            continue
-        (ran,) = kernel.reruns.run([wrong])
-        if isinstance(expected, str):
-            assert ran.end in (End.ADDRESS, End.LIMIT)
-            fates.append("ended")
-            continue
-        memory = kernel.reruns.final.copy()
-        memory[ran.place] = ran.content
-        assert ran.end == End.COMPLETE
-        np.testing.assert_array_equal(memory, expected)
-        fates.append("wrong" if len(ran.place) else "masked")
-    assert {"none", "wrong", "ended"} <= set(fates)
 
 
 @needs_clang
@@ -546,46 +452,6 @@ def test_chosen_cells_equal_brute_force(tmp_path, fault):
     parts = [study.compute(5, 8), study.compute(0, 5)]
     np.testing.assert_array_equal(parts[0]["fate"], found["fate"][:, 5:])
     np.testing.assert_array_equal(parts[1]["fate"], found["fate"][:, :5])
-
-
-@needs_clang
-@pytest.mark.parametrize("protection", ["none", "secded64"])
-@pytest.mark.parametrize("on_read", [False, True])
-def test_slices_do_not_depend_on_those_beside_them(kernel, on_read, protection):
-    random = np.random.default_rng(12)
-    where = Placement(kernel, technique("baseline"), 64)
-    asked = []
-    for count in [1, 2, 3, 6, 25] * 12:
-        cells, at_one = random_cells(kernel, random, count)
-        faults, rules = slice_with(kernel, cells, at_one, Protection.of(protection))
-        rules = Rules(rules.storing, rules.code, on_read, rules.preloaded)
-        wrong = faults_of(where, faults, rules)
-        if wrong is not None:
-            asked.append(wrong)
-    together = kernel.reruns.run(asked)
-    assert any(each.end != End.COMPLETE for each in together)
-    for wrong, of_all in zip(asked, together, strict=True):
-        (alone,) = kernel.reruns.run([wrong])
-        assert alone.end == of_all.end
-        np.testing.assert_array_equal(alone.place, of_all.place)
-        np.testing.assert_array_equal(alone.content, of_all.content)
-
-
-@needs_clang
-def test_cells_that_a_read_disturbs_do_less_harm_than_stuck_ones(kernel):
-    random = np.random.default_rng(4)
-    where = Placement(kernel, technique("baseline"), 64)
-    harm = {False: 0, True: 0}
-    for _ in range(40):
-        cells, at_one = random_cells(kernel, random, 3)
-        faults, rules = slice_with(kernel, cells, at_one)
-        for on_read in harm:
-            given = Rules(rules.storing, None, on_read, rules.preloaded)
-            wrong = faults_of(where, faults, given)
-            if wrong is not None:
-                (ran,) = kernel.reruns.run([wrong])
-                harm[on_read] += ran.end != End.COMPLETE or len(ran.place) > 0
-    assert 0 < harm[True] < harm[False]
 
 
 @needs_clang
@@ -698,7 +564,7 @@ def test_wrong_outputs():
     assert WrongOutputs.of(right, right).output_error == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("fates", "given_up", "expected"),
     [
         ("", np.inf, (np.nan, np.nan, 0, np.nan, 0)),

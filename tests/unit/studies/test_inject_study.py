@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
+from tables import each
 
 from mcage.engines import select_engine
 from mcage.errors import UserError
@@ -25,13 +26,9 @@ def study(kernel, **fields):
     return InjectStudy(spec, *select_engine("numba"))
 
 
-def joined(parts):
-    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
-
-
 CASES = {
-    "flip": {"techniques": ["baseline", "rrcd"], "protections": ["none", "secded32"]},
-    "stuck": {"techniques": ["baseline", "rrcd"], "protections": ["ecp1", "secded32"]},
+    "flip": {"techniques": ["rrcd"], "protections": ["none", "secded32"]},
+    "stuck": {"techniques": ["baseline"], "protections": ["ecp1", "secded32"]},
     "read": {"techniques": ["rrcd+rc+rar"], "protections": ["none"]},
 }
 
@@ -39,19 +36,19 @@ CASES = {
 @needs_clang
 @pytest.mark.parametrize("fault", list(CASES))
 def test_an_injection_is_a_function_of_spec_seed_and_instance(program, fault):
-    given = CASES[fault] | {"inject": {"fault": fault, "ages_years": [0, 2.0, 10.0]}}
+    given = CASES[fault] | {"inject": {"fault": fault, "ages_years": [0, 10.0]}}
     whole = study(program, **given)
-    found = whole.compute(0, 24)
+    found = whole.compute(0, 12)
     again = study(program, **given)
-    parts = joined([again.compute(16, 24), again.compute(0, 16)])
-    order = np.r_[8:24, 0:8]
+    parts = [again.compute(8, 12), again.compute(0, 8)]
     for variable in whole.header.variables:
         array = found[variable.name]
         assert array.shape == variable.shape(
-            {"case": len(whole.plan.cases), "instance": 24, "age": 3}
+            {"case": len(whole.plan.cases), "instance": 12, "age": 2}
         )
-        np.testing.assert_array_equal(array, parts[variable.name][:, order])
-    other = study(program, **given | {"seed": 6}).compute(0, 24)
+        together = np.concatenate([part[variable.name] for part in parts[::-1]], axis=1)
+        np.testing.assert_array_equal(array, together)
+    other = study(program, **given | {"seed": 6}).compute(0, 12)
     assert any((found[name] != other[name]).any() for name in ("fate", "faulty_bits"))
 
 
@@ -83,9 +80,8 @@ def test_what_techniques_and_codes_are_good_for(program):
         techniques=["rrcd"],
         protections=["none", "secded32"],
         inject={"fault": "stuck", "test_interval_years": 1.0},
-        instances=60,
     )
-    found = of.compute(0, 60)
+    found = of.compute(0, 30)
     silent = found["silent_years"]
     assert np.isfinite(silent[0]).mean() > 0.1
     assert not np.isfinite(silent[1]).any()
@@ -97,19 +93,9 @@ def test_what_techniques_and_codes_are_good_for(program):
         techniques=["rrcd"],
         protections=["none"],
         inject={"fault": "stuck", "test_interval_years": 0.0},
-    ).compute(0, 60)
+    ).compute(0, 30)
     assert not np.isfinite(knows["silent_years"]).any()
     assert (np.isin(knows["fate"], [Fate.MASKED, Fate.RETIRED])).all()
-
-
-@needs_clang
-def test_reads_that_disturb_harm_no_more_slices_than_stuck_cells(program):
-    given = {"techniques": ["rrcd"], "protections": ["none"]}
-    harm = {}
-    for fault in ("stuck", "read"):
-        found = study(program, inject={"fault": fault}, **given).compute(0, 40)
-        harm[fault] = np.isin(found["fate"], [*SILENT, *DETECTED]).sum()
-    assert harm["read"] < harm["stuck"]
 
 
 @needs_clang
@@ -130,24 +116,20 @@ def test_a_code_makes_flips_beside_faulty_cells_detected(program):
 
 
 @needs_clang
-@pytest.mark.parametrize(
+@each(
     ("rows", "fields", "words"),
     [
+        (None, {}, ("cells.npy", "no NumPy file")),
         ([[0, 5, 1]], {"inject": {"fault": "flip"}}, ("inject.fault", "'flip'")),
         ([[0, 5, 1]], {"inject": {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
-        ([[0, 5, 1]], {"inject": {"test_interval_years": 1.0}}, ("test_interval_years = 1.0",)),
-        ([[0, 5, 1]], {"environments": ["dvfs", "turbo"]}, ("environments", "turbo")),
         ([[0, 5, 1]], {"scenarios": ["measured"]}, ("scenarios", "measured")),
-        ([[0, 5, 1]], {"vdd_volts": [0.5]}, ("vdd_volts = [0.5]",)),
         ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "of 1 instances")),
         ([[0, 5, 1], [2, 5, 1]], {}, ("cells.npy", "no cell of instance 1")),
         ([[1, 5, 1]], {}, ("cells.npy", "no cell of instance 0")),
         ([[0, 256 * 2048, 1]], {}, ("cells.npy", "row 0: cell 524288", "524287")),
         ([[0, 5, 1], [0, 5, 0]], {}, ("cells.npy", "row 1: cell 5")),
-        ([[0, 5, 2]], {}, ("cells.npy", "row 0: value 2")),
         ([[0, 5]], {}, ("cells.npy", "(1, 2)", "(cells, 3)")),
         ([[0, 5, 1.0]], {}, ("cells.npy", "integers")),
-        (None, {}, ("cells.npy", "no NumPy file")),
     ],
 )
 def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fields, words):
@@ -162,14 +144,13 @@ def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fi
 
 
 @needs_clang
-@pytest.mark.parametrize(
+@each(
     ("fields", "words"),
     [
         ({"techniques": ["disable"]}, ("disable", "fault map")),
         ({"program": {}}, ("program.source", "missing")),
         ({"inject": {"ages_years": [1.0, 11.0]}}, ("inject.ages_years", "11", "horizon")),
         ({"inject": {"ages_years": [1.0, 1.0]}}, ("ages_years", "rise")),
-        ({"inject": {"fault": "glitch"}}, ("inject.fault", "glitch")),
         ({"workload": {"kernels": ["DCT"]}}, ("workload.kernels", "program.source")),
         ({"techniques": ["rrcd"], "registers": {"delta_limit": "none"}}, ("delta_limit", "none")),
         ({"stopping": {"rel_ci": 0.1, "of": "median_life"}}, ("stopping.of", "sdc")),

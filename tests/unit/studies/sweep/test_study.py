@@ -1,9 +1,6 @@
 """Is a sweep a study like any other: do shards travel, and do files follow the variables?"""
 
-import os
 import pickle
-import subprocess
-import sys
 import threading
 import tomllib
 from dataclasses import dataclass, replace
@@ -11,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from sweep_cases import small_sweep
+from tables import each
 
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.campaign.run import run_campaign
@@ -19,7 +17,6 @@ from mcage.engines.numpy_engine import NumpyEngine
 from mcage.errors import UserError
 from mcage.lifetime.outcomes import LifeEnd
 from mcage.report.cases import names_in
-from mcage.results.header import header_class
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Variable
 from mcage.spec import SweepSpec
@@ -27,7 +24,7 @@ from mcage.studies.sweep import batch, header
 from mcage.studies.sweep import plan as plan_module
 from mcage.studies.sweep import study as study_module
 from mcage.studies.sweep.batch import batches, compute_batch
-from mcage.studies.sweep.header import VARIABLES, SweepHeader
+from mcage.studies.sweep.header import VARIABLES
 
 SMALL = {
     "techniques": ["baseline"],
@@ -44,19 +41,16 @@ def sweep():
 
 
 def test_a_shard_is_a_value_that_travels(sweep, tmp_path):
-    """A process that has the value alone writes the same bytes as this one."""
+    """A process that has the value alone makes the study of it, and writes the same bytes."""
     study = sweep.study
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
     path = ShardTask(study.header, study.maker, here, range(1, 3)).run(study)
-    sent = pickle.dumps(ShardTask(study.header, study.maker, there, range(1, 3)))
-    script = "import pickle, sys; pickle.load(sys.stdin.buffer).run()"
-    line = [sys.executable, "-c", script]
-    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(line, input=sent, check=True, env=paths)
+    sent = pickle.loads(pickle.dumps(ShardTask(study.header, study.maker, there, range(1, 3))))
+    sent.run()
     assert path.read_bytes() == (there / path.name).read_bytes()
-    assert pickle.loads(sent).header.spec_toml == sweep.spec.to_toml()
+    assert sent.header.spec_toml == sweep.spec.to_toml()
 
 
 def test_a_sweep_says_that_its_energies_do_not_lie_on_one_curve():
@@ -67,12 +61,6 @@ def test_a_sweep_says_that_its_energies_do_not_lie_on_one_curve():
     assert small_sweep(**rows, vdd_volts=[0.42, 0.44]).header.caveats == ()
     assert small_sweep(**rows).header.caveats == ()
     assert small_sweep(**low, vdd_volts=[0.419, 0.44]).header.caveats == (), "they do lie on one"
-
-
-def test_files_know_whose_they_are(sweep):
-    assert sweep.header.study == "sweep"
-    assert header_class("sweep") is SweepHeader
-    assert sweep.header.quantities.keys() >= {"median_life", "max_dvth"}
 
 
 def test_a_file_knows_what_techniques_of_a_user_call_themselves(tmp_path, monkeypatch):
@@ -122,25 +110,15 @@ def test_a_new_variable_takes_a_declaration_and_the_field_that_carries_it(
 
 # Are all threads busy, whatever the size of shards and batches, and are results the same?
 
-SIXTY_SLICES = {
-    "techniques": ["baseline"],
-    "environments": ["turbo"],
-    "instances": 60,
-    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
-    "life": {"epochs": 2},
-}
-
 
 def sweep_on(monkeypatch, cores, largest=NumpyEngine.batch, **keys):
     """A sweep on a machine with so many cores, by an engine with batches of at most a size."""
     monkeypatch.setattr(plan_module, "usable_cores", lambda: cores)
     monkeypatch.setattr(NumpyEngine, "batch", largest)
-    return small_sweep("numpy", **SIXTY_SLICES | keys)
+    return small_sweep("numpy", **SMALL | {"instances": 60} | keys)
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "size"), [(0, 256, 48), (5, 6, 48), (0, 48, 48), (3, 100, 7)]
-)
+@each(("first", "last", "size"), [(0, 256, 48), (5, 6, 48), (0, 48, 48), (3, 100, 7)])
 def test_batches_are_alike(first, last, size):
     parts = batches(first, last, size)
     assert np.array_equal(np.concatenate(parts), np.arange(first, last))
@@ -150,7 +128,7 @@ def test_batches_are_alike(first, last, size):
     assert len(parts) == -(-(last - first) // size)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cores", "largest", "instances", "size"),
     [
         (2, 48, 10_000, 48),
@@ -166,14 +144,15 @@ def test_batches_are_chosen_by_work(monkeypatch, cores, largest, instances, size
     assert (sweep.study.batch, sweep.study.threads) == (size, cores)
     shard = min(256, instances)
     sizes = []
-    monkeypatch.setattr(study_module, "compute_batch", lambda _, part: sizes.append(len(part)))
-    monkeypatch.setattr(study_module, "joined", lambda variables, parts: list(parts))
-    sweep.compute(0, shard)
+    with monkeypatch.context() as patch:
+        patch.setattr(study_module, "compute_batch", lambda _, part: sizes.append(len(part)))
+        patch.setattr(study_module, "joined", lambda variables, parts: list(parts))
+        sweep.compute(0, shard)
     assert max(sizes) <= size
     assert len(sizes) == -(-shard // size)
 
 
-@pytest.mark.parametrize(("cores", "threads", "size"), [(1, 1, 1000), (2, 2, 834), (16, 2, 834)])
+@each(("cores", "threads", "size"), [(1, 1, 1000), (2, 2, 834), (16, 2, 834)])
 def test_threads_that_cannot_be_busy_get_no_batches(monkeypatch, cores, threads, size):
     """Beside kernels on a device, threads wait for Python: more of them would take longer."""
     monkeypatch.setattr(NumpyEngine, "busy_threads", 2)
@@ -181,7 +160,7 @@ def test_threads_that_cannot_be_busy_get_no_batches(monkeypatch, cores, threads,
     assert (sweep.plan.threads, sweep.study.threads, sweep.study.batch) == (cores, threads, size)
 
 
-@pytest.mark.parametrize(
+@each(
     "host_computes",
     [
         {"aging": {"model": "bhardwaj"}},
@@ -191,7 +170,6 @@ def test_threads_that_cannot_be_busy_get_no_batches(monkeypatch, cores, threads,
         {"life": {"epochs": 2, "temperature_swing_kelvin": "uniform(0, 10)"}},
         {"techniques": ["disable"]},
     ],
-    ids=["model", "pbti", "margins", "spread", "swings", "packing"],
 )
 def test_all_cores_get_batches_where_the_host_computes_for_long(monkeypatch, host_computes):
     """Its loops over all transistors do not hold Python's lock."""
@@ -199,7 +177,7 @@ def test_all_cores_get_batches_where_the_host_computes_for_long(monkeypatch, hos
     assert sweep_on(monkeypatch, 16, **host_computes).study.threads == 16
 
 
-@pytest.mark.parametrize("shard_size", [2, 16, 60])
+@pytest.mark.parametrize("shard_size", [pytest.param(2, marks=pytest.mark.slow), 16])
 def test_all_threads_are_busy_whatever_the_size_of_shards(monkeypatch, tmp_path, shard_size):
     """Batches of different shards are computed at the same time: each waits for three others."""
     threads = 4
@@ -263,26 +241,44 @@ def test_a_voltage_that_no_point_has_refuses_nothing(fields):
 # Sweeps that tell apart by which margin cells fail.
 
 MARGINS = {"vmin_model": "margins", "pbti": 0.5}
-CASE = {"environments": ["dvfs"], "techniques": ["rrcd"], "instances": 6}
+CASE = {
+    "environments": ["dvfs"],
+    "techniques": ["rrcd"],
+    "instances": 3,
+    "workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1},
+}
 
 
-def test_new_faults_are_counted_whatever_the_engine_and_the_batch():
-    aging = MARGINS | {"nbti_spread_mv": 0.5}
-    of_one_kernel = {"kernels": ["MatrixTranspose"], "periods": 3, "generations": 2}
-    fields = CASE | {"aging": aging, "workload": of_one_kernel}
-    sweep = small_sweep(**fields)
-    whole = sweep.compute(0, 6)
-    parts = [sweep.compute(*part) for part in ((0, 2), (2, 6))]
-    other = small_sweep("numpy", **fields).compute(0, 6)
-    for name, array in whole.items():
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
-    joined = np.concatenate([part["new_faults"] for part in parts], axis=1)
-    assert np.array_equal(whole["new_faults"], joined)
-    reading = whole["new_faults"][0, :, 0]
-    assert reading.min() >= 0
-    assert reading.sum() > 50
-    # No cell ages by its write margin, and none is limited by holding.
-    assert not whole["new_faults"][..., 1:].any()
+@pytest.mark.parametrize(
+    ("fields", "margin", "least"),
+    [
+        ({"aging": MARGINS | {"nbti_spread_mv": 0.5}}, "read", 26),
+        (
+            # 8T cells with a clock that leaves as many of them too slow as 6T cells are faulty.
+            {
+                "faults": {"cell": "8t"},
+                "aging": {"vmin_model": "margins-high", "pbti": 1.0, "nbti_spread_mv": 0.5},
+            },
+            "access",
+            16,
+        ),
+        # Without PBTI no transistor of a read port ages.
+        ({"faults": {"cell": "8t"}, "aging": {"vmin_model": "margins-high"}}, "access", 0),
+    ],
+    ids=["6t", "8t", "8t without PBTI"],
+)
+def test_new_faults_are_counted_by_margin_whatever_the_engine(fields, margin, least):
+    """No cell ages by its write margin, and none is limited by holding."""
+    one, other = (small_sweep(engine, **CASE, **fields) for engine in ("numpy", "numba"))
+    assert one.header.margins == (margin, "write", "hold")
+    arrays, reference = other.compute(0, 3), one.compute(0, 3)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, reference[name], err_msg=name)
+    by_margin = arrays["new_faults"].sum(axis=(0, 1))
+    assert by_margin[0] >= least
+    assert by_margin.any() == (least > 0)
+    assert not by_margin[1:].any()
+    assert any("8T cells" in caveat for caveat in one.header.caveats) == (margin == "access")
 
 
 def test_results_name_the_margins(tmp_path):
@@ -300,25 +296,6 @@ def test_results_name_the_margins(tmp_path):
         for aging in ({}, {"pbti": 0.5}, MARGINS, MARGINS | {"pbti": "planar"})
     }
     assert len(digests) == 4
-
-
-EIGHT = {"faults": {"cell": "8t"}, "aging": {"vmin_model": "margins-high", "pbti": 1.0}}
-"""8T cells with a clock that leaves as many of them too slow as 6T cells are faulty."""
-
-
-def test_8t_cells_fail_by_the_time_of_a_read_whatever_the_engine(tmp_path):
-    spread = {"aging": EIGHT["aging"] | {"nbti_spread_mv": 0.5}}
-    sweeps = [small_sweep(engine, **CASE, **(EIGHT | spread)) for engine in ("numpy", "numba")]
-    one, other = (sweep.compute(0, 6) for sweep in sweeps)
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
-    assert sweeps[0].header.margins == ("access", "write", "hold")
-    assert one["new_faults"][..., 0].sum() > 30
-    assert not one["new_faults"][..., 1:].any()
-    assert "8T cells" in sweeps[0].header.caveats[-1]
-    # Without PBTI no transistor of a read port ages.
-    without = EIGHT | {"aging": {"vmin_model": "margins-high"}}
-    assert not small_sweep(**CASE, **without).compute(0, 6)["new_faults"].any()
 
 
 def test_the_cell_is_part_of_a_spec_where_it_is_given():
@@ -342,7 +319,7 @@ def test_the_cell_is_part_of_a_spec_where_it_is_given():
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "message"),
     [
         (
