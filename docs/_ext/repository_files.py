@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 NOTES = "results"
-"""Folder of the notes on what was measured."""
+"""Folder of the pages of measurements."""
 
 
 class RepositoryFiles(SphinxTransform):
@@ -23,11 +23,9 @@ class RepositoryFiles(SphinxTransform):
     """Before Sphinx collects pictures and what is to be downloaded."""
 
     def apply(self, **_: object) -> None:
-        """Replace what links and pictures name; the notes are linked from one page of theirs."""
+        """Replace the targets of links, pictures and downloads by their paths in the site."""
         self._docs, page = Path(self.env.srcdir), self.env.docname
         really_in = Path(self.env.doc2path(page)).resolve().parent
-        if page.startswith(f"{NOTES}/") and page != f"{NOTES}/README":
-            self.env.metadata[page]["orphan"] = True
         for link in list(self.document.findall(addnodes.pending_xref)):
             if link.get("refdomain") == "doc" and link["reftarget"] not in self.env.found_docs:
                 self._link(link, Path(self._docs, f"{link['reftarget']}.md"))

@@ -470,11 +470,88 @@ def test_fault_maps_of_the_model_page(output, tmp_path, monkeypatch):
     assert f"{spilled:.1f} % of its writes go to the LDS on average" in text
 
 
-def test_pages_have_the_words_that_users_look_for():
-    """The search of the site finds pages by whole words."""
-    text = " ".join(page.read_text() for page in (ROOT / "docs").glob("*.md")).lower()
-    for word in ("latex", "bibtex", "jupyter", "slurm", "docker", "kubernetes", "csv", "pandas"):
-        assert re.search(rf"\b{word}\b", text), word
+LOOKED_FOR = {
+    "apptainer": "install",
+    "avf": "soft-errors",
+    "bibtex": "report",
+    "booktabs": "report",
+    "censored": "statistics",
+    "checksum": "results-format",
+    "csv": "importing",
+    "cuda": "gpus",
+    "cutracer": "recording",
+    "dask": "clusters",
+    "docker": "install",
+    "ecp": "protection",
+    "fit": "soft-errors",
+    "gem5": "importing",
+    "hdf5": "results-format",
+    "json": "statistics",
+    "jupyter": "analysis",
+    "kubernetes": "clusters",
+    "latex": "report",
+    "matlab": "results-format",
+    "nbti": "aging",
+    "nvbit": "recording",
+    "opencl": "emulation",
+    "pandas": "analysis",
+    "pareto": "pareto",
+    "resume": "continuing",
+    "secded": "protection",
+    "seed": "keys",
+    "slurm": "clusters",
+    "temperature": "aging",
+    "triton": "emulation",
+    "vmin": "vmin",
+    "weibull": "statistics",
+    "xarray": "analysis",
+}
+"""Words that readers type into the search of the site, and the page that says what to do."""
+
+DOCS_PAGES = sorted((ROOT / "docs").rglob("*.md"))
+"""Pages of docs/, without those of results/, to which a link in docs/ leads."""
+
+
+@cache
+def pages_by_word():
+    """Names of the pages on which each word stands, as the search of the site finds it."""
+    index = {}
+    for page in DOCS_PAGES:
+        name = page.relative_to(ROOT / "docs").with_suffix("").as_posix()
+        for word in set(re.findall(r"[a-z0-9]+", page.read_text(encoding="utf-8").lower())):
+            index.setdefault(word, set()).add(name)
+    return index
+
+
+@each("word", LOOKED_FOR)
+def test_a_word_that_readers_look_for_leads_to_the_page_that_answers(word):
+    assert LOOKED_FOR[word] in pages_by_word().get(word, set())
+
+
+def test_pages_are_short_enough_to_be_read():
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in DOCS_PAGES}
+    long = {
+        name_of(page): number
+        for page, number in words.items()
+        if number > 5_000 and "generated" not in page.read_text(encoding="utf-8").splitlines()[0]
+    }
+    assert not long
+    assert sum(words.values()) <= 64_000
+
+
+READERS = sorted((ROOT / "docs" / "readers").glob("*.md"))
+
+
+@each("page", READERS)
+def test_pages_of_readers_answer_each_question_in_a_sentence_with_a_link(page):
+    title, *questions = page.read_text(encoding="utf-8").strip().split("\n- ")
+    assert title.startswith("# I ")
+    assert len(page.read_text(encoding="utf-8").split()) <= 280
+    for question in questions:
+        asked, answer = re.fullmatch(r"\*\*(.+?[?.])\*\* (.+)", question).groups()
+        assert LINK.search(answer), asked
+        assert not re.search(r"\.\s", answer), asked
+    assert f"readers/{page.name}" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
 
 def test_pages_name_no_machine():
