@@ -13,6 +13,7 @@ from scipy.stats import poisson
 
 from mcage.aging.environment import Environment, OperatingPoint
 from mcage.aging.nbti import MODEL_NAMES, Phases, nbti_model
+from mcage.aging.nbti.model import NOMINAL_TRANSISTORS
 
 DATA = Path(__file__).parent / "data"
 MODELS = {name: nbti_model(name) for name in MODEL_NAMES}
@@ -47,10 +48,11 @@ def exceedance(law, shift_volts, mean_volts):
     return float(poisson.pmf(below, shift) @ pdtrc(below, mean_volts / law.eta_volts))
 
 
-def past_of(model, history, state=None):
-    state = model.initial_state(()) if state is None else state
+def past_of(model, history, transistors=NOMINAL_TRANSISTORS):
+    state = model.initial_state(())
     for seconds, duty_cycle, vdd_volts, temperature_kelvin in history:
-        rates = model.rates(constant_environment(vdd_volts, temperature_kelvin))
+        surroundings = constant_environment(vdd_volts, temperature_kelvin)
+        rates = model.rates(surroundings, transistors)
         state = model.advance(state, rates, duty_cycle, seconds)
     return state
 

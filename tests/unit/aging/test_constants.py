@@ -2,8 +2,7 @@
 
 import dataclasses
 import math
-import tomllib
-from importlib.resources import files
+import re
 
 import numpy as np
 import pytest
@@ -14,14 +13,7 @@ from sweep_cases import small_sweep
 from tables import each
 
 from mcage.aging.environment import delay_increase
-from mcage.aging.nbti import (
-    MODEL_NAMES,
-    SECONDS_PER_YEAR,
-    Bhardwaj,
-    constants,
-    facelift,
-    nbti_model,
-)
+from mcage.aging.nbti import MODEL_NAMES, SECONDS_PER_YEAR, constants, facelift, nbti_model
 from mcage.aging.nbti.model import RANGES
 from mcage.aging.nbti.models import bhardwaj, finfet, planar
 from mcage.errors import UserError
@@ -31,39 +23,32 @@ DOCUMENT = "".join((ROOT / folder / "aging.md").read_text() for folder in ("docs
 
 @each("name", MODEL_NAMES)
 def test_every_constant_states_where_it_comes_from(name):
+    """And lies within the range of what a spec may set."""
     model = MODELS[name]
-    required = {
-        field.name for field in dataclasses.fields(model) if field.default is dataclasses.MISSING
-    }
+    fields = dataclasses.fields(model)
+    required = {field.name for field in fields if field.default is dataclasses.MISSING}
     assert required <= set(constants(name))
+    assert {field.name for field in fields} <= set(RANGES)
     for constant, described in constants(name).items():
         assert getattr(model, constant) == described.value
         assert described.unit
         assert described.status in {"printed", "public", "reconstructed", "assumed"}, constant
         assert described.source, constant
+        lowest, highest = RANGES[constant]
+        assert lowest <= described.value <= highest, constant
 
 
-def test_the_file_holds_the_models_that_there_are():
-    text = files("mcage").joinpath("data", "nbti.toml").read_text(encoding="utf-8")
-    assert set(tomllib.loads(text)) == set(MODEL_NAMES)
-
-
-def test_a_variant_is_like_its_model_but_for_what_it_states():
-    assert constants("bhardwaj-unscaled")["amplitude"] == constants("bhardwaj")["amplitude"]
-    assert MODELS["bhardwaj-unscaled"] == dataclasses.replace(bhardwaj(), scale=1.0)
-    assert MODELS["finfet-thermal"] == dataclasses.replace(
-        finfet(), effective_activation_energy_ev=0.972
-    )
-    assert MODELS["planar-common"] == dataclasses.replace(planar(), amplitude=8.34046e-5)
-
-
-def test_models_have_functions_of_their_names():
-    assert [MODELS[name] for name in ("facelift", "bhardwaj", "finfet", "planar")] == [
-        facelift(),
-        bhardwaj(),
-        finfet(),
-        planar(),
-    ]
+@each(
+    ("variant", "model", "change"),
+    [
+        ("bhardwaj-unscaled", bhardwaj, {"scale": 1.0}),
+        ("finfet-thermal", finfet, {"effective_activation_energy_ev": 0.972}),
+        ("planar-common", planar, {"amplitude": 8.34046e-5}),
+        *((of.__name__, of, {}) for of in (facelift, bhardwaj, finfet, planar)),
+    ],
+)
+def test_a_variant_is_like_its_model_but_for_what_it_states(variant, model, change):
+    assert MODELS[variant] == dataclasses.replace(model(), **change)
 
 
 def documented():
@@ -118,32 +103,20 @@ def test_the_documentation_compares_the_models():
 
 
 def test_the_period_of_bhardwaj_matters():
-    shifts = [
-        1e3
-        * dataclasses.replace(bhardwaj(), period_seconds=period).dvth_at(
-            constant_environment(1.0), 0.5, 3 * SECONDS_PER_YEAR
-        )
-        for period in (0.001, 0.01, 0.1)
-    ]
+    models = [dataclasses.replace(bhardwaj(), period_seconds=it) for it in (0.001, 0.01, 0.1)]
+    given = constant_environment(1.0), 0.5, 3 * SECONDS_PER_YEAR
+    shifts = [1e3 * model.dvth_at(*given) for model in models]
     assert shifts == pytest.approx([13.0, 18.9, 26.8], abs=0.05)
 
 
 def test_unscaled_constants_are_too_large_for_lifetimes():
-    unscaled = MODELS["bhardwaj-unscaled"]
-    shift = unscaled.largest_dvth(constant_environment(1.0), 3 * SECONDS_PER_YEAR)
-    assert 1e3 * shift == pytest.approx(252, abs=0.5)
-
-
-def test_prefactor_of_bhardwaj():
-    rates = MODELS["bhardwaj-unscaled"].rates(constant_environment(1.0))
+    model, surroundings = MODELS["bhardwaj-unscaled"], constant_environment(1.0)
+    assert 1e3 * model.largest_dvth(surroundings, 3 * SECONDS_PER_YEAR) == pytest.approx(
+        252, abs=0.5
+    )
+    rates = model.rates(surroundings)
     assert math.sqrt(rates.stress) == pytest.approx(1.64362e-6, rel=1e-5)
     assert rates.diffusion == pytest.approx(10.1682, rel=1e-5)
-
-
-def test_another_time_exponent_is_refused():
-    values = {name: constant.value for name, constant in constants("bhardwaj").items()}
-    with pytest.raises(UserError, match=r"time_exponent = 0\.25, where 1/6 is needed"):
-        Bhardwaj(**(values | {"time_exponent": 0.25}))
 
 
 # Constants in place of a model's own: taken, refused, and with the amplitude fitted again.
@@ -151,20 +124,13 @@ def test_another_time_exponent_is_refused():
 
 @each("name", MODEL_NAMES)
 def test_each_constant_is_set_by_its_name_and_alone(name):
-    for constant, described in constants(name).items():
-        if constant == "time_exponent":  # there is only one
-            continue
-        value = 1.01 * described.value
-        assert nbti_model(name, {constant: value}) == dataclasses.replace(
-            MODELS[name], **{constant: value}
-        )
+    for constant in constants(name).keys() - {"time_exponent"}:  # of which there is only one
+        changed = {constant: 1.01 * constants(name)[constant].value}
+        assert nbti_model(name, changed) == dataclasses.replace(MODELS[name], **changed)
 
 
-def test_own_constants_lie_within_the_ranges():
-    for name in MODEL_NAMES:
-        for constant, described in constants(name).items():
-            lowest, highest = RANGES[constant]
-            assert lowest <= described.value <= highest, (name, constant)
+UNSTRESSED = {"vt0_volts": 1.0, "amplitude": "calibrated"}
+STRONG = {"field_volts_per_nm": 0.05, "oxide_thickness_nm": 0.1}
 
 
 @each(
@@ -173,30 +139,19 @@ def test_own_constants_lie_within_the_ranges():
         ("facelift", {"xi1": 0.9}, "aging.constants.xi1: NBTI model 'facelift' has no such"),
         ("finfet", {"eta": 0.3}, "'finfet' has no such constant; it has amplitude, oxide_thick"),
         ("facelift", {"eta": 1.2}, "aging.constants.eta = 1.2: must be 0 ... 1"),
-        ("facelift", {"eta": -0.1}, "aging.constants.eta = -0.1"),
         ("facelift", {"eta": math.nan}, "aging.constants.eta = nan"),
-        ("facelift", {"field_volts_per_nm": 0.0}, "must be 0.05 ... 10 V nm^-1"),
         ("facelift", {"amplitude": "fitted"}, "aging.constants.amplitude = 'fitted': must be"),
         ("bhardwaj", {"amplitude": "calibrated"}, "'bhardwaj' is fitted by its scale"),
         ("bhardwaj", {"time_exponent": 0.25}, "time_exponent = 0.25, where 1/6 is needed"),
-        (
-            "facelift",
-            {"vt0_volts": 1.0, "amplitude": "calibrated"},
-            "with vt0_volts = 1 nothing is stressed at the 1 V of the calibration",
-        ),
-        (
-            "facelift",
-            {"field_volts_per_nm": 0.05, "oxide_thickness_nm": 0.1},
-            "together they shift transistors by more than can be computed at 2 V, 450 K",
-        ),
+        ("facelift", UNSTRESSED, "with vt0_volts = 1 nothing is stressed at the 1 V of the calib"),
+        ("facelift", STRONG, "together they shift transistors by more than can be computed at 2 V"),
         ("my:MODEL", {"eta": 0.3}, "aging.constants.eta: NBTI model 'my:MODEL' is user-defined"),
         ("bhardwai", {"xi1": 0.9}, "NBTI model 'bhardwai' is unknown; choose from facelift"),
     ],
 )
 def test_refused(name, given, message):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
         nbti_model(name, given)
-    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -225,32 +180,30 @@ def test_a_calibrated_amplitude_leaves_the_published_delay_as_it_is(given):
     )
 
 
-@pytest.mark.parametrize("name", ["finfet", "planar", "finfet-common", "finfet-thermal"])
+@each("name", ["finfet", "planar", "finfet-common", "finfet-thermal"])
 def test_zhangs_models_are_calibrated_at_his_point(name):
-    calibrated = nbti_model(name, {"xi2": 0.3, "vt0_volts": 0.25, "amplitude": "calibrated"})
-    own = MODELS[name]
+    own, change = MODELS[name], {"xi2": 0.3, "vt0_volts": 0.25}
+    calibrated = nbti_model(name, change | {"amplitude": "calibrated"})
     assert calibrated.amplitude != pytest.approx(own.amplitude, rel=0.01)
     assert delay_after(calibrated, 0.4, 7, 0.9) == pytest.approx(delay_after(own, 0.4, 7, 0.9))
-    assert calibrated == dataclasses.replace(
-        own, xi2=0.3, vt0_volts=0.25, amplitude=calibrated.amplitude
-    )
+    assert calibrated == dataclasses.replace(own, amplitude=calibrated.amplitude, **change)
 
 
 def test_a_sweep_lives_by_them_and_its_digest_covers_them():
     """Half the shift, by the amplitude: the same lives as with a shift factor of a half."""
-    halved = {"constants": {"amplitude": facelift().amplitude / 2}}
     workload = {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}
-    few = {"techniques": ["rrcd"], "workload": workload}
-    sweep, plain = small_sweep(aging=halved, **few), small_sweep(aging={"shift_factor": 0.5}, **few)
-    arrays, expected = sweep.compute(0, 5), plain.compute(0, 5)
-    assert np.allclose(arrays["life_years"], expected["life_years"], rtol=1e-9)
-    assert np.allclose(arrays["max_dvth_mv"], expected["max_dvth_mv"], rtol=1e-9, equal_nan=True)
-    digests = {
+    halved, plain = (
+        small_sweep(aging=aging, techniques=["rrcd"], workload=workload).compute(0, 5)
+        for aging in ({"constants": {"amplitude": facelift().amplitude / 2}}, {"shift_factor": 0.5})
+    )
+    for name in ("life_years", "max_dvth_mv"):
+        np.testing.assert_allclose(halved[name], plain[name], rtol=1e-9)
+    none, other, another, empty = (
         small_sweep(aging={"constants": given}).header.spec_digest
-        for given in (None, {"eta": 0.3}, {"eta": 0.31})
-    }
-    assert len(digests) == 3
-    assert small_sweep(aging={"constants": {}}).header.spec_digest in digests
+        for given in (None, {"eta": 0.3}, {"eta": 0.31}, {})
+    )
+    assert len({none, other, another}) == 3
+    assert none == empty
 
 
 def test_two_threshold_voltages_are_refused():
@@ -262,26 +215,6 @@ def test_two_threshold_voltages_are_refused():
     assert rules.distributions.vt0_volts.bounds == (0.35, 0.35)
 
 
-@each(
-    ("arguments", "message"),
-    [
-        (["--constant", "eta=0.3"], "--constant: name the one --model that it is for"),
-        (["--list", "--model", "facelift", "--constant", "eta=0.3"], "without --list"),
-        (["--model", "facelift", "--constant", "eta"], "--constant eta: NAME=VALUE is needed"),
-        (["--model", "facelift", "--constant", "=1"], "NAME=VALUE is needed"),
-        (
-            ["--model", "facelift", "--constant", "eta=1", "--constant", "eta=0"],
-            "eta is given twice",
-        ),
-        (["--model", "facelift", "--constant", "eta=much"], "aging.constants.eta = 'much'"),
-    ],
-)
-def test_bad_options_of_mcage_nbti(arguments, message):
-    result = invoke("nbti", *arguments)
-    assert isinstance(result.exception, UserError)
-    assert message in str(result.exception)
-
-
 def test_mcage_nbti_takes_them():
     """The figures of docs/aging.md."""
     command = ["nbti", "--model", "facelift", "--vdd", "0.8"]
@@ -289,9 +222,3 @@ def test_mcage_nbti_takes_them():
     assert "0.55788" in invoke(*command).output
     command += ["--constant", "amplitude=calibrated"]
     assert "26.1" in invoke(*command).output
-
-
-def test_every_constant_has_a_range():
-    assert {field.name for model in MODELS.values() for field in dataclasses.fields(model)} == set(
-        RANGES
-    )

@@ -28,6 +28,7 @@ from nbti_cases import exceedance, prefactor_of
 from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import kstest, norm
+from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
 from mcage.aging.environment import environment
@@ -48,17 +49,21 @@ STEADY = steady_trace([ZERO])
 KERNEL = first_generations(bundled_trace("MatrixTranspose"), 4)
 
 
-@pytest.mark.parametrize("guardband", [0.01, 0.05, 0.139, 0.17])
-def test_a_cell_under_full_stress_lives_until_the_guardband_is_used_up(guardband):
-    life = lived([STEADY], "baseline", delay_guardband=guardband)
+@each("guardband", [0.01, 0.05, 0.139, 0.17])
+@each("cycles_at_zero", [100, 70, 50, 30])
+def test_a_cell_lives_until_the_guardband_is_used_up(guardband, cycles_at_zero):
+    """All cells at '0', then all at '1': T0 and T1 share the time."""
+    zero = cycles_at_zero / CYCLES
+    trace = STEADY if zero == 1 else alternating_trace(ZERO, cycles_at_zero, ~ZERO)
+    expected = seconds_to_delay(guardband, max(zero, 1 - zero))
+    horizon = (0.0, expected / YEAR * 0.6, expected / YEAR * 1.1)
+    life = lived([trace], "baseline", delay_guardband=guardband, epoch_edges_years=horizon)
     assert life.end.cause == [EndCause.DELAY]
-    assert life.end.seconds[0] == pytest.approx(seconds_to_delay(guardband), rel=1e-6)
+    assert life.end.seconds[0] == pytest.approx(expected, rel=1e-6)
     assert life.degradation.delay_increase[0] == pytest.approx(guardband, rel=1e-6)
-    assert life.degradation.longest_duty[0] == pytest.approx([1, 0])
-    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(
-        dvth(life.end.seconds[0]), rel=1e-6
-    )
-    assert life.degradation.max_dvth_volts[0, 1] == 0
+    assert life.degradation.longest_duty[0] == pytest.approx([zero, 1 - zero])
+    shifts = [dvth(expected, zero), dvth(expected, 1 - zero)]
+    assert life.degradation.max_dvth_volts[0] == pytest.approx(shifts, rel=1e-6)
 
 
 def test_a_real_kernel_under_the_baseline_lives_three_years():
@@ -66,19 +71,6 @@ def test_a_real_kernel_under_the_baseline_lives_three_years():
         life = lived([KERNEL], "baseline", engine=engine, delay_guardband=0.139)
         assert life.end.seconds[0] / YEAR == pytest.approx(3.0, abs=1e-5)
         assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(0.0666872, rel=1e-5)
-
-
-@pytest.mark.parametrize("cycles_at_zero", [70, 30, 50])
-def test_partial_duty_cycles(cycles_at_zero):
-    """All cells at '0', then all at '1': T0 and T1 share the time."""
-    trace = alternating_trace(ZERO, cycles_at_zero, ~ZERO)
-    longest = max(cycles_at_zero, CYCLES - cycles_at_zero) / CYCLES
-    life = lived([trace], "baseline", delay_guardband=0.05)
-    assert life.end.seconds[0] == pytest.approx(seconds_to_delay(0.05, longest), rel=1e-6)
-    zero = cycles_at_zero / CYCLES
-    assert life.degradation.longest_duty[0] == pytest.approx([zero, 1 - zero])
-    expected = [dvth(life.end.seconds[0], zero), dvth(life.end.seconds[0], 1 - zero)]
-    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_operating_points():
@@ -89,12 +81,8 @@ def test_operating_points():
         ("undervolted", 0.419, point, 0.0035),
         ("dvfs", 0.8, both, 0.03),
     ]:
-        life = lived(
-            [STEADY],
-            "baseline",
-            environment=environment(name, 0.419),
-            delay_guardband=guardband,
-        )
+        given = {"environment": environment(name, 0.419), "delay_guardband": guardband}
+        life = lived([STEADY], "baseline", **given)
         expected = seconds_to_delay(guardband, 1.0, vdd, prefactor)
         assert YEAR < expected < 10 * YEAR
         assert life.end.seconds[0] == pytest.approx(expected, rel=1e-6), name
@@ -104,55 +92,34 @@ def test_a_life_that_reaches_the_horizon_is_censored():
     life = lived([STEADY], "baseline", sample=[cell(0), cell(0, 2047), cell(1)])
     assert life.end.cause == [EndCause.CENSORED]
     assert life.end.seconds == [10 * YEAR]
-    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(dvth(10 * YEAR), rel=1e-6)
+    full = dvth(10 * YEAR)
+    assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(full, rel=1e-6)
     ends = YEAR * np.arange(1.0, 11.0)
     assert life.degradation.epoch_max_dvth_volts[0, :, 0] == pytest.approx(dvth(ends), rel=1e-6)
     assert life.degradation.epoch_max_dvth_volts[0, :, 1] == pytest.approx(0.0)
-    full = dvth(10 * YEAR)
-    expected = [[full, 0], [full, 0], [0, 0]]  # the third cell is never written
-    assert life.degradation.sampled.dvth_volts()[0] == pytest.approx(np.array(expected), rel=1e-6)
-    exact = seconds_to_delay(0.139)
-    just_before = lived([STEADY], "baseline", epoch_edges_years=(0.0, exact / YEAR * 0.999))
+    expected = np.array([[full, 0], [full, 0], [0, 0]])  # the third cell is never written
+    assert life.degradation.sampled.dvth_volts()[0] == pytest.approx(expected, rel=1e-6)
+    edges = (0.0, seconds_to_delay(0.139) / YEAR * 0.999)
+    just_before = lived([STEADY], "baseline", delay_guardband=0.139, epoch_edges_years=edges)
     assert just_before.end.cause == [EndCause.CENSORED]
 
 
-def test_after_death_nothing_is_recorded():
-    life = lived([STEADY], "baseline", delay_guardband=0.1)
-    epochs = int(np.ceil(life.end.seconds[0] / YEAR))
-    for history in (life.degradation.epoch_max_dvth_volts[0, :, 0], life.faulty_entries.epoch[0]):
-        assert not np.isnan(history[:epochs]).any()
-        assert np.isnan(history[epochs:]).all()
-
-
-@pytest.mark.parametrize(
+@each(
     ("technique", "guardband"),
     [("baseline", 0.139), ("rc+rar", 0.04), ("rrcd", 0.139), ("rrcd+rc+rar", 0.03)],
 )
 def test_the_number_of_epochs_does_not_matter_without_faults(technique, guardband):
-    tens, twenties = (
-        lived(
-            [KERNEL],
-            technique,
-            engine=NUMBA,
-            delay_guardband=guardband,
-            epoch_edges_years=tuple(np.linspace(0, 10, epochs + 1)),
-        )
-        for epochs in (10, 20)
-    )
-    assert tens.end.seconds[0] > YEAR
-    assert tens.end.cause[0] == twenties.end.cause[0] == EndCause.DELAY
-    for name in (
-        "end.seconds",
-        "degradation.max_dvth_volts",
-        "degradation.longest_duty",
-        "writes.fractions",
-        "writes.wakeups",
-    ):
-        expected = pytest.approx(arrays_of(twenties)[name], rel=1e-7)
-        assert arrays_of(tens)[name] == expected, name
-    assert tens.degradation.epoch_max_dvth_volts[0, 0] == pytest.approx(
-        twenties.degradation.epoch_max_dvth_volts[0, 1], rel=1e-7
-    )
+    given = {"engine": NUMBA, "delay_guardband": guardband}
+    edges = [tuple(np.linspace(0, 10, epochs + 1)) for epochs in (10, 20)]
+    lives = [lived([KERNEL], technique, epoch_edges_years=of, **given) for of in edges]
+    tens, twenties = map(arrays_of, lives)
+    assert tens["end.seconds"][0] > YEAR
+    assert tens["end.cause"][0] == twenties["end.cause"][0] == EndCause.DELAY
+    of_life = ("degradation.max_dvth_volts", "degradation.longest_duty")
+    for name in ("end.seconds", *of_life, "writes.fractions", "writes.wakeups"):
+        assert tens[name] == pytest.approx(twenties[name], rel=1e-7), name
+    first, second = (of["degradation.epoch_max_dvth_volts"][0] for of in (tens, twenties))
+    assert first[0] == pytest.approx(second[1], rel=1e-7)
 
 
 def test_a_life_of_several_kernels():
@@ -169,22 +136,15 @@ def test_a_life_of_several_kernels():
 def test_events_are_counted_per_write():
     """Of four writes, two wake an entry, one of them as a divergent one that needs a MOV."""
     constant, random = pattern(7), random_values(1)[0]
-    events = [
-        alloc(0, 0, 1),
-        write(10, 0, 0, constant),
-        write(20, 0, 0, random),
-        write(30, 0, 0, constant),
-        write(40, 0, 0, random, lanes=1),
-        release(99, 0),
-    ]
-    trace = trace_of(events, CYCLES)
-    life = lived([trace], "rc")
-    assert life.writes.fractions[0] == pytest.approx([1, 0, 0, 0])
-    assert life.writes.mispredictions[0] == 0
+    values = {10: constant, 20: random, 30: constant}
+    events = [alloc(0, 0, 1), *(write(at, 0, 0, value) for at, value in values.items())]
+    trace = trace_of([*events, write(40, 0, 0, random, lanes=1), release(99, 0)], CYCLES)
     for technique in ("rc", "rrcd+rc+rar"):  # the latter counts over eight passes
-        life = lived([trace], technique)
-        assert life.writes.wakeups[0] == pytest.approx(2 / 4)
-        assert life.writes.movs[0] == pytest.approx(1 / 4)
+        writes = lived([trace], technique).writes
+        assert (writes.wakeups[0], writes.movs[0]) == pytest.approx((2 / 4, 1 / 4))
+    writes = lived([trace], "rc").writes
+    assert writes.fractions[0] == pytest.approx([1, 0, 0, 0])
+    assert writes.mispredictions[0] == 0
     assert lived([trace], "baseline").writes.wakeups[0] == 0
 
 
@@ -199,24 +159,22 @@ def test_events_of_kernels_are_weighted_by_their_writes():
 
 def test_faults_grow_as_the_fourth_root_between_the_moments_looked_at():
     starts, ends = np.array([3.0, 3.0, 0.0]), np.array([3.0, 4.0, 50.0])
-    weights = growth_weights(starts, ends)
+    weights, middles = growth_weights(starts, ends), middles_of_growth(starts, ends)
     assert weights.sum(axis=0) == pytest.approx(ends - starts)
-    middles = middles_of_growth(starts, ends)
+    assert middles == pytest.approx(
+        [middle_of_growth(*of) for of in zip(starts, ends, strict=True)]
+    )
 
     def rate(time):
         return 2 - 0.5 * time**0.25 + 3 * time**0.5
 
-    for weight, start, middle, end in zip(weights.T, starts, middles, ends, strict=True):
-        assert middle == pytest.approx(middle_of_growth(start, end))
-        moments = (start, middle, end)
-        total = sum(one * rate(moment) for one, moment in zip(weight, moments, strict=True))
-        assert total == pytest.approx(quad(rate, start, end)[0])
+    totals = (weights * rate(np.stack([starts, middles, ends]))).sum(axis=0)
+    expected = [quad(rate, *of)[0] for of in zip(starts, ends, strict=True)]
+    assert totals == pytest.approx(expected)
 
 
 # Lives that end by a margin: at moments that can be computed by hand.
 
-STEADY_ZEROS = steady_trace([np.zeros(64, dtype=np.uint32)])
-"""Entry 0 at '0' throughout: T0 and N0 of its cells are under full stress, T1 and N1 never."""
 
 READ, WRITE, HOLD = (
     Margins(margins("margins").coefficients, tuple(float(kind == limit) for kind in range(3)))
@@ -228,15 +186,13 @@ WEAK = [cell(0, bit) for bit in range(40)]
 
 def ended_by(table, pbti, seconds, growth, engine=NUMPY, **changes):
     """Life of a slice with 40 weak cells, of which those of value '0' fail at a moment."""
-    vmin = 1.0 - growth * dvth(seconds)
-    tail = tail_of(dict.fromkeys(WEAK, vmin))
-    return lived(
-        [STEADY_ZEROS], "baseline", tail, engine=engine, margins=table, pbti=pbti, **changes
-    )
+    tail = tail_of(dict.fromkeys(WEAK, 1.0 - growth * dvth(seconds)))
+    given = {"engine": engine, "margins": table, "pbti": pbti, **changes}
+    return lived([STEADY], "baseline", tail, **given)
 
 
-@pytest.mark.parametrize("engine", [NUMPY, NUMBA], ids=lambda engine: engine.name)
-@pytest.mark.parametrize(
+@each("engine", [NUMPY, NUMBA])
+@each(
     ("table", "pbti", "growth"),
     [
         (READ, None, 1.61),
@@ -262,7 +218,7 @@ def test_a_cell_that_is_hard_to_write_does_not_fail_by_aging():
     assert life.end.cause == [EndCause.CENSORED]
 
 
-@pytest.mark.parametrize("epochwise", ["bhardwaj", "planar"])
+@each("epochwise", ["bhardwaj", "planar"])
 def test_other_models_of_pull_downs(epochwise):
     """Epoch by epoch or by sums, N0 follows the equations of its own model."""
     model = nbti_model(epochwise)
