@@ -56,18 +56,16 @@ def one_by_one(slices, technologies, lives, reference):
     seconds, events, kernel, weight, _ = lives
     products = np.zeros((3 + 2 * len(technologies), *seconds.shape))
     for place in zip(*np.nonzero(seconds), strict=True):
-        instance, epoch, _ = place
-        for turn, share in enumerate(weight[instance, epoch]):
-            number, happens = kernel[instance, epoch, turn], events[place][turn, None]
-            busy, work = np.nan, np.nan
-            for point, technology in enumerate(technologies):
+        for turn, share in enumerate(weight[place[:2]]):
+            number, happens = kernel[place[:2]][turn], events[place][turn, None]
+            of_points = []
+            for technology, conventional in zip(technologies, reference[:-1], strict=True):
                 (busy,), (work,), (power,) = slices.rates(number, happens, technology)
-                of_conventional = work * reference[point, number]
-                products[3 + 2 * point][place] += share * power
-                products[4 + 2 * point][place] += share * of_conventional
-            products[0][place] += share * busy
-            products[1][place] += share * work
-            products[2][place] += share * (work * reference[-1, number])
+                of_points += [power, work * conventional[number]]
+            at_nominal = work * reference[-1, number]
+            products[(slice(None), *place)] += share * np.array(
+                [busy, work, at_nominal, *of_points]
+            )
     return (products * seconds).sum(axis=(2, 3))
 
 
