@@ -19,7 +19,13 @@ from activity_cases import (
     replay_of,
     with_idle_entries_on,
 )
-from engine_cases import possible_techniques, seeded_fault_maps, with_full_masks
+from engine_cases import (
+    daily,
+    daily_policies,
+    possible_techniques,
+    seeded_fault_maps,
+    with_full_masks,
+)
 from places import ROOT
 from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
@@ -210,6 +216,7 @@ def parts(one):
     return {name: value[0] for name, value in values.items() if value[0]}
 
 
+POLICIES = daily(possible_techniques(), daily_policies())
 SHAPE = {"slots": (1, 3), "window_sizes": (3, 6), "events": 60}
 
 
@@ -256,6 +263,10 @@ def test_table_by_hand(name):
         assert gated_entry_cycles(on) == [256 * 120 - 200]
 
 
+POWERED_INLINE = (20 * 67 + 10 * 256 + 20 * 4 + 10 * 256 + 30 * 256) / 256 + (10 + 100) * 4 / 256
+"""Entry-cycles: one component of both registers is on while the window is open."""
+
+
 def test_inline_by_hand():
     did = activity(life_of_a_register(), "wc")
     assert (did.reads.compressed, did.reads.uncompressed) == ([2], [1])
@@ -263,9 +274,7 @@ def test_inline_by_hand():
     assert (did.compression.movs, did.compression.mov_read_blocks) == (1, 1)  # of 4 bytes
     # NOISE does not fit in its first block, HALF in its third.
     assert did.compression.examined_blocks == 4 + 1 + 4 + 0 + 3
-    # One component of both registers is on while the window is open.
-    powered = (20 * 67 + 10 * 256 + 20 * 4 + 10 * 256 + 30 * 256) / 256 + (10 + 100) * 4 / 256
-    assert did.gating.powered_entry_cycles == pytest.approx([powered])
+    assert did.gating.powered_entry_cycles == pytest.approx([POWERED_INLINE])
     assert did.gating.opened_entries == pytest.approx((2 * 4 + 63) / 256)
     assert did.gating.expanded_entries == pytest.approx((256 - 67 + 256 - 4) / 256)
     compressed = compressed_entry_cycles(life_of_a_register(), "wc")
@@ -356,7 +365,7 @@ def random_cases(redirecting=False):
         yield random_trace(random.Random(seed), **shape), seeded_fault_maps(seed)[[0, 2, 4]]
 
 
-@each("name", possible_techniques())
+@pytest.mark.parametrize("name", POLICIES)
 def test_every_access_and_every_moment_is_accounted_for(name):
     technique = possible_techniques()[name]
     for trace, fault_maps in random_cases(technique.redirects):
@@ -376,7 +385,7 @@ def test_every_access_and_every_moment_is_accounted_for(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, one in possible_techniques().items() if one.gating is Gating.EMPTY]
+    "name", daily([it for it in possible_techniques() if "/empty/" in it], daily_policies())
 )
 def test_powered_time_is_that_of_the_cells(name):
     """Under `empty` gating: with whole writes, the powered time of the engine's cells."""
@@ -470,9 +479,7 @@ def test_energy_of_table_by_hand():
 
 def test_energy_of_inline_by_hand():
     expected = {
-        "slice_leakage": 75.86
-        * activity(life_of_a_register(), "wc").gating.powered_entry_cycles[0]
-        / 256,
+        "slice_leakage": 75.86 * POWERED_INLINE / 256,
         "slice_reads": (2 * 2 + 4 + 1) * 295.86,
         "slice_writes": (5 * 4 + 4) * 365.91,
         "compression_leakage": (7.01 + 2 * 8.03) * T,
@@ -514,8 +521,8 @@ def test_smoothing_is_a_conventional_slice_at_600_mv():
     assert parts(smooth).keys() == {"slice_leakage", "slice_reads", "slice_writes"}
 
 
+@pytest.mark.parametrize("name", POLICIES)
 @each("technology", [OLD, NEW])
-@each("name", possible_techniques())
 def test_parts_sum_to_the_total(name, technology):
     """And units are there by policy: what a technique has no unit for takes no energy."""
     technique = possible_techniques()[name]

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from engine_cases import possible_techniques
+from engine_cases import daily, daily_policies, possible_techniques
 from trace_strategies import SPILLING, random_trace
 
 from mcage.costs.activity import KernelActivity
@@ -92,7 +92,7 @@ def drawn_penalties(rng):
     return Penalties(*(Penalty(*rng.random(2)) for _ in dataclasses.fields(Penalties)))
 
 
-@pytest.mark.parametrize("name", possible_techniques())
+@pytest.mark.parametrize("name", daily(possible_techniques(), daily_policies()))
 def test_lives_are_the_sums_of_their_moments(name):
     rng = np.random.default_rng(0)
     slices = slices_of(possible_techniques()[name], rng)

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from engine_cases import possible_techniques, seeded_fault_maps
+from engine_cases import daily, daily_policies, possible_techniques, seeded_fault_maps
 from life_cases import (
     NUMBA,
     YEAR,
@@ -18,6 +18,7 @@ from life_cases import (
 )
 from power_cases import COSTS, NODE, conventional_power, map_of, power
 from sweep_cases import SMALL_KERNELS, small_sweep
+from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.aging.environment import environment
@@ -61,7 +62,7 @@ def random_counters(replay, rng):
     return Counters(replay.passes, *counts, *in_memory)
 
 
-@pytest.mark.parametrize("name", possible_techniques())
+@pytest.mark.parametrize("name", daily(possible_techniques(), daily_policies()))
 def test_activity_is_that_of_the_counters(name):
     """All of `Activity`, also where more is spilled than there are uncompressed values."""
     technique, rng = possible_techniques()[name], np.random.default_rng(0)
@@ -86,12 +87,15 @@ def assert_same_activity(computed, expected, instances):
 # ---- power of a life ---------------------------------------------------------------------------
 
 
+LIVED = ("baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar", "gr-guard")
+
+
 @pytest.fixture(scope="module")
 def kernels():
     return [first_generations(released(open_trace(name)), 2) for name in SMALL_KERNELS]
 
 
-@pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar", "gr-guard"])
+@pytest.mark.parametrize("name", daily(LIVED, ["wc", "rrcd+rc+rar"]))
 def test_power_is_that_of_the_replays(name, kernels):
     """Four, one and five of ten years on three kernels, on one map: means of their powers."""
     technique = TECHNIQUES[name]
@@ -197,7 +201,7 @@ def test_events_of_lives_are_their_means_times_seconds():
 # ---- sweeps ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("technology", ["28nm", "32nm"])
+@each("technology", ["28nm", "32nm"])
 def test_power_of_a_sweep(technology, kernels):
     """Of techniques that ignore faults: mcage.costs of each kernel, weighted by the workload."""
     names = ["conventional", "rc+rar", "argo"]
