@@ -1,7 +1,6 @@
 """Table modes, error-correcting pointers, and the fault model that joins them."""
 
 import dataclasses
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def count_blocks(blocks: np.ndarray) -> np.ndarray:
     return np.unpackbits(blocks[..., None], axis=-1).sum(axis=-1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "counts"),
     [  # by hand: 256 * 0.34 = 87.04, 84.48, 51.20, 25.60, 7.68; the two left go to .68 and .60
         ("common", [87, 84, 51, 26, 8]),
@@ -62,7 +61,7 @@ def test_exact_table(name: str, counts: list[int]) -> None:
     assert abs(np.diff(bits.mean(axis=0)[:2])) < 4.4 * bits.std() * np.sqrt(2 / 20)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@each("name", PUBLISHED)
 def test_drawn_table(name: str) -> None:
     """Classes, blocks and bits against their distributions; four tests a scenario at p > 1e-5."""
     cells = sample_table(scenario(name), 3, np.arange(300), exact=False)
@@ -75,7 +74,7 @@ def test_drawn_table(name: str) -> None:
     assert np.all(np.isinf(cells.vmin_volts))
 
 
-@pytest.mark.parametrize("exact", [True, False])
+@each("exact", [True, False])
 def test_table_puts_every_bit_in_a_block_of_its_own(exact: bool) -> None:
     cells = sample_table(scenario("clustered"), 4, np.arange(30), exact)
     assert np.all(np.diff(cells.cell)[np.diff(cells.instance) == 0] > 0)
@@ -88,7 +87,7 @@ def test_table_puts_every_bit_in_a_block_of_its_own(exact: bool) -> None:
     assert stats.chisquare(found).pvalue > 1e-5
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each("mode", MODES)
 def test_instance_does_not_depend_on_its_batch(mode: str) -> None:
     model = FaultModel(scenario("common"), mode)
     whole = model.sample(1, np.arange(5), 0.419)
@@ -105,81 +104,55 @@ HAND = TailCells(np.array([0, 6, 11]), (ENTRY * 2048 + BIT).astype(np.int32), np
 HAND_FAULTY = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1], bool)
 
 
-def test_numbering_of_cells() -> None:
+def test_faulty_bits_by_hand() -> None:
     assert HAND.instances == 2
     assert HAND.instance.tolist() == [0] * 6 + [1] * 5
     assert HAND.entry.tolist() == ENTRY.tolist()
     assert HAND.block.tolist() == [0, 1, 1, 0, 1, 3, 2, 2, 2, 3, 3]
-
-
-def test_faulty_bits_by_hand() -> None:
     bits = faulty_bits(HAND, HAND_FAULTY)
     assert bits.dtype == np.int16
     assert bits.shape == (2, 256)
     assert bits[0, [0, 1, 2, 255]].tolist() == [1, 0, 2, 2]
     assert bits[1, [0, 2]].tolist() == [0, 5]
-    shares = class_shares(bits)
-    np.testing.assert_allclose(shares[0] * 256, [253, 1, 2, 0, 0])
-    np.testing.assert_allclose(shares[1] * 256, [255, 0, 0, 0, 1])
+    np.testing.assert_allclose(class_shares(bits) * 256, [[253, 1, 2, 0, 0], [255, 0, 0, 0, 1]])
 
 
-def test_fault_map_by_hand() -> None:
-    blocks = fault_map(HAND, HAND_FAULTY)
-    assert blocks.dtype == np.uint8
+@each(("given", "in_entry_2"), [(ECP, (0b0010, 0b1100)), (SPREAD, (0b0011, 0b1111))])
+def test_fault_map_by_hand(given: Protection, in_entry_2: tuple[int, int]) -> None:
+    """Blocks with faulty bits; spread, the lowest others besides: Min(i, 4) blocks of i bits."""
     expected = np.zeros((2, 256), np.uint8)
-    expected[0, 2] = 0b0010
+    expected[:, 2] = in_entry_2
     expected[0, 255] = 0b1001
-    expected[1, 2] = 0b1100
+    blocks = fault_map(HAND, HAND_FAULTY, given)
+    assert blocks.dtype == np.uint8
     np.testing.assert_array_equal(blocks, expected)
 
 
-def test_spread_blocks_by_hand() -> None:
-    """Min(i, 4) blocks: those with faulty bits, then the lowest others."""
-    blocks = fault_map(HAND, HAND_FAULTY, SPREAD)
-    assert np.count_nonzero(blocks) == 3
-    assert blocks[0, 2] == 0b0011
-    assert blocks[0, 255] == 0b1001
-    assert blocks[1, 2] == 0b1111
-
-
-def test_spread_blocks_adds_blocks_only() -> None:
-    cells = sample_tail(scenario("common"), 1, np.arange(30), 0.419)
-    faulty = all_of(cells)
-    plain, spread = fault_map(cells, faulty), fault_map(cells, faulty, SPREAD)
-    bits = faulty_bits(cells, faulty)
-    assert np.all(plain & ~spread == 0)
-    assert np.any(plain != spread)
-    np.testing.assert_array_equal(count_blocks(spread), np.where(bits >= 2, np.minimum(bits, 4), 0))
-
-
-@pytest.mark.parametrize("given", [ECP, SPREAD])
+@each("given", [ECP, SPREAD])
 def test_faults_that_come_later_are_added(given: Protection) -> None:
     """In any number of steps, for all instances or for some."""
     cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
     step = np.random.default_rng(2).integers(3, size=len(cells.cell))
     faults = EntryFaults.none(6, given)
     for one in range(3):
-        faults = faults.more(cells, step == one)
+        earlier, faults = faults, faults.more(cells, step == one)
         expected = fault_map(cells, step <= one, given)
         np.testing.assert_array_equal(faults.maps, expected)
-        bits = np.zeros((6, 256), dtype=np.int64)
-        np.add.at(bits, (cells.instance[step <= one], cells.entry[step <= one]), 1)
-        np.testing.assert_array_equal(faults.bits, bits)
+        np.testing.assert_array_equal(faults.bits, faulty_bits(cells, step <= one))
     some = np.array([1, 4])
     places = np.flatnonzero(np.isin(cells.instance, some) & (step == 2))
-    earlier = EntryFaults.none(6, given).more(cells, step < 2)
+    before = earlier.of(np.arange(6))
     of_some = earlier.of(some).more(cells.at(places, some), np.ones(len(places), bool))
     np.testing.assert_array_equal(of_some.maps, expected[some])
-    before = earlier.of(np.arange(6))
     np.testing.assert_array_equal(earlier.maps_with(cells, step == 2), expected)
     for name in ("bits", "blocks", "maps"):  # what was before stays as it was
         np.testing.assert_array_equal(getattr(earlier, name), getattr(before, name))
     earlier.keep(some, of_some)
     np.testing.assert_array_equal(earlier.maps[some], expected[some])
-    np.testing.assert_array_equal(earlier.maps[0], fault_map(cells, step < 2, given)[0])
+    np.testing.assert_array_equal(earlier.maps[0], before.maps[0])
 
 
-@pytest.mark.parametrize("given", [ECP, SPREAD])
+@each("given", [ECP, SPREAD])
 def test_new_slices_have_their_faults_apart(given: Protection) -> None:
     cells = sample_tail(scenario("common"), 1, np.arange(6), 0.40)
     faulty = cells.vmin_volts > 0.419
@@ -192,64 +165,48 @@ def test_new_slices_have_their_faults_apart(given: Protection) -> None:
     np.testing.assert_array_equal(new.tail.slice_entry, cells.slice_entry[~faulty])
 
 
-def test_faults_grow_with_a_falling_vdd() -> None:
-    cells = sample_tail(scenario("clustered"), 1, np.arange(10), 0.46)
-    maps = [fault_map(cells, cells.vmin_volts > vdd) for vdd in (0.52, 0.50, 0.48, 0.46)]
-    for higher, lower in pairwise(maps):
-        assert np.all(higher & ~lower == 0)
-        assert np.any(higher != lower)
-
-
-def test_unknown_mode() -> None:
-    with pytest.raises(UserError, match=r"'Table'.*varius, table, table-exact"):
-        FaultModel(scenario("common"), "Table")
-
-
-@pytest.mark.parametrize("mode", ["table", "table-exact"])
+@each("mode", ["table", "table-exact"])
 def test_table_speaks_about_its_own_vdd_only(mode: str) -> None:
     model = FaultModel(scenario("common"), mode)
+    assert FaultModel(scenario("common")).grows
     assert not model.grows
     model.check_vdd(0.419)
-    for vdd in (0.418, 0.42, 0.6):
+    for ask in (lambda: model.check_vdd(0.418), lambda: model.sample(1, np.arange(1), 0.45)):
         with pytest.raises(UserError, match=rf"mode {mode} knows scenario common at 0.419 V only"):
-            model.check_vdd(vdd)
-    with pytest.raises(UserError, match=r"at 0.419 V only"):
-        model.sample(1, np.arange(1), 0.45)
+            ask()
     assert len(model.sample(1, np.arange(1), 0.35).cell) > 100
 
 
-def test_varius_model_takes_any_vdd() -> None:
-    model = FaultModel(scenario("common"))
-    assert model.grows
-    model.check_vdd(0.45)
-    with pytest.raises(UserError, match="every entry"):
-        model.check_vdd(0.3)
+EIGHT = on_cell(scenario("common"), "8t")
 
 
-def test_measured_knows_no_table() -> None:
-    for mode in ("table", "table-exact"):
-        with pytest.raises(UserError, match=f"mode {mode}: no table is published for .*measured"):
-            fault_model("measured", mode)
+@each(
+    ("made", "message"),
+    [
+        (lambda: scenario("Common"), "'Common'.*common, clustered, dispersed, measured"),
+        (lambda: FaultModel(scenario("common"), "Table"), "'Table'.*varius, table, table-exact"),
+        (lambda: FaultModel(scenario("common")).check_vdd(0.3), "every entry"),
+        *(
+            (lambda of=of, mode=mode: fault_model(of, mode), f"{mode}: no table .*{word}")
+            for mode in ("table", "table-exact")
+            for of, word in (("measured", "measured"), (EIGHT, "of 8T cells"))
+        ),
+        (lambda: on_cell(scenario("common"), "8t", "larger"), "'larger': no table of 8T cells"),
+        (lambda: fault_model("measured", phi=0.2), r"= 0.2: arrays \(128x128 in scenario meas"),
+        (lambda: fault_model("common", "table", arrays="64x64"), "= 64x64: mode table takes"),
+        (lambda: fault_model("common", arrays="96x128"), "= 96x128, expected arrays that divide"),
+        *(
+            (lambda text=text: ArraySize.of(text), "arrays = .*, expected ENTRIESxBITS")
+            for text in ("128", "128x", "x128", "0x128", "128 x 128", "-1x4", "many")
+        ),
+    ],
+)
+def test_models_that_cannot_be_meant(made, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        made()
 
 
-def test_arrays_where_they_are_of_no_use() -> None:
-    with pytest.raises(UserError, match=r"phi = 0.2: arrays \(128x128 in scenario measured\)"):
-        fault_model("measured", phi=0.2)
-    with pytest.raises(UserError, match="arrays = 64x64: mode table takes classes from a table"):
-        fault_model("common", "table", arrays="64x64")
-    with pytest.raises(UserError, match="arrays = 96x128, expected arrays that divide 256 entries"):
-        fault_model("common", arrays="96x128")
-
-
-def test_arrays_of_other_slices() -> None:
-    assert str(fault_model("measured", geometry=NVIDIA).scenario.arrays) == "128x128"
-    low = fault_model("measured", geometry=SliceGeometry(64, 24, 24)).scenario
-    assert str(low.arrays) == "64x256"
-    assert np.isclose(expected_classes(low, 0.515).sum(), 1)
-    assert len(fault_model("measured", geometry=NVIDIA).sample(1, np.arange(2), 0.515).cell)
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
+@each("name", SCENARIOS)
 def test_an_8t_cell_keeps_the_rank_of_the_6t_cell(name: str) -> None:
     """The same cells are weak, and the one that just works as a 6T cell lies by the shift off."""
     six = scenario(name)
@@ -265,28 +222,17 @@ def test_an_8t_cell_keeps_the_rank_of_the_6t_cell(name: str) -> None:
 
 
 def test_scenarios_of_8t_cells() -> None:
-    six = scenario("common")
-    assert on_cell(six, None) is six
-    assert on_cell(six, "6t") is six
-    eight = on_cell(six, "8t")
+    six, eight = scenario("common"), EIGHT
+    assert on_cell(six, None) is on_cell(six, "6t") is six
     assert (eight.vdd_volts, eight.working_vdd_volts) == (six.vdd_volts, six.working_vdd_volts)
     # What is given holds as it is; the rest is that of the cell.
     given = fault_model(eight, mu_volts=0.2, sigma_random_volts=0.05).scenario
     assert (given.mu_volts, given.sigma_random_volts) == (0.2, 0.05)
     assert given.sigma_systematic_volts == eight.sigma_systematic_volts
     assert 0 < eight.sigma_systematic_volts < six.sigma_systematic_volts
-    for mode in ("table", "table-exact"):
-        with pytest.raises(
-            UserError, match=f"mode {mode}: no table is published for .* of 8T cells"
-        ):
-            fault_model(eight, mode)
-    with pytest.raises(UserError, match="'larger': no table of 8T cells has this name; choose"):
-        on_cell(six, "8t", "larger")
     # A slower clock never makes a cell worse.
-    at_vdd = [
-        expected_classes(on_cell(six, "8t", name), 0.419)[0]
-        for name in ("margins-low", "margins", "margins-high")
-    ]
+    names = ("margins-low", "margins", "margins-high")
+    at_vdd = [expected_classes(on_cell(six, "8t", name), 0.419)[0] for name in names]
     assert at_vdd == sorted(at_vdd, reverse=True)
     assert at_vdd[2] == pytest.approx(expected_classes(six, 0.419)[0], abs=0.02)
 
@@ -294,11 +240,7 @@ def test_scenarios_of_8t_cells() -> None:
 # The shipped constants, and scenarios that cannot be meant.
 
 
-def test_shipped_scenarios_are_the_listed_ones() -> None:
-    assert tuple(constants()["scenario"]) == SCENARIOS
-
-
-@pytest.mark.parametrize(
+@each(
     ("name", "values"),
     [
         ("common", (0.419, 0.1463, 0.0138, 0.0828, (0.34, 0.33, 0.20, 0.10, 0.03))),
@@ -308,19 +250,15 @@ def test_shipped_scenarios_are_the_listed_ones() -> None:
 )
 def test_constants(name: str, values: tuple[object, ...]) -> None:
     this = scenario(name)
-    assert (
-        this.vdd_volts,
-        this.mu_volts,
-        this.sigma_systematic_volts,
-        this.sigma_random_volts,
-        this.table_shares,
-    ) == values
-    assert (this.phi, this.node_rows, this.node_columns) == (0.5, 32, 16)
+    sigmas = this.sigma_systematic_volts, this.sigma_random_volts
+    assert (this.vdd_volts, this.mu_volts, *sigmas, this.table_shares) == values
+    assert (this.phi, this.node_rows, this.node_columns, this.arrays) == (0.5, 32, 16, None)
     assert (this.segments, this.segment_bits) == (4096, 128)
     assert this.sigma_die_volts == 0.0  # no source gives a number
 
 
 def test_every_constant_says_where_it_comes_from() -> None:
+    assert tuple(constants()["scenario"]) == SCENARIOS
     groups = [constants()["grid"], *constants()["scenario"].values()]
     entries = [entry for group in groups for entry in group.values()]
     assert len(entries) == 3 + 4 * 7  # measured has arrays in place of a table
@@ -330,57 +268,42 @@ def test_every_constant_says_where_it_comes_from() -> None:
         assert len(entry["source"]) > 10
 
 
-def test_unknown_scenario() -> None:
-    with pytest.raises(UserError, match=r"'Common'.*common, clustered, dispersed, measured"):
-        scenario("Common")
+@each(
+    ("key", "values"),
+    [
+        ("vdd_volts", (419.0, float("nan"))),
+        ("mu_volts", (float("inf"),)),
+        ("sigma_die_volts", (-0.001, float("nan"))),
+        ("sigma_systematic_volts", (-0.001,)),
+        ("sigma_random_volts", (0.0,)),
+        ("phi", (0.0, float("inf"))),
+        ("table_shares", ((0.5, 0.5), (34.0, 33.0, 20.0, 10.0, 3.0), (1.2, -0.2, 0.0, 0.0, 0.0))),
+        ("node_rows", (0, 33)),
+        ("node_columns", (4,)),
+        ("arrays", (ArraySize(100, 128), ArraySize(128, 64))),  # half a node
+    ],
+)
+def test_impossible_values(key: str, values: tuple[object, ...]) -> None:
+    for value in values:
+        with pytest.raises(UserError, match=f"scenario 'common': {key} = .*expected"):
+            dataclasses.replace(scenario("common"), **{key: value})
 
 
 @each(
-    ("key", "value"),
-    [
-        ("vdd_volts", 419.0),
-        ("vdd_volts", float("nan")),
-        ("mu_volts", float("inf")),
-        ("sigma_die_volts", -0.001),
-        ("sigma_die_volts", float("nan")),
-        ("sigma_systematic_volts", -0.001),
-        ("sigma_random_volts", 0.0),
-        ("phi", 0.0),
-        ("phi", float("inf")),
-        ("table_shares", (0.5, 0.5)),
-        ("table_shares", (34.0, 33.0, 20.0, 10.0, 3.0)),
-        ("table_shares", (1.2, -0.2, 0.0, 0.0, 0.0)),
-        ("node_rows", 0),
-        ("node_rows", 33),
-        ("node_columns", 4),
-        ("arrays", ArraySize(100, 128)),
-        ("arrays", ArraySize(128, 64)),  # half a node
-    ],
-)
-def test_impossible_values(key: str, value: object) -> None:
-    changes: dict[str, object] = {key: value}
-    with pytest.raises(UserError, match=f"scenario 'common': {key} = .*expected"):
-        dataclasses.replace(scenario("common"), **changes)  # type: ignore[arg-type]
-
-
-def test_measured_has_arrays_of_the_size_of_a_block_ram() -> None:
-    this = scenario("measured")
-    assert this.arrays == ArraySize.of("128x128")
-    assert this.arrays.entries * this.arrays.bits == 16384
-    assert this.table_shares == ()
-    assert (this.node_rows, this.node_columns) == (32, 16)
-    assert scenario("common").arrays is None
-
-
-@pytest.mark.parametrize(
-    ("size", "rows", "columns"), [("256x64", 32, 32), ("4x2048", 64, 16), ("64x256", 32, 16)]
+    ("size", "rows", "columns"),
+    [("256x64", 32, 32), ("4x2048", 64, 16), ("64x256", 32, 16), ("128x128", 32, 16)],
 )
 def test_arrays_are_whole_nodes(size: str, rows: int, columns: int) -> None:
     this = scenario("common").in_arrays(ArraySize.of(size))
     assert (str(this.arrays), this.node_rows, this.node_columns) == (size, rows, columns)
 
 
-@pytest.mark.parametrize("text", ["128", "128x", "x128", "0x128", "128 x 128", "-1x4", "many"])
-def test_sizes_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(UserError, match=r"arrays = .*, expected ENTRIESxBITS"):
-        ArraySize.of(text)
+def test_arrays_of_other_slices() -> None:
+    """Of the size of a block RAM, or of whole slices that are smaller."""
+    measured = scenario("measured")
+    assert (str(measured.arrays), measured.table_shares) == ("128x128", ())
+    assert str(fault_model("measured", geometry=NVIDIA).scenario.arrays) == "128x128"
+    low = fault_model("measured", geometry=SliceGeometry(64, 24, 24)).scenario
+    assert str(low.arrays) == "64x256"
+    assert np.isclose(expected_classes(low, 0.515).sum(), 1)
+    assert len(fault_model("measured", geometry=NVIDIA).sample(1, np.arange(2), 0.515).cell)

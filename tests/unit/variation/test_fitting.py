@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
+from tables import each
 
 from mcage.errors import UserError
 from mcage.variation.fitting import (
@@ -85,53 +86,42 @@ def test_the_likelihood_of_all_bits_is_multinomial():
     counts = totals_of(drawn(arrays=5))
     data = observed(counts)
     assert isinstance(data, AllTogether)
-    share = stats.norm.sf((VOLTS - 0.394) / 0.0375)
-    shares = np.diff(share, prepend=0.0, append=1.0)
     new = np.diff(counts.faulty, prepend=0, append=counts.bits)
-    found = [data.log_likelihood(TwoLevels(mu, 0.0, 0.0375)) for mu in (0.394, 0.4)]
-    other = np.diff(stats.norm.sf((VOLTS - 0.4) / 0.0375), prepend=0.0, append=1.0)
-    by_hand = [stats.multinomial.logpmf(new, counts.bits, each) for each in (shares, other)]
-    assert found[1] - found[0] == pytest.approx(by_hand[1] - by_hand[0], rel=1e-6)
+    found, by_hand = [], []
+    for mu in (0.394, 0.4):
+        shares = np.diff(stats.norm.sf((VOLTS - mu) / 0.0375), prepend=0.0, append=1.0)
+        found.append(data.log_likelihood(TwoLevels(mu, 0.0, 0.0375)))
+        by_hand.append(stats.multinomial.logpmf(new, counts.bits, shares))
+    assert np.diff(found) == pytest.approx(np.diff(by_hand), rel=1e-6)
 
 
 def test_shares_without_faults_against_distributions_of_scipy():
+    """Arrays that do not differ: Poisson and binomial, up to what the data alone decide."""
     counts = totals_of(drawn())
     data = observed(counts)
     assert isinstance(data, SomeShares)
-    levels = TwoLevels(0.394, 1e-7, 0.0375)  # arrays that do not differ: Poisson and binomial
-    mean = 300 * 8192 * np.diff(stats.norm.sf((VOLTS - 0.394) / 0.0375), prepend=0.0)
-    sound = stats.norm.cdf((VOLTS - 0.394) / 0.0375) ** 8192
     new = np.diff(counts.faulty, prepend=0)
-    by_hand = stats.poisson.logpmf(new, mean).sum() + np.sum(
-        stats.binom.logpmf(counts.faultless, 300, sound)
-        - stats.binom.logpmf(counts.faultless, 300, counts.faultless / 300)
-    )
-    constants = -stats.poisson.logpmf(new, np.maximum(new, 1e-9)).sum()
-    entropy = sum(
-        n * np.log(n / 300) + (300 - n) * np.log1p(-n / 300)
-        for n in counts.faultless
-        if 0 < n < 300
-    )
-    size = np.where(new > 0, new * np.log(np.maximum(new, 1)) - new, 0).sum()
-    assert data.log_likelihood(levels) == pytest.approx(
-        by_hand + constants + entropy + size, rel=1e-4
-    )
+    found, by_hand = [], []
+    for mu in (0.394, 0.3945):
+        z = (VOLTS - mu) / 0.0375
+        mean = 300 * 8192 * np.diff(stats.norm.sf(z), prepend=0.0)
+        sound = stats.binom.logpmf(counts.faultless, 300, stats.norm.cdf(z) ** 8192)
+        found.append(data.log_likelihood(TwoLevels(mu, 1e-7, 0.0375)))
+        by_hand.append(stats.poisson.logpmf(new, mean).sum() + sound.sum())
+    assert np.diff(found) == pytest.approx(np.diff(by_hand), rel=1e-3)
 
 
-def test_counts_of_each_array_give_back_the_constants():
-    fitted = fit_vmin(drawn(arrays=150, seed=3), samples=20)
-    assert fitted.exact
-    assert inside(fitted.mu, 0.394)
-    assert inside(fitted.between, 0.0186)
-    assert inside(fitted.within, 0.0326)
-    assert 0.002 < fitted.between.upper - fitted.between.lower < 0.02
-
-
-def test_shares_of_arrays_without_a_fault_give_back_the_constants():
-    fitted = fit_vmin(totals_of(drawn(arrays=900)), samples=20)
-    assert not fitted.exact
+@each(
+    ("counts", "exact"),
+    [(drawn(arrays=150, seed=3), True), (totals_of(drawn(arrays=900)), False)],
+)
+def test_counts_give_back_the_constants(counts, exact):
+    """Those of each array; and totals with shares of arrays without a fault."""
+    fitted = fit_vmin(counts, samples=10)
+    assert fitted.exact == exact
     for name, value in (("mu", 0.394), ("between", 0.0186), ("within", 0.0326)):
         assert inside(getattr(fitted, name), value)
+    assert not exact or 0.002 < fitted.between.upper - fitted.between.lower < 0.02
 
 
 def test_totals_tell_only_the_deviation_of_a_cell():
@@ -141,10 +131,7 @@ def test_totals_tell_only_the_deviation_of_a_cell():
     assert inside(fitted.mu, 0.394)
     assert inside(fitted.total, 0.0375)
     assert np.isnan(fitted.predictions[0].faultless.value)
-
-
-def test_few_arrays_are_not_told_apart():
-    assert fit_vmin(drawn(arrays=9), samples=3).between is None
+    assert fit_vmin(drawn(arrays=9), samples=3).between is None, "few arrays"
 
 
 def test_a_fit_is_the_same_every_time_and_another_with_another_seed():
@@ -156,14 +143,15 @@ def test_a_fit_is_the_same_every_time_and_another_with_another_seed():
 
 
 def test_scenario_measured_is_the_fit_of_the_shipped_counts():
-    fitted, this = fit_vmin(shipped_counts(), samples=25), scenario("measured")
-    assert this.mu_volts == round(fitted.mu.value, 4)
-    assert this.sigma_systematic_volts == round(fitted.between.value, 4)
-    assert this.sigma_random_volts == round(fitted.within.value, 4)
-    counts = shipped_counts()
-    for prediction, faulty, faultless in zip(
+    counts, this = shipped_counts(), scenario("measured")
+    fitted = fit_vmin(counts, samples=10)
+    constants = fitted.mu, fitted.between, fitted.within
+    sigmas = this.sigma_systematic_volts, this.sigma_random_volts
+    assert (this.mu_volts, *sigmas) == tuple(round(of.value, 4) for of in constants)
+    for prediction, *of_volts in zip(
         fitted.predictions, counts.faulty, counts.faultless, strict=True
     ):
+        faulty, faultless = of_volts
         assert inside(prediction.faulty, faulty)
         assert faultless < 0 or inside(prediction.faultless, faultless)
     # Of the same maps: the tenth of the arrays with most faults holds 82 % of them.
@@ -172,13 +160,15 @@ def test_scenario_measured_is_the_fit_of_the_shipped_counts():
     assert 0.7 < tenth < 0.9
 
 
-@pytest.mark.parametrize("volts", [0.59, 0.57, 0.54])
+@pytest.mark.parametrize(
+    "volts", [*(pytest.param(v, marks=pytest.mark.slow) for v in (0.59, 0.57)), 0.54]
+)
 def test_counts_that_were_left_out_lie_in_their_intervals(volts):
     """Without 0.53 V, nothing would tell arrays from cells: results/variation.md."""
     counts = shipped_counts()
     fitted = fit_vmin(counts, (volts,), samples=20)
     (place,) = np.flatnonzero(counts.volts == volts)
-    assert [each.left_out for each in fitted.predictions] == (counts.volts == volts).tolist()
+    assert [it.left_out for it in fitted.predictions] == (counts.volts == volts).tolist()
     assert inside(fitted.predictions[place].faulty, counts.faulty[place])
     assert fitted.predictions[place].faulty.lower > (0 if volts < 0.575 else -1)
 
@@ -209,21 +199,19 @@ def test_counts_that_fall_are_raised_and_counted(tmp_path):
 HEAD = "voltage,faulty_bits,bits,arrays,faultless_arrays\n"
 
 
-@pytest.mark.parametrize(
+OF_ARRAYS = "array,voltage,bits,faulty_bits"
+
+
+@each(
     ("text", "message"),
     [
         ("", "column voltage is missing"),
-        ("voltage,bits\n0.5,1\n", "column faulty_bits is missing"),
         ("voltage,faulty_bits,bits,mood\n0.5,1,2,3\n", "unknown column 'mood'"),
-        (
-            "voltage,bits,bits,faulty_bits\n0.5,1,2,3\n",
-            "line 1: the column 'bits' stands there twice",
-        ),
-        ("array,voltage,bits,faulty_bits,arrays\n", "there is no row in it"),
-        ("array,voltage,bits,faulty_bits,arrays\na,1,2,1,1\n", "with a column array, arrays are"),
+        ("voltage,bits,bits,faulty_bits\n0.5,1,2,3\n", "line 1: the column 'bits' stands there"),
+        (OF_ARRAYS + ",arrays\n", "there is no row in it"),
+        (OF_ARRAYS + ",arrays\na,1,2,1,1\n", "with a column array, arrays are"),
         ("voltage,faulty_bits,bits,faultless_arrays\n0.5,1,9,1\n", "needs the number of arrays"),
-        ("array,voltage,bits,faulty_bits\n,0.5,9,1\n", "line 2: array is missing"),
-        (HEAD + "0.5,1,9,,\n", "line 2: arrays is missing"),
+        (OF_ARRAYS + "\n,0.5,9,1\n", "line 2: array is missing"),
         (HEAD + "0.5,1,9\n", "line 2: 3 values, but 5 columns"),
         (HEAD + "mean,1,9,2,\n", "line 2: voltage = 'mean' must be a number"),
         (HEAD + "nan,1,9,2,\n", "voltage = 'nan' must be a number, 0.001 ... 2"),
@@ -232,13 +220,10 @@ HEAD = "voltage,faulty_bits,bits,arrays,faultless_arrays\n"
         (HEAD + "0.5,1,9,2,0\n", "faultless_arrays = '0' must be a number, 1 ... 2"),
         (HEAD + "0.5,1,9,2,2\n", "faultless_arrays = 2, but 1 faulty bits"),
         (HEAD + "0.5,1,9,2,1\n", "counts at two voltages or more"),
-        (HEAD + "0.5,1,9,2,\n0.5,2,9,2,\n0.4,3,9,2,\n", "line 3: voltage = 0.5 stands there twice"),
+        (HEAD + "0.5,1,9,2,\n0.5,2,9,2,\n0.4,3,9,2,\n", "line 3: voltage = 0.5 stands there"),
         (HEAD + "0.5,1,9,2,\n0.4,2,8,2,\n", "line 3: bits = 8, but 9 at 0.5 V"),
         (HEAD + "0.5,1,9,2,\n0.4,1,9,2,\n", "1 faulty bits at all voltages"),
-        (
-            "array,voltage,bits,faulty_bits\na,0.5,9,1\na,0.4,9,2\nb,0.5,9,1\n",
-            "no row of array 'b' at 0.4 V",
-        ),
+        (OF_ARRAYS + "\na,0.5,9,1\na,0.4,9,2\nb,0.5,9,1\n", "no row of array 'b' at 0.4 V"),
         ('voltage,faulty_bits,bits\n0.5,1,"9\n', "no CSV"),
     ],
 )
