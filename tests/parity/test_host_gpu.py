@@ -1,4 +1,7 @@
-"""Does the host device mean what CUDA means, and does it find what is wrong in a kernel?"""
+"""Does the host device find what is wrong in a kernel, and refuse what a GPU refuses?
+
+That operations mean what they mean on a GPU, the kernels show, whose results are the reference's.
+"""
 
 import inspect
 from concurrent.futures import ThreadPoolExecutor
@@ -51,51 +54,11 @@ def right():
         value = warp_total(threadIdx.x < SIZE / 32 ? part[threadIdx.x] : 0);
         if (threadIdx.x == 0) atomicAdd(sum, value);
     }
-    extern "C" __global__ void votes(const int *values, unsigned *results) {
-        int value = values[threadIdx.x];
-        unsigned odd = __ballot_sync(0xFFFFFFFFu, value & 1);
-        unsigned *mine = results + 14 * threadIdx.x;
-        mine[0] = odd;
-        mine[1] = __ffs(odd);
-        mine[2] = __any_sync(0xFFFFFFFFu, value > 90);
-        mine[3] = __all_sync(0xFFFFFFFFu, value > 90);
-        mine[4] = __shfl_sync(0xFFFFFFFFu, value, 5);
-        mine[5] = __shfl_up_sync(0xFFFFFFFFu, value, 3, 8);
-        mine[6] = __shfl_down_sync(0xFFFFFFFFu, value, 3, 8);
-        mine[7] = __shfl_xor_sync(0xFFFFFFFFu, value, 6);
-        mine[8] = __reduce_add_sync(0xFFFFFFFFu, value);
-        mine[9] = __reduce_max_sync(0xFFFFFFFFu, value);
-        mine[10] = __match_any_sync(0xFFFFFFFFu, value % 3);
-        // Halves of a warp on ways of their own, as since Volta.
-        if (threadIdx.x < 16)
-            mine[11] = __reduce_min_sync(0x0000FFFFu, value);
-        else
-            mine[11] = __reduce_or_sync(0xFFFF0000u, unsigned(value));
-        __syncwarp();
-        mine[12] = __popc(odd) + 100 * __clz(odd);
-        mine[13] = __brev(odd);
-    }
-    extern "C" __global__ void histogram(const unsigned char *bytes, unsigned *counts, int count,
-                                         unsigned *most, double *sum) {
-        const int stride = gridDim.x * blockDim.x;
-        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-            unsigned before = atomicAdd(counts + bytes[i], 1u);
-            atomicMax(most, before + 1);
-            atomicAdd(sum, 0.5);
-        }
-    }
     extern "C" __global__ void dynamic(unsigned *words, int count) {
         extern __shared__ __align__(16) unsigned long long held[];
         for (int i = threadIdx.x; i < count; i += blockDim.x) held[i] = 3ull * i;
         __syncthreads();
         for (int i = threadIdx.x; i < count; i += blockDim.x) words[i] = held[count - 1 - i];
-    }
-    extern "C" __global__ void where(uint4 *actual) {
-        unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-        unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-        unsigned threads = blockDim.x * blockDim.y * blockDim.z;
-        actual[block * threads + thread] =
-            make_uint4(blockIdx.y, blockIdx.z, threadIdx.y, threadIdx.z);
     }
     extern "C" __global__ void half_leave(unsigned *words) {
         if (threadIdx.x < 32) return;
@@ -129,60 +92,12 @@ def test_reduction_by_shuffles_over_blocks(device, module):
     assert device.download(total) == values.sum()
 
 
-def test_operations_of_a_warp(device, module):
-    values = np.random.default_rng(3).integers(0, 100, 32, dtype=np.int32)
-    results = device.empty((32, 14), np.uint32)
-    module.launch("votes", ONE, threads(32), [device.upload(values), results])
-    actual = device.download(results).T
-    lanes = np.arange(32)
-    bits = values & 1
-    odd = sum(int(bit) << lane for lane, bit in enumerate(bits))
-    expected = [
-        odd,
-        np.flatnonzero(bits)[0] + 1,
-        (values > 90).any(),
-        (values > 90).all(),
-        values[5],
-        values[np.where(lanes % 8 >= 3, lanes - 3, lanes)],
-        values[np.where(lanes % 8 < 5, lanes + 3, lanes) % 32],
-        values[lanes ^ 6],
-        values.sum(),
-        values.max(),
-        [sum(1 << i for i in lanes if values[i] % 3 == value % 3) for value in values],
-        np.where(lanes < 16, values[:16].min(), np.bitwise_or.reduce(values[16:])),
-        bits.sum() + 100 * (31 - np.flatnonzero(bits)[-1]),
-        int(f"{odd:032b}"[::-1], 2),
-    ]
-    for column, wanted in zip(actual, expected, strict=True):
-        np.testing.assert_array_equal(column, np.broadcast_to(wanted, 32))
-
-
-def test_atomics(device, module):
-    values = np.random.default_rng(4).integers(0, 7, 3000, dtype=np.uint8)
-    counts, most = device.zeros(7, np.uint32), device.zeros(1, np.uint32)
-    total = device.zeros(1, np.float64)
-    arguments = [device.upload(values), counts, np.int32(3000), most, total]
-    module.launch("histogram", (3, 1, 1), threads(64), arguments)
-    np.testing.assert_array_equal(device.download(counts), np.bincount(values, minlength=7))
-    assert device.download(most)[0] == np.bincount(values).max()
-    assert device.download(total)[0] == 1500
-
-
 def test_dynamic_shared_memory(device, module):
     words = device.empty(500, np.uint32)
     module.launch("dynamic", ONE, threads(32), [words, np.int32(500)], shared_bytes=4000)
     np.testing.assert_array_equal(device.download(words), 3 * np.arange(500)[::-1])
     with pytest.raises(LaunchError, match=r"byte 3992 of 3992 bytes of dynamic shared memory"):
         module.launch("dynamic", ONE, threads(32), [words, np.int32(500)], shared_bytes=3992)
-
-
-def test_grids_and_blocks_of_three_dimensions(device, module):
-    grid, block = (2, 3, 4), (3, 5, 2)
-    actual = device.empty((4, 3, 2, 2, 5, 3, 4), np.uint32)
-    module.launch("where", grid, block, [actual])
-    indices = np.indices(actual.shape[:-1])
-    expected = np.stack([indices[1], indices[0], indices[4], indices[3]], axis=-1)
-    np.testing.assert_array_equal(device.download(actual), expected)
 
 
 def test_threads_that_ended_are_waited_for_no_more(device, module):
@@ -221,11 +136,6 @@ extern "C" __global__ void kernel(unsigned *words) {
 """
 
 
-def test_missing_barrier_shows_in_the_seeds():
-    assert len(outcomes(MISSING % "__syncwarp()")) == 1
-    assert len(outcomes(MISSING % "")) > 1
-
-
 AHEAD = """
 extern "C" __global__ void kernel(unsigned *words) {
     __shared__ unsigned turn[2];
@@ -241,9 +151,10 @@ extern "C" __global__ void kernel(unsigned *words) {
 """
 
 
-def test_missing_second_barrier_of_a_loop_shows_in_the_seeds():
-    assert len(outcomes(AHEAD % "__syncthreads()")) == 1
-    assert len(outcomes(AHEAD % "")) > 1
+@pytest.mark.parametrize("kernel", [MISSING, AHEAD], ids=["missing", "ahead"])
+def test_missing_barrier_shows_in_the_seeds(kernel):
+    assert len(outcomes(kernel % "__syncthreads()")) == 1
+    assert len(outcomes(kernel % "")) > 1
 
 
 UNORDERED = {

@@ -224,35 +224,17 @@ def test_after_a_device_fell_silent_a_new_process_goes_on(card, monkeypatch, tmp
     assert stages["ceilings"]["result"] == {"went": "on"}
 
 
-FAULTY = """
-import sys
-from types import SimpleNamespace
-sys.path[:0] = [{scripts!r}]
-import gpu_check
-
-def fault(check):
-    raise RuntimeError("an illegal memory access")
-
-if __name__ == "__main__":  # not in processes that it starts
-    engine = SimpleNamespace(device="a device that answers no more")
-    version = SimpleNamespace(runtimeGetVersion=lambda: 13000)
-    cupy = SimpleNamespace(__version__="0", cuda=SimpleNamespace(runtime=version))
-    gpu_check._open = lambda kind: gpu_check.Check(engine, cupy, object())
-    gpu_check.STAGES["parity"] = (0.2, fault)
-    sys.exit(gpu_check.main())
-"""
-
-
-def test_the_new_process_says_that_the_device_does_not_come_back(tmp_path):
-    """Here it finds no GPU; the stages that it was to do are in the file nevertheless."""
-    begins, out = tmp_path / "begins.py", tmp_path / "check.json"
-    begins.write_text(FAULTY.format(scripts=str(ROOT / "scripts")))
-    command = [sys.executable, str(begins), "--stages", "parity,sweep", "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.rstrip().endswith("FAILED: parity, sweep")
+def test_the_new_process_says_that_the_device_does_not_come_back(monkeypatch, tmp_path, capsys):
+    """The stages that it was to do are in the file nevertheless."""
+    no_device(monkeypatch)
+    out, failed = tmp_path / "check.json", {"status": "failed", "error": "RuntimeError: a fault"}
+    out.write_text(json.dumps({"stages": {"parity": failed}}))
+    arguments = ["--go-on", "--out", str(out), "--stages", "sweep"]
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py", *arguments])
+    assert gpu_check.main() == 1
+    assert capsys.readouterr().out.rstrip().endswith("FAILED: parity, sweep")
     stages = json.loads(out.read_text())["stages"]
-    assert stages["parity"]["error"] == "RuntimeError: an illegal memory access"
+    assert stages["parity"] == failed
     assert stages["sweep"]["error"].startswith("the device does not come back: ")
 
 
@@ -285,6 +267,7 @@ def test_stages_share_the_time_that_is_left():
     assert gpu_check._share_s("parity", [], 540, -3) == 0
 
 
+@pytest.mark.slow
 def test_parity_needs_no_package_but_those_of_engines():
     """The script begins where what only sweeps need is missing."""
     blocked = "import sys; sys.modules.update(dict.fromkeys(('pydantic', 'h5netcdf', 'rich')))"
@@ -345,11 +328,15 @@ def test_the_sanitizer(card, monkeypatch, tmp_path, status, verdict):
     assert [row["output_end"].strip() for row in rows] == ["memcheck", "racecheck", "synccheck"]
 
 
-def test_without_a_gpu(monkeypatch, capsys):
+def no_device(monkeypatch):
     def refuse(kind):
         raise NoDeviceError("CuPy is not installed")
 
     monkeypatch.setattr(gpu_check, "_open", refuse)
+
+
+def test_without_a_gpu(monkeypatch, capsys):
+    no_device(monkeypatch)
     monkeypatch.setattr(sys, "argv", ["gpu_check.py"])
     assert gpu_check.main() == 2
     output = capsys.readouterr().out
@@ -360,6 +347,7 @@ def test_without_a_gpu(monkeypatch, capsys):
 # ---- ceilings --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_rate_kernel_does_what_it_counts(operation):
     """By the machine code: its loop has as many of the instructions as are counted for it."""
@@ -416,24 +404,16 @@ def test_spans_are_counted_from_origin_to_origin(monkeypatch):
     assert moments[-1] == pytest.approx(12 + len(timed._origins) - 1, abs=1.5)
 
 
-@needs_host_compiler
-def test_a_launch_of_nothing_is_timed():
-    assert TimedDevice(pretended_cupy(), PretendedCard()).empty_seconds() == pytest.approx(1e-3)
-
-
 def test_a_tool_that_is_not_done_has_found_nothing(monkeypatch, tmp_path):
     program = tmp_path / "compute-sanitizer"
-    program.write_text(f"#!/bin/sh\nsleep 20 &\necho $! > {tmp_path}/pid\nwait\n")
+    program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/pid\nwait\n")
     program.chmod(0o755)
     row = gpu_check._sanitized(str(program), "memcheck", tmp_path / "none", 0.5)
     assert row["verdict"] == gpu_check.NOT_DONE
-    assert row["seconds"] < 10
     # What it started does not take the device from the stages that follow.
     status = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
-    until = time.monotonic() + 10
-    while status.exists() and status.read_text().split()[2] != "Z" and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not status.exists() or status.read_text().split()[2] == "Z"
+    while status.exists() and status.read_text().split()[2] != "Z":
+        time.sleep(0.01)  # until the child, which would sleep for a long time, is gone
 
 
 @needs_host_compiler
