@@ -198,23 +198,32 @@ ORDERED = {
 }
 
 
-def run_looking_for_races(kernel, blocks):
+@pytest.fixture(scope="module")
+def looking_for_races():
+    """A function that launches a kernel of those above; all are in one library."""
+    kernels = [*(kernel for kernel, _ in UNORDERED.values()), *ORDERED.values()]
+    numbered = (text.replace(" kernel(", f" kernel{at}(") for at, text in enumerate(kernels))
     device = HostDevice(seed=3, races=True)
-    words = device.upload(np.arange(64, dtype=np.uint32))
-    device.module_from_text(kernel).launch("kernel", (blocks, 1, 1), threads(64), [words])
+    module = device.module_from_text("".join(numbered))
+
+    def launch(kernel, blocks):
+        words = device.upload(np.arange(64, dtype=np.uint32))
+        module.launch(f"kernel{kernels.index(kernel)}", (blocks, 1, 1), threads(64), [words])
+
+    return launch
 
 
 @pytest.mark.parametrize("name", UNORDERED)
-def test_what_nothing_orders_is_found_whatever_the_order(name):
+def test_what_nothing_orders_is_found_whatever_the_order(name, looking_for_races):
     """Votes and shuffles order no memory, though here as on most cards all seems well."""
     kernel, message = UNORDERED[name]
     with pytest.raises(LaunchError, match=message):
-        run_looking_for_races(kernel, 2 if name == "other block" else 1)
+        looking_for_races(kernel, 2 if name == "other block" else 1)
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_what_is_ordered_is_no_race(name):
-    run_looking_for_races(ORDERED[name], 1 if name.startswith("in a") else 2)
+def test_what_is_ordered_is_no_race(name, looking_for_races):
+    looking_for_races(ORDERED[name], 1 if name.startswith("in a") else 2)
 
 
 def test_unwritten_memory_is_poison(device):
