@@ -5,11 +5,9 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from oracle import (
     ALL_LANES,
     TECHNIQUES,
-    all_offsets,
     block_record,
     compression_deltas,
     consecutive_passes,
@@ -22,7 +20,6 @@ from tables import each
 from trace_strategies import (
     SPILLING,
     alloc,
-    fault_maps,
     lane_mask,
     pattern,
     random_fault_map,
@@ -30,7 +27,6 @@ from trace_strategies import (
     read,
     release,
     trace_of,
-    traces,
     write,
 )
 
@@ -229,26 +225,6 @@ def test_rc_rar_gates_the_entry_where_the_value_was():
         assert outcome.powered.sum() == 3 * 2048
 
 
-def test_rar_sum_over_offsets_conserves_stress():
-    trace = rotating_trace()
-    total, count = replay_sum(trace, "rar")
-    assert (count, total.cycles) == (3, 30)
-    # By symmetry each of the three entries sees all three passes: bit 1 is 1 for 2 + 4 + 0 cycles.
-    for entry in (3, 4, 5):
-        assert one_cycles(total, entry, 0, bit=1) == 6
-        assert on_cycles(total, entry, 0) == 30
-
-
-def test_brute_force_converges_to_the_sum_over_offsets():
-    trace = random_trace(random.Random(3), phases=(1, 1), window_sizes=(5, 5))
-    windows = [int((trace.slot[trace.alloc_event] == s).sum()) for s in set(trace.slot.tolist())]
-    assert all(count % 5 for count in windows)  # the orbit of every slot is all five offsets
-    total, count = replay_sum(trace, "rc+rar")
-    brute = islice(consecutive_passes(trace, "rc+rar"), 5, 10)
-    assert count == 5
-    assert (sum(outcome.ones for outcome in brute) == total.ones).all()
-
-
 # ---- round-robin, idle gating ----------------------------------------------------------------
 
 
@@ -300,14 +276,6 @@ def test_argo_lanes_not_written_since_switch_on_hold_old_content():
     assert one_cycles(first, 0, 0) == 1
     assert one_cycles(first, 0, 63) == 4
     assert first.next_offset == 1
-
-
-def test_argo_has_one_offset_for_each_window():
-    trace = trace_of([alloc(0, 0, 100), write(1, 0, 7, 1), release(4, 0)], cycles=5)
-    assert list(all_offsets(trace, "argo")) == [0, 1]
-    total, _ = replay_sum(trace, "argo")
-    assert (total.powered[[7, 107]] == 3).all()
-    assert total.cycles == 10
 
 
 # ---- table storage, empty gating -------------------------------------------------------------
@@ -582,26 +550,6 @@ def test_rrcd_pg_switches_blocks():
     assert counted(outcome) == {"to_reliable": 5, "wakeups": 2}
 
 
-def test_rrcd_pg_counts_no_wakeup_for_a_spilled_row():
-    trace = trace_of(
-        [
-            alloc(0, 0, 2),
-            write(0, 0, 0, UNEVEN),  # the only reliable entry
-            write(1, 0, 1, pattern(0)),  # a block of the faulty one
-            write(2, 0, 1, UNEVEN),  # spilled: no entry woke up
-            release(3, 0),
-        ]
-    )
-    outcome = replay(trace, "rrcd+pg", fault_map=fault_map_of([4], entry_6=0b1110))
-    assert counted(outcome) == {
-        "to_reliable": 1,
-        "to_faulty": 1,
-        "lds": 1,
-        "peak_spilled_rows": 1,
-        "spilled_row_cycles": 1,
-    }
-
-
 def test_a_spilled_row_keeps_its_compression_state():
     trace = trace_of(
         [
@@ -683,23 +631,6 @@ def test_rrcd_rc_rar_passes_are_cyclic_in_themselves():
 # ---- the oracle on random traces -------------------------------------------------------------
 
 
-@given(trace=traces(phases=(1, 1)), fault_map=fault_maps())
-@settings(max_examples=8, deadline=None)
-def test_outcomes_are_possible(trace, fault_map):
-    writes, reads = trace.writes, trace.reads
-    for technique in TECHNIQUES:
-        outcome = replay(trace, technique, fault_map=fault_map)
-        assert (outcome.ones >= 0).all()
-        assert (outcome.ones <= outcome.powered).all()
-        assert (outcome.powered <= outcome.cycles).all()
-        assert (outcome.cycles == trace.cycles) or technique == "disable"
-        kinds = ("regular", "to_reliable", "to_faulty", "lds")
-        if technique == "disable" and not outcome.powered.any():
-            continue  # no window fits
-        assert sum(outcome.counters[kind] for kind in kinds) == writes
-        assert outcome.counters["slice_reads"] + outcome.counters["lds_reads"] == reads
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_steady_passes_repeat(seed):
     trace = random_trace(random.Random(seed), phases=(1, 1), window_sizes=(3, 12))
@@ -714,7 +645,7 @@ def test_steady_passes_repeat(seed):
 
 
 def test_random_traces_are_valid_and_repeat_with_their_seed():
-    for seed in range(100):
+    for seed in range(30):
         trace = random_trace(np.random.default_rng(seed))
         validate_trace(trace)
         again = random_trace(np.random.default_rng(seed))

@@ -41,7 +41,6 @@ COUNTED = (
 )
 LITTLE_ROOM = 3
 """Rows of the LDS with which some spilled rows of the traces of these tests live in memory."""
-WRITE_KINDS = COUNTED[:4]
 NUMPY, NUMBA = NumpyEngine(), NumbaEngine()
 SMALL = {"window_sizes": (1, 9), "slots": (1, 3)}
 FEW_PLACES = {"window_sizes": (30, 60), "slots": (1, 3), "accesses": (0, 20)}
