@@ -46,45 +46,37 @@ def dense(engine, shared, maps):
     return seconds
 
 
-def assert_follows(stress, tracked, times):
-    """Up to rounding, of which each stretch may add its own."""
+def add_all(stress, maps):
+    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
+        stress.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
+
+
+CLEAN, FAULTS_COME = [FAULT_FREE] * 5, [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
+
+
+@pytest.mark.parametrize("maps", [CLEAN, FAULTS_COME], ids=["clean", "faults come"])
+@pytest.mark.parametrize(
+    ("engine", "technique"), [(NUMPY, "rrcd"), *((NUMBA, name) for name in REDIRECTING)]
+)
+def test_times_are_those_of_each_stretch(engine, technique, maps):
+    """Two kernels on a clean slice, or also on a fault map, a worse one, and a clean one again.
+
+    Up to rounding, of which each stretch may add its own.
+    """
+    tracked = np.random.default_rng(1).choice(GCN.cells, 5000, replace=False)
+    shared, stress = new_stress(engine, technique, tracked=tracked)
+    add_all(stress, maps)
+    times = dense(NUMBA, shared, maps)
+    assert times[:, tracked].any(axis=1).all()
     tolerance = {"rtol": 1e-12, "atol": 1e-12 * sum(LENGTHS)}
     assert np.allclose(stress.tracked_seconds.now, times[:, tracked], **tolerance)
     assert np.allclose(stress.longest[:, 0], times.max(axis=1), **tolerance)
 
 
-@pytest.mark.parametrize(
-    ("engine", "technique"), [(NUMPY, "rrcd"), *((NUMBA, name) for name in REDIRECTING)]
-)
-def test_shared_times_are_those_of_a_clean_slice(engine, technique):
-    tracked = np.random.default_rng(1).choice(GCN.cells, 5000, replace=False)
-    shared, stress = new_stress(engine, technique, tracked=tracked)
-    for kernel, length in zip(KERNELS, LENGTHS, strict=True):
-        stress.add(np.array([0]), Turns.single(np.array([kernel])), FAULT_FREE, length)
-    times = dense(engine, shared, [FAULT_FREE] * 5)
-    assert times[:, tracked].any(axis=1).all()
-    assert_follows(stress, tracked, times)
-
-
-@pytest.mark.parametrize("technique", REDIRECTING)
-def test_the_past_goes_along_when_the_first_fault_comes(technique):
-    """Two kernels on a clean slice, then a fault map, a worse one, and a clean one again."""
-    tracked = np.random.default_rng(2).choice(GCN.cells, 5000, replace=False)
-    maps = [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
-    shared, stress = new_stress(NUMBA, technique, tracked=tracked)
-    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        stress.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
-    assert_follows(stress, tracked, dense(NUMBA, shared, maps))
-
-
 def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
-    tracked = np.arange(4096)
-    maps = [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
-    _, clean = new_stress(NUMPY, "rc+rar", tracked=tracked)
-    _, faulty = new_stress(NUMPY, "rc+rar", tracked=tracked)
-    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        clean.add(np.array([0]), Turns.single(np.array([kernel])), FAULT_FREE, length)
-        faulty.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
+    clean, faulty = (new_stress(NUMPY, "rc+rar", tracked=range(4096))[1] for _ in range(2))
+    add_all(clean, CLEAN)
+    add_all(faulty, FAULTS_COME)
     assert clean.tracked_seconds.now.any()
     assert np.array_equal(clean.tracked_seconds.now, faulty.tracked_seconds.now)
     assert np.array_equal(clean.longest, faulty.longest)

@@ -81,7 +81,7 @@ def test_rrcd_as_a_program_is_rrcd(kernel):
 
 
 @pytest.mark.parametrize("engine", [NUMPY, NUMBA], ids=["numpy", "numba"])
-@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg"])
+@pytest.mark.parametrize("name", daily(["rrcd", "rrcd+pg"], ["rrcd+pg"]))
 def test_rrcd_as_a_program_stresses_cells_as_rrcd(engine, name):
     """Stress times over epochs with and without faults are the same to the last bit, too."""
     maps = demanding_maps(3)
