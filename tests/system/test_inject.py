@@ -9,7 +9,7 @@ from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
 from mcage.protection.codes import secded
-from mcage.results.reader import open_results, read_header
+from mcage.results.reader import open_results
 from mcage.soft_errors.rates import constants, soft_errors, upsets
 from mcage.studies.inject.outcomes import DETECTED, Fate
 
@@ -24,6 +24,7 @@ def folder(tmp_path):
 
 
 @needs_clang
+@pytest.mark.slow
 def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
     made = (*RUN, "--instances", "80", "--out", "flips.h5", "--picture", "wrong.png")
     code, out, said = command(*made)
@@ -43,29 +44,18 @@ def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
     assert command("report", "flips.h5", "--out", "page")[0] == 0
     page = (folder / "page" / "index.html").read_text()
     assert "Outcome of flips by bit" in page
-    assert command("verify", "flips.h5")[0] == 0
-    # The same command again has nothing to do; the file itself is a spec.
-    assert command(*made)[0] == 0
-    assert command("inject", "flips.h5", "--trust", "--out", "again.h5")[0] == 0
-    first, second = (read_header(folder / name) for name in ("flips.h5", "again.h5"))
-    assert first.spec_digest == second.spec_digest
 
 
 @needs_clang
-def test_parts_and_processes_give_the_same_slices(command, folder, monkeypatch):
+@pytest.mark.slow
+def test_processes_give_the_same_slices(command, folder, monkeypatch):
     stuck = (*RUN, "--fault", "stuck", "--technique", "rrcd", "--instances", "24")
     assert command(*stuck, "--out", "whole.h5")[0] == 0
-    for part in ("1/2", "2/2"):
-        code, _, said = command(*stuck, "--out", "parts.h5", "--part", part)
-        assert code == 0, said
-    assert command("merge", "parts.h5")[0] == 0
     code, out, said = command(*stuck, "--out", "two.h5", "--processes", "2")
     assert code == 0, said
-    with open_results(folder / "whole.h5") as whole:
-        for other in ("parts.h5", "two.h5"):
-            with open_results(folder / other) as same:
-                for name in whole.data_vars:
-                    assert whole[name].equals(same[name]), name
+    with open_results("whole.h5") as whole, open_results("two.h5") as same:
+        for name in whole.data_vars:
+            assert whole[name].equals(same[name]), name
     assert "exchange" in out
     assert command("report", "whole.h5", "--out", "page")[0] == 0
     assert "Wrong answers against age" in (folder / "page" / "index.html").read_text()
@@ -76,6 +66,7 @@ def test_parts_and_processes_give_the_same_slices(command, folder, monkeypatch):
 
 
 @needs_clang
+@pytest.mark.slow
 def test_rates_of_upsets_of_several_cells(command, folder):
     """Words that a code detects, as often as `soft_errors` says of the same kernel."""
     given = ("--upset", "28nm", "--protection", "none", "--protection", "secded32")
@@ -137,31 +128,17 @@ def test_rates_and_bars_of_slices_that_are_in_use(command, folder):
 
 
 @needs_clang
-def test_injections_end_when_they_know_enough(command, folder):
-    code, out, said = command(
-        *(*RUN, "--instances", "5000", "--rel-ci", "0.2", "--of", "sdc", "--out", "flips.h5")
-    )
-    assert code == 0, said
-    assert "sdc to ±20 %" in said + out
-    assert read_header(folder / "flips.h5").holds == 500
-
-
-@needs_clang
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("--arch", "gfx803"), ("gfx803", "not emulated")),
         (("--args", "x=f32[4]"), ("--grid", "missing")),
         (("--args", "nothing.py"), ("nothing.py",)),
-        (("--age", "12"), ("ages_years", "12")),
-        (("--fault", "glitch"), ("glitch",)),
         (("--fault", "stuck", "--upset", "28nm"), ("upset", "28nm", "stuck")),
         (("--technique", "disable"), ("disable",)),
         (("--grid", "a"), ("grid", "a")),
         (("--picture", "wrong.txt"), ("wrong.txt",)),
         (("--picture", "wrong.png", "--part", "1/2"), ("--picture",)),
         (("--picture", "f.png"), ("--picture f.png: is the results file",)),
-        (("--kernel", "blend"), ("--kernel",)),
     ],
 )
 def test_what_is_wrong_is_said(command, folder, change, words):
@@ -177,9 +154,3 @@ def test_what_is_wrong_is_said(command, folder, change, words):
     assert all(word in said for word in words)
     assert "Traceback" not in said
     assert not (folder / "f.h5").exists()
-
-
-def test_a_kernel_that_is_not_there(command):
-    code, out, said = command("inject", "none.cl", "--args", "n=1", "--out", "f.h5")
-    assert (code, out) == (2, "")
-    assert "none.cl" in said

@@ -66,6 +66,7 @@ def changeable(tmp_path):
     return package, run
 
 
+@pytest.mark.slow
 def test_a_changed_engine_does_not_take_over_what_the_old_one_computed(changeable, tmp_path):
     package, run = changeable
     ((code, _, said),) = run(QUICK)

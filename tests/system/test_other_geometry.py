@@ -66,7 +66,7 @@ def test_engines_compute_the_same(engine, traces):
     assert_same_arrays(expected, Sweep(spec_of(traces), engine()).compute(0, 2))
 
 
-@pytest.mark.parametrize("slice_of", ["nvidia", "hopper"])
+@pytest.mark.parametrize("slice_of", ["nvidia", pytest.param("hopper", marks=pytest.mark.slow)])
 def test_the_suite_of_today_runs_on_slices_of_nvidia(slice_of, command, tmp_path):
     """With AMD's code, which is said wherever results are shown."""
     words = ("sweep", "--suite", "modern", "--geometry", slice_of, "--technique", "rrcd+rc+rar")
@@ -147,19 +147,6 @@ def test_energies_of_constants_of_ones_own(traces, costs_file, command, tmp_path
     assert "read_pj.value (247.38, 250.0)" in said
 
 
-def test_parts_of_other_constants_do_not_merge(traces, costs_file, command, tmp_path):
-    (tmp_path / "s.toml").write_text(spec_of(traces, techniques=["wc"]).to_toml())
-    words = ("sweep", "s.toml", "--engine", "numba", "--out")
-    for part, value in (("1/2", "247.38"), ("2/2", "250.0")):
-        costs = costs_file("mine.toml", value=value)
-        code, _, said = command(*words, f"{part[0]}.h5", "--costs", costs, "--part", part)
-        assert code == 0, said
-    code, _, said = command("merge", "m.h5", "1.h5.shards", "2.h5.shards")
-    assert code == 2
-    assert "is a shard of another campaign (differs from this one in " in said
-    assert "read_pj.value (250.0, 247.38)" in said
-
-
 def test_bad_constants_are_refused(traces, costs_file, command, tmp_path):
     bad = costs_file("mine.toml", value="-1")
     for words in (
@@ -172,6 +159,7 @@ def test_bad_constants_are_refused(traces, costs_file, command, tmp_path):
     assert not list(tmp_path.glob("r.h5*"))
 
 
+@pytest.mark.slow
 def test_a_replay_with_constants_of_ones_own(traces, costs_file, command):
     words = ("replay", traces[0], "--technique", "wc", "--engine", "numba", "--json", "--costs")
     report, doubled, other = (

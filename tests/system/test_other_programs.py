@@ -30,6 +30,11 @@ LAUNCH = "program.grid: launch"
 CELLS = "inject.stuck_cells: file"
 
 
+def empty(folder):
+    for place in folder.iterdir():
+        place.unlink()
+
+
 def write_trace(value):
     """A trace of one name that is another one for each value."""
     events = [alloc(0, 0, 2), write(1, 0, 1, value), read(20, 0, 1), release(30, 0)]
@@ -109,11 +114,12 @@ def tell_apart(command, run, changed, keys):
         assert first.mcage.programs() == read_header("a.h5").programs
 
 
-@each("study", [*OF_TRACE])
+@pytest.mark.parametrize(
+    "study",
+    [name if name == "sweep" else pytest.param(name, marks=pytest.mark.slow) for name in OF_TRACE],
+)
 def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
     run, key = OF_TRACE[study]
-    for place in tmp_path.iterdir():
-        place.unlink()
     write_trace(5)
     tell_apart(command, run, edit_trace, [key])
     if study == "sweep":
@@ -128,6 +134,7 @@ def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
         is_refused(said, ("a.h5", "b.h5"), [key])
 
 
+@pytest.mark.slow
 @needs_clang
 @each(
     ("changed", "keys"),
@@ -139,8 +146,7 @@ def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
     ],
 )
 def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, keys):
-    for place in tmp_path.iterdir():
-        place.unlink()
+    empty(tmp_path)
     (tmp_path / "scale.h").write_text("#define SCALE (k + 1)\n")
     (tmp_path / "blend.cl").write_text('#include "scale.h"\n' + BLEND.replace("(k + 1)", "SCALE"))
     (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
@@ -148,10 +154,9 @@ def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, k
 
 
 @needs_clang
+@pytest.mark.slow
 def test_stuck_cells_that_were_replaced_under_their_name(command, tmp_path):
     """Whichever they are: results know them apart, and their file from sampled cells."""
-    for place in tmp_path.iterdir():
-        place.unlink()
     (tmp_path / "blend.cl").write_text(BLEND)
     (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
     write_cells(0)
@@ -173,6 +178,7 @@ def test_stuck_cells_that_were_replaced_under_their_name(command, tmp_path):
 
 
 @needs_clang
+@pytest.mark.slow
 def test_options_that_make_a_program_another_one(command, tmp_path):
     """They need no word; but the source is that of the file."""
     (tmp_path / "blend.cl").write_text(BLEND.replace("(k + 1)", "(k + STEP)"))
@@ -219,8 +225,7 @@ CHANGES = {
 
 @each("run", [*CHANGES])
 def test_another_option_on_the_same_file_is_named_with_both_values(command, tmp_path, run):
-    for place in tmp_path.iterdir():
-        place.unlink()
+    empty(tmp_path)
     write_trace(5)
     run_there = (*run, "--instances", "3", "--out", "r.h5")
     assert command(*run_there)[0] == 0

@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 
 import mutated_specs
-import numpy as np
 import pytest
 from command_line import invoke, run_mcage
-from nbti_cases import MODELS
 from places import ROOT
 from tables import each
 
@@ -75,16 +73,12 @@ def assert_blamed(ended, plugin, *words):
     ("text", "words"),
     [
         ("exit(0)", ["cannot import", "SystemExit: 0"]),
-        ("raise SystemExit", ["cannot import", "SystemExit"]),
         ("raise ValueError('two\\nlines \\x1b[31m' + 'x' * 100_000)", ["ValueError: two lines"]),
-        ("raise BaseException('base')", ["BaseException: base"]),
         ("def f(): return f()\nf()", ["RecursionError"]),
-        ("raise MemoryError", ["MemoryError"]),
         (OWN, ["cannot import", "(Own)"]),
         ("class E(Exception):\n    def __str__(self): return 1\nraise E", ["(E)"]),
         ("def __getattr__(name): raise SystemExit(name)", ["SystemExit: PLUGIN"]),
         ("PLUGIN = 3", ["has a int under 'PLUGIN'"]),
-        ("PLUGIN = (", ["SyntaxError"]),
     ],
     ids=lambda given: given[:25] if isinstance(given, str) else "",
 )
@@ -99,9 +93,7 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
     ("body", "words"),
     [
         ("def dvth(self, *given): exit(0)", ["dvth failed", "SystemExit: 0"]),
-        ("def dvth(self, *given): return 1 / 0", ["dvth failed", "ZeroDivisionError"]),
         ("def dvth(self, *given): return np.nan * given[0]", ["dvth gives", "NaN"]),
-        ("def dvth(self, *given): return None", ["dvth gives None"]),
         ("def dvth(self, *given): return np.zeros(3)", ["dvth gives an array of shape (3,)"]),
         ("def advance(self, state, *given): return state[:1]", ["advance gives an array of shape"]),
         ("def diffusion_per_second(self, kelvin): return [1.0]", ["an array of shape (1,)"]),
@@ -111,8 +103,6 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
         ("vt0_volts = property(lambda self: 1 / 0)", ["user_model:PLUGIN"]),
         ("root = 'four'", ["its root is 'four'"]),
         ("root = 0.5", ["its root is 0.5, where a number of 1 ... 100 is needed"]),
-        ("root = float('nan')", ["its root is nan"]),
-        ("root = True", ["its root is True"]),
         ("additive = None", ["its additive is None"]),
     ],
     ids=lambda given: given[:35] if isinstance(given, str) else "",
@@ -170,15 +160,6 @@ def test_a_model_that_fails_late(command, write):
     assert_blamed(
         command("sweep", *SMALL, "--nbti", "user_late:PLUGIN"), "user_late:PLUGIN", "late"
     )
-
-
-def test_the_right_answers_are_passed_on(write):
-    write("user_right", MODEL.format(body="pass"))
-    model, meant = nbti_model("user_right:PLUGIN"), facelift()
-    assert repr(model) == repr(meant).replace("Facelift", "UserModel")
-    assert model.vt0_volts == meant.vt0_volts
-    past = np.ones((3, 4, 2))
-    assert np.array_equal(model.dvth_of(past), meant.dvth_of(past))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -252,6 +233,17 @@ def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_pat
     assert [*before, str(tmp_path)] == sys.modules["user_path"].SEEN
 
 
+# `mcage nbti`, and how a user's own model is found, or refused.
+
+OWN = """
+import dataclasses
+from mcage.aging.nbti import facelift
+
+NO_RECOVERY = dataclasses.replace(facelift(), eta=0.0)
+"""
+
+
+@pytest.mark.slow
 def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
     """Modules that libraries import if they find them, all at once: each says its name."""
     for module in ("numexpr", "bottleneck", "cupy", "org", "IPython"):
@@ -275,38 +267,15 @@ def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
     assert (tmp_path / "figure.png").exists()
 
 
-# `mcage nbti`, and how a user's own model is found, or refused.
-
-OWN = """
-import dataclasses
-from mcage.aging.nbti import AdditiveModel, facelift
-
-NO_RECOVERY = dataclasses.replace(facelift(), eta=0.0)
-NUMBER = 3
-class Unfinished(AdditiveModel):
-    root = 4
-"""
-
-
 @pytest.fixture
 def own_module(tmp_path, monkeypatch):
     """A module of the user's, where Python finds it."""
     (tmp_path / "my_nbti.py").write_text(OWN)
-    (tmp_path / "broken_nbti.py").write_text("import there_is_no_such_module\n")
     monkeypatch.syspath_prepend(tmp_path)
 
 
 def run(*arguments):
     return run_mcage("nbti", *arguments)
-
-
-def test_shift_and_delay_of_one_model():
-    (row,) = json.loads(
-        run("--model", "facelift", "--duty", "1", "--years", "3", "--vdd", "1.0", "--json")
-    )
-    assert row["model"] == "facelift"
-    assert row["dvth_mv"] == pytest.approx(66.6872, rel=1e-5)
-    assert row["delay_increase_percent"] == pytest.approx(13.9, abs=1e-4)
 
 
 def test_shift_and_delay_of_all_models():
@@ -356,11 +325,8 @@ def test_constants_as_text():
     ("arguments", "message"),
     [
         (["--duty", "1.5"], "duty 1.5: a fraction of the time, 0 ... 1, is needed"),
-        (["--duty", "nan"], "duty nan"),
         (["--years", "-1"], "years -1: an age of 0 ... 1000 years is needed"),
         (["--temperature", "80"], "kelvin, not degrees Celsius"),
-        (["--vdd", "0"], "vdd_volts = 0.0 must be above 0"),
-        (["--model", "face"], "NBTI model 'face' is unknown; choose from facelift, bhardwaj,"),
         (["--list", "--model", "my:OWN"], "only models that ship with mcage are listed"),
     ],
 )
@@ -370,42 +336,11 @@ def test_bad_options(arguments, message):
     assert message in str(result.exception)
 
 
-@each("name", MODEL_NAMES)
-def test_found_by_name(name):
-    assert nbti_model(name) == MODELS[name]
-
-
 def test_a_users_own(own_module):
     defined = nbti_model("my_nbti:NO_RECOVERY")
     assert defined.eta == 0
     (row,) = json.loads(run("--model", "my_nbti:NO_RECOVERY", "--duty", "0.5", "--json"))
     assert row["dvth_mv"] == pytest.approx(66.6872 * math.sqrt(math.sqrt(0.5)), rel=1e-5)
-
-
-def test_the_example_of_the_documentation(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "aging.md").read_text()
-    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / f"documented_{name}").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert nbti_model("documented_my_nbti:NO_RECOVERY").eta == 0
-    assert "--model my_nbti:NO_RECOVERY" in page
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no_such_module:X", "cannot import 'no_such_module' (ModuleNotFoundError"),
-        ("broken_nbti:X", "cannot import 'broken_nbti' (ModuleNotFoundError"),
-        ("my_nbti:X", "'my_nbti' has nothing under 'X', where a mcage.aging.nbti.NbtiModel"),
-        ("my_nbti:NUMBER", "'my_nbti' has a int under 'NUMBER'"),
-        ("my_nbti:Unfinished", "has a class, not an instance of it, under 'Unfinished'"),
-        (":X", "cannot import ''"),
-    ],
-)
-def test_a_users_own_refused(own_module, name, message):
-    with pytest.raises(UserError) as refused:
-        nbti_model(name)
-    assert message in str(refused.value)
 
 
 FAILS = """
@@ -437,14 +372,21 @@ PLUGIN = Mine()
 """
 
 
+def test_the_example_of_the_documentation(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "aging.md").read_text()
+    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / f"documented_{name}").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert nbti_model("documented_my_nbti:NO_RECOVERY").eta == 0
+    assert "--model my_nbti:NO_RECOVERY" in page
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("raise Own", ["Own"]),
         ("arguments = fail", ["arguments", "Own"]),
-        ("__getattr__ = fail", ["Own"]),
         (ARGUMENTS + "GRID = type('Grid', (tuple,), {'__getitem__': fail})()", ["GRID"]),
-        (ARGUMENTS + "del GRID\n__getattr__ = fail", ["GRID", "Own"]),
     ],
     ids=lambda given: given[-30:] if isinstance(given, str) else "",
 )
@@ -459,7 +401,7 @@ def test_whatever_a_file_of_arguments_raises_is_its_own(text, words, command, wr
     assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("numba", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["allocate", "write"])
 def test_whatever_a_program_raises_is_its_own(engine, name, command, write):
     write("user_program", FAILS + PROGRAM.format(name=name))

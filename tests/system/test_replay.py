@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run_mcage
-from places import ROOT
+from tables import each
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 import mcage
@@ -34,22 +34,9 @@ PER_INSTANCE = {
     | {"total_pj", "saving", "saving_over_nominal_vdd"},
 }
 SCALARS = {
-    "trace": str,
-    "caveat": str,
-    "geometry": str,
-    "technique": str,
-    "engine": str,
-    "delta_limit": int,
-    "release": str,
-    "instances": int,
-    "mov_writes": int,
-    "mispredicted_writes": int,
-    "compressible_write_share": float,
-    "window_size": int,
-    "concurrent_windows": int,
-    "cycles": int,
-    "technology": str,
-    "vdd_volts": float,
+    *("trace", "caveat", "geometry", "technique", "engine", "delta_limit", "release", "instances"),
+    *("mov_writes", "mispredicted_writes", "compressible_write_share", "window_size"),
+    *("concurrent_windows", "cycles", "technology", "vdd_volts"),
 }
 ENGINES = ("numpy", "numba")
 RANDOM = np.random.default_rng(3).integers(1, 2**32, 64, dtype=np.uint32)
@@ -88,7 +75,8 @@ def run_json(*arguments):
 
 def assert_shape(report, instances):
     """Lists where the fault map matters, scalars elsewhere."""
-    assert report.keys() == PER_INSTANCE.keys() | SCALARS.keys()
+    assert report.keys() == PER_INSTANCE.keys() | SCALARS
+    assert not any(isinstance(report[key], list) for key in SCALARS)
     for key, parts in PER_INSTANCE.items():
         values = report[key]
         assert (set(values) if parts else None) == parts, key
@@ -96,8 +84,6 @@ def assert_shape(report, instances):
             assert isinstance(single, list), key
             assert len(single) == instances, key
             assert all(isinstance(number, int | float) for number in single), key
-    for key, kind in SCALARS.items():
-        assert type(report[key]) is kind, key
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -208,13 +194,6 @@ def test_more_instances_than_are_held_at_once(trace_file, tmp_path):
     assert [i for i, duty in enumerate(report["longest_zero_duty"]) if not duty] == [17]
 
 
-def test_means_over_starting_entries(trace_file):
-    """Rotating selectors: eight passes, of which the counters are means."""
-    report = run_json(trace_file, "--technique", "rrcd+rc+rar")
-    assert report["writes"]["to_reliable"] == [1]
-    assert 0 < report["longest_zero_duty"][0] < 1
-
-
 def test_the_table_for_readers(trace_file, three_maps):
     text = run(trace_file, "--technique", "rrcd", "--fault-map", three_maps)
     assert "mine under rrcd" in text
@@ -234,8 +213,8 @@ def test_the_table_for_readers(trace_file, three_maps):
 # ---- slowdown and energy -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("technique", ["baseline", "rc+rar", "gr-guard", "rrcd", "rrcd+rc+rar"])
 @pytest.mark.parametrize(("technology", "vdd_volts"), [("28nm", 0.419), ("32nm", 0.9)])
+@each("technique", ["baseline", "rc+rar", "gr-guard", "rrcd", "rrcd+rc+rar"])
 def test_costs_are_those_of_the_package(technique, technology, vdd_volts, trace_file, three_maps):
     trace, named = open_trace(trace_file), TECHNIQUES[technique]
     replay = prepare(trace, named)
@@ -330,14 +309,12 @@ def refused(refusal):
     return run
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "value", "word"),
     [
         ("--technology", "30nm", "costs.technology = '30nm': must be one of 32nm, 28nm"),
         ("--release", "windows", "release 'windows' is unknown; choose from wavefront, work-group"),
-        ("--vdd", "0", "vdd = 0.0 V of the slice"),
         ("--vdd", "419", "vdd = 419.0 V of the slice"),
-        ("--vdd", "nan", "vdd = nan V of the slice"),
     ],
 )
 def test_options_that_cannot_be_meant(option, value, word, trace_file, refused):
@@ -349,68 +326,36 @@ def damaged(path, kind):
     good = np.zeros((2, 256), dtype=np.uint8)
     arrays = {
         "int64": good.astype(np.int64),
-        "bool": good.astype(bool),
-        "float": good.astype(float),
         "one axis": good[0],
-        "three axes": good[None],
         "255 entries": good[:, :255],
         "no instance": good[:0],
         "value 16": good + np.uint8(16),
-        "records": np.zeros((2, 256), dtype=[("a", "u1")]),
-        "a number": np.uint8(3),
     }
-    if kind in arrays:
-        np.save(path, arrays[kind])
-        return
-    np.save(path, good)
+    np.save(path, arrays.get(kind, good))
     content = path.read_bytes()
     match kind:
-        case "pickled":
-            np.save(path, np.array([good, None], dtype=object), allow_pickle=True)
-        case "truncated header":
-            path.write_bytes(content[:40])
         case "truncated data":
             path.write_bytes(content[:-1])
-        case "empty":
-            path.write_bytes(b"")
-        case "text":
-            path.write_text("0 0 0 1\n")
         case "archive":
             np.savez(path.with_suffix(".npz"), good)
             path.with_suffix(".npz").rename(path)
-        case "damaged header":
-            path.write_bytes(content.replace(b"'descr'", b"'desc(("))
         case "open bracket":
             path.write_bytes(content.replace(b"(2, 256)", b"(2, 256 "))
-        case "a folder":
-            path.unlink()
-            path.mkdir()
         case "missing":
             path.unlink()
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "message"),
     [
         ("int64", "int64[2, 256], where uint8[instances, 256] is needed"),
-        ("bool", "bool[2, 256], where uint8"),
-        ("float", "float64[2, 256], where uint8"),
         ("one axis", "uint8[256], where uint8[instances, 256]"),
-        ("three axes", "uint8[1, 2, 256], where"),
         ("255 entries", "uint8[2, 255], where"),
         ("no instance", "no instance in it"),
         ("value 16", "value 16 of instance 0, entry 0: only bits 0 ... 3 stand for blocks"),
-        ("records", "where uint8"),
-        ("a number", "uint8[], where"),
-        ("pickled", "no NumPy file with a fault map"),
-        ("truncated header", "no NumPy file with a fault map"),
         ("truncated data", "no NumPy file with a fault map"),
-        ("empty", "no NumPy file with a fault map"),
-        ("text", "no NumPy file with a fault map"),
         ("archive", "an archive of several arrays; one array is needed"),
-        ("damaged header", "no NumPy file with a fault map"),
         ("open bracket", "no NumPy file with a fault map"),
-        ("a folder", "no NumPy file with a fault map"),
         ("missing", "no NumPy file with a fault map"),
     ],
 )
@@ -422,38 +367,18 @@ def test_fault_maps_that_are_none(kind, message, trace_file, tmp_path, refused):
     assert message in error
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"--delta-limit": "63"}, "delta limit '63': a power of two up to 2**31, or none"),
-        ({"--delta-limit": "0"}, "delta limit '0'"),
-        ({"--delta-limit": "-64"}, "delta limit '-64'"),
-        ({"--delta-limit": "nan"}, "delta limit 'nan'"),
-        ({"--delta-limit": "64.0"}, "delta limit '64.0'"),
         ({"--delta-limit": "4294967296"}, "delta limit '4294967296'"),
-        ({"--delta-limit": "None"}, "delta limit 'None'"),
         ({"--technique": "rrdc"}, "technique 'rrdc' is unknown; choose from baseline"),
-        ({"--technique": "nowhere:X"}, "cannot import 'nowhere'"),
         ({"--engine": "metal"}, "engine 'metal' is unknown; choose from auto, numpy, numba, cuda"),
-        ({"--engine": ""}, "engine '' is unknown"),
         ({"TRACE": "NoKernel"}, "no trace 'NoKernel': neither a file nor one of BlackScholes"),
-        ({"TRACE": "missing/file.h5"}, "no trace 'missing/file.h5'"),
         ({"TRACE": __file__}, __file__),
-        ({"TRACE": str(ROOT)}, str(ROOT)),
     ],
 )
 def test_words_that_mean_nothing(changes, message, trace_file, refused):
     given = {"TRACE": trace_file, "--technique": "baseline"} | changes
     trace = given.pop("TRACE")
     assert message in refused(trace, *(word for both in given.items() for word in both))
-
-
-@pytest.mark.parametrize("where", [0, 0.3, 0.999])
-def test_traces_that_are_damaged(where, trace_file, tmp_path, refused):
-    content = Path(trace_file).read_bytes()
-    byte = int(where * len(content))
-    changed = content[:byte] + bytes([content[byte] ^ 0x55]) + content[byte + 1 :]
-    for name, damage in [("truncated", content[:byte]), ("changed", changed)]:
-        path = tmp_path / f"{name}.h5"
-        path.write_bytes(damage)
-        assert str(path) in refused(path, "--technique", "baseline")

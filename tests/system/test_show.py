@@ -229,17 +229,6 @@ def test_summaries_follow_the_arrays(instances, tmp_path):
     assert str(instances) in printed(*summaries)
 
 
-def test_the_command(tmp_path, command):
-    out = run_campaign(Study(fake_campaign.CAMPAIGN, fake_campaign.compute), tmp_path / "r.h5", 50)
-    code, shown, _ = command("show", out)
-    assert code == 0
-    assert "100 instances per case, horizon 10 years" in shown
-    assert "baseline" in shown
-    _, script, _ = command("show", out, "--json")
-    cases = json.loads(script)
-    assert [case["technique"] for case in cases] == ["baseline", "rrcd", "rrcd"]
-
-
 def test_the_command_on_a_sweep_that_is_not_finished(tmp_path, command):
     """A folder of shards says what the file would: how far it is, and how it goes on."""
     folder = shard_folder(tmp_path / "r.h5")
@@ -275,28 +264,6 @@ def from_json(*arguments):
     return json.loads(result.stdout)
 
 
-def test_a_comparison_says_what_the_arrays_say(path, arrays):
-    result = from_json(path, "--compare", "rrcd turbo", "rrcd dvfs")
-    assert (result["first"], result["second"]) == (
-        "rrcd turbo common 1 V",
-        "rrcd dvfs common 0.8/0.419 V",
-    )
-    first, second = arrays["life_years"][1:]
-    lines = result["lines"]
-    lives = lines["rmst_years"]
-    assert lives["dies"] == result["instances"] == 100
-    assert lives["difference"]["value"] == pytest.approx((first - second).mean())
-    assert lives["difference"]["lower"] < (first - second).mean() < lives["difference"]["upper"]
-    assert lives["ratio"]["value"] == pytest.approx(first.mean() / second.mean())
-    assert result["outliving"]["first"]["value"] == (first > second).mean()
-    assert result["outliving"]["unknown"]["value"] == ((first == 10) & (second == 10)).mean()
-    first, second = arrays["max_dvth_mv"][1:, :, 1]
-    expected = pytest.approx((first - second).mean(), abs=1e-6)  # single precision
-    assert lines["max_dvth_t1_mv"]["difference"]["value"] == expected
-    first, second = arrays["spill_rate"][1:]
-    assert lines["spill_rate"]["first"]["value"] == pytest.approx(first.mean())
-
-
 def test_shifts_at_equal_age_are_those_of_the_last_epoch_that_both_end(path, arrays):
     result = from_json(path, "--compare", "rrcd turbo", "rrcd dvfs")
     line = result["lines"]["max_dvth_t0_mv_at_equal_age"]
@@ -324,9 +291,7 @@ def test_the_comparison_is_printed(path):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("rrcd", "baseline"), "'rrcd turbo common 1 V', 'rrcd dvfs common 0.8/0.419 V'"),
         (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline turbo"),
-        (("", "baseline"), "no case ''; there are"),
         (("baseline", "baseline tur"), "two are needed"),
     ],
 )
@@ -351,12 +316,6 @@ def test_causes_add_up_and_end_where_the_table_says(path, arrays):
             assert case["alive"][place]["value"] == pytest.approx(1 - dead)
             assert case["alive"][place]["lower"] <= 1 - dead <= case["alive"][place]["upper"]
             assert case["dead_by"]["no home"][place]["value"] == 0
-
-
-def test_causes_that_end_no_life_are_not_printed(path):
-    text = shown(path, "--causes").stdout
-    assert "delay" in text
-    assert "no home" not in text
 
 
 def test_a_cause_that_ends_no_life_of_a_case_is_a_dash():
@@ -423,6 +382,7 @@ def test_lines_are_selected_and_sorted(path):
         ("--sort", "x"): "no such columns",
         ("--sort", "vdd_volts", "--json"): "leave out --json",
         ("--csv", "--json"): "give one of them",
+        ("--causes", "--fit"): "give one of them",
         ("--where", "vdd=1", "--compare", "a", "b"): "--compare names its cases",
     }
     for arguments, words in refusals.items():
@@ -450,20 +410,6 @@ def test_columns_that_no_terminal_has_are_no_width(path, command, monkeypatch):
         assert printed(columns, "show", path) == whole, columns
     assert printed("60", "show", path) != whole
     assert printed("0", "--help") == helped
-
-
-def test_the_tables_are_not_mixed(path):
-    result = shown(path, "--causes", "--fit")
-    assert isinstance(result.exception, UserError)
-    assert "give one of them" in str(result.exception)
-
-
-@pytest.mark.parametrize("option", [["--causes"], ["--fit"], ["--compare", "a", "b"]])
-def test_every_table_refuses_another_file(option, tmp_path):
-    (tmp_path / "r.h5").write_text("no results")
-    result = shown(tmp_path / "r.h5", *option)
-    assert isinstance(result.exception, UserError)
-    assert "r.h5" in str(result.exception)
 
 
 def test_one_die_is_compared_without_intervals(tmp_path):

@@ -33,8 +33,6 @@ from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.vmin.spec import VminSpec
 from mcage.traces import save_trace
 
-QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
-
 
 def assert_refused(ended, *words):
     """Exit code 2, one or two short lines on stderr, nothing else printed."""
@@ -50,28 +48,16 @@ def assert_refused(ended, *words):
     ("text", "words"),
     [
         ("instances = " + "9" * 400, ["instances = an integer of about 40", "2**64"]),
-        ("[aging.constants]\neta = " + "9" * 400, ["aging.constants.eta"]),
-        ("[life]\nhorizon_years = " + "9" * 400, ["life.horizon_years"]),
         ("x = " + "[" * 500 + "]" * 500, ["nested too deep"]),
-        ("x = " + "[" * 50 + "]" * 50, ["nested too deep"]),
-        ("x = " + "{a=" * 500 + "1" + "}" * 500, ["nested too deep"]),
         (".".join("a" * 3000) + " = 1", ["more than a hundred parts"]),
-        (f"[{'.'.join('a' * 3000)}]", ["more than a hundred parts"]),
         (".".join("a" * 50) + " = 1", ["nested too deep"]),
         ("x" * 100_000 + " = 1", ["unknown key", "..."]),
         (f"techniques = [{', '.join(f'{i!r}' for i in range(10_000))}, 0]", ["techniques"]),
-        (f'environments = ["{"x " * 50_000}"]', ["environments: unknown", "..."]),
-        (f'[life]\nactivity = "{"uniform(" * 10_000}"', ["life.activity", "..."]),
-        (f'[life]\ntemperature_kelvin = "{"y" * 50_000}(1)"', ["life.temperature_kelvin"]),
-        (f'[workload.mix]\n{"k" * 50_000} = "1"', ["workload.mix", "..."]),
         ("[workload.mix]\na = 1e308\nb = 1e308", ["workload.mix", "sum"]),
         (
             "[[operating_points.x]]\nvdd = 0.9\nshare = 1.0",
             ["'operating_points.x.0.vdd'", "vdd_volts"],
         ),
-        ("[[operating_points.x]]\nshare = 1.0", ["operating_points.x.0.vdd_volts is missing"]),
-        ("[life]\nhorizon = 3", ["unknown key 'life.horizon'", "horizon_years"]),
-        ("[stopping]\nrel_c = 0.1", ["rel_ci"]),
         ("#" * (4 << 20) + "#", ["at most 4 MiB"]),
     ],
     ids=lambda given: given[:30] if isinstance(given, str) else "",
@@ -96,15 +82,10 @@ def test_specs_that_are_no_regular_files(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--seed", "9" * 400], ["seed"]),
         (["--delta-limit", "9" * 5000], ["delta_limit"]),
         (["--devices", "9" * 5000], ["--devices"]),
         (["--technique", "\udcff"], ["techniques", "UTF-8"]),
-        (["--kernel", "x" * 5000], ["..."]),
         (["--technique", "x" * 100_000], ["technique 'xxx", "is unknown", "..."]),
-        (["--nbti", "x" * 100_000], ["NBTI model 'xxx", "is unknown", "..."]),
-        (["--engine", "x" * 100_000], ["engine 'xxx", "is unknown", "..."]),
-        (["--mix", f"weights({'k' * 5000}: x)"], ["workload.mix"]),
         (["--constant", "x" * 5000], ["--constant", "NAME=VALUE"]),
     ],
     ids=lambda given: given[0],
@@ -118,14 +99,9 @@ def test_an_option_is_refused_in_one_short_line(arguments, words, command):
     [
         (["sweep", "--sed", "3"], ["No such option: --sed", "mcage sweep --help"]),
         (["swep"], ["No such command 'swep'", "mcage --help"]),
-        (["faults", "--seed", "many"], ["--seed", "mcage faults --help"]),
         (["faults", "--maps", "1000000000000"], ["--maps", "10000000"]),
         (["replay", "x", "--technique", "rrcd", "--delta-limit", "9" * 5000], ["delta limit"]),
-        (["replay"], ["Missing argument", "mcage replay --help"]),
         (["trace", "show"], ["Missing argument", "mcage trace show --help"]),
-        (["replay", "Reduction"], ["--technique"]),
-        (["show", "a", "b"], ["cannot read a"]),
-        (["show", "--slices-per-chip"], ["--slices-per-chip"]),
         (["merge", ""], ["is a folder"]),
     ],
 )
@@ -137,12 +113,7 @@ def test_a_command_line_that_is_not_understood(arguments, words, command):
     ("arguments", "word"),
     [
         (["--kernel", "NoSuchKernel"], "NoSuchKernel"),
-        (["--technique", "rrdc"], "rrdc"),
-        (["--mix", "weights(Reduction: 1)"], "workload.mix"),
-        (["--vdd", "0.01"], "0.01"),
         (["--fault-mode", "table", "--environment", "turbo"], "table"),
-        (["--vt0", "0.9"], "0.9"),
-        (["--sigma-die", "-1"], "-1"),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )
@@ -152,16 +123,9 @@ def test_show_spec_refuses_what_the_sweep_refuses(arguments, word, command):
     assert command("sweep", *arguments, "--show-spec") == of_sweep
 
 
-def test_a_spec_that_is_shown_can_be_read(command, tmp_path):
-    code, out, error = command("sweep", *QUICK, "--show-spec")
-    assert (code, error) == (0, "")
-    (tmp_path / "shown.toml").write_text(out)
-    assert command("sweep", "shown.toml", "--show-spec") == (0, out, "")
-
-
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["sweep"], ["trace"], ["trace", "show"], ["nbti"], ["merge"], ["doctor"]],
+    [[], ["sweep"], ["trace"], ["trace", "show"]],
     ids=" ".join,
 )
 def test_h_is_help(arguments, command):
@@ -202,6 +166,7 @@ def test_text_that_the_terminal_cannot_encode(command, monkeypatch):
     assert "rrcd" in terminal.buffer.getvalue().decode()
 
 
+@pytest.mark.slow
 def test_python_m_mcage_takes_no_module_from_the_current_folder(tmp_path):
     for name in ("numexpr", "bottleneck", "cupy", "rich", "tomllib"):
         (tmp_path / f"{name}.py").write_text(f"print('{name} was run')\nraise SystemExit(3)\n")
@@ -267,17 +232,8 @@ def test_names_that_no_file_can_have(command, line, tmp_path):
         assert len(err) < 1000
 
 
-@pytest.mark.parametrize("command_name", ["show", "status", "merge", "trace validate"])
-def test_folders_without_a_name(command, command_name):
-    for name in ("", "/", ".."):
-        code, out, err = command(*command_name.split(), name)
-        assert (code, out) == (2, "")
-        assert err.startswith("error: ")
-
-
 # A value that can change nothing is refused by name, and only such a value is.
 
-MCAGE = [sys.executable, "-c", "from mcage.cli.main import main; main()"]
 ALONE = {"kernels": ["MatrixTranspose"], "periods": 2, "generations": 1}
 QUICK_FIELDS = {
     "techniques": ["baseline"],
@@ -396,7 +352,7 @@ def test_what_one_case_has_a_use_for_is_taken(fields):
     small_spec(**fields).refuse_unused()
 
 
-@pytest.mark.parametrize("technique", ["baseline", "argo", "disable", "rrcd"])
+@each("technique", ["baseline", "argo", "disable", "rrcd"])
 def test_a_default_is_taken_though_it_is_written_out(technique, tmp_path):
     """What --show-spec prints runs."""
     spec = SweepSpec.from_mapping({"techniques": [technique], "environments": ["turbo"]})
@@ -404,23 +360,6 @@ def test_a_default_is_taken_though_it_is_written_out(technique, tmp_path):
     path.write_text(spec.to_toml())
     assert "selector_offsets" in path.read_text()
     SweepSpec.from_toml(path).refuse_unused()
-
-
-def test_the_command_line_says_so(tmp_path):
-    words = ["--environment", "turbo", "--vdd", "0.9", "--technique", "baseline"]
-    done = subprocess.run(
-        [*MCAGE, "sweep", *words, "--instances", "1", "--out", "r.h5"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == (
-        "error: vdd_volts = [0.9]: environment 'turbo' has fixed voltages and would not use it; "
-        "leave it out, or choose undervolted or dvfs\n"
-    )
-    assert not list(tmp_path.iterdir())
 
 
 def test_rare_events_and_studies_refuse_it_too():
@@ -454,28 +393,24 @@ def test_a_number_with_a_unit_is_asked_for_by_its_unit(kind):
     tried = 0
     for key, _ in keys_below(kind):
         unit = UNITS.get(key.rpartition("_")[2])
-        for wrong in ("421mV", "3 y", ["x"]) if unit else ():
-            *tables, name = key.split(".")
-            fields = {name: wrong}
-            for table in reversed(tables):
-                fields = {table: fields}
+        *tables, name = key.split(".")
+        fields = {name: "421mV"}
+        for table in reversed(tables):
+            fields = {table: fields}
+        if unit:
             with pytest.raises(UserError) as refused:
                 kind.from_mapping(fields)
             said = str(refused.value)
             assert unit in said or re.search(r"\b(V|K|mV)\b|leave it out|is missing", said), said
             tried += 1
-    assert tried > 9
+    assert tried > 7
 
 
 @each(
     ("arguments", "unit"),
     [
         ("sweep --vdd 421mV", "volts, such as 0.421"),
-        ("sweep --vdd 421", "volts, such as 0.421"),
-        ("rare --technique rrcd --vdd 0.4V", "volts, such as 0.421"),
-        ("nbti --vdd 900mV", "volts, such as 0.421"),
         ("replay DCT --technique rrcd --vdd 421mV", "volts, such as 0.421"),
-        ("faults --vdd 421mV", "volts, such as 0.421"),
         ("sweep --horizon 3y", "years"),
         ("sweep --nbti-spread 2mV", "millivolts"),
         ("sweep --temperature 80C", "kelvin"),

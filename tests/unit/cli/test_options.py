@@ -166,18 +166,6 @@ def test_every_command_draws_every_option(command):
             assert (key.flag in given) == (key.name not in without)
 
 
-@pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
-def test_help_at_eighty_columns(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
-    lines = CliRunner().invoke(app, [command, "--help"]).output.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert not [line for line in lines if "…" in line]
-    helps = [line[35:].strip(" │") for line in lines if line.startswith("│ --")]
-    assert sum(map(len, helps)) / len(helps) > 25  # columns of a word or two cannot be read
-    assert sum(line.startswith("╭─ Options") for line in lines) == 0, "--help stands with the run"
-
-
 OF_ASKING = {"instances", "techniques", "environments", "vdd_volts", "low_vdd", "stopping"}
 """Keys that say of which cases, and of how many slices, a command asks."""
 
@@ -287,16 +275,10 @@ vdd_volts = "scenario"
     [
         ("seed=3", ("seed",), 3),
         ("life.epochs = 9", ("life", "epochs"), 9),
-        ("faults.mu_volts=0.31", ("faults", "mu_volts"), 0.31),
         ("faults.spread_blocks=true", ("faults", "spread_blocks"), True),
-        ("aging.model=planar", ("aging", "model"), "planar"),
         ("aging.model=my.models:OWN", ("aging", "model"), "my.models:OWN"),
-        ("costs.technology=28nm", ("costs", "technology"), "28nm"),
-        ("workload.mix=dirichlet(2)", ("workload", "mix"), "dirichlet(2)"),
         ("life.activity=uniform(0.5, 1)", ("life", "activity"), "uniform(0.5, 1)"),
         ('workload.kernels=["DCT", "Reduction"]', ("workload", "kernels"), ["DCT", "Reduction"]),
-        ("stopping={rel_ci = 0.1}", ("stopping",), {"rel_ci": 0.1}),
-        ("aging.constants.eta=0.3", ("aging", "constants", "eta"), 0.3),
         ('workload.mix."a.b"=2', ("workload", "mix", "a.b"), 2),
         ('workload.kernels=["a=b"]', ("workload", "kernels"), ["a=b"]),
         ("operating_points.phone.0.share=0.5", ("operating_points", "phone", "0", "share"), 0.5),
@@ -310,17 +292,10 @@ def test_keys_and_values(text, path, value):
     ("text", "word"),
     [
         ("seed", "KEY=VALUE is needed"),
-        ("=3", "KEY=VALUE is needed"),
-        ("seed=", "KEY=VALUE is needed"),
-        ("", "KEY=VALUE is needed"),
-        ("life epochs=3", "KEY=VALUE is needed"),
         ("life..epochs=3", "KEY=VALUE is needed"),
-        ("life.\nepochs=3", "KEY=VALUE is needed"),
         ("a" * 5000 + "=3", "KEY=VALUE is needed"),
         (".".join("a" * 200) + "=3", "KEY=VALUE is needed"),
         ("environments=[turbo, dvfs]", "not a TOML value"),
-        ("workload.mix={a", "not a TOML value"),
-        ('aging.model="facelift', "not a TOML value"),
         ("seed=[1]\nlife=2", "one KEY=VALUE is needed"),
         ("seed=" + "[" * 5000 + "]" * 5000, "nested too deep"),
         ("seed=" + "9" * 400, "2**64"),
@@ -372,77 +347,53 @@ def test_an_environment_from_the_command_line_alone():
     ("arguments", "words"),
     [
         (["--set", "life.epochs=0"], ["sweep: life.epochs = 0: input should be"]),
-        (["--set", "faults.mode=drawn"], ["faults.mode = 'drawn'"]),
-        (["--set", "environments=dvfs"], ["environments = 'dvfs'"]),
+        (["phone.toml", "--set", "life.epochs=0"], ["phone.toml and --set: life.epochs = 0"]),
         (["--set", "life.epoch=9"], ["unknown key 'life.epoch'", "is life.epochs meant?"]),
         (["--set", "lif.epochs=9"], ["unknown key 'lif'", "is life meant?"]),
         (["--set", "environment=dvfs"], ["unknown key 'environment'", "environments = [...]"]),
-        (["--set", "environments.x.y=9"], ["places 0 ... 0, not x"]),
+        (["phone.toml", "--set", "environments.x.y=9"], ["places 0 ... 0, not x"]),
         (["--set", "life.epochs.x=9", "--set", "seed=1"], ["life.epochs = {'x': 9}"]),
         (["--set", "seed.x=9", "--seed", "1"], ["--seed and --set seed.x=9", "both set seed"]),
-        (["--set", "operating_points.phone.2.share=1"], ["operating_points.phone has places 0"]),
-        (["--set", "operating_points.phone.x.share=1"], ["places 0 ... 1, not x"]),
-        (["--set", "environments.7=dvfs"], ["environments has places 0 ... 0, not 7"]),
+        (
+            ["phone.toml", "--set", "operating_points.phone.2.share=1"],
+            ["phone has places 0"],
+        ),
         (["--epochs", "9", "--set", "life.epochs=9"], ["--epochs", "both set life.epochs"]),
-        (["--set", "life.epochs=9", "--set", "life.epochs=8"], ["both set life.epochs"]),
         (["--set", "life={epochs = 9}", "--horizon", "4"], ["--horizon and --set", "both set"]),
         (["--constant", "eta=1", "--set", "aging.constants.xi1=1"], ["both set aging.constants"]),
     ],
 )
-def test_what_is_refused(arguments, words, tmp_path):
-    path = tmp_path / "phone.toml"
-    path.write_text(POINTS)
-    about_file = any("phone" in word or "environments." in word for word in arguments)
-    file = [str(path)] if about_file else []
+def test_what_is_refused(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "phone.toml").write_text(POINTS)
     with pytest.raises(UserError) as caught:
-        shown(*file, *arguments)
+        shown(*arguments)
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert "\n" not in message
 
 
-def test_a_message_about_a_file_and_a_setting_names_both(tmp_path):
-    path = tmp_path / "phone.toml"
-    path.write_text(POINTS)
-    with pytest.raises(UserError, match=r"phone\.toml and --set: life\.epochs = 0"):
-        shown(str(path), "--set", "life.epochs=0")
-
-
-@pytest.mark.parametrize("command", ["rare", "sensitivity"])
-def test_commands_of_one_case_take_it_too(command):
-    result = CliRunner().invoke(app, [command, "--set", "life.epoch=9"])
-    assert isinstance(result.exception, UserError)
-    assert str(result.exception).startswith(f"{command}: unknown key 'life.epoch'")
-
-
 # What all commands have in common: options that are taken once, and the two lengths of help.
 
 
-def commands_of(command):
-    """All commands below one."""
-    for child in getattr(command, "commands", {}).values():
-        yield from commands_of(child)
-    if not hasattr(command, "commands"):
-        yield command
+def all_commands(command=None, path=()):
+    command = command or typer.main.get_command(app)
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from all_commands(below, (*path, name))
 
 
-COMMANDS = list(commands_of(typer.main.get_command(app)))
-
-
-@each("made", COMMANDS)
-def test_every_command_refuses_what_is_given_twice(made):
-    assert isinstance(made, GroupedCommand)
+def test_every_command_refuses_what_is_given_twice():
+    for path, made in all_commands():
+        assert isinstance(made, GroupedCommand) or hasattr(made, "commands"), path
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("rare --age 1 --technique rrcd --age 3", "--age takes one value, but 1 and 3 are given"),
-        ("rare --age=1 --json --age=1", "--age takes one value, but 1 and 1 are given"),
         ("sweep --seed 1 --seed 2 --seed 3", "--seed takes one value, but 1 and 2 and 3 are given"),
-        ("sweep --out a.h5 --out b.h5", "--out takes one value, but a.h5 and b.h5 are given"),
         ("trace import log --out a -o b", "--out takes one value, but a and b are given"),
-        ("gpu gating --spare-sms 1 --spare-sms 2", "--spare-sms takes one value, but 1 and 2 are"),
         (
             "sweep --spread-blocks --show-spec --keep-blocks",
             "--spread-blocks and --keep-blocks contradict each other: give one of them",
@@ -484,21 +435,20 @@ def printed_lines(*line):
 
 @pytest.mark.parametrize("command", ["sweep", "rare", "sensitivity"])
 def test_the_help_shows_what_matters_and_help_all_the_rest(command, monkeypatch):
+    """In eighty columns, with texts that are wide enough to be read."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
     usual, all_ = printed_lines(command, "--help"), printed_lines(command, "--help-all")
     assert len(usual) <= 120 < len(all_)
-    (made,) = (each for each in COMMANDS if each.name == command)
+    made = typer.main.get_command(app).commands[command]
     flags = {made_of.opts[0] for made_of in made.params if made_of.opts[0].startswith("--")}
     listed = {line.split()[1] for line in all_ if line.startswith("│ --")}
     assert {flag[:30] for flag in flags} <= {flag.partition("/")[0] for flag in listed}
     assert printed_lines(command, "--help") == usual, "what is hidden is hidden again"
-
-
-def test_the_options_of_a_sweep_that_the_help_shows():
-    (sweep,) = (each for each in COMMANDS if each.name == "sweep")
-    flags = [p for p in sweep.params if p.param_type_name == "option" and not p.hidden]
-    assert 30 <= len(flags) <= 36
+    assert max(map(len, usual)) <= 80
+    assert not [line for line in usual if "…" in line or line.startswith("╭─ Options")]
+    helps = [line[35:].strip(" │") for line in usual if line.startswith("│ --")]
+    assert sum(map(len, helps)) / len(helps) > 25  # columns of a word or two cannot be read
 
 
 # Does Ctrl-C end a command quietly while it still imports what it needs?
@@ -563,13 +513,6 @@ def test_the_entry_point_imports_nothing_that_takes_time():
 def searched_here():
     """Environment of a process that finds modules where this one does."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
-def all_commands(command=None, path=()):
-    command = command or typer.main.get_command(app)
-    yield path, command
-    for name, below in getattr(command, "commands", {}).items():
-        yield from all_commands(below, (*path, name))
 
 
 def test_no_help_says_that_a_flag_takes_a_value():

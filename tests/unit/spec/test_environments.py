@@ -77,15 +77,12 @@ REFUSED = {
     "unknown key 'operating_points.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
     "operating_points.own.0.vdd_volts": [{"share": 1.0}],
     "operating_points.own.0.vdd_volts = 0.0: must be a voltage": points((0.0,)),
-    "operating_points.own.1.vdd_volts = 2.5: must be a voltage": points((0.9, 0.5), (2.5,)),
     "operating_points.own.0.vdd_volts = 'low': must be a voltage": points(("low",)),
-    "operating_points.own.0.vdd_volts = True": points((True,)),
     "operating_points.own.0.share = 1.5: must stay within 0 ... 1": points((0.9, 1.5)),
     "operating_points.own.0.share = 0.0: must be above 0": points((0.9, 0.0), (0.5,)),
     "operating_points.own.0.share = 'uniform(0.0, 0.4)': must be above 0": points(
         (0.9, "uniform(0, 0.4)"), (0.5,)
     ),
-    "operating_points.own.0.share = 'often': must be a number": points((0.9, "often")),
     "operating_points.own: shares sum to 0.9, not to 1": points((0.9, 0.4), (0.5, 0.5)),
     "operating_points.own: 2 points leave out their share": points((0.9,), (0.5,)),
     "shares given may sum to 1.1, and leave nothing": points(
@@ -96,7 +93,6 @@ REFUSED = {
     ),
     "operating_points.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin and its "
     "swing, the point is at 433.15 ... 473.15 K": points((0.9, None, 100)),
-    "operating_points.own.0.temperature_offset_kelvin = 'hot'": points((0.9, None, "hot")),
 }
 
 
@@ -147,13 +143,10 @@ def test_names_and_temperatures_that_make_no_sense(fields, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("table", [{"phone": points((0.9,))}, {}, "phone"])
-def test_the_key_of_old_is_refused_and_the_new_one_named(table):
-    with pytest.raises(UserError) as caught:
-        SweepSpec.from_mapping({"environments": ["phone"], "environment": table}, "my.toml")
-    assert str(caught.value).startswith("my.toml: unknown key 'environment'; give the operating")
-    assert "[[operating_points.NAME]]" in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_the_key_of_old_is_refused_and_the_new_one_named():
+    words = r"^my.toml: unknown key 'environment'; give the .* \[\[operating_points.NAME\]\]"
+    with pytest.raises(UserError, match=words):
+        SweepSpec.from_mapping({"environment": {"phone": points((0.9,))}}, "my.toml")
 
 
 def test_no_point_above_the_threshold_voltage():
@@ -170,15 +163,6 @@ def test_fault_tables_know_one_voltage():
     with pytest.raises(UserError, match="points of which that is the lowest"):
         swept(points((0.9, 0.5), (0.6,)), **table)
     swept(points((0.9, 0.5), ("scenario",)), **table)
-
-
-def test_command_line(tmp_path):
-    path = tmp_path / "phone.toml"
-    path.write_text(PHONE)
-    run = invoke("sweep", path, "--environment", "phone", "--show-spec", catch_exceptions=False)
-    shown = tomllib.loads(run.stdout)
-    assert shown["environments"] == ["phone"]
-    assert shown["operating_points"]["phone"][0]["share"] == "uniform(0.2, 0.4)"
 
 
 def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
@@ -354,22 +338,13 @@ def test_an_instance_does_not_depend_on_the_others(mix):
 @each(
     ("mix", "words"),
     [
-        ("", "must be uniform, one"),
-        ("two", "must be uniform, one"),
-        ("one(3)", "must be uniform, one"),
-        ("dirichlet", "must be uniform, one"),
-        ("weights", "must be uniform, one"),
         (3, "must be uniform, one"),
         ("dirichlet(0)", "alpha = 0 must be 0.01 ... 1000"),
-        ("dirichlet(inf)", "alpha = inf"),
         ("dirichlet(nan)", "alpha = nan"),
         ("dirichlet(a)", "'a' is no number"),
         ("weights(a)", "each kernel once, with its weight"),
-        ("weights(a: 1, a: 2)", "each kernel once"),
         ("weights(a: 0)", "weight 0.0 of a must be a number above 0"),
         ({"a": -1}, "weight -1 of a"),
-        ({"a": True}, "weight True of a"),
-        ({"a": "1"}, "weight '1' of a"),
         ({}, "needs a weight"),
     ],
 )
@@ -403,22 +378,14 @@ GOOD = "life.temperature_kelvin, aging.constants.eta\n340,0.3\n350.0,3.5e-1\n"
 
 BAD_FILES = {
     "": "draws.csv: there is no row",
-    "\n1,2\n0.3,0.4\n": "draws.csv: '1' is no constant that can be drawn",
-    "aging.constants.eta\n": "draws.csv: there is no row",
     "aging.eta\n1\n": "draws.csv: 'aging.eta' is no constant that can be drawn",
-    "aging.constants.\n1\n": "draws.csv: 'aging.constants.' is no constant",
     "aging.model\n1\n": "draws.csv: aging.model cannot be drawn: instances",
     "aging.constants.time_exponent\n1\n": "time_exponent cannot be drawn: the exponent",
     "life.activity,life.activity\n1,1\n": "line 1: the column 'life.activity' stands there twice",
     "life.activity\n1\nmuch\n": "draws.csv: line 3: life.activity = 'much' must be a finite number",
-    "life.activity\nnan\n": "line 2: life.activity = 'nan' must be a finite number",
     "life.activity\n1\n\n1_0\n": "line 4: life.activity = '1_0' must be a finite number",
-    "life.activity\n1,2\n": "line 2: 2 values, but 1 columns",
-    "life.vmin_coefficient\n1e-320\n": "vmin_coefficient = '1e-320' must be a finite number",
     "life.activity\n1\n1.5\n": "line 3: life.activity = 1.5: must stay within 0.001 ... 1 of",
     "life.vmin_coefficient\n-1\n": "line 2: life.vmin_coefficient = -1.0: input should be greater",
-    "life.temperature_kelvin\n80\n": "line 2: life.temperature_kelvin = 80.0: must stay within 200",
-    '"life.activity\n1\n': "draws.csv: line 1: no CSV (unexpected end of data)",
     "aging.vt0_volts,aging.constants.vt0_volts\n0.3,0.3\n": "give one of them",
     "life.activity\n" + "1\n" * 10_001: "line 10002: more than 10,000 rows",
 }
@@ -470,21 +437,21 @@ def test_values_count_and_not_the_file(file_of, tmp_path):
     assert changed.digest() != first.digest()
 
 
-@pytest.mark.parametrize("text", BAD_FILES)
+@each("text", BAD_FILES)
 def test_bad_files_are_refused(file_of, text):
     with pytest.raises(UserError, match=re.escape(BAD_FILES[text])) as refused:
         SweepSpec.from_mapping({"draws": file_of(text)})
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", BAD_MODELS)
+@each("text", BAD_MODELS)
 def test_constants_that_the_model_refuses(file_of, text):
     spec = SweepSpec.from_mapping({"draws": file_of(text), "techniques": ["baseline"]})
     with pytest.raises(UserError, match=BAD_MODELS[text]):
         Sweep(spec, *select_engine("numpy"))
 
 
-@pytest.mark.parametrize(("fields", "message"), BAD_SPECS)
+@each(("fields", "message"), BAD_SPECS)
 def test_a_spec_that_contradicts_its_draws(file_of, fields, message):
     with pytest.raises(UserError, match=re.escape(message)):
         SweepSpec.from_mapping(fields | {"draws": file_of(GOOD)})
@@ -494,14 +461,9 @@ def test_a_spec_without_a_file():
     ragged = {"columns": {"life.activity": [1.0], "aging.shift_factor": [1.0, 2.0]}}
     for columns, message in (
         (ragged, "columns of 1 and of 2 values"),
-        ({"columns": {}}, "at least 1 item"),
         ({"columns": {"faults": [1.0]}}, "'faults' is no constant"),
         ("nowhere.csv", "nowhere.csv: cannot read the table"),
         ({"columns": {"life.activity": [0.5, 2.0]}}, "draws.columns: row 1: life.activity = 2.0"),
-        (
-            {"columns": {"life.activity": [0.5, 2.0]}, "sources": ["draws.csv: line 2"]},
-            "draws.columns: row 1: life.activity = 2.0",
-        ),
     ):
         with pytest.raises(UserError, match=message):
             SweepSpec.from_mapping({"draws": columns})

@@ -16,7 +16,6 @@ import pytest
 from command_line import invoke
 from tables import each
 
-from mcage.aging.environment import PRESETS
 from mcage.errors import UserError
 from mcage.spec import Point, SweepFields, SweepSpec
 from mcage.spec.cost_constants import load_costs
@@ -166,15 +165,9 @@ def test_the_table_of_this_test_knows_every_field():
     assert dict(leaves(SweepSpec().model_dump(mode="json"))).keys() == FIELDS.keys()
 
 
-def test_defaults():
-    spec = SweepSpec()
-    assert spec.life.delay_guardband == 0.108
+def test_the_guardband_is_that_of_the_paper_where_slices_are_alike():
+    assert SweepSpec().life.delay_guardband == 0.108
     assert SweepSpec(spread=False).life.delay_guardband == PAPER_GUARDBAND == 0.139
-    assert set(spec.techniques) >= {"baseline", "rc+rar", "rrcd", "rrcd+rc+rar"}
-    assert spec.environments == ("turbo", "dvfs")
-    assert spec.scenarios == ("common",)
-    assert (spec.life.horizon_years, spec.instances) == (10.0, 10_000)
-    assert spec.delta_limit == 64
 
 
 @each("key", FIELDS)
@@ -270,13 +263,9 @@ def test_toml_as_editors_on_windows_save_it(tmp_path):
     ("text", "message"),
     [
         ("instances = ", "not TOML"),
-        ("instances = 3\ninstances = 4\n", "not TOML"),
         ("seed = " + "9" * 5000, "not TOML"),
         ("[life]\nhorizon_years = nan\n", "life.horizon_years = nan must be a finite number"),
-        ("vdd_volts = [0.4, -inf]\n", "vdd_volts.1 = -inf must be a finite number"),
         ("vdd_volts = [[nan]]\n", "vdd_volts.0.0 = nan must be a finite number"),
-        ("[lifes]\nepochs = 5\n", "unknown key 'lifes'"),
-        ("seed = 2026-01-02\n", "seed = 2026-01-02 must be no date or time"),
         ("vdd_volts = [0.4, 12:30:00]\n", "vdd_volts.1 = 12:30:00 must be no date or time"),
         ("engine = 2026-01-02T03:04:05Z\n", "engine = 2026-01-02 03:04:05+00:00 must be no date"),
     ],
@@ -288,18 +277,6 @@ def test_bad_toml(text, message, tmp_path):
         SweepSpec.from_toml(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
-
-
-def test_files_that_are_no_toml(tmp_path):
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    for name, message in [
-        ("bytes", "not TOML"),
-        ("missing", "cannot read the file (No such file or directory)"),
-        (".", "cannot read the file (Is a directory)"),
-    ]:
-        with pytest.raises(UserError) as caught:
-            SweepSpec.from_toml(tmp_path / name)
-        assert message in str(caught.value)
 
 
 # ---- digest ------------------------------------------------------------------------------------
@@ -374,19 +351,6 @@ def test_a_technique_has_the_low_vdd_at_which_it_works(techniques, others, meant
     assert actual == meant
 
 
-def test_environments_that_use_the_low_vdd():
-    given = {"mixed": [{"vdd_volts": 0.9}], "low": [{"vdd_volts": "scenario"}]}
-    spec = SweepSpec.from_mapping({"operating_points": given})
-    uses = {name: spec.uses_scenario_vdd(name) for name in (*PRESETS, *given)}
-    assert uses == {
-        "turbo": False,
-        "undervolted": True,
-        "dvfs": True,
-        "mixed": False,
-        "low": True,
-    }
-
-
 @each(("periods", "epochs"), [(1, 1), (1, 9), (3, 3), (5, 6), (7, 40), (4, 1000)])
 def test_every_epoch_lies_in_one_period(periods, epochs):
     spec = SweepSpec.from_mapping(
@@ -412,8 +376,6 @@ def test_epochs_are_short_while_faults_grow_fast():
 
 # ---- command line ------------------------------------------------------------------------------
 
-WITHOUT_FLAG = {"stopping", "operating_points", "costs.tables", "draws", "programs"}
-"""Keys that have no option, or one that names a file; those of stopping have two."""
 
 DEFAULTS = dict(leaves(SweepSpec().model_dump(mode="json")))
 UNSAID = {
@@ -451,7 +413,8 @@ def words_of(key, value):
 
 
 def test_every_field_has_a_flag():
-    assert FIELDS.keys() - OPTIONS.keys() == WITHOUT_FLAG - {"costs.tables", "draws"}
+    without = {"stopping", "operating_points", "programs"}  # the first has two, for its fields
+    assert FIELDS.keys() - OPTIONS.keys() == without
 
 
 def shown(*arguments):
@@ -470,7 +433,7 @@ def changed_file(tmp_path_factory):
     return str(path), shown(str(path))
 
 
-@pytest.mark.parametrize("key", [key for key in FIELDS if key not in WITHOUT_FLAG])
+@pytest.mark.parametrize("key", [key for key in OPTIONS if key not in ("costs.tables", "draws")])
 def test_a_flag_overrides_the_file_and_nothing_else(key, changed_file):
     path, in_file = changed_file
     value = UNSAID.get(key, DEFAULTS[key])
@@ -490,32 +453,21 @@ def test_the_two_flags_of_stopping(tmp_path):
     assert SweepSpec.from_mapping({"stopping": {"rel_ci": 0.01}}).stopping.of == "median_life"
 
 
-def test_flags_reach_parts_that_the_file_lacks(tmp_path):
-    path = tmp_path / "sweep.toml"
-    path.write_text("seed = 3\n[life]\nepochs = 8\n")
-    spec = shown(str(path), "--horizon", "2", "--fault-mode", "table")
-    assert (spec["seed"], spec["life.epochs"], spec["life.horizon_years"]) == (3, 8, 2.0)
-    assert spec["faults.mode"] == "table"
-
-
 # Specs as one types them in Python.
 
 
 @each(
     "typed, plain",
     [
-        ({"techniques": ["rrcd"]}, {"techniques": ["rrcd"]}),
         ({"techniques": "rrcd"}, {"techniques": ["rrcd"]}),
         ({"techniques": ("rrcd", "baseline")}, {"techniques": ["rrcd", "baseline"]}),
         ({"vdd_volts": 0.42}, {"vdd_volts": [0.42]}),
         ({"vdd_volts": np.array([0.42, 0.45])}, {"vdd_volts": [0.42, 0.45]}),
         ({"instances": np.int64(30)}, {"instances": 30}),
-        ({"life": {"horizon_years": 5.0}}, {"life": {"horizon_years": 5.0}}),
         ({"life": Life(horizon_years=5.0)}, {"life": {"horizon_years": 5.0}}),
         ({"workload": Workload(kernels=("DCT",))}, {"workload": {"kernels": ["DCT"]}}),
         ({"workload": {"kernels": "DCT"}}, {"workload": {"kernels": ["DCT"]}}),
         ({"workload": {"kernels": Path("a.h5")}}, {"workload": {"kernels": ["a.h5"]}}),
-        ({"stopping": {"rel_ci": 0.1}}, {"stopping": {"rel_ci": 0.1}}),
         (
             {"environments": "boost", "operating_points": {"boost": [Point(vdd_volts=1.1)]}},
             {"environments": ["boost"], "operating_points": {"boost": [{"vdd_volts": 1.1}]}},
@@ -565,8 +517,6 @@ def test_presets_of_papers_are_at_their_voltages_and_nodes():
             {"preset": "toca-diaz", "environments": ["dvfs"]},
             "preset = 'toca-diaz' sets environments = ['undervolted'], and the spec has ['dvfs']",
         ),
-        ({"preset": "paper"}, "preset = 'paper': input should be 'papers', 'valero-2019' or"),
-        ({"preset": ["papers"]}, "preset = ['papers']: input should be 'papers'"),
         ({"preset": "papers", "workload": 3}, "sets workload = "),
     ],
 )
@@ -577,26 +527,16 @@ def test_a_preset_beside_other_values_of_its_keys_is_refused(fields, message):
 @each(
     "typed, message",
     [
-        ({"techniques": 5}, "SweepSpec: techniques.0 = 5: input should be a valid string"),
-        ({"techniques": []}, "SweepSpec: techniques = []: "),
         ({"techniques": {"rrcd"}}, "SweepSpec: techniques = "),
         ({"techniques": ["rrcd", "rrcd"]}, "techniques = ['rrcd', 'rrcd']: names 'rrcd' twice"),
         ({"technique": ["rrcd"]}, "unknown key 'technique'; there are instances, seed"),
         ({"technique": ["rrcd"]}, "is techniques meant?"),
-        ({"vdd": 0.44}, "is vdd_volts meant?"),
-        ({"kernels": "DCT"}, "is workload.kernels meant?"),
         ({"geometry": "nvidia"}, "is registers.geometry meant?"),
-        ({"constants": {"eta": 0.3}}, "is aging.constants meant?"),
         ({"temprature_kelvin": 353}, "is life.temperature_kelvin meant?"),
         ({"life": {"horizon": 3}}, "is life.horizon_years meant?"),
-        ({"life": {"mu": 0.14}}, "is faults.mu_volts meant?"),
         ({"workload": {"kernles": "DCT"}}, "is workload.kernels meant?"),
         ({"life": {"horizon": 3}}, "unknown key 'life.horizon'; there are horizon_years"),
         ({"nothing_like_it": 3}, "operating_points, draws"),
-        ({"life": 5}, "SweepSpec: life = 5: input should be an object"),
-        ({"instances": 2.5}, "SweepSpec: instances = 2.5: input should be a valid integer"),
-        ({"scenarios": "rare"}, "SweepSpec: scenarios.0 = 'rare': input should be 'common'"),
-        ({"vdd_volts": [0.4, np.nan]}, "vdd_volts.1 = nan must be a finite number"),
         ({"environments": "boost"}, "environments: unknown 'boost'; choose from turbo"),
     ],
 )

@@ -63,7 +63,6 @@ def own_module(tmp_path, monkeypatch):
     (tmp_path / "contradictory.py").write_text(
         OWN.replace("Placement.ROTATE", "Placement.REDIRECT")
     )
-    (tmp_path / "leaving.py").write_text("raise RuntimeError('no')\n")
     monkeypatch.syspath_prepend(tmp_path)
 
 
@@ -109,12 +108,6 @@ def test_listed_in_words():
     assert "module:NAME" in text
 
 
-@each("name", POLICIES)
-def test_found_by_name(name):
-    assert technique(name) is TECHNIQUES[name]
-    assert technique(name).name == name
-
-
 def test_a_users_own(own_module):
     loaded = technique("my_techniques:WC_RAR")
     assert (loaded.name, loaded.placement, loaded.storage) == (
@@ -131,15 +124,8 @@ def test_a_users_own(own_module):
     ("name", "message"),
     [
         ("rrdc", "'rrdc' is unknown; choose from baseline, rar, .* or name a user-defined one as"),
-        ("", "'' is unknown"),
-        ("RRCD", "'RRCD' is unknown"),
-        ("no_such_module:X", "cannot import 'no_such_module' .*ModuleNotFoundError"),
         ("broken_technique:X", "cannot import 'broken_technique' .*there_is_no_such_module"),
-        ("leaving:X", "cannot import 'leaving' .*RuntimeError: no"),
-        (":X", "cannot import ''"),
-        ("..relative:X", "cannot import"),
         ("my_techniques:WC", "'my_techniques' has nothing under 'WC'"),
-        ("my_techniques:", "'my_techniques' has nothing under ''"),
         ("my_techniques:NOT_ONE", "has a dict under 'NOT_ONE', where a mcage.techniques.Technique"),
         ("my_techniques:Technique", "has a class, not an instance of it, under 'Technique'"),
         ("contradictory:WC_RAR", "inline storage keeps its entry"),
@@ -154,7 +140,6 @@ def test_a_wrong_one_fails_loudly(name, message, own_module):
 @each(
     ("changes", "message"),
     [
-        ({"name": ""}, "one word"),
         ({"name": "two words"}, "one word"),
         ({"storage": Storage.BLOCK}, "block storage needs redirect placement"),
         ({"rotating_selectors": True}, "rotating selectors need redirect placement"),
