@@ -45,25 +45,6 @@ def test_a_gpu_warms_up(command, seconds, hottest):
     assert max(kelvin) == pytest.approx(hottest, abs=4 if seconds == 1e-2 else 0.01)
 
 
-def test_tables_for_people(command):
-    code, out, _ = command("gpu", "temperature", DATA / "temperature.csv")
-    assert code == 0
-    assert "344.7" in out
-
-
-def test_a_study_and_its_table(command):
-    code, out, _ = command(
-        *("gpu", "gating", "--instances", "20", "--policy", "default", "--policy", "round-robin"),
-        *("--interval", "365", "--out", "r.h5"),
-    )
-    assert code == 0
-    assert "20 GPUs, 10 years" in out
-    shown = command("show", "r.h5", "--json")
-    rows = json.loads(shown[1])
-    assert [row["policy"] for row in rows] == ["default", "round-robin"]
-    assert command("show", "r.h5", "--causes")[0] == 2
-
-
 def test_a_map_of_heterogeneous_structures(command):
     code, out, _ = command(
         *("gpu", "heterogeneity", "--instances", "50", "--reading", "activity"),

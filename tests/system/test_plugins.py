@@ -233,6 +233,19 @@ def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_pat
     assert [*before, str(tmp_path)] == sys.modules["user_path"].SEEN
 
 
+@pytest.mark.slow
+def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
+    """Modules that libraries import if they find them, all at once: each says its name."""
+    for module in ("numexpr", "bottleneck", "cupy", "org", "IPython", "rich", "tomllib"):
+        (tmp_path / f"{module}.py").write_text(f"raise RuntimeError('{module} was run')\n")
+    for line in (["sweep", *SMALL], ["show", "results.h5", "--figure", "figure.png"]):
+        program = [sys.executable, "-m", "mcage", *line]
+        ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        assert "was run" not in ended.stderr
+    assert (tmp_path / "figure.png").exists()
+
+
 # `mcage nbti`, and how a user's own model is found, or refused.
 
 OWN = """
@@ -241,30 +254,6 @@ from mcage.aging.nbti import facelift
 
 NO_RECOVERY = dataclasses.replace(facelift(), eta=0.0)
 """
-
-
-@pytest.mark.slow
-def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
-    """Modules that libraries import if they find them, all at once: each says its name."""
-    for module in ("numexpr", "bottleneck", "cupy", "org", "IPython"):
-        (tmp_path / f"{module}.py").write_text(f"raise RuntimeError('{module} was run')\n")
-    lines = [["sweep", *SMALL], ["show", "results.h5", "--figure", "figure.png"]]
-    program = (
-        "import sys; sys.path = [folder for folder in sys.path if folder]\n"
-        "from mcage.cli.main import main\n"
-        f"for line in {lines}:\n"
-        "    sys.argv = ['mcage', *line]\n"
-        "    try:\n"
-        "        main()\n"
-        "    except SystemExit as end:\n"
-        "        assert not end.code, end.code\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "was run" not in ended.stderr
-    assert (tmp_path / "figure.png").exists()
 
 
 @pytest.fixture
@@ -343,6 +332,15 @@ def test_a_users_own(own_module):
     assert row["dvth_mv"] == pytest.approx(66.6872 * math.sqrt(math.sqrt(0.5)), rel=1e-5)
 
 
+def test_the_example_of_the_documentation(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "aging.md").read_text()
+    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / f"documented_{name}").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert nbti_model("documented_my_nbti:NO_RECOVERY").eta == 0
+    assert "--model my_nbti:NO_RECOVERY" in page
+
+
 FAILS = """
 class Own(BaseException):
     def __str__(self): raise self
@@ -370,15 +368,6 @@ class Mine(Policy):
     def workers(self, readings, count): raise Own
 PLUGIN = Mine()
 """
-
-
-def test_the_example_of_the_documentation(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "aging.md").read_text()
-    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
-    (tmp_path / f"documented_{name}").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert nbti_model("documented_my_nbti:NO_RECOVERY").eta == 0
-    assert "--model my_nbti:NO_RECOVERY" in page
 
 
 @pytest.mark.parametrize(

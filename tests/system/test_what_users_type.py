@@ -4,9 +4,7 @@ import io
 import os
 import random
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import mutated_specs
 import numpy as np
@@ -20,7 +18,6 @@ from tables import each
 
 import mcage
 from mcage import run_sweep
-from mcage.cli import main
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
 from mcage.methods.rare_events import failure_probability
@@ -97,11 +94,9 @@ def test_an_option_is_refused_in_one_short_line(arguments, words, command):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sweep", "--sed", "3"], ["No such option: --sed", "mcage sweep --help"]),
         (["swep"], ["No such command 'swep'", "mcage --help"]),
         (["faults", "--maps", "1000000000000"], ["--maps", "10000000"]),
         (["replay", "x", "--technique", "rrcd", "--delta-limit", "9" * 5000], ["delta limit"]),
-        (["trace", "show"], ["Missing argument", "mcage trace show --help"]),
         (["merge", ""], ["is a folder"]),
     ],
 )
@@ -164,22 +159,6 @@ def test_text_that_the_terminal_cannot_encode(command, monkeypatch):
     code, _, error = command("techniques")
     assert (code, error) == (0, "")
     assert "rrcd" in terminal.buffer.getvalue().decode()
-
-
-@pytest.mark.slow
-def test_python_m_mcage_takes_no_module_from_the_current_folder(tmp_path):
-    for name in ("numexpr", "bottleneck", "cupy", "rich", "tomllib"):
-        (tmp_path / f"{name}.py").write_text(f"print('{name} was run')\nraise SystemExit(3)\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", "mcage", "techniques"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(main.__file__).parents[2])},
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "was run" not in ended.stdout
-    assert "rrcd" in ended.stdout
 
 
 def test_mutated_specs_are_understood_or_refused(tmp_path):
@@ -310,24 +289,18 @@ UNUSED = {
 
 @pytest.mark.parametrize("message", UNUSED)
 def test_what_can_change_nothing_is_refused(message, tmp_path):
+    """Nor would it change a bit of what a `Sweep` by itself computes."""
     fields, unused = UNUSED[message]
-    small_spec(**(QUICK_FIELDS | fields)).refuse_unused()
+    used = QUICK_FIELDS | fields
+    small_spec(**used).refuse_unused()
     with pytest.raises(UserError) as caught:
-        run_sweep(small_spec(**(QUICK_FIELDS | fields | unused)), tmp_path / "r.h5")
+        run_sweep(small_spec(**(used | unused)), tmp_path / "r.h5")
     assert str(caught.value).startswith(message)
     assert "leave it out" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("message", UNUSED)
-def test_it_would_have_changed_nothing(message):
-    """To the last bit: a `Sweep` by itself computes what the commands refuse."""
-    fields, unused = UNUSED[message]
-    assert_same_arrays(
-        small_sweep(**(QUICK_FIELDS | fields | unused)).compute(0, 2),
-        small_sweep(**(QUICK_FIELDS | fields)).compute(0, 2),
-    )
+    both = (small_sweep(**given).compute(0, 2) for given in (used | unused, used))
+    assert_same_arrays(*both)
 
 
 USED = [

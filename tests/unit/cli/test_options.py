@@ -279,6 +279,7 @@ vdd_volts = "scenario"
         ("aging.model=my.models:OWN", ("aging", "model"), "my.models:OWN"),
         ("life.activity=uniform(0.5, 1)", ("life", "activity"), "uniform(0.5, 1)"),
         ('workload.kernels=["DCT", "Reduction"]', ("workload", "kernels"), ["DCT", "Reduction"]),
+        ("a.low=[{v = 0.7}, {v = 'x'}]", ("a", "low"), [{"v": 0.7}, {"v": "x"}]),
         ('workload.mix."a.b"=2', ("workload", "mix", "a.b"), 2),
         ('workload.kernels=["a=b"]', ("workload", "kernels"), ["a=b"]),
         ("operating_points.phone.0.share=0.5", ("operating_points", "phone", "0", "share"), 0.5),
@@ -320,9 +321,6 @@ def shown(*arguments):
 
 
 def test_a_key_with_and_without_an_option(tmp_path):
-    assert shown("--set", "life.epochs=9")["life"]["epochs"] == 9
-    assert shown("--set", "stopping={rel_ci = 0.1}")["stopping"]["rel_ci"] == 0.1
-    assert shown("--set", "aging.constants.eta=0.3")["aging"]["constants"] == {"eta": 0.3}
     both = shown("--set", "life.epochs=9", "--set", "faults.mode=table", "--seed", "5")
     assert (both["life"]["epochs"], both["faults"]["mode"], both["seed"]) == (9, "table", 5)
     path = tmp_path / "phone.toml"
@@ -331,16 +329,6 @@ def test_a_key_with_and_without_an_option(tmp_path):
     changed = shown(str(path), "--set", "operating_points.phone.0.share=0.5")
     in_file["operating_points"]["phone"][0]["share"] = 0.5
     assert changed == in_file
-
-
-def test_an_environment_from_the_command_line_alone():
-    points = 'operating_points.low=[{vdd_volts = 0.7, share = 0.5}, {vdd_volts = "scenario"}]'
-    spec = shown("--set", points, "--environment", "low")
-    assert spec["operating_points"]["low"][0] == {
-        "vdd_volts": 0.7,
-        "share": 0.5,
-        "temperature_offset_kelvin": 0.0,
-    }
 
 
 @pytest.mark.parametrize(

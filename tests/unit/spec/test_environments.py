@@ -61,18 +61,6 @@ def test_points_there_and_back(tmp_path):
     } == {("phone", 0.421), ("phone", 0.524), ("turbo", 0.419)}
 
 
-def test_every_number_of_a_point_is_part_of_the_digest():
-    tables = [
-        points((0.9, 0.3), (0.5,)),
-        points((0.91, 0.3), (0.5,)),
-        points((0.9, 0.31), (0.5,)),
-        points((0.9, 0.3, 5.0), (0.5,)),
-        points((0.5, 0.7), (0.9,)),
-    ]
-    specs = [SweepSpec.from_mapping({"operating_points": {"own": table}}) for table in tables]
-    assert len({spec.digest() for spec in (SweepSpec(), *specs)}) == len(tables) + 1
-
-
 REFUSED = {
     "unknown key 'operating_points.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
     "operating_points.own.0.vdd_volts": [{"share": 1.0}],
