@@ -60,7 +60,7 @@ def test_a_file_keeps_the_geometry(traces):
     assert load_trace(traces[0]).geometry == NVIDIA
 
 
-@pytest.mark.parametrize("engine", [NumpyEngine, cuda_engine])
+@pytest.mark.parametrize("engine", [NumpyEngine, pytest.param(cuda_engine, marks=pytest.mark.slow)])
 def test_engines_compute_the_same(engine, traces):
     expected = Sweep(spec_of(traces), NumbaEngine()).compute(0, 2)
     assert_same_arrays(expected, Sweep(spec_of(traces), engine()).compute(0, 2))
