@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
-from failing_calls import ERRORS, KINDS, OUT, Failure, Nursery, library
+from failing_calls import ERRORS, KINDS, OUT, Failure, library, nursery_with, run
 from host_gpu.compiler import host_compiler
 
 
@@ -27,9 +27,9 @@ def main() -> int:
     ends, surprises = Counter(), []
     with tempfile.TemporaryDirectory() as folder:
         top = Path(folder)
-        nursery = Nursery(library(top, host_compiler()))
+        nursery = nursery_with(library(top, host_compiler()))
         (top / "whole").mkdir()
-        calls = nursery.run(top / "whole").calls
+        calls = run(nursery, top / "whole").calls
         whole = (top / "whole" / OUT).read_bytes()
         for kind in asked.kinds.split(","):
             failures = (
@@ -51,9 +51,9 @@ def surprise(nursery, top, whole, failure, surprises) -> int:
     with tempfile.TemporaryDirectory(dir=top) as name:
         folder = Path(name)
         out = folder / OUT
-        first = nursery.run(folder, failure)
+        first = run(nursery, folder, failure)
         wrong = first.code not in (0, 2) or (out.exists() and out.read_bytes() != whole)
-        again = nursery.run(folder)
+        again = run(nursery, folder)
         left = [path.name for path in folder.iterdir()]
         if wrong or again.code or out.read_bytes() != whole or left != [OUT]:
             surprises.append(f"{failure}: {first.code} {first.words}, then {again.code}, {left}")

@@ -1,4 +1,4 @@
-"""A study of a user: pi by darts. As a script, a campaign that can be killed.
+"""A study of a user: pi by darts.
 
 An instance is some darts thrown at a square; its estimate of pi is four times the fraction of them
 that hit the circle in the square.
@@ -7,7 +7,6 @@ that hit the circle in the square.
 import logging
 import os
 import signal
-import sys
 import time
 import tomllib
 from contextlib import contextmanager
@@ -16,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mcage.campaign.progress import Lines
-from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.random import stream
 from mcage.results.header import DeclaredHeader, StoppingRule
@@ -109,8 +106,3 @@ def pi_by_darts(instances, darts=1000, rel_ci=None, **more):
             stopping=None if rel_ci is None else StoppingRule(rel_ci, "pi"),
         )
     )
-
-
-if __name__ == "__main__":
-    slow = pi_by_darts(int(sys.argv[2]), seconds_per_shard=float(sys.argv[4]))
-    run_campaign(slow, Path(sys.argv[1]), int(sys.argv[3]), Lines(sys.stderr))

@@ -1,6 +1,5 @@
-"""A campaign whose results cost nothing to compute; a script, too: ``OUT INSTANCES SHARD_SIZE``."""
+"""A campaign whose results cost nothing to compute."""
 
-import sys
 import time
 from dataclasses import replace
 from functools import cache
@@ -160,7 +159,3 @@ def run(
         return compute(first, last)
 
     run_campaign(Study(campaign(instances=instances, stopping=rule), slow), Path(out), shard_size)
-
-
-if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -12,19 +12,19 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import damaged_files
 import fake_campaign
-import mutated_studies
+import grammars
+import kernel_grammars
 import numpy as np
-from commands import CommandServer, Ended
-from mutated_specs import SMALL, failing_plugin, mutated_spec, mutated_toml, option_list
-from mutated_tables import mutated_table
+from gpu_samples import SAMPLES
+from mutations import BYTE_MUTATIONS
+from nursery import Ended, Nursery, usual_commands
 from result_files import write as write_results
 from small_traces import small_trace
-from tomli_w import dumps
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
@@ -32,9 +32,17 @@ from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import Gating
 from mcage.studies.vmin.spec import VminSpec
 from mcage.studies.vmin.study import VminStudy
-from mcage.traces import save_trace
+from mcage.traces import load_trace, save_trace
 
 SECONDS = 10.0
+"""Of a processor."""
+
+SECONDS_OF_COMPILER = 60.0
+"""More, where a source is compiled: a longer loop that is unrolled takes clang half a minute."""
+
+SECONDS_BY_THE_CLOCK = 300.0
+"""Until what hangs is ended."""
+
 PEAK_BYTES = 1_000_000_000
 MOST_LINES, MOST_LETTERS = 2, 1000
 
@@ -48,26 +56,35 @@ class Judge:
     Parameters
     ----------
     folder : Path
-        The current folder of the command. All in it but ``out`` must stay as it is.
+        The current folder of the command. All in it but ``out`` must stay as it is, and ``out``,
+        too, but for finished shards, if the command refuses.
+    seconds : float
+        Of a processor, that it may take.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        self._folder, self._seconds = folder, seconds
         self._before = _content(folder)
 
     def complaint(self, ended: Ended) -> str | None:
         """What the command did wrong; None if it did nothing wrong."""
         before, after = self._before, _content(self._folder)
         names = sorted(before.keys() | after.keys())
-        changed = [name for name in names if before.get(name) != after.get(name)]
-        lines = _WARNINGS_OF_USERS.sub("", ended.stderr).strip().splitlines()
         refused = ended.code == 2
+        changed = [
+            name
+            for name in names
+            if before.get(name) != after.get(name)
+            and not (name.startswith("out/") and (not refused or ".shards" in name))
+        ]
+        lines = _WARNINGS_OF_USERS.sub("", ended.stderr).strip().splitlines()
         complaints = (
             (ended.code < 0, f"killed by signal {-ended.code}"),
             (ended.code not in (0, 2), f"exit code {ended.code}"),
-            (ended.seconds > SECONDS, f"{ended.seconds:.1f} seconds"),
+            (ended.seconds > self._seconds, f"{ended.seconds:.1f} seconds"),
             (ended.peak_bytes > PEAK_BYTES, f"{ended.peak_bytes / 1e6:.0f} MB"),
             ("defect of mcage" in ended.stderr or "Traceback" in ended.stderr, "a defect"),
+            (re.search(r"mcage/\S*\.py:\d+: \w*Warning", ended.stderr), "a warning of its own"),
             (refused and not lines, "refuses without a word"),
             (refused and len(lines) > MOST_LINES, f"refuses in {len(lines)} lines"),
             (refused and len(ended.stderr) > MOST_LETTERS, "a long message"),
@@ -78,16 +95,16 @@ class Judge:
 
 
 def fuzz(
-    server: CommandServer, kind: str, seed: int, numbers: Iterable[int], folder: Path
+    server: Nursery, kind: str, seed: int, numbers: Iterable[int], folder: Path
 ) -> Iterator[str]:
     """Give inputs of a kind to commands, and yield the complaints.
 
     Parameters
     ----------
-    server : CommandServer
+    server : Nursery
         Runs the commands.
     kind : str
-        One of `ALL_KINDS`.
+        One of `KINDS`.
     seed : int
         Of all inputs.
     numbers : iterable of int
@@ -98,22 +115,26 @@ def fuzz(
     for number in numbers:
         rng = random.Random(f"{seed} {kind} {number}")
         work = folder / "work"
-        (work / "out").mkdir(parents=True)
-        arguments = ALL_KINDS[kind](rng, work)
-        judge = Judge(work)
-        ended = server.run(arguments, work, folder, SECONDS + 2)
-        if complaint := judge.complaint(ended):
+        (work / "out" / "traces").mkdir(parents=True)
+        arguments = [str(word) for word in KINDS[kind](rng, work)]
+        seconds = SECONDS + SECONDS_OF_COMPILER * (kind in NEED_A_COMPILER)
+        judge = Judge(work, seconds)
+        ended = server.run(arguments, work, folder, SECONDS_BY_THE_CLOCK)
+        complaint = judge.complaint(ended)
+        if complaint is None and not ended.code:
+            for trace in (work / "out" / "traces").iterdir():
+                load_trace(trace)
+        if complaint:
             shown = " ".join(arguments)[:300]
             yield f"{kind} {number}: {complaint}: mcage {shown!a}\n  {ended.stderr[-600:]!a}"
         shutil.rmtree(work)
 
 
 def _content(folder: Path) -> dict[str, str]:
-    """Every file but those below ``out``, with a digest of what it is."""
+    """Every file, with a digest of what it is."""
     content = {}
     for place, folders, names in os.walk(folder):
-        if Path(place) == folder:
-            folders[:] = [name for name in folders if name not in ("out", "__pycache__")]
+        folders[:] = [name for name in folders if name != "__pycache__"]
         for name in names:
             path = Path(place) / name
             shown = os.fsencode(path.relative_to(folder)).decode(errors="replace")
@@ -132,7 +153,12 @@ def _has_controls(text: str) -> bool:
     return any(ord(letter) < 32 and letter not in "\n\r\t" for letter in text)
 
 
-# ---- inputs ----------------------------------------------------------------------------------
+# ---- files of mcage --------------------------------------------------------------------------
+
+OF_STUDIES = ("r.h5", "vmin.h5", "gating.h5")
+"""Results of studies whose cases are told apart by different coordinates."""
+
+OF_INJECTIONS = ("flip.h5", "stuck.h5")
 
 
 @cache
@@ -157,82 +183,101 @@ def _sound_files() -> Path:
     return folder
 
 
-OF_STUDIES = ("r.h5", "vmin.h5", "gating.h5")
-"""Results of studies whose cases are told apart by different coordinates."""
+@cache
+def _injections() -> Path:
+    """Folder of small results of flips and of stuck cells."""
+    folder = Path(tempfile.mkdtemp(prefix="mcage-injections-"))
+    atexit.register(shutil.rmtree, folder)
+    words = [str(SAMPLES / "gfx900.co"), "--arch", "gfx900", "--entry", "saxpy", "--args"]
+    words += [str(SAMPLES / "saxpy.py"), "--instances", "2", "--technique", "rrcd"]
+    with Nursery(usual_commands) as server:
+        for name in OF_INJECTIONS:
+            fault = ["--fault", name.removesuffix(".h5"), "--out", name]
+            ended = server.run(["inject", *words, *fault], folder, folder, SECONDS_BY_THE_CLOCK)
+            assert not ended.code, ended.stderr
+    return folder
 
 
 def _damaged(rng: random.Random, content: bytes) -> bytes:
-    """Content with damage by byte."""
-    mutate = damaged_files.BYTE_MUTATIONS[rng.choice(sorted(damaged_files.BYTE_MUTATIONS))]
-    damaged: bytes = mutate(content, np.random.default_rng(rng.getrandbits(64)))
-    return damaged
+    """Content with damage by byte, as that of no text."""
+    return rng.choice(list(BYTE_MUTATIONS.values()))(rng, content)
 
 
-def _trace_command(rng: random.Random, name: str) -> list[str]:
-    replay = ["replay", name, "--technique", rng.choice(("rrcd", "wc")), "--engine", "numpy"]
-    return rng.choice((["trace", "show", name], ["trace", "validate", name], replay))
+def _damage(rng: random.Random, path: Path) -> None:
+    """Damage a file of HDF5 by byte or by structure."""
+    if rng.random() < 0.4:
+        path.write_bytes(_damaged(rng, path.read_bytes()))
+    else:
+        damaged_files.damage(rng, path, grammars.STRANGE_TEXTS + grammars.STRANGE_NUMBERS)
 
 
-def _trace_bytes(rng: random.Random, folder: Path) -> list[str]:
-    (folder / "t.h5").write_bytes(_damaged(rng, (_sound_files() / "t.h5").read_bytes()))
-    return _trace_command(rng, "t.h5")
-
-
-def _trace_structure(rng: random.Random, folder: Path) -> list[str]:
-    path = folder / "t.h5"
-    shutil.copy(_sound_files() / "t.h5", path)
-    rng.choice(list(damaged_files.trace_mutations().values()))(path)
-    return _trace_command(rng, path.name)
-
-
-def _results(rng: random.Random, folder: Path) -> list[str]:
-    path = folder / rng.choice(("r.h5", *OF_STUDIES))
-    shutil.copy(_sound_files() / path.name, path)
-    forgeries = damaged_files.results_mutations() if path.name == "r.h5" else {}
-    _damage_verified(rng, path, forgeries)
-    options = ([], ["--json"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
-    return ["show", path.name, *rng.choice(options)]
-
-
-_KEYS = ("technique", "environment", "scenario", "vdd", "policy", "protection", "age", "case", "")
-_SIGNS = ("=", ">", "<", ">=", "<=", "!=", "==", "", " = ")
-_VALUES = ("rrcd", "rrcd,baseline", "default", "0.42", "1", "-1e400", "nan", "", ",", "\x1b[31m")
-
-
-def _conditions(rng: random.Random, folder: Path) -> list[str]:
-    """Which cases of which study are shown, compared and drawn."""
-    path = folder / rng.choice(OF_STUDIES)
-    shutil.copy(_sound_files() / path.name, path)
-    commands = (["show"], ["show", "--csv"], ["compare", path.name], ["pareto"], ["cite"])
-    command = rng.choice((*commands, ["gpu", "exchange"], ["report", "--out", "out/r"]))
-    wheres = ["".join(map(rng.choice, (_KEYS, _SIGNS, _VALUES))) for _ in range(rng.choice((1, 2)))]
-    figure = ["--figure", "none"] if command[0] == "report" else []
-    return [*command, path.name, *figure, *(f"--where={where}" for where in wheres)]
-
-
-_PROGRAM = {
-    "source": ("k.cl", "k.py", "k.co", "/dev/zero", "fifo", "", "a\x1b[31m.py", 3),
-    "args": ("args.py", "x=f32[4]", "x=f32[99999999999]", "n=@fifo", "a.py=1", "", 7),
-    "check": ("args.py", "nothing.py", "k.cl", "", True),
-    "flags": ("-DN=4", "-fplugin=./x.so", "-MD -MF s.toml", "'", "@s.toml", "-o s.toml"),
-    "grid": ("4", "4,4,4,4", "-1", "a", "4x4", "9" * 500),
-    "arch": ("gfx900", "gfx803", "", 900),
-    "inputs": (0, -1, 2**63, 1.5),
-}
-
-
-def _program(rng: random.Random, folder: Path) -> list[str]:
-    """A spec that names code, which is shown; what runs leaves a file."""
-    for name in ("k.py", "args.py"):
-        (folder / name).write_text("open('ran', 'w').write('ran')\n")
-    (folder / "k.cl").write_text("kernel void k(global float *x) { x[get_global_id(0)] = 1; }\n")
-    os.mkfifo(folder / "fifo")
-    keys = rng.sample(sorted(_PROGRAM), rng.randint(1, len(_PROGRAM)))
-    fields = {"program": {key: rng.choice(_PROGRAM[key]) for key in keys}}
+def _damage_sealed(rng: random.Random, path: Path) -> None:
+    """Damage a file by byte under a seal that breaks, or anyhow under one that is right."""
     if rng.random() < 0.3:
-        fields["techniques"] = [rng.choice(("rrcd", "args:X", "args:", ":", "os:path"))]
-    (folder / "s.toml").write_text(dumps(fields), encoding="utf-8")
-    return ["inject", "s.toml", "--show-spec"]
+        path.write_bytes(_damaged(rng, path.read_bytes()))
+    else:
+        damaged_files.forge(path, partial(_damage, rng))
+
+
+def _trace(rng: random.Random, folder: Path) -> list[str]:
+    shutil.copy(_sound_files() / "t.h5", folder)
+    _damage(rng, folder / "t.h5")
+    replay = ["replay", "t.h5", "--technique", rng.choice(("rrcd", "wc")), "--engine", "numpy"]
+    return rng.choice((["trace", "show", "t.h5"], ["trace", "validate", "t.h5"], replay))
+
+
+def _results(sound: Callable[[], Path], names: Iterable[str]) -> Mutation:
+    """Damaged results of one of some studies."""
+
+    def written(rng: random.Random, folder: Path) -> list[str]:
+        source = sound() / rng.choice([*names])
+        shutil.copy(source, folder / "r.h5")
+        _damage_sealed(rng, folder / "r.h5")
+        page = ["report", "r.h5", "--out", "out/page"]
+        commands = [["show", "r.h5", *options] for options in _SHOWN]
+        commands += [[*command, "r.h5"] for command in _READERS]
+        commands += [["show", "r.h5", str(source)], ["compare", "r.h5", str(source)]]
+        commands += [["compare", "r.h5", "r.h5"], page, [*page, "--figure", "none"]]
+        commands += [[name, "r.h5", "--show-spec"] for name in ("sweep", "vmin", "inject")]
+        return rng.choice(commands)
+
+    return written
+
+
+_SHOWN = ([], ["--json"], ["--csv"], ["--wide"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
+_READERS = (["verify"], ["pareto"], ["gpu", "exchange"], ["cite"], ["status"])
+_KEYS = (
+    *("technique", "protection", "cell", "environment", "scenario", "vdd_volts", "vdd", "case"),
+    *("age", "age_years", "policy", "fault", "kernel", "instance", "life_years", "geometry", ""),
+)
+_SIGNS = ("=", "=", "=", ">", "<", ">=", "<=", "!=", "==", "", " = ")
+_VALUES = (
+    *("rrcd", "RRCD", "secded32", "ecp1", "undervolted", "dvfs", "common", "0.6", "0.60", "0.8"),
+    *("blend", "fixed", "6T", "10", "nan", "inf", "1e400", "-1", "rrcd@secded32", "*", "rrcd,wc"),
+    *("default", "", ","),
+)
+
+
+def _conditions(sound: Callable[[], Path], names: Iterable[str]) -> Mutation:
+    """Which cases are shown, compared and drawn, in which order."""
+
+    def written(rng: random.Random, folder: Path) -> list[str]:
+        shutil.copy(sound() / rng.choice([*names]), folder / "r.h5")
+        commands = (["show"], ["show", "--csv"], ["compare", "r.h5"], ["pareto"], ["cite"])
+        page = ["report", "--out", "out/r", "--figure", "none"]
+        words = [*rng.choice((*commands, ["gpu", "exchange"], page)), "r.h5"]
+        for _ in range(rng.choice((1, 1, 2))):
+            words.append("--where=" + "".join(_drawn(rng, of) for of in (_KEYS, _SIGNS, _VALUES)))
+        if words[0] == "show" and rng.random() < 0.3:
+            option = rng.choice(("--sort", "--label", "--of", "--age", "--rate-at"))
+            words += [option, _drawn(rng, _KEYS)]
+        return words
+
+    return written
+
+
+def _drawn(rng: random.Random, known: tuple[str, ...]) -> str:
+    return rng.choice(known if rng.random() < 0.8 else grammars.STRANGE_TEXTS).replace("\0", "")
 
 
 def _shards(rng: random.Random, folder: Path) -> list[str]:
@@ -242,20 +287,8 @@ def _shards(rng: random.Random, folder: Path) -> list[str]:
     if rng.random() < 0.1:
         shutil.copy(_sound_files() / "r.h5", victim)
     else:
-        _damage_verified(rng, victim, damaged_files.shard_mutations())
+        _damage_sealed(rng, victim)
     return ["merge", "out/r.h5"]
-
-
-def _damage_verified(rng: random.Random, path: Path, forgeries: dict[str, Callable]) -> None:
-    """Damage a sealed file by byte, under a seal that is broken or right, or forge it."""
-    forged = ("forged", "forged") if forgeries else ()
-    kind = rng.choice(("bytes", "sealed bytes", *forged))
-    if kind == "bytes":
-        path.write_bytes(_damaged(rng, path.read_bytes()))
-    elif kind == "sealed bytes":
-        damaged_files.forge(path, lambda file: file.write_bytes(_damaged(rng, file.read_bytes())))
-    else:
-        damaged_files.forge(path, rng.choice(list(forgeries.values())))
 
 
 def _fault_map(rng: random.Random, folder: Path) -> list[str]:
@@ -270,29 +303,25 @@ def _fault_map(rng: random.Random, folder: Path) -> list[str]:
     return ["replay", str(_sound_files() / "t.h5"), *options]
 
 
+# ---- what users write ------------------------------------------------------------------------
+
+
 def _spec(rng: random.Random, folder: Path) -> list[str]:
-    if rng.random() < 0.5:
-        (folder / "s.toml").write_bytes(mutated_toml(rng))
-    else:
-        try:
-            text = dumps(mutated_spec(rng))
-        except (TypeError, ValueError, RecursionError):  # no TOML can say that
-            text = "instances = 0"
-        (folder / "s.toml").write_text(text, encoding="utf-8", errors="surrogatepass")
+    (folder / "s.toml").write_bytes(grammars.SPEC.draw(rng))
     return ["sweep", "s.toml", "--show-spec"]
 
 
 def _options(rng: random.Random, folder: Path) -> list[str]:
-    (folder / "s.toml").write_text(dumps(SMALL))
+    (folder / "s.toml").write_bytes(grammars.toml(grammars.SMALL))
     commands = ("sweep", "sweep", "nbti", "trace show", "show", "techniques", "merge")
-    arguments = option_list(rng, *commands)
+    arguments = grammars.option_list(rng, *commands)
     return [*arguments, "--show-spec"] if arguments[0] == "sweep" else arguments
 
 
 def _plugin(rng: random.Random, folder: Path) -> list[str]:
-    plugin = failing_plugin(rng)
+    plugin = grammars.failing_plugin(rng)
     (folder / f"{plugin.module}.py").write_text(plugin.source)
-    (folder / "s.toml").write_text(dumps(SMALL))
+    (folder / "s.toml").write_bytes(grammars.toml(grammars.SMALL))
     command = rng.choice((["sweep", "s.toml", "--out", "out/r.h5"], ["nbti"]))
     if plugin.option == "--technique":
         command = ["replay", str(_sound_files() / "t.h5")]
@@ -300,24 +329,49 @@ def _plugin(rng: random.Random, folder: Path) -> list[str]:
     return [*command, plugin.option, plugin.name, *engine]
 
 
-KINDS: dict[str, Mutation] = {
-    "trace bytes": _trace_bytes,
-    "trace structure": _trace_structure,
-    "results": _results,
-    "conditions": _conditions,
-    "programs": _program,
+def _table(rng: random.Random, folder: Path) -> list[str]:
+    (folder / "powers.csv").write_text(grammars.POWERS)
+    name = rng.choice(list(grammars.TABLES))
+    grammar, arguments = grammars.TABLES[name]
+    (folder / name).write_bytes(grammar.draw(rng))
+    return [*arguments, name]
+
+
+def _import(format_name: str) -> Mutation:
+    def written(rng: random.Random, folder: Path) -> list[str]:
+        chosen = "auto" if rng.random() < 0.2 else format_name
+        words = ["trace", "import", "--out", "out/traces", "--format", chosen]
+        words += ["--windows", rng.choice("13")] if rng.random() < 0.1 else []
+        words += rng.choice(([], ["--ticks-per-cycle", "1"], ["--ticks-per-cycle", "1000"]))
+        words += rng.choice(([], ["--values", "before"], ["--values", "after"]))
+        return [*words, *grammars.write_records(format_name, rng, folder)]
+
+    return written
+
+
+NEED_NO_COMPILER: dict[str, Mutation] = {
+    "traces": _trace,
+    "results": _results(_sound_files, OF_STUDIES),
+    "conditions": _conditions(_sound_files, OF_STUDIES),
+    "programs": kernel_grammars.program(run=False),
     "shards": _shards,
     "fault maps": _fault_map,
     "specs": _spec,
     "options": _options,
     "plug-ins": _plugin,
-    "tables": mutated_table,
+    "tables": _table,
+    **{f"{name} files": _import(name) for name in grammars.FORMAT_NAMES},
 }
-
-ALL_KINDS: dict[str, Mutation] = KINDS | {
-    "studies": mutated_studies.damaged_study,
-    "conditions on studies": mutated_studies.condition,
-    "runs of programs": mutated_studies.program,
-    "runs on inputs": mutated_studies.inputs,
+NEED_A_DISASSEMBLER: dict[str, Mutation] = {
+    "code objects": kernel_grammars.code_objects,
+    "arguments": kernel_grammars.arguments,
+    "inputs": kernel_grammars.inputs,
+    "results of injections": _results(_injections, OF_INJECTIONS),
+    "conditions on injections": _conditions(_injections, OF_INJECTIONS),
 }
-"""With those that need a compiler, and some seconds each."""
+NEED_A_COMPILER: dict[str, Mutation] = {
+    "sources": kernel_grammars.sources,
+    "runs of programs": kernel_grammars.program(run=True),
+    "modern code objects": kernel_grammars.modern,
+}
+KINDS = NEED_NO_COMPILER | NEED_A_DISASSEMBLER | NEED_A_COMPILER

@@ -53,7 +53,11 @@ def dask():
     limit_cores(sys.maxsize)  # the workers were threads of this process
 
 
-@pytest.fixture(params=["threads", "processes", "dask"])
+def slow(place):
+    return pytest.param(place, marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=["threads", "processes", slow("dask")])
 def executor(request):
     return Threads() if request.param == "threads" else request.getfixturevalue(request.param)
 
@@ -85,7 +89,7 @@ def test_a_rule_ends_the_campaign_where_it_does_in_threads(executor, tmp_path):
     assert there.read_bytes() == here.read_bytes()
 
 
-@pytest.mark.parametrize("place", ["processes", "cluster"])
+@pytest.mark.parametrize("place", ["processes", slow("cluster")])
 def test_a_shard_that_ends_its_worker_is_computed_again(place, whole, tmp_path, request):
     executor = request.getfixturevalue(place)
     study = deadly(tmp_path, times=2)
@@ -97,7 +101,7 @@ def test_a_shard_that_ends_its_worker_is_computed_again(place, whole, tmp_path, 
     assert not shard_folder(out).exists()
 
 
-@pytest.mark.parametrize("place", ["processes", "cluster"])
+@pytest.mark.parametrize("place", ["processes", slow("cluster")])
 def test_a_shard_that_ends_all_workers_is_named(place, tmp_path, request):
     executor = request.getfixturevalue(place)
     out = tmp_path / "pi.h5"
@@ -112,7 +116,7 @@ def test_a_shard_that_ends_all_workers_is_named(place, tmp_path, request):
     assert all(path.suffix == ".h5" for path in left)
 
 
-@pytest.mark.parametrize("place", ["processes", "cluster"])
+@pytest.mark.parametrize("place", ["processes", slow("cluster")])
 def test_workers_that_die_while_they_prepare_are_replaced(place, tmp_path, request):
     executor = request.getfixturevalue(place)
     deaths = str(tmp_path / "deaths")
@@ -148,6 +152,7 @@ def cluster():
     forkserver._forkserver._stop()
 
 
+@pytest.mark.slow
 def test_a_worker_of_dask_cuda_takes_the_first_device_that_it_sees(dask, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_cuda", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,0,1")
@@ -155,6 +160,7 @@ def test_a_worker_of_dask_cuda_takes_the_first_device_that_it_sees(dask, monkeyp
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2"
 
 
+@pytest.mark.slow
 def test_workers_of_dask_have_as_many_cores_as_threads(dask):
     assert dask.study(cores_as_threads).threads == 1
 
@@ -173,9 +179,9 @@ def test_processes_take_turns_with_the_devices(visible, seen, monkeypatch):
         assert [worker._environment()["CUDA_VISIBLE_DEVICES"] for worker in executor._crew] == seen
 
 
-@pytest.mark.parametrize(("devices", "share"), [((), 3), ((0,), 3), ((0, 1), 2), ((0, 1, 2), 1)])
+@pytest.mark.parametrize(("devices", "share"), [((), 2), ((0, 1), 1)])
 def test_processes_know_how_many_share_a_device(devices, share):
-    with Processes(3, devices) as executor:
+    with Processes(2, devices) as executor:
         assert executor.ask(device_sharers) == share
 
 

@@ -6,28 +6,27 @@ Every call of every kind is tried by `scripts/validation/check_failing_calls.py`
 import errno
 
 import pytest
-from failing_calls import ERRORS, KINDS, OUT, Failure, Nursery, library
+from failing_calls import ERRORS, KINDS, OUT, Failure, library, nursery_with, run
 from host_gpu.compiler import host_compiler, needs_host_compiler
 
 from mcage.results.reader import open_results
 
 pytestmark = needs_host_compiler
 
-CALLS_OF_A_KIND = 3
+CALLS_OF_A_KIND = 2
 
 
 @pytest.fixture(scope="module")
 def nursery(tmp_path_factory):
-    process = Nursery(library(tmp_path_factory.mktemp("shim"), host_compiler()))
-    yield process
-    process.close()
+    with nursery_with(library(tmp_path_factory.mktemp("shim"), host_compiler())) as nursery:
+        yield nursery
 
 
 @pytest.fixture(scope="module")
 def whole(nursery, tmp_path_factory):
     """The file of a campaign without failures, and how many calls it makes."""
     folder = tmp_path_factory.mktemp("whole")
-    outcome = nursery.run(folder)
+    outcome = run(nursery, folder)
     assert outcome.code == 0
     assert all(outcome.calls[kind] for kind in KINDS)
     return (folder / OUT).read_bytes(), outcome.calls
@@ -36,19 +35,19 @@ def whole(nursery, tmp_path_factory):
 def check(nursery, whole, folder, failure):
     """Fail, look at what is there, and let the same command go on."""
     out = folder / OUT
-    outcome = nursery.run(folder, failure)
+    outcome = run(nursery, folder, failure)
     assert outcome.code in (0, 2), outcome.words
     assert outcome.code == 0 or outcome.words[-1].startswith("error: ")
     assert not out.exists() or out.read_bytes() == whole
     assert outcome.code == 2 or out.exists()
-    again = nursery.run(folder)
+    again = run(nursery, folder)
     assert again.code == 0, again.words
     assert out.read_bytes() == whole
     return outcome
 
 
 def calls_to_try(calls):
-    """first, the last and the middle call."""
+    """The first and the last call."""
     return sorted({1 + n * (calls - 1) // (CALLS_OF_A_KIND - 1) for n in range(CALLS_OF_A_KIND)})
 
 
@@ -92,10 +91,10 @@ def test_memory_runs_out(nursery, whole, tmp_path):
     for call in calls_to_try(calls["memory"]):
         folder = tmp_path / str(call)
         folder.mkdir()
-        nursery.run(folder, Failure("memory", call, errno.ENOMEM))
+        run(nursery, folder, Failure("memory", call, errno.ENOMEM))
         if (folder / OUT).exists():
             assert equal(folder / OUT, right)
-        assert nursery.run(folder).code == 0
+        assert run(nursery, folder).code == 0
         assert equal(folder / OUT, right)
 
 
@@ -105,6 +104,7 @@ def equal(path, other):
         return ours.identical(theirs)
 
 
+@pytest.mark.slow
 def test_a_slow_disk_changes_nothing(nursery, whole, tmp_path):
-    assert nursery.run(tmp_path, write_microseconds=1000).code == 0
+    assert run(nursery, tmp_path, write_microseconds=1000).code == 0
     assert (tmp_path / OUT).read_bytes() == whole[0]

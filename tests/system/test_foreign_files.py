@@ -1,12 +1,8 @@
-"""Does whatever somebody else's file does to HDF5 or to mcage end in one line and exit code 2?
-
-Damaged and forged files are read by `read_files.py`, a program of its own: if one of them crashes
-HDF5 inside mcage, the test fails and the others go on.
-"""
+"""Does whatever somebody else's file does to HDF5 or to mcage end in one line and exit code 2?"""
 
 import io
-import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -21,122 +17,126 @@ import damaged_files
 import fake_campaign
 import numpy as np
 import pytest
-from places import ROOT
+from mutations import BYTE_MUTATIONS
 from result_files import write
 from small_traces import small_trace
+from tables import each
 
-from mcage.campaign.shards import read_owner, shard_name, write_shard
+from mcage.campaign.shards import read_owner, read_shard, shard_name, write_shard
 from mcage.errors import UserError
 from mcage.files import hdf5, inputs
+from mcage.files.inputs import DamagedFileError
 from mcage.geometry import GCN
 from mcage.report.folder import CONTENTS, whole_folder
 from mcage.results import reader
 from mcage.results.reader import read_header
 from mcage.single_runs.replay import load_fault_maps
+from mcage.studies.sweep.header import SweepHeader
+from mcage.studies.sweep.presentation import SweepPresentation
 from mcage.traces import bundled_trace, load_trace, save_trace
 
-READ_FILES = ROOT / "tests" / "support" / "read_files.py"
-MOST_SECONDS, MOST_MEGABYTES = 10, 1024
-FLIPS = 40
+MOST_BYTES, MOST_SECONDS = 1 << 30, 60
+FLIPS, PARTS = 40, 5
 
 
-class Reading:
-    """The program that reads files as mcage does, in a process of its own for each folder."""
-
-    def __init__(self):
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            [sys.executable, READ_FILES], stdin=pipe, stdout=pipe, text=True
-        )
-
-    def read(self, folder):
-        """What became of every file in a folder, by name; none may end in a crash or take long."""
-        print(folder, file=self._process.stdin, flush=True)
-        records = []
-        while "code" not in (record := json.loads(self._process.stdout.readline())):
-            records.append(record)
-        assert record["code"] == 0, f"died with {records[-1]['name']}"
-        assert records.pop()["megabytes"] < MOST_MEGABYTES
-        outcomes = {record["name"]: record for record in records if record["outcome"] != "begun"}
-        for name, record in outcomes.items():
-            assert record["outcome"] in ("read", "refused"), record
-            assert record["seconds"] < MOST_SECONDS, record
-            if record["outcome"] == "refused":
-                assert str(folder / name) in record["message"]
-                assert record["message"].isprintable(), record
-                assert len(record["message"].replace(str(folder), "")) < 300
-        return outcomes
-
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait()
+def resident(line, process="self"):
+    """Bytes of a line of what the system says of a process."""
+    text = Path(f"/proc/{process}/status").read_text()
+    return int(text.split(f"{line}:")[1].split()[0]) << 10
 
 
-@pytest.fixture(scope="module")
-def reading():
-    process = Reading()
-    yield process
-    process.close()
+@contextmanager
+def little_memory():
+    """Neither this process nor that which reads may take much."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = resident("VmRSS")
+    yield
+    assert resident("VmHWM") - before < MOST_BYTES
+    assert resident("VmHWM", hdf5._Process.running()._process.pid) < MOST_BYTES
 
 
-def assert_all_refused(reading, folder, names):
-    outcomes = reading.read(folder)
-    assert set(outcomes) == set(names)
-    assert [names[n] for n, record in outcomes.items() if record["outcome"] != "refused"] == []
+def is_refused(path, read):
+    """Whether a file is refused, in a line that names it."""
+    try:
+        read(path)
+    except (UserError, DamagedFileError) as error:
+        message = str(error)
+        assert str(path) in message
+        assert message.isprintable()
+        assert len(message.replace(str(path), "")) < 300
+        return True
+    return False
+
+
+in_parts = pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))]
+)
+
+
+def assert_all_refused(part, read, sound, mutations, damage=lambda path, mutate: mutate(path)):
+    """Damage a file in every way of a part: none may crash, take much memory or be taken."""
+    mutations = dict([*mutations.items()][part::PARTS])
+    content, taken = sound.read_bytes(), []
+    with little_memory():
+        for name, mutate in mutations.items():
+            sound.write_bytes(content)
+            damage(sound, mutate)
+            if not is_refused(sound, read):
+                taken.append(name)
+    assert not taken
 
 
 # ---- traces ----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
+@pytest.fixture
+def recorded(tmp_path):
     """A trace as a recorder writes it, with text of variable length."""
-    path = tmp_path_factory.mktemp("recorded") / "sound.trace"
+    path = tmp_path / "sound.trace"
     save_trace(small_trace(), path)
     damaged_files.store_as_recorders_do(path)
     return path
 
 
-def test_sound_traces_are_read(reading, recorded, tmp_path):
-    shutil.copy(recorded, tmp_path)
+def read_trace(path):
+    load_trace(path).digest()
+
+
+def test_sound_traces_are_read(recorded, tmp_path):
     save_trace(bundled_trace("DCT"), tmp_path / "large.trace")
-    assert {record["outcome"] for record in reading.read(tmp_path).values()} == {"read"}
+    assert not is_refused(recorded, read_trace)
+    assert not is_refused(tmp_path / "large.trace", read_trace)
 
 
-def test_traces_of_another_structure(reading, recorded, tmp_path):
-    names = {}
-    for number, (name, mutate) in enumerate(damaged_files.trace_mutations().items()):
-        path = tmp_path / f"{number:03}.trace"
-        shutil.copy(recorded, path)
-        mutate(path)
-        names[path.name] = name
-    assert_all_refused(reading, tmp_path, names)
+@in_parts
+def test_traces_of_another_structure(part, recorded):
+    assert_all_refused(part, read_trace, recorded, damaged_files.trace_mutations())
 
 
-@pytest.mark.parametrize("kind", list(damaged_files.BYTE_MUTATIONS))
-def test_damaged_traces(kind, reading, recorded, tmp_path):
-    random, content = np.random.default_rng(11), recorded.read_bytes()
-    for number in range(FLIPS):
-        damaged = damaged_files.BYTE_MUTATIONS[kind](content, random)
-        (tmp_path / f"{number:03}.trace").write_bytes(damaged)
-    outcomes = reading.read(tmp_path)
-    assert len(outcomes) == FLIPS
-    assert sum(record["outcome"] == "refused" for record in outcomes.values()) > FLIPS // 10
+@pytest.mark.parametrize("kind", BYTE_MUTATIONS)
+def test_damaged_traces(kind, recorded):
+    rng, content = random.Random(11), recorded.read_bytes()
+    refusals = 0
+    with little_memory():
+        for _ in range(FLIPS):
+            recorded.write_bytes(BYTE_MUTATIONS[kind](rng, content))
+            refusals += is_refused(recorded, read_trace)
+    assert refusals > FLIPS // 10
 
 
 # ---- sealed files ----------------------------------------------------------------------------
 
 
-def test_forged_results(reading, tmp_path):
+@in_parts
+def test_forged_results(part, tmp_path):
     sound = tmp_path / "sound"
     write(sound, (8,))
-    names = {}
-    for number, (name, mutate) in enumerate(damaged_files.results_mutations().items()):
-        path = tmp_path / f"{number:03}.results"
-        shutil.copy(sound, path)
-        damaged_files.forge(path, mutate)
-        names[path.name] = name
-    assert_all_refused(reading, tmp_path, names)
+    mutations = damaged_files.results_mutations()
+    assert_all_refused(part, show_results, sound, mutations, damaged_files.forge)
+
+
+def show_results(path):
+    SweepPresentation(SweepHeader).summarize_file(path)
 
 
 def make_shard(folder):
@@ -144,18 +144,15 @@ def make_shard(folder):
     return write_shard(folder, campaign, range(3), fake_campaign.compute(0, 3))
 
 
-def test_forged_shards(reading, tmp_path):
-    sound = make_shard(tmp_path)
-    content = sound.read_bytes()
-    sound.unlink()
-    names = {}
-    for number, (name, mutate) in enumerate(damaged_files.shard_mutations().items()):
-        path = tmp_path / str(number) / sound.name
-        path.parent.mkdir()
-        path.write_bytes(content)
-        damaged_files.forge(path, mutate)
-        names[f"{number}/{sound.name}"] = name
-    assert_all_refused(reading, tmp_path, names)
+@in_parts
+def test_forged_shards(part, tmp_path):
+    mutations = damaged_files.shard_mutations()
+    assert_all_refused(part, open_shard, make_shard(tmp_path), mutations, damaged_files.forge)
+
+
+def open_shard(path):
+    read_owner(path)
+    read_shard(path)
 
 
 def test_results_in_place_of_a_shard(tmp_path):
@@ -241,24 +238,20 @@ def commands_that_read(path):
     yield ["gpu", "gating", "--recorded", path, "--out", path.with_name("out.h5")]
 
 
-@pytest.mark.parametrize(
-    ("number", "name"),
-    [*((number, "fifo") for number in range(10)), *((number, "zero") for number in (0, 5, 6))],
-)
-def test_what_is_no_regular_file_is_refused_at_once(number, name, odd_files, command):
-    with at_once():
-        code, _, said = command(*list(commands_that_read(odd_files / name))[number])
-    assert code == 2, said
-    assert str(odd_files / name) in said
-    assert said.count("\n") <= 2
+def test_what_is_no_regular_file_is_refused_at_once(odd_files, refusal):
+    for line in commands_that_read(odd_files / "fifo"):
+        with at_once():
+            said = refusal(*line)
+        assert str(odd_files / "fifo") in said, line
+        assert said.count("\n") <= 2, line
 
 
 def fault_maps(path):
     return load_fault_maps(path, GCN)
 
 
-@pytest.mark.parametrize("name", ["fifo", "socket", "folder", "zero", "null", "nowhere", "a\0b"])
 @pytest.mark.parametrize("read", [load_trace, read_header, fault_maps])
+@each("name", ["fifo", "socket", "folder", "zero", "null", "nowhere", "a\0b"])
 def test_readers_take_regular_files_only(name, read, odd_files):
     with pytest.raises(UserError, match=name[0]):
         read(odd_files / name)
@@ -303,19 +296,16 @@ def test_files_beyond_their_size_are_not_read(read, gigabytes, tmp_path):
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(gigabytes << 30)  # takes no room on the disk
-    begun = time.monotonic()
-    with pytest.raises(UserError, match=r"it has [\d,.]+ MiB; at most [\d,]+ MiB are read"):
+    with (
+        little_memory(),
+        pytest.raises(UserError, match=r"it has [\d,.]+ MiB; at most [\d,]+ MiB are read"),
+    ):
         read(path)
-    assert time.monotonic() - begun < 1
 
 
-def test_a_large_spec_is_not_read(tmp_path, command):
-    path = tmp_path / "large.toml"
-    path.write_text("#" * (5 << 20))
-    with at_once():
-        code, _, said = command("sweep", path)
-    assert code == 2
-    assert "it has 5.0 MiB; at most 4 MiB are read" in said
+def test_a_large_spec_is_not_read(tmp_path, refusal):
+    (tmp_path / "large.toml").write_text("#" * (5 << 20))
+    assert "it has 5.0 MiB; at most 4 MiB are read" in refusal("sweep", "large.toml")
 
 
 @pytest.mark.parametrize("shape", ["(1099511627776, 256)", f"({'9' * 4000}, 256)", "(-1, 256)"])
@@ -384,7 +374,7 @@ def test_a_machine_without_time_is_no_fault_of_the_file(recorded, monkeypatch):
     process = hdf5._Process.running()._process
     process.send_signal(signal.SIGSTOP)
     monkeypatch.setattr(hdf5, "SECONDS_TO_WAIT", 0.1)
-    with at_once(1), pytest.raises(UserError, match=r"cannot be read: .* is busy"):
+    with at_once(), pytest.raises(UserError, match=r"cannot be read: .* is busy"):
         load_trace(recorded)
     monkeypatch.undo()
     assert process.returncode == -signal.SIGKILL
@@ -424,10 +414,7 @@ def test_the_process_ends_with_that_of_mcage(recorded):
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == -signal.SIGKILL
-    until = time.monotonic() + MOST_SECONDS
-    while Path(f"/proc/{int(run.stdout)}/mem").exists() and time.monotonic() < until:
-        state = Path(f"/proc/{int(run.stdout)}/stat").read_text().rpartition(")")[2].split()[0]
-        if state == "Z":
-            return
-        time.sleep(0.05)
-    assert time.monotonic() < until
+    status = Path(f"/proc/{int(run.stdout)}/stat")
+    with at_once():
+        while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.05)

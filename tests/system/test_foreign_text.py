@@ -8,7 +8,7 @@ from pathlib import Path
 import fake_campaign
 import numpy as np
 import pytest
-from mutated_specs import ESCAPES, MARKUP
+from grammars import ESCAPES, MARKUP
 from rich.console import Console
 from tables import each
 from trace_strategies import alloc, release, trace_of, write

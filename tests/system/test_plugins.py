@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mutated_specs
+import grammars
 import pytest
 from command_line import invoke, run_mcage
 from places import ROOT
@@ -164,7 +164,7 @@ def test_a_model_that_fails_late(command, write):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_failing_plugins_are_named(seed, command, write):
-    plugin = mutated_specs.failing_plugin(random.Random(seed))
+    plugin = grammars.failing_plugin(random.Random(seed))
     write(plugin.module, plugin.source)
     code, _, error = command("sweep", *SMALL, plugin.option, plugin.name)
     if code == 0:  # it fails only after more calls than this sweep makes

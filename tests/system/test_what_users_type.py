@@ -6,7 +6,7 @@ import random
 import re
 import sys
 
-import mutated_specs
+import grammars
 import numpy as np
 import pytest
 from environment_cases import points
@@ -67,7 +67,7 @@ def test_a_spec_is_refused_in_one_short_line(text, words, command, tmp_path):
 @pytest.mark.parametrize("depth", [100, 990, 5000])
 def test_python_values_nested_deep(depth):
     with pytest.raises(UserError, match="nested too deep"):
-        SweepSpec.from_mapping({"techniques": mutated_specs.nested(depth)})
+        SweepSpec.from_mapping({"techniques": grammars.nested(depth)})
 
 
 def test_specs_that_are_no_regular_files(command, tmp_path):
@@ -165,8 +165,8 @@ def test_mutated_specs_are_understood_or_refused(tmp_path):
     path = tmp_path / "s.toml"
     understood, refusals = 0, []
     for seed in range(300):
-        path.write_bytes(mutated_specs.mutated_toml(random.Random(seed)))
-        typed = mutated_specs.mutated_spec(random.Random(seed))
+        path.write_bytes(grammars.SPEC.draw(random.Random(seed)))
+        typed = grammars.SPEC.tree(random.Random(seed))
         for fields_of in (lambda: read_toml(path), lambda fields=typed: fields):
             try:
                 spec = SweepSpec.from_mapping(fields_of(), str(path))
@@ -186,7 +186,7 @@ def test_mutated_specs_are_understood_or_refused(tmp_path):
 def test_mutated_option_lists_are_understood_or_refused(command):
     commands = ("replay", "nbti", "show", "trace show", "trace validate", "techniques", "merge")
     for seed in range(100):
-        arguments = mutated_specs.option_list(random.Random(seed), *commands)
+        arguments = grammars.option_list(random.Random(seed), *commands)
         code, out, error = command(*arguments)
         assert code in (0, 2), (arguments, error)
         assert "\x1b" not in out + error

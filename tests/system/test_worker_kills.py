@@ -10,6 +10,8 @@ import pytest
 
 from mcage.campaign.run import run_campaign
 
+pytestmark = pytest.mark.slow
+
 COMMAND = """
 import sys
 from pathlib import Path

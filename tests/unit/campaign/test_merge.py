@@ -7,7 +7,6 @@ import shlex
 import shutil
 from contextlib import redirect_stderr
 from io import StringIO
-from itertools import permutations
 from unittest.mock import patch
 
 import darts
@@ -15,7 +14,7 @@ import fake_campaign
 import h5py
 import numpy as np
 import pytest
-from campaign_cases import CAMPAIGN, Computer, interrupt
+from campaign_cases import CAMPAIGN, Computer
 from command_line import invoke
 from damaged_files import forge
 
@@ -43,18 +42,6 @@ def compute_shards(out, *ranges):
     return folder
 
 
-def test_shards_of_two_machines_make_the_file_of_one(tmp_path):
-    whole = run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / "whole.h5", 20)
-    out = tmp_path / "r.h5"
-    folder = compute_shards(out, range(8), range(8, 9))
-    other = compute_shards(tmp_path / "other.h5", range(9, 20))
-    for path in other.iterdir():
-        shutil.move(path, folder)
-    assert merge(out) == out
-    assert out.read_bytes() == whole.read_bytes()
-    assert not folder.exists()
-
-
 def test_missing_instances_are_named(tmp_path):
     folder = compute_shards(tmp_path / "r.h5", range(4), range(6, 12))
     with pytest.raises(UserError, match=re.escape("10 of 20 instances are missing")) as refusal:
@@ -73,47 +60,12 @@ def test_a_damaged_shard_is_refused(tmp_path):
     assert not (tmp_path / "r.h5").exists()
 
 
-def test_a_foreign_shard_is_refused(tmp_path):
-    folder = compute_shards(tmp_path / "r.h5", range(4))
-    other = fake_campaign.campaign(instances=20, spec_digest="fedcba98" * 8)
-    write_shard(folder, other, range(4, 20), fake_campaign.compute(4, 20))
-    with pytest.raises(UserError, match="another campaign"):
-        merge(tmp_path / "r.h5")
-
-
 def test_no_shards(tmp_path):
     with pytest.raises(UserError, match="nothing to merge"):
         merge(tmp_path / "r.h5")
     shard_folder(tmp_path / "r.h5").mkdir()
     with pytest.raises(UserError, match="no finished shard"):
         merge(tmp_path / "r.h5")
-
-
-def test_another_result_is_not_overwritten(tmp_path):
-    compute_shards(tmp_path / "r.h5", range(20))
-    (tmp_path / "r.h5").write_text("my notes")
-    with pytest.raises(UserError, match="not written by mcage"):
-        merge(tmp_path / "r.h5")
-    assert (tmp_path / "r.h5").read_text() == "my notes"
-
-
-def test_what_others_put_into_the_folder_stays(tmp_path):
-    out = tmp_path / "r.h5"
-    folder = compute_shards(out, range(20))
-    (folder / "notes").mkdir()
-    with pytest.raises(UserError, match="not a shard"):
-        merge(out)
-    assert (folder / "notes").is_dir()
-
-
-def test_the_command(command, tmp_path):
-    interrupt(tmp_path / "r.h5")
-    code, _, said = command("merge", "r.h5")
-    assert code == 2
-    assert said.startswith("error: 14 of 20 instances are missing in r.h5.shards")
-    folder = shard_folder(tmp_path / "r.h5")
-    write_shard(folder, CAMPAIGN, range(6, 20), fake_campaign.compute(6, 20))
-    assert command("merge", "r.h5") == (0, "r.h5\n", "")
 
 
 # Does merging count each instance once, whatever lies where, and refuse what does not belong?
@@ -158,8 +110,8 @@ def places(of_machines, tmp_path):
 
 def test_in_any_order(places, whole, tmp_path):
     there = contents(tmp_path)
-    for number, order in enumerate(permutations(places)):
-        out = tmp_path / f"{number}.h5"
+    for order in (places, [places[2], places[0], places[1]]):
+        out = tmp_path / "r.h5"
         assert merge(out, order) == out
         assert out.read_bytes() == whole
         assert not shard_folder(out).exists()
@@ -264,12 +216,6 @@ def test_another_schema_is_refused(places, tmp_path):
 
     forge(next(places[1].glob("*-000000005-*")), older)
     refused(tmp_path / "r.h5", places, "has schema 6")
-
-
-def test_a_damaged_shard_elsewhere_is_refused(places, tmp_path):
-    victim = places[2] / shard_name(TWENTY.spec_digest, range(14, 20))
-    victim.write_bytes(victim.read_bytes()[:-100])
-    refused(tmp_path / "r.h5", places, "truncated")
 
 
 def test_a_folder_in_which_another_works_is_refused(places, tmp_path):
@@ -393,10 +339,6 @@ def test_a_forged_list_of_gaps_is_refused(absent, partial):
 
 
 # ---- the command -----------------------------------------------------------------------------
-
-
-def mcage(*arguments):
-    return invoke(*arguments)
 
 
 def test_the_printed_command_computes_what_is_missing(tmp_path, monkeypatch):

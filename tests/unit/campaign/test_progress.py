@@ -13,6 +13,7 @@ import fake_campaign
 import pytest
 from campaign_cases import CAMPAIGN, Listener
 from rich.console import Console
+from tables import each
 
 from mcage.campaign.progress import (
     Bar,
@@ -31,8 +32,8 @@ from mcage.errors import UserError
 
 
 class Clock:
-    def __init__(self):
-        self.now = 1000.0
+    def __init__(self, now=1000.0):
+        self.now = now
 
     def __call__(self):
         return self.now
@@ -65,8 +66,7 @@ def test_instances_of_an_earlier_run_do_not_count_into_the_rate():
 
 def pace_of(reports, begin=0.0):
     """Pace after reports of (seconds since the begin, instances)."""
-    clock = Clock()
-    clock.now = begin
+    clock = Clock(begin)
     pace = Pace(10_000, 0, clock)
     for seconds, instances in reports:
         clock.now = begin + seconds
@@ -131,11 +131,10 @@ def test_kinds(kind, terminal, type_, monkeypatch):
     assert type(progress_on_stderr(kind)) is type_
 
 
-@pytest.mark.parametrize("line", [["sweep"], ["gpu", "gating", "--out", "r.h5"], ["rare"]])
-def test_no_such_kind(command, tmp_path, line):
-    code, _, err = command(*line, "--progress", "loud")
-    assert code == 2
-    assert err == "error: --progress 'loud': must be one of rich, plain, none\n"
+@each("line", [["sweep"], ["gpu", "gating", "--out", "r.h5"], ["rare"]])
+def test_no_such_kind(refusal, tmp_path, line):
+    said = refusal(*line, "--progress", "loud")
+    assert said == "error: --progress 'loud': must be one of rich, plain, none\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -187,14 +186,6 @@ def test_the_bar_shows_counts_and_lets_messages_through():
 # What another terminal is told about a campaign.
 
 
-class StatusClock:
-    def __init__(self, now=50.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-
 def record(first=0, last=20, **more):
     return RunRecord(study="sweep", of_campaign=20, first=first, last=last, **more)
 
@@ -206,10 +197,9 @@ def folder(tmp_path):
     return folder
 
 
-def writer(folder, run=None, clock=None):
-    clock = clock or StatusClock()
-    listener = Listener()
-    return StatusWriter(folder, run or record(), listener, clock, clock), listener, clock
+def writer(folder):
+    clock, listener = Clock(50.0), Listener()
+    return StatusWriter(folder, record(), listener, clock, clock), listener, clock
 
 
 def test_the_file_says_what_progress_shows(folder):
@@ -402,14 +392,6 @@ def test_a_campaign_that_fails_says_why(tmp_path):
     (status,) = statuses(tmp_path)
     assert status.state == "failed"
     assert status.runs[0].messages[-1] == "ValueError: no such slice"
-
-
-def test_a_part_waits_for_the_others(tmp_path):
-    out = tmp_path / "r.h5"
-    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5, part=Part(2, 4))
-    (status,) = statuses(tmp_path)
-    assert (status.state, status.done, status.instances) == ("stopped", 5, 20)
-    assert (status.runs[0].first, status.runs[0].last) == (5, 10)
 
 
 def test_instances_that_a_file_holds_count_while_more_are_added(tmp_path):

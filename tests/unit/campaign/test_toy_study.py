@@ -6,9 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import darts
 import numpy as np
@@ -17,9 +15,7 @@ from campaign_cases import Listener
 from command_line import invoke
 from tables import each
 
-from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import ShardTask
 from mcage.errors import UserError
 from mcage.results.reader import open_results, read_header
@@ -52,39 +48,8 @@ def test_it_estimates_pi(finished):
     assert read_header(finished) == darts.pi_by_darts(INSTANCES).header
 
 
-def test_it_continues_after_a_kill(tmp_path, monkeypatch):
-    out = tmp_path / "pi.h5"
-    line = [sys.executable, darts.__file__, out, str(INSTANCES), "4", "0.2"]
-    process = subprocess.Popen(line, stderr=subprocess.DEVNULL, env=paths())
-    while not shard_folder(out).is_dir() or len(list(shard_folder(out).glob("*.h5"))) < 3:
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.kill()
-    assert process.wait() == -9
-    assert not out.exists()
-    # What is killed has to last; what continues and what is compared need not wait as long.
-    monkeypatch.setattr(darts, "time", SimpleNamespace(sleep=lambda _: None))
-    listener = Listener()
-    study = darts.pi_by_darts(INSTANCES, seconds_per_shard=0.2)
-    run_campaign(study, out, 100, listener)
-    _, done = listener.begin
-    assert 12 <= done < INSTANCES
-    assert listener.advanced == INSTANCES - done
-    whole = run_campaign(study, tmp_path / "whole.h5", 100)
-    assert out.read_bytes() == whole.read_bytes()
-
-
 def paths():
     return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-def test_shards_of_anywhere_are_merged(finished, tmp_path):
-    out = tmp_path / "pi.h5"
-    shard_folder(out).mkdir()
-    study = darts.pi_by_darts(INSTANCES)
-    for task in tasks(study, shard_folder(out), range(13), range(13, INSTANCES)):
-        task.run()
-    assert merge(out).read_bytes() == finished.read_bytes()
 
 
 def test_a_task_travels(tmp_path):
@@ -146,16 +111,6 @@ def test_mcage_shows_its_file(finished):
 def test_tables_of_sweeps_are_refused(finished, option):
     with pytest.raises(UserError, match=rf"{option[0]} is for sweeps; .* holds .*pi by darts"):
         invoke("show", finished, *option, catch_exceptions=False)
-
-
-def test_shards_of_another_study_are_refused(tmp_path):
-    out = tmp_path / "pi.h5"
-    shard_folder(out).mkdir()
-    other = darts.pi_by_darts(INSTANCES, darts=50)
-    for task in tasks(other, shard_folder(out), range(13)):
-        task.run(other)
-    with pytest.raises(UserError, match="is a shard of another campaign"):
-        run_campaign(darts.pi_by_darts(INSTANCES), out, 20)
 
 
 def test_a_task_that_would_compute_something_else_is_refused(tmp_path):

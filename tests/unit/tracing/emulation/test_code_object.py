@@ -7,7 +7,7 @@ import msgpack
 import numpy as np
 import pytest
 from amd_tools import needs_objdump
-from mutated_kernels import PROCESSORS, SAMPLES, sample
+from gpu_samples import PROCESSORS, SAMPLES, sample
 from tables import each
 
 from mcage.errors import UserError

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from amd_tools import needs_clang, needs_objdump
-from mutated_kernels import SAMPLES
+from gpu_samples import SAMPLES
 from tables import each
 
 from mcage.errors import UserError

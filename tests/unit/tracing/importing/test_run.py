@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import zstandard
 from import_samples import NAMES, counted, expected, facts_of_windows, files_of, imported
-from mutated_imports import FORMAT_NAMES, complaint
 
 from mcage.errors import UserError
 from mcage.geometry import CDNA2, GCN, HOPPER, NVIDIA, RDNA3
@@ -362,22 +361,3 @@ def before_any_write(trace):
     first_write = dict(zip(known.tolist(), writes[first].tolist(), strict=True))
     (reads,) = np.nonzero(trace.kind == READ)
     return sum(first_write.get(registers[row], row + 1) > row for row in reads.tolist())
-
-
-# Do the importers take, or refuse in a line, whatever files they are given?
-#
-# `scripts/validation/fuzz_imports.py` tries many more.
-
-SEED = 20_261_122
-INPUTS = 25
-
-
-@pytest.mark.parametrize("name", FORMAT_NAMES)
-def test_mutated_files_do_no_harm(name, tmp_path):
-    complaints = []
-    for number in range(INPUTS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        if wrong := complaint(name, number, SEED, folder):
-            complaints.append(f"{number}: {wrong}")
-    assert not complaints, "\n".join(complaints)

@@ -1,0 +1,416 @@
+"""Programs of GPUs, mostly wrong: code objects, sources, arguments, and specs that name them."""
+
+import io
+import os
+import random
+import struct
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+from faulty_oracle import BLEND, BLEND_ARGUMENTS
+from gpu_samples import MODERN, PROCESSORS, SAMPLES, sample
+from grammars import STRANGE, text, toml
+from mutations import Grammar, damaged
+
+from mcage.tracing.emulation.compilers import compile_opencl
+
+MOST_INSTRUCTIONS = "20000"
+CALLS: dict[str, dict[str, Any]] = {
+    "saxpy": {
+        "args": ["x=f32[640]~normal", "y=f32[640]~uniform", "a=2.5", "n=600", "width=32"],
+        "grid": "2,5",
+        "block": "16,4",
+    },
+    "mixed": {
+        "args": ["values=f16[384]~normal", "counts=i32[32]", "part=256", "n=192"],
+        "grid": "2",
+        "block": "64",
+    },
+}
+"""Options for the kernels of the samples."""
+
+MODERN_NAMES = ("saxpy", "gemm", "softmax", "lds_histogram", "gemv_int4", "spmv", "random_numbers")
+NUMBERS = (
+    *(0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 512, 4095, 4096, 65535),
+    *(65536, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1),
+)
+
+
+def emulation(source: str, **options: Any) -> list[str]:
+    """The command that emulates a kernel."""
+    words = ["trace", "emulate", source, "--out", "out/traces/t.h5"]
+    for name, value in ({"most-instructions": MOST_INSTRUCTIONS} | options).items():
+        value = " ".join(map(str, value)) if isinstance(value, list) else value
+        words += [f"--{name}", f"{value}".replace("\0", "")] if value is not None else []
+    return words
+
+
+# ---- code objects ----------------------------------------------------------------------------
+
+
+class CodeObject:
+    """A code object as a tree of the numbers in its tables, its code and its metadata."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        header = struct.unpack_from("<HHIQQQIHHHHHH", content, 16)
+        segments, sections = header[4:6]
+        self._places = {
+            "header": (16, "HHIQQQIHHHHHH", 1),
+            "segments": (segments, "IIQQQQQQ", header[9]),
+            "sections": (sections, "IIQQQQIIQQ", header[11]),
+        }
+        for number, (_, kind, flags, _, offset, size, *_) in enumerate(self._rows("sections")):
+            if kind == 7:
+                self._note = sections + 64 * number + 24, offset, size
+                self._places["note"] = (offset, "B", size)
+            elif kind in (2, 11):
+                self._places["symbols"] = (offset, "I", size // 4)
+            elif flags & 4:
+                self._places["code"] = (offset, "I", size // 4)
+            elif kind == 1 and flags == 2 and size % 64 == 0:
+                self._places["descriptors"] = (offset, "I", size // 4)
+
+    def _rows(self, part: str) -> list:
+        """Numbers of each row; of words or bytes, the numbers alone."""
+        place, row, count = self._places[part]
+        end = place + struct.calcsize(f"<{row}") * count
+        rows = struct.iter_unpack(f"<{row}", self._content[place:end])
+        return [list(numbers) if len(row) > 1 else numbers[0] for numbers in rows]
+
+    def tree(self) -> dict[str, Any]:
+        """Rows of each table, words of the code, and the metadata."""
+        _, offset, size = self._note
+        packed = self._content[offset + 20 : offset + size].rstrip(b"\0")
+        metadata = msgpack.unpackb(packed, strict_map_key=False)
+        return {part: self._rows(part) for part in self._places} | {"metadata": metadata}
+
+    def write(self, tree: dict[str, Any]) -> bytes:
+        """Each table where it was; metadata that were changed stand at the end of the file."""
+        content = bytearray(self._content)
+        for part, (place, row, count) in self._places.items():
+            if tree[part] == self._rows(part):
+                continue
+            packed = b"".join(_packed(row, numbers) for numbers in tree[part][:count])
+            content[place : place + len(packed)] = packed
+        if tree["metadata"] != self.tree()["metadata"]:
+            made = msgpack.packb(tree["metadata"])
+            note = struct.pack("<III8s", 7, len(made), 32, b"AMDGPU\0") + made
+            struct.pack_into("<QQ", content, self._note[0], len(content), len(note))
+            content += note
+        return bytes(content)
+
+
+def _packed(row: str, numbers: Any) -> bytes:
+    """A row of a table; what is missing is zero, and of large numbers the lowest bits are taken."""
+    numbers = numbers if isinstance(numbers, list) else [numbers]
+    sizes = [struct.calcsize(f"<{letter}") for letter in row]
+    return b"".join(
+        (number & (1 << 8 * size) - 1).to_bytes(size, "little")
+        for number, size in zip([*numbers, *[0] * len(row)], sizes, strict=False)
+    )
+
+
+_ENCODINGS = (0x7E000000, 0x00000000, 0xD1000000, 0xD3800000, 0xBF800000, 0xBE800000, 0x80000000)
+_ENCODINGS += (0xB0000000, 0xC0000000, 0xDC000000, 0xE0000000, 0xD8000000, 0xD5000000, 0xCC000000)
+_ENCODINGS += (0x7C000000, 0xC8000000, 0xF4000000, 0xD7000000, 0xCA000000)
+OF_CODE_OBJECTS: dict[str, tuple[Any, ...]] = {
+    "code": (lambda rng: rng.choice(_ENCODINGS) | rng.getrandbits(rng.choice((24, 25, 26))),),
+    "note": (0, 0x80, 0xC0, 0xDD, 0xCF, 0xFF, 0x93),
+    "metadata": (
+        *(None, True, -1, 0, 1, 3, 2**31, 2**63, -(2**63), 1.5, float("nan"), "", "x" * 5000),
+        *("s.kd", b"\xff", [], {}, [1], {"a": 1}, "\x1b[31m\n", "saxpy", "by_value", "hidden_x"),
+        *("global_buffer", "hidden_block_count_x", "hidden_dynamic_lds_size", "image", 255, 96),
+        *("dynamic_shared_pointer", "amdgcn-amd-amdhsa--gfx1100", "amdgcn-amd-amdhsa--\0"),
+        *("float", "double", "struct s", "float4"),
+    ),
+    "": NUMBERS,
+}
+
+
+def code_object(content: bytes) -> Grammar:
+    """Grammar of a code object."""
+    sound = CodeObject(content)
+    return Grammar(lambda _: sound.tree(), sound.write, OF_CODE_OBJECTS)
+
+
+def code_objects(rng: random.Random, folder: Path) -> list[str]:
+    """A damaged code object of the samples."""
+    arch, name = rng.choice(PROCESSORS), rng.choice(sorted(CALLS))
+    (folder / "damaged.co").write_bytes(code_object(sample(arch)).draw(rng))
+    times = {"compute-units": rng.choice((1, 1, 2)), "latency": rng.choice((1.0, 0.01, 100.0))}
+    return emulation("damaged.co", arch=arch, entry=name, **CALLS[name], **times)
+
+
+def modern(rng: random.Random, folder: Path) -> list[str]:
+    """A damaged code object of `scripts/modern_kernels`, compiled once."""
+    arch, name = rng.choice(PROCESSORS), rng.choice(MODERN_NAMES)
+    (folder / "damaged.co").write_bytes(code_object(_compiled(name, arch)).draw(rng))
+    return emulation("damaged.co", arch=arch, args=MODERN / f"{name}.py", grid="2")
+
+
+@cache
+def _compiled(name: str, arch: str) -> bytes:
+    return compile_opencl(MODERN / f"{name}.cl", arch, []).content
+
+
+# ---- sources ---------------------------------------------------------------------------------
+
+OF_SOURCES: dict[str, tuple[Any, ...]] = {
+    "float": ("int", "double", "half", "float4", "bool"),
+    "int": ("float", "long", "uchar", "struct s { int a, b; } "),
+    "__global": ("__local", ""),
+    "const": ("",),
+    "=": ("-=",),
+    "": (
+        *map(str, NUMBERS),
+        *("}", "{", "(", ")", ";", "*", "#endif", "#if 1", '"', "'", "\\", "\0", "\x1b[31m"),
+        *("/*", "//", "#include <stdio.h>", '#include "gone.h"', "#error a\x07b", "image2d_t"),
+        *("0x", "while(1);", "return;", "barrier(CLK_LOCAL_MEM_FENCE);", 'asm("s_trap 2");'),
+        *("x" * 5000, "__kernel void other() {}", "struct s { int a[5]; };", "\udcff", "@"),
+        *("__builtin_trap();", "goto a;", "((((((((" * 200, "#define A A A A\n", "1.0e999f"),
+        *("int a[1 << 30];", 'printf("%d", 1);'),
+    ),
+}
+
+
+def sources(rng: random.Random, folder: Path) -> list[str]:
+    """A damaged source, which is compiled."""
+    name, arch = rng.choice((*CALLS, *MODERN_NAMES)), rng.choice(PROCESSORS)
+    if name in CALLS:
+        path, options = SAMPLES / "kernels.cl", {"entry": name, **CALLS[name]}
+    else:
+        path, options = MODERN / f"{name}.cl", {"args": MODERN / f"{name}.py", "grid": "2"}
+        (folder / "gpu.h").write_bytes((MODERN / "gpu.h").read_bytes())
+    grammar = text(path.read_bytes(), r"\w+|\s+|[^\w\s]", OF_SOURCES)
+    (folder / "damaged.cl").write_bytes(grammar.draw(rng))
+    return emulation("damaged.cl", arch=arch, **options)
+
+
+# ---- arguments -------------------------------------------------------------------------------
+
+_EXTENTS = (
+    *("2,5", "2", "1", "0", "-1", "4194304", "4194305", "99999,99999,99999", "1,1,1", "1,1,1,1"),
+    *("", "1024", "1025", "16,4", "64", "100", "1,64", "1,1,64", "3x3x3", "x", "1.5", "999999999"),
+    "\u0663",
+)
+OF_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "args": (
+        *("x=f32[640]~normal", "x=f32[0]", "x=f32[99999999999]", "x=f64[640]", "x=5", "b=1"),
+        *("x=", "x=f16[640]~normal(0,1e9)", "x=u8[640]~normal", "x=f32[640]~uniform(1,0)"),
+        *("x=i8[9]~index", "x=f32[640]~integers(0,1e30)", "x=f32[640]~integers(0,inf)"),
+        *("x=f32[9]~normal(0,-1)", "x=@x.npy", "x=i8[9]~integers(0,1000)", "x=f32[64x10]"),
+        *("x=f32[640]~normal(nan,nan)", "x=f32[1e3]", f"x=f32[{'1x' * 70}1]", "x=f99[3]"),
+        *("x=f32[640]~uniform(-inf,inf)", f"x=f32[{'9' * 5000}]", "x=f32[640]~magic(1)"),
+        *("x", "a=1e999", "a=nan", "a=-inf", "a=2", "a=1e300", "a=f32[4]", "a=0x7f", "=", "==3"),
+        *(f"a={'9' * 5000}", "a=-", "n=1.5", "n=-1", "n=99999999999", f"n=0x{'f' * 9999}"),
+        *("n=600", "n=1_0", "n=True", "n=@n.npy", "width=0", "width=-1000000", "width=2147483647"),
+        *("width=4294967295", "\x1b=3", "y=@gone.npy", "y=@fifo.npy", "y=f32[640]~ones"),
+        *("y=f64[268435456]", "x=@big.npy", "x=@swapped.npy", "y=@damaged.npy", "y=@text.npy"),
+        *("y=@objects.npy", "y=@empty.npy", "y=@turned.npy", "x=@many.npz", "part=256", "part=0"),
+        *("part=-1", "part=65536", "part=99999999999", "part=1.5", "part=f32[64]", "n=192"),
+        *("values=f16[384]", "values=f16[1]", "counts=i32[32]", "counts=i32[1]", "n=100000"),
+    ),
+    "grid": _EXTENTS,
+    "block": _EXTENTS,
+    "entry": (None, "gone\x1b", "mixed"),
+    "arch": ("gfx906", "gfx1201", "x\n"),
+}
+
+
+def arguments(rng: random.Random, folder: Path) -> list[str]:
+    """Wrong arguments of a sound code object."""
+    _write_arrays(rng, folder)
+    arch, name = rng.choice(PROCESSORS), rng.choice(sorted(CALLS))
+    (folder / "sound.co").write_bytes(sample(arch))
+    while True:
+        words = {"arch": arch, "entry": name, **CALLS[name]}
+        options = Grammar(lambda _, words=words: words, toml, OF_ARGUMENTS | {"": STRANGE}).tree(
+            rng
+        )
+        if options.keys() <= {"arch", "entry", "args", "grid", "block"}:
+            return emulation("sound.co", **options)
+
+
+def _write_arrays(rng: random.Random, folder: Path) -> None:
+    """Files of arrays, some of them no such thing."""
+    array = np.arange(640, dtype=np.float32)
+    stream = io.BytesIO()
+    np.save(stream, array)
+    sound = stream.getvalue()
+    arrays = {
+        "x": array,
+        "n": np.int32(600),
+        "swapped": array.astype(">f4"),
+        "turned": np.asfortranarray(array.reshape(20, 32)),
+        "empty": array[:0],
+        "objects": np.array([None, 1], object),
+    }
+    for name, content in arrays.items():
+        np.save(folder / f"{name}.npy", content, allow_pickle=True)
+    np.savez(folder / "many.npz", a=array)
+    (folder / "text.npy").write_text("1, 2, 3")
+    huge = sound.replace(b"(640,), }" + b" " * 13, b"(99999999999999,), }  ")
+    (folder / "big.npy").write_bytes(huge)
+    (folder / "damaged.npy").write_bytes(damaged(rng, sound))
+    os.mkfifo(folder / "fifo.npy")
+
+
+_INPUTS = '''"""Inputs."""
+
+import {numpy} as np
+
+GRID = {grid}
+BLOCK = {block}
+TOLERANCE = {tolerance}
+TITLE = {title}
+
+
+def {arguments}:
+    made = {{
+        "x": random.standard_normal(640, dtype=np.float32),
+        "y": {y},
+        "a": {a},
+        "n": {n},
+        "width": 32,
+    }}
+    {made}
+
+
+def {expected}:
+    y = y.copy()
+    y[:n] += np.float32(a) * x[:n]
+    {answer}
+'''
+SOUND_INPUTS = {
+    "numpy": "numpy",
+    "grid": "(2, 5)",
+    "block": "(16, 4)",
+    "tolerance": "1e-6",
+    "title": '"a test"',
+    "arguments": "arguments(random)",
+    "y": "np.ones(640, np.float32)",
+    "a": "2.5",
+    "n": "600",
+    "made": "return made",
+    "expected": "expected(x, y, a, n, width)",
+    "answer": 'return {"y": y}',
+}
+OF_INPUTS: dict[str, tuple[Any, ...]] = {
+    "numpy": ("gone", "os"),
+    "grid": ("(0,)", "None", "'64'", "5", "(1.5, 2)", "(-1,)", "[10]", "(2,) * 5"),
+    "block": ("(2000,)", "64", "object()", "(float('inf'),)", "np.array([64])"),
+    "tolerance": ("'x'", "None", "float('nan')", "-1", "[]", "10**400", "0"),
+    "title": ("None", "'\\x1b[31m'", "'x' * 10**6", "object()"),
+    "arguments": ("arguments()", "other(random)"),
+    "y": (
+        *("np.ones(640)", "np.ones((64, 10), np.float32).T", "np.ones(640, '>f4')"),
+        *("np.ones(640, object)", "np.ones(0, np.float32)", "np.ones(64, np.float32)"),
+        *("np.zeros((), np.float32)", "[1.0] * 640", "np.full(640, np.nan, np.float32)"),
+        *("np.full(640, np.inf, np.float32)", "None", "'y'", "np.ones(640, 'U3')"),
+        *("np.ones(640, 'M8[s]')", "np.ones(640, complex)", "np.zeros(640, 'i4,f4')"),
+        *("np.ones(1280, np.float32)[::2]", "np.ones(640, bool)", "np.float32(1)"),
+        *("np.matrix(np.ones(640, np.float32))", "np.broadcast_to(np.float32(1), 2**34)"),
+        "np.ma.ones(640, np.float32)",
+    ),
+    "a": ("10**400", "None", "'a'", "np.float64(2.5)", "1j", "1e300", "np.ones(3)"),
+    "n": (
+        *("2.5", "np.float32(3)", "np.int8(5)", "np.uint32(2**31)", "None", "True", "10**400"),
+        *("-2**31", "2**32", "np.array(600)", "np.bool_(True)", "{}"),
+    ),
+    "made": (
+        *("return None", "return [1]", "return {5: 1}", "raise KeyError", "return dict(made, z=1)"),
+        *("return 1 / 0", "exit(3)", "yield 1", "made.pop('x'); return made", "raise SystemExit"),
+        *("print(1)", "raise type('Own', (BaseException,), {})", "raise GeneratorExit"),
+    ),
+    "expected": ("expected(x, y)", "other(x, y)"),
+    "answer": (
+        *("return None", "return {'q': y}", "return {'y': y[1:]}", "return {'y': 'text'}"),
+        *("raise ValueError", "return {'y': y * np.nan}", "return {'y': y * np.inf}"),
+        *("return {5: y}", "return {'y': [[1], 2]}", "return {'y': y + 1j}", "return {'y': None}"),
+        *("return {'x': x}", "return {}", "return {'y': {}}", "raise Exception('a' * 10**6)"),
+        *("raise type('Own', (BaseException,), {})", "return {'y': y.astype(object)}"),
+        *("raise BaseException", "return {'y': np.log(y - 9)}"),
+    ),
+    "": ("", ")", "\x1b", "0"),
+}
+
+
+def inputs(rng: random.Random, folder: Path) -> list[str]:
+    """A Python file of arguments that is wrong, beside a sound code object."""
+    arch = rng.choice(PROCESSORS)
+    (folder / "sound.co").write_bytes(sample(arch))
+
+    def write(slots: dict[str, str]) -> bytes:
+        return _INPUTS.format(**slots).encode("utf-8", "surrogateescape")
+
+    grammar = Grammar(lambda _: SOUND_INPUTS, write, OF_INPUTS, by_bytes=0.15)
+    (folder / "inputs.py").write_bytes(grammar.draw(rng))
+    check = rng.choice((None, None, "inputs.py"))
+    words = emulation("sound.co", arch=arch, entry="saxpy", args="inputs.py", check=check)
+    if rng.random() < 0.8:
+        return words
+    return ["inject", *words[2:3], "--instances", "2", "--out", "out/r.h5", *words[5:]]
+
+
+# ---- specs that name programs ----------------------------------------------------------------
+
+OF_PROGRAMS: dict[str, tuple[Any, ...]] = {
+    "source": ("k.cl", "k.py", "k.co", "/dev/zero", "fifo", "", "a\x1b[31m.py", 3),
+    "args": (
+        *("args.py", "x=f32[4]", "x=f32[99999999999]", "n=@fifo", "a.py=1", "", 7, "x=f32[64]"),
+        *("index=i32[1024] x=f32[1024] y=f32[1024] n=9", "n=@args.py"),
+    ),
+    "check": ("args.py", "nothing.py", "k.cl", "", True),
+    "flags": (
+        *("-DN=4", "-fplugin=./x.so", "-MD -MF s.toml", "'", "@s.toml", "-o s.toml", "-O0", "-O9"),
+        *("-I.", "-cl-std=CL2.0", "-cl-std=CL9", "-cl-fast-relaxed-math", "-ffast-math", "-MD"),
+        *("-MD -MF k.cl -MT x", "-o k.cl", "-Xclang -load", "-save-temps", "--config=x.cfg"),
+        *("-x c++", "-S", "-E", "-", "-ftime-trace=args.py", "-Wl,-o,args.py", "-include args.py"),
+        *("-mllvm -help", "-###", "-fcrash-diagnostics-dir=.", "-mcpu=gfx9", "-h"),
+        "-fprofile-instr-generate=args.py",
+    ),
+    "grid": ("4", "4,4,4,4", "-1", "a", "4x4", "9" * 500, "1", "2", "8", "4,2", "0", "1e3"),
+    "block": ("64", "128", "256", "1024", "128,2"),
+    "arch": ("gfx900", "gfx803", "", 900, "gfx90a", "gfx942", "gfx1030", "gfx1100"),
+    "entry": ("blend", "none", ""),
+    "inputs": (0, 1, -1, 2**62, 2**63, 1.5),
+    "compute_units": (1, 2, 1025),
+    "latency": (0.01, 100.0, float("nan")),
+    "most_instructions": (1, 1000, 10**10),
+    "techniques": (["rrcd"], ["args:X"], ["args:"], [":"], ["os:path"]),
+    "fault": ("flip", "stuck", "read"),
+    "upset": ("single", "28nm", "16nm"),
+    "ages_years": ([0.0], [0.0, 3.0], [3.0, 1.0], [200.0]),
+    "tolerance": (0.0, 1e-3, -1.0, float("inf")),
+    "stuck_cells": ("args.py", "cells.npy", "none.npy"),
+    "instances": (0, 3, -1, 1.5),
+    "": STRANGE,
+}
+
+
+def program(run: bool) -> Callable[[random.Random, Path], list[str]]:
+    """A spec of injections that names a program, which is run or only shown."""
+
+    def written(rng: random.Random, folder: Path) -> list[str]:
+        (folder / "k.cl").write_text(BLEND)
+        ran = "" if run else "open('ran', 'w').write('ran')\n"
+        (folder / "args.py").write_text(ran + BLEND_ARGUMENTS)
+        (folder / "k.py").write_text(ran)
+        os.mkfifo(folder / "fifo")
+        cells = np.array([[0, rng.choice((0, 5, 2**20)), rng.choice((0, 1, -1, 2))]])
+        np.save(folder / "cells.npy", cells.astype(rng.choice(("i8", "i4", "f8"))))
+        sound = {
+            "instances": 2,
+            "program": {"source": "k.cl", "args": "args.py", "arch": "gfx900"},
+            "inject": {"fault": rng.choice(("flip", "stuck"))},
+        }
+        grammar = Grammar(lambda _: sound, toml, OF_PROGRAMS, by_bytes=0.0)
+        (folder / "s.toml").write_bytes(grammar.draw(rng))
+        return ["inject", "s.toml", *(["--out", "out/r.h5"] if run else ["--show-spec"])]
+
+    return written
