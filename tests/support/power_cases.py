@@ -15,14 +15,13 @@ COSTS = load_costs()
 NODE = COSTS.technology("28nm")
 
 
-def power(trace, technique, fault_maps, technology=NODE, vdd_volts=None, waits=0.0):
+def power(trace, technique, fault_maps, technology=NODE, vdd_volts=None):
     """Power in mW and slowdown on fault maps, by `mcage.costs` alone."""
     replay = prepare(trace, technique)
     did = activity_of(replay, NUMBA.count(replay, fault_maps))
     slower = slowdown(did, technique, technology, COSTS.penalties).total
-    longer = (1 + slower) * (1 + waits)
-    spent = energy(did, technique, technology, vdd_volts, longer - 1)
-    return spent.total / (trace.cycles * longer), longer - 1
+    spent = energy(did, technique, technology, vdd_volts, slower)
+    return spent.total / (trace.cycles * (1 + slower)), slower
 
 
 def conventional_power(trace, technology=NODE, vdd_volts=None):

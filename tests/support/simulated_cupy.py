@@ -53,10 +53,6 @@ class OutOfMemoryError(MemoryError):
     pass
 
 
-class CompileException(Exception):  # noqa: N818  (its name in CuPy)
-    pass
-
-
 @dataclass
 class Card:
     """A card.
@@ -248,7 +244,6 @@ class SimulatedCupy(ModuleType):
     def asnumpy(self, array, stream, out, blocking):
         """The copy is not there before the stream has been waited for."""
         assert not blocking
-        stream.used_by.add(threading.get_ident())
         assert stream is self.streams_in_use()[-1]
         copy = self.on_stream().download(array)
         if out is None:
@@ -277,7 +272,7 @@ class _Stream:
     def __init__(self, cupy):
         self._cupy = cupy
         self.device = cupy.cuda.runtime.getDevice()
-        self.used_by, self.work = set(), Stream()
+        self.work = Stream()
         self._enqueued, self._done = collections.deque(), 0
         cupy.streams.append(self)
         cupy.current()
@@ -298,7 +293,6 @@ class _Stream:
             self._done += 1
 
     def __enter__(self):
-        self.used_by.add(threading.get_ident())
         assert self.device == self._cupy.cuda.runtime.getDevice()  # as CuPy does
         self._cupy.streams_in_use().append(self)
         return self
@@ -308,7 +302,6 @@ class _Stream:
 
     def use(self):
         """Be what the thread uses, until another stream is."""
-        self.used_by.add(threading.get_ident())
         assert self.device == self._cupy.cuda.runtime.getDevice()  # as CuPy does
         self._cupy.streams_in_use()[-1:] = [self]
 
