@@ -83,6 +83,15 @@ def compute(first: int, last: int) -> dict[str, np.ndarray]:
     return arrays
 
 
+def of_cases(places, first: int, last: int) -> dict[str, np.ndarray]:
+    """Results of instances for the cases at some places of the campaign."""
+    axes = {v.name: v.dims.index("case") for v in CAMPAIGN.variables if "case" in v.dims}
+    return {
+        name: np.take(array, places, axes[name]) if name in axes else array
+        for name, array in compute(first, last).items()
+    }
+
+
 @cache
 def _instance(i: int) -> dict[str, np.ndarray]:
     draw = np.random.default_rng([CAMPAIGN.seed, i])

@@ -340,27 +340,6 @@ def test_the_page_of_keys_is_up_to_date():
     assert (ROOT / "docs" / "keys.md").read_text() == keys_page.page(), remedy
 
 
-def test_defaults_of_the_page_of_keys():
-    """The table in docs/keys.md has every key of a sweep, with its default."""
-    page = (ROOT / "docs" / "keys.md").read_text()
-    shown = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", page, re.M))
-    defaults = {"preset": "none"}  # which a spec does not dump
-    for key, value in SweepSpec().model_dump(mode="json").items():
-        for name, item in value.items() if isinstance(value, dict) else [(None, value)]:
-            defaults[f"{key}.{name}" if name else key] = in_words(item)
-    assert shown == defaults
-
-
-def in_words(value):
-    if value is None:
-        return "none"
-    if isinstance(value, list):
-        return ", ".join(f"`{item}`" for item in value) or "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"`{value}`" if isinstance(value, str) else f"{value:.10g}"
-
-
 def test_techniques_of_the_page():
     """The table in docs/techniques.md is the catalogue."""
     page = (ROOT / "docs" / "techniques.md").read_text()
@@ -412,19 +391,6 @@ def test_a_replay_by_hand_begins_with_the_trace_that_is_played():
         assert f" {said}" in text
 
 
-@pytest.mark.usefixtures("own_technique")
-def test_own_technique_sweeps(output, tmp_path):
-    (example,) = [
-        command
-        for command in commands(ROOT / "docs" / "techniques.md")
-        if command[0] == "sweep" and "rar_pg:RAR_PG" in command
-    ]
-    example[example.index("--instances") + 1] = "2"
-    out = output(*example, "--kernel", "Reduction")
-    assert "rar+pg" in out
-    assert (tmp_path / "rar_pg.h5").exists()
-
-
 def headings_and_cases(table):
     """Words of the headings, and the first word of each line below them."""
     above, below = re.split(r"^ *─+ *$", table, flags=re.M)
@@ -432,6 +398,7 @@ def headings_and_cases(table):
     return set(above.split("scenario common")[1].split()), re.findall(r"^ *(\S+)", cases, re.M)
 
 
+@pytest.mark.slow
 def test_main_job_and_the_python_that_reads_its_file(tmp_path, monkeypatch):
     """The main job, small and in a process of its own, and the Python that reads its file."""
     sweep = shlex.split(marked_command("main job").split("mcage ")[-1])

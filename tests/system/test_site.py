@@ -21,7 +21,6 @@ from mcage.studies.sweep.header import DRAW, MIX, NEW_FAULTS, VARIABLES, WORKLOA
 DOCS = ROOT / "docs"
 NOTES = ROOT / "results"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
-BUILDER = ROOT / "tests" / "support" / "site_builder.py"
 FETCHED = {"src", "srcset", "poster", "data", "action"}
 """Attributes whose addresses a browser fetches by itself; of links, only those of these kinds."""
 FETCHED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "manifest"}
@@ -64,24 +63,19 @@ def dead_links(pages, site):
                 yield f"{path.relative_to(site)}: {link}"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built in a process of its own; the tutorials run in its course."""
-    folder = tmp_path_factory.mktemp("site")
-    line = [sys.executable, BUILDER, "-W", "--keep-going", "-n", "-q"]
+@pytest.mark.slow
+def test_site(tmp_path):
+    """The site is built in a process of its own; the tutorials run in its course."""
+    line = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q"]
+    site = tmp_path / "html"
     done = subprocess.run(
-        [*line, "-d", str(folder / "read"), str(DOCS), str(folder / "html")],
+        [*line, "-d", tmp_path / "read", DOCS, site],
         capture_output=True,
         text=True,
         # The mcage that is tested, whose engine is compiled, and not another copy of it.
         env=os.environ | {"PYTHONPATH": str(Path(mcage.__file__).parents[1])},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "html"
-
-
-def test_site(site):
-    """A single test, since workers that share the tests of a file would each build a site."""
     pages = {path: Page(path) for path in site.rglob("*.html")}
 
     fetched = {address for page in pages.values() for address in page.fetched}
@@ -116,8 +110,8 @@ def test_site(site):
         assert all(len(picture["alt"].split()) > 5 for picture in figures), tutorial
         assert 'class="cell_output' in page.text
 
-    assert "Operating points of a life: turbo, undervolted" in pages[site / "api.html"].text
-    api = (site / "api.html").read_text(encoding="utf-8")
+    api = pages[site / "api.html"].text
+    assert "Operating points of a life: turbo, undervolted" in api
     assert re.findall(r'<dt[^>]*id="(mcage\.\w+)"', api)[:2] == [
         "mcage.run_sweep",
         "mcage.SweepSpec",
@@ -144,6 +138,7 @@ def test_checks_of_the_site_see_what_they_look_for(tmp_path):
     assert dead == ["a.html: #here", "a.html: b.html"]
 
 
+@pytest.mark.slow
 def test_getting_started(command, tmp_path, monkeypatch):
     """Each command of the page, in order and in an empty folder, with few instances.
 

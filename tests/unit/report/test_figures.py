@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 
 import darts
@@ -22,15 +21,7 @@ from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import years_until_slower
 from mcage.report.figures import distributions
-from mcage.report.figures.canvas import (
-    WIDTHS_MM,
-    AbsentFigure,
-    Panel,
-    ReportFigure,
-    Series,
-    Sheet,
-    save,
-)
+from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, Panel, ReportFigure, Series, Sheet
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.figures.pareto import Cloud
 from mcage.report.folder import figures_of
@@ -60,26 +51,23 @@ CAVEAT = "lanes are approximate"
 def with_dead_slices(first, last):
     """Lives of the fake campaign, of which the first technique never works."""
     arrays = fake_campaign.compute(first, last)
+    for variable in fake_campaign.CAMPAIGN.variables:
+        if variable.missing and variable.dims[:2] == ("case", "instance"):
+            arrays[variable.name][0] = np.nan
     arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
-    arrays["dvth_histogram"][0] = 0
-    of_works = ("max_dvth_mv", "longest_duty", "write_share", "spill_rate", "delay_increase")
-    of_works += ("slowdown", "power_mw", "energy_saving", "conventional_power_mw")
-    of_works += ("energy_saving_nominal", "wakeups_per_write", "movs_per_write")
-    of_epochs = ("epoch_max_dvth_mv", "epoch_faulty_entries", "epoch_peak_spilled_rows")
-    for name in (*of_works, "mispredictions_per_write", *of_epochs):
-        arrays[name][0] = np.nan
-    arrays["peak_spilled_rows"][0] = 0
+    arrays["dvth_histogram"][0] = arrays["peak_spilled_rows"][0] = 0
     arrays["spill_rate"][2] = 0.0
     arrays["energy_saving_nominal"][1:] = np.array([0.2, 0.1])[:, None]
     return arrays
 
 
+HEADER = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     out = tmp_path_factory.mktemp("results") / "r.h5"
-    campaign = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
-    run_campaign(Study(campaign, with_dead_slices), out, 50)
-    with open_results(out) as opened:
+    with open_results(run_campaign(Study(HEADER, with_dead_slices), out, 50)) as opened:
         yield opened
 
 
@@ -95,8 +83,7 @@ def pages_of(header, results, width_mm=WIDTHS_MM[1], x=""):
 
 @pytest.fixture(scope="module")
 def drawn(results):
-    header = fake_campaign.campaign(cases=CASES, caveats=(CAVEAT,))
-    return {figure.name: figure for figure in pages_of(header, results)}
+    return {figure.name: figure for figure in pages_of(HEADER, results)}
 
 
 def series_of(figure, label, panel=0):
@@ -104,21 +91,16 @@ def series_of(figure, label, panel=0):
     return series
 
 
+def assert_cumulates(series, values):
+    """Is this the share of values up to each place?"""
+    assert np.allclose(series.y[1:], [100 * np.mean(values <= x) for x in series.x[1:]])
+
+
 def test_figures_of_a_sweep(drawn):
     figures = {name for name, figure in drawn.items() if isinstance(figure, ReportFigure)}
     assert figures == {
-        *(
-            "survival",
-            "causes",
-            "dvth-cells",
-            "dvth-worst",
-            "dvth-age",
-            "slowdown",
-            "slowdown-at-death",
-            "spills",
-            "writes",
-        ),
-        "pareto",
+        *("survival", "causes", "dvth-cells", "dvth-worst", "dvth-age"),
+        *("slowdown", "slowdown-at-death", "spills", "writes", "pareto"),
     }
     absent = {name: figure for name, figure in drawn.items() if isinstance(figure, AbsentFigure)}
     assert set(absent) == {"duty-bits", "duty-registers"}
@@ -163,10 +145,9 @@ def test_causes_are_shares_of_all_slices(drawn, results):
     ]
     dead = series_of(figure, "a:T", panel=1)
     lives = results["life_years"].values[1]
-    for years in (0.5, 3.0, 9.99):
-        at = np.searchsorted(dead.x, years, side="right") - 1
-        assert dead.y[at] == pytest.approx(100 * np.mean(lives <= dead.x[at]))
-        assert dead.lower[at] <= dead.y[at] <= dead.upper[at]
+    assert_cumulates(replace(dead, x=dead.x[:-1], y=dead.y[:-1]), lives)
+    assert (dead.lower <= dead.y).all()
+    assert (dead.y <= dead.upper).all()
     assert series_of(figure, "baseline").y.tolist() == [100.0] * 121
     assert "ends none of: a:T and b:T" in title_of(figure)
 
@@ -181,8 +162,7 @@ def test_shifts_of_cells_and_slices(drawn, results):
         assert np.allclose(shares.y, 100 * np.array(counts) / histogram[number].sum())
         assert shares.y[-1] == pytest.approx(100)
     worst = results["max_dvth_mv"].values[1].max(axis=1)
-    shares = series_of(drawn["dvth-worst"], "a:T")
-    assert np.allclose(shares.y[1:], [100 * np.mean(worst <= mv) for mv in shares.x[1:]])
+    assert_cumulates(series_of(drawn["dvth-worst"], "a:T"), worst)
     assert "no slice works: baseline" in title_of(drawn["dvth-worst"])
 
 
@@ -213,8 +193,8 @@ def test_numbers_below_an_axis_have_room(results):
 
 def test_slowdown_at_death_is_that_of_the_epoch_of_death(drawn, results):
     figure = drawn["slowdown-at-death"]
-    by_title = {panel.title: panel for panel in figure.panels}
-    panel = by_title["turbo common 1 V: delay"]
+    place = [panel.title for panel in figure.panels].index("turbo common 1 V: delay")
+    series = series_of(figure, "a:T", place)
     of_case = results.isel(case=1)
     died = of_case["end_cause"].values == EndCause.DELAY
     slower = of_case["epoch_slowdown"].transpose("instance", "epoch").values
@@ -224,7 +204,6 @@ def test_slowdown_at_death_is_that_of_the_epoch_of_death(drawn, results):
         for row, start in zip(slower, new, strict=True)
     ]
     expected = 100 * np.quantile(np.array(last)[died], [0.05, 0.5, 0.95])
-    (series,) = (series for series in panel.series if series.label == "a:T")
     assert [series.x_lower[0], series.x[0], series.x_upper[0]] == pytest.approx(expected)
 
 
@@ -286,7 +265,7 @@ def test_spills_and_kinds_of_writes(drawn, results):
     rates = 100 * results["spill_rate"].values[1]
     series = series_of(figure, "a:T")
     assert series.x[0] == rates[rates > 0].min()
-    assert np.allclose(series.y[1:], [100 * np.mean(rates <= rate) for rate in series.x[1:]])
+    assert_cumulates(series, rates)
     assert "no slice works: baseline no slice spills: b:T" in title_of(figure)
     shares = results["write_share"].values[1]
     assert drawn["writes"].panels[3].title.endswith("spilled to LDS or memory")
@@ -316,10 +295,7 @@ SAVES = (0.30, 0.42, 0.32, 0.40, 0.25, 0.31)
 
 def at_voltages(first, last):
     """Lives of which the more are dead on arrival the lower the voltage is."""
-    arrays = fake_campaign.compute(first, last)
-    for name, array in arrays.items():
-        if array.shape[:1] == (len(CASES),):
-            arrays[name] = np.repeat(array[:1], len(VOLTAGES), axis=0)
+    arrays = fake_campaign.of_cases([0] * len(VOLTAGES), first, last)
     ids = np.arange(first, last)
     for place, (volts, saving) in enumerate(zip(VOLTAGES, SAVES, strict=True)):
         dead = ids < round(1000 * (0.44 - volts))  # 50 of 100 at 0.39 V
@@ -337,16 +313,6 @@ def of_voltages(tmp_path_factory):
     run_campaign(Study(header, at_voltages), out, 50)
     with open_results(out) as opened:
         yield {figure.name: figure for figure in pages_of(header, opened, WIDTHS_MM[0])}
-
-
-def test_slices_dead_on_arrival_save_nothing(of_voltages):
-    """Else a voltage at which hardly a slice works would look best."""
-    energy, _ = of_voltages["pareto"].panels
-    (series,) = energy.series
-    works = [min(1, 1 - 10 * (0.44 - volts)) for volts in VOLTAGES]
-    assert np.allclose(series.x, 100 * np.array(SAVES) * works)
-    assert series.x[series.marks] == pytest.approx([30.0])
-    assert series.sizes[0] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -383,6 +349,7 @@ def test_words_beside_points_lie_apart_in_a_figure_of_any_size():
 
 
 def test_measures_against_the_voltage(of_voltages, drawn):
+    """Slices dead on arrival save nothing: else a voltage at which few work would look best."""
     pages = [figure for name, figure in of_voltages.items() if name.startswith("vdd")]
     panels = {panel.y_label: panel for page in pages for panel in page.panels}
     (saved,) = panels["energy saving of all slices (%)"].series
@@ -397,6 +364,8 @@ def test_measures_against_the_voltage(of_voltages, drawn):
     said = "energy saving of all slices [%]: largest of rrcd at 0.44 V (30)."
     assert said in " ".join(page.alt for page in pages)
     assert "vdd" not in drawn, "one voltage is no axis"
+    (cloud,) = of_voltages["pareto"].panels[0].series
+    assert (cloud.x[cloud.marks], cloud.sizes[0]) == (pytest.approx([30.0]), 1.0)
 
 
 @pytest.fixture
@@ -409,10 +378,7 @@ def of_unknown_energy(tmp_path):
     )
 
     def compute(first, last):
-        arrays = fake_campaign.compute(first, last)
-        for name, array in arrays.items():
-            if array.shape[:1] == (len(CASES),):
-                arrays[name] = np.repeat(array[:1], len(cases), axis=0)
+        arrays = fake_campaign.of_cases([0] * len(cases), first, last)
         arrays["energy_saving_nominal"][...] = arrays["energy_saving"][...] = np.nan
         arrays["life_years"][:2], arrays["end_cause"][:2] = 0.0, EndCause.NO_HOME
         return arrays
@@ -452,9 +418,8 @@ def test_an_axis_that_nothing_can_be_drawn_against_is_refused(of_unknown_energy,
 
 def nobody_works(first, last):
     arrays = with_dead_slices(first, last)
-    for array in arrays.values():
-        if array.shape[:1] == (len(CASES),):
-            array[1:] = array[:1]
+    for name in arrays.keys() - fake_campaign.OF_INSTANCES:
+        arrays[name][1:] = arrays[name][0]
     return arrays
 
 
@@ -472,7 +437,7 @@ def all_live_on(first, last):
             nobody_works,
             {
                 *("survival", "dvth-cells", "dvth-worst", "dvth-age"),
-                *("slowdown", "spills", "writes"),
+                *("slowdown", "slowdown-at-death", "spills", "writes"),
             },
         ),
         (all_live_on, {"causes", "slowdown-at-death", "spills"}),
@@ -485,14 +450,6 @@ def test_what_cannot_be_drawn_is_said(compute, absent, tmp_path):
         figures = list(figures_of(read_header(path), results))
     reasons = {f.name: f.reason for f in figures if isinstance(f, AbsentFigure)}
     assert set(reasons) == absent | {"duty-bits", "duty-registers"}
-
-
-def test_fonts_of_a_pdf_are_true_type(drawn, tmp_path):
-    path = tmp_path / "writes.pdf"
-    save(drawn["writes"].figure, path)
-    content = path.read_bytes()
-    assert b"/CIDFontType2" in content or b"/TrueType" in content
-    assert b"/Type3" not in content
 
 
 # ---- what is replayed and drawn again ------------------------------------------------------------
@@ -638,8 +595,7 @@ def test_a_study_without_figures_of_its_own_has_a_curve_for_each_label():
         f"{policy} {technique}" for policy in POLICIES for technique in TECHNIQUES
     ]
     curve = series_by_label(panel)["default baseline"]
-    ages = results["life_years"].values[0, 0]
-    assert np.allclose(curve.y[1:], [100 * np.mean(ages <= x) for x in curve.x[1:]])
+    assert_cumulates(curve, results["life_years"].values[0, 0])
     assert [panel.title for panel in causes.panels] == list(series_by_label(lives.panels[0]))
     shares = series_by_label(causes.panels[0])
     assert (shares["cell_delay"].x, shares["censored"].x) == (100.0, 0.0)
@@ -652,8 +608,7 @@ def test_heterogeneity(tmp_path):
     (panel,) = figures["efficiency"].panels
     proposal = results["efficiency"].isel(reading=0, design=1)
     series = series_by_label(panel)[str(proposal["design"].item())]
-    for x, y in zip(series.x[1:], series.y[1:], strict=True):
-        assert y == pytest.approx(100 * np.mean(proposal.values <= x))
+    assert_cumulates(series, proposal.values)
     rows = series_by_label(figures["order"].panels[0])
     assert rows["all draws"].x == pytest.approx(100 * results["order_holds"].values.mean())
 
@@ -663,7 +618,8 @@ def results_of_both():
     dims, sizes = ("policy", "technique", "instance", "age"), (2, 2, 8, 3)
     factor = np.array([[1.0, 0.5], [0.5, 0.25]])[:, :, None, None]
     gpus = np.arange(1.0, 9.0)[:, None] + np.array(AGES)
-    shifts = np.broadcast_to(factor * gpus, sizes)
+    shifts = factor * gpus
+    assert shifts.shape == sizes
     lives = np.minimum(10.0, 4.0 / factor[..., 0] * (1 + np.arange(8) / 100))
     return xr.Dataset(
         {
@@ -686,6 +642,35 @@ def results_of_both():
         {"policy": list(POLICIES), "technique": list(TECHNIQUES), "age": list(AGES)},
         {"study": "gpu-both"},
     )
+
+
+def test_the_table_of_both_levels_speaks_of_gpus_whose_register_files_last():
+    results = results_of_both()
+    shifts = results["max_dvth_mv"].values
+    shifts[...] = np.random.default_rng(1).uniform(30, 90, shifts.shape)
+    presentation = BothPresentation(BothHeader)
+
+    def columns():
+        table = presentation.table_of(presentation.summarize(results))
+        return table.caption, {column.key: column for column in table.columns}
+
+    caption, all_last = columns()
+    assert [cell.value for cell in all_last["lasting"].cells] == [8] * 4
+    assert not all_last["lasting"].heading
+    assert "last" not in caption
+    shifts[0, 0, 7] = shifts[1, 1, 0] = np.nan
+    caption, some_last = columns()
+    assert "of the GPUs whose register files last" in caption
+    assert some_last["lasting"].heading == "files last\n[GPUs]"
+    in_the_end = shifts[..., -1].reshape(4, 8)
+    for key, values in {
+        "lasting": np.isfinite(in_the_end).sum(axis=1),
+        "max_dvth_mv": np.nanmean(in_the_end, axis=1),
+        "saved": 1 - np.nanmean(in_the_end / in_the_end[0], axis=1),
+    }.items():
+        found = [cell.value for cell in some_last[key].cells]
+        first = 1 if key == "saved" else 0  # nothing is saved over itself
+        assert found[first:] == pytest.approx(values[first:].tolist()), key
 
 
 def test_words_of_both_levels_say_what_each_saves_and_how_long_gpus_live():
@@ -736,13 +721,9 @@ def test_a_study_of_a_user(tmp_path):
     (series,) = panel.series
     assert panel.x_label == "estimate of pi"
     values = results["pi"].values
-    assert all(after >= before for before, after in pairwise(series.y))
-    for x, y in zip(series.x[1:], series.y[1:], strict=True):
-        assert y == pytest.approx(100 * np.mean(values <= x))
-    assert (
-        f"median {np.quantile(values, 0.5, method='inverted_cdf'):.4g}"
-        in figures["variable-1-pi"].alt
-    )
+    assert_cumulates(series, values)
+    median = np.quantile(values, 0.5, method="inverted_cdf")
+    assert f"median {median:.4g}" in figures["variable-1-pi"].alt
     hits = series_by_label(figures["variable-2-hits"].panels[0])
     assert {name: float(row.x[0]) for name, row in hits.items()} == dict(
         zip(("I", "II", "III", "IV"), map(float, results["hits"].values), strict=True)

@@ -13,6 +13,8 @@ import pytest
 import tomli_w
 import xarray as xr
 from command_line import invoke
+from result_files import write
+from tables import each
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
@@ -34,11 +36,7 @@ from mcage.report.tables import (
     sorted_by,
 )
 from mcage.results.measures import Measure, cases_of
-from mcage.results.reader import open_results
-from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate, plain, plus_minus
-from mcage.studies.gpu_both.presentation import BothPresentation
-from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.sweep.tables import by_draw, summarize_chips, table_of_chips, table_of_draws
 
 NAN, INF = math.nan, math.inf
@@ -48,21 +46,18 @@ SHIFTS = [Estimate(0.01234567, 0.01234, 0.01235), None, Estimate(-5.0, -6.0, -4.
 
 LINES = [
     {
-        "technique": technique,
-        "environment": environment,
-        "worked": worked,
+        **dict(zip(("technique", "environment", "worked", "horizon_years"), words, strict=True)),
         "life_years": life,
-        "horizon_years": horizon,
         "shift_mv": shift,
         "rate": shift,
     }
-    for technique, environment, worked, life, horizon, shift in zip(
+    for life, shift, *words in zip(
+        LIVES,
+        SHIFTS,
         ["a+very+long+name", "b", "c"],
         ["dvfs 0.8/0.4 V", "turbo 1 V", "turbo 1 V"],
         [3, 2, 1],
-        LIVES,
         [2000.0, 10.0, 10.0],
-        SHIFTS,
         strict=True,
     )
 ]
@@ -144,16 +139,10 @@ def test_a_table_says_what_options_call_a_technique_of_the_user():
         assert [cell.text for cell in read.columns[0].cells] == ["skip", "B"]
         assert [cell.value for cell in read.columns[0].cells] == ["skip:SKIP", "b"]
         assert read.caption == "words\nIn options, skip is skip:SKIP."
-    alone = ResultTable("", "words", (names("technique", "x", ["b"]),))
-    assert renamed_in(alone, given).caption == "words"
-
-
-@pytest.mark.parametrize("key", ["case", "scenario", "trace"])
-def test_nothing_is_renamed_that_is_no_technique(key):
-    """A label is made of axes; what begins as a technique does is none."""
-    column_of = names(key, "x", ["b", "b turbo common"])
-    read = renamed_in(ResultTable("", "", (column_of,)), {"b": "B"})
-    assert [cell.text for cell in read.columns[0].cells] == ["b", "b turbo common"]
+    for key in ("case", "scenario", "trace"):  # what begins as a technique is none there
+        column_of = names(key, "x", ["b", "b turbo common"])
+        read = renamed_in(ResultTable("", "words", (column_of,)), given)
+        assert (read.columns[0], read.caption) == (column_of, "words")
 
 
 def test_csv_is_for_machines():
@@ -213,36 +202,16 @@ def test_tables_that_contradict_themselves_are_refused():
 
 # Do several files of one case each show and compare as one file of all cases?
 
-INSTANCES = 30
-CASES = fake_campaign.CAMPAIGN.cases
 BASELINE, RRCD, DVFS = range(3)
-
-
-def arrays_of(places, instances):
-    """What the fake campaign computes for some of its cases."""
-    whole = fake_campaign.compute(0, instances)
-    axes = {
-        v.name: v.dims.index("case") for v in fake_campaign.CAMPAIGN.variables if "case" in v.dims
-    }
-    return {
-        name: np.take(array, places, axes[name]) if name in axes else array
-        for name, array in whole.items()
-    }
-
-
-def write(path, places, instances=INSTANCES, **fields):
-    cases = tuple(CASES[place] for place in places)
-    header = fake_campaign.campaign(cases=cases, instances=instances, **fields)
-    write_results(path, header, [conforming(header, arrays_of(places, instances), instances)])
-    return path
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
-    all_of_them = write(folder / "all.h5", [BASELINE, RRCD, DVFS])
-    parts = [write(folder / f"{place}.h5", [place]) for place in range(3)]
-    return all_of_them, *parts
+    write(folder / "all.h5")
+    for place in range(3):
+        write(folder / f"{place}.h5", places=[place])
+    return [folder / f"{name}.h5" for name in ("all", 0, 1, 2)]
 
 
 def show(*arguments):
@@ -275,18 +244,11 @@ def test_the_table_names_the_files(files, monkeypatch):
 
 def test_a_table_says_what_a_file_lacks(files, tmp_path):
     """More instances in a file, and a partial file."""
-    other = fake_campaign.campaign(cases=(CASES[DVFS],), instances=40)
+    other = fake_campaign.campaign(cases=(fake_campaign.CAMPAIGN.cases[DVFS],), instances=40)
     folder = tmp_path / "shards"
     folder.mkdir()
-    for first, last in ((3, 10), (20, 40)):
-        arrays = {
-            name: array[first:last] if name in fake_campaign.OF_INSTANCES else array
-            for name, array in arrays_of([DVFS], 40).items()
-        }
-        for variable in other.variables:
-            if variable.dims[:2] == ("case", "instance"):
-                arrays[variable.name] = arrays[variable.name][:, first:last]
-        write_shard(folder, other, range(first, last), arrays)
+    for ids in (range(3, 10), range(20, 40)):
+        write_shard(folder, other, ids, fake_campaign.of_cases([DVFS], ids.start, ids.stop))
     partial = merge(tmp_path / "partial.h5", [folder], partial=True)
     shown = show(files[1], partial)
     assert f"{partial}: PARTIAL: 13 of 40 instances are missing (0-2, 10-19)" in shown.output
@@ -298,10 +260,9 @@ def refused(match, *arguments):
         show(*arguments)
 
 
-def test_what_cannot_be_put_together_is_refused(files, tmp_path):
-    _, baseline, rrcd, _ = files
-    refused(r"--figure is for one file: leave out .*1\.h5", baseline, rrcd, "--figure", "x.png")
-    refused(r"--compare is for one file: leave out .*1\.h5", baseline, rrcd, "--compare", "a", "b")
+def test_what_cannot_be_put_together_is_refused(files):
+    for option in (["--figure", "x.png"], ["--compare", "a", "b"]):
+        refused(rf"{option[0]} is for one file: leave out .*1\.h5", *files[1:3], *option)
 
 
 def test_files_of_other_studies(tmp_path):
@@ -356,57 +317,46 @@ def test_summaries_follow_the_arrays(file_of) -> None:
 
 
 def test_by_default_chips_are_those_of_the_sweep(file_of) -> None:
-    with open_results(file_of(slices_per_chip=10, sigma_die_volts=0.01)) as results:
-        for given in (None, 10):
-            assert summarize_chips(results, given)[0].chips == 5
-        with pytest.raises(UserError, match=r"= 5, but dies differ and 10 slices shared each"):
-            summarize_chips(results, 5)
+    path = file_of(slices_per_chip=10, sigma_die_volts=0.01)
+    for given in ([], [10]):
+        assert chips_of(path, *given)[0].chips == 5
+    message = rf"^{path}: .*= 5, but dies differ and 10 slices shared each"
+    with pytest.raises(UserError, match=message):
+        chips_of(path, 5)
 
 
-@pytest.mark.parametrize("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.0}])
+@each("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.0}])
 def test_where_dies_are_alike_any_slices_make_a_chip(file_of, faults) -> None:
     path = file_of(**faults)
     assert chips_of(path, 25)[0].chips == 2
     assert chips_of(path)[0].chips == 50 // faults.get("slices_per_chip", 1)
-
-
-def test_errors_name_the_file(file_of) -> None:
-    path = file_of()
     with pytest.raises(UserError, match=rf"^{path}: 50 slices make no chip of 60"):
         chips_of(path, 60)
 
 
 def test_table(file_of) -> None:
     summaries = chips_of(file_of(), 8, 1)
-    stream = io.StringIO()
-    print_table(table_of_chips(summaries), PlainConsole(file=stream, width=WIDTH_WITHOUT_TERMINAL))
-    lines = [line.strip() for line in stream.getvalue().splitlines()]
+    text = printed(table_of_chips(summaries), WIDTH_WITHOUT_TERMINAL)
+    lines = [line.strip() for line in text.splitlines()]
     assert " ".join(lines[:2]) == (
         "6 chips of 8 slices, 1 to spare; 2 slices of an incomplete chip left out; horizon 10 "
         "years, protection ecp1, scenario common"
     )
-    assert stream.getvalue().count("[years]") == 2
+    assert text.count("[years]") == 2
     row = next(line for line in lines if line.split()[:2] == ["rrcd", "dvfs"])
     assert f"{summaries[2].median_life_years.value:.2f} [" in row
     assert "delay" in row
     assert "left out" not in table_of_chips(chips_of(file_of(), 10)).title
 
 
-# ---- command line ------------------------------------------------------------------------------
-
-
-def shown(*arguments):
-    return invoke("show", *arguments)
-
-
 def test_the_command_shows_chips(file_of) -> None:
     path = file_of()
-    chips = json.loads(shown(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
+    chips = json.loads(show(path, "--slices-per-chip", 8, "--spare-slices", 2, "--json").stdout)
     assert chips == json.loads(json.dumps(plain(chips_of(path, 8, 2))))
-    assert "6 chips of 8 slices, 0 to spare" in shown(path, "--slices-per-chip", 8).stdout
+    assert "6 chips of 8 slices, 0 to spare" in show(path, "--slices-per-chip", 8).stdout
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (["--spare-slices", 2], "only chips have spare slices"),
@@ -416,30 +366,28 @@ def test_the_command_shows_chips(file_of) -> None:
     ],
 )
 def test_options_that_make_no_table_of_chips(file_of, options, message) -> None:
-    assert message in str(shown(file_of(), *options).exception)
+    assert message in str(invoke("show", file_of(), *options).exception)
 
 
-@pytest.mark.parametrize("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd t"]])
+@each("option", [[], ["--causes"], ["--fit"], ["--compare", "base", "rrcd t"]])
 def test_tables_of_slices_say_that_they_share_dies(file_of, option) -> None:
-    dependent = shown(file_of(slices_per_chip=10, sigma_die_volts=0.01), *option)
+    dependent = show(file_of(slices_per_chip=10, sigma_die_volts=0.01), *option)
     last = dependent.stdout.splitlines()[-1]
     assert last.startswith("WARNING: 10 slices share each die")
     assert last.endswith("--slices-per-chip 10")
 
 
-@pytest.mark.parametrize(
-    "faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.01}, {"slices_per_chip": 1}]
-)
+@each("faults", [{}, {"slices_per_chip": 10}, {"sigma_die_volts": 0.01}, {"slices_per_chip": 1}])
 def test_independent_slices_need_no_warning(file_of, faults) -> None:
-    assert "WARNING" not in shown(file_of(**faults)).output
+    assert "WARNING" not in show(file_of(**faults)).output
 
 
 def test_a_warning_is_no_part_of_json_nor_of_the_table_of_chips(file_of) -> None:
     path = file_of(slices_per_chip=10, sigma_die_volts=0.01)
-    result = shown(path, "--json")
+    result = show(path, "--json")
     assert len(json.loads(result.stdout)) == 3
     assert "WARNING" in result.stderr
-    assert "WARNING" not in shown(path, "--slices-per-chip", 10).output
+    assert "WARNING" not in show(path, "--slices-per-chip", 10).output
 
 
 # The table of what the lot and what the constants make uncertain.
@@ -472,10 +420,8 @@ def summary_of_draws(results):
 
 
 def printed_draws(results):
-    out, of_draws = io.StringIO(), summary_of_draws(results)
-    line = Summary(case="rrcd", horizon_years=HORIZON, by_draw=of_draws)
-    print_table(table_of_draws([line]), PlainConsole(file=out, width=200))
-    return out.getvalue()
+    line = Summary(case="rrcd", horizon_years=HORIZON, by_draw=summary_of_draws(results))
+    return printed(table_of_draws([line]), 200)
 
 
 def test_lot_and_constants_stand_side_by_side():
@@ -498,57 +444,3 @@ def test_what_is_missing_is_said():
     assert "fewer than 39 draws give no band" in few
     assert "cannot be told apart without two slices of a draw" in single
     assert " – " in few
-
-
-# The table of both levels: of which GPUs it speaks where register files fail for faults.
-
-GPU_SHIFTS = np.array([[[80.0, 82.0, 90.0], [40.0, 40.0, 40.0]], [[60.0, 61.5, 70.0], [30.0] * 3]])
-"""Largest shift of three GPUs under two policies and two techniques, mV."""
-
-
-def results(failed=()):
-    """Results of three GPUs; each of ``failed`` is a place of `SHIFTS` that has failed."""
-    shifts = GPU_SHIFTS.copy()
-    for place in failed:
-        shifts[place] = np.nan
-    both, sms = ("policy", "technique", "instance"), ("policy", "instance")
-    years = np.full(GPU_SHIFTS.shape, 10.0)
-    return xr.Dataset(
-        {
-            "max_dvth_mv": ((*both, "age"), shifts[..., None]),
-            "cell_margin": ((*both, "age"), shifts[..., None] / 500.0),
-            "logic_margin": ((*sms, "age"), np.full((2, 3, 1), 0.1)),
-            "mean_share": (sms, np.ones((2, 3))),
-            "logic_life_years": (sms, np.full((2, 3), 10.0)),
-            **{name: (both, years) for name in ("cell_life_years", "fault_life_years")},
-            "life_years": (both, years),
-            "end_cause": (both, np.zeros(GPU_SHIFTS.shape, np.int8)),
-        },
-        {"policy": ["default", "turns"], "technique": ["none", "some"], "age": [10.0]},
-    )
-
-
-def column_of(table, key):
-    (found,) = (each for each in table.columns if each.key == key)
-    return found
-
-
-def test_where_all_last_nothing_is_said_of_it():
-    table = BothPresentation(BothHeader).table_of(BothPresentation(BothHeader).summarize(results()))
-    assert [cell.value for cell in column_of(table, "lasting").cells] == [3, 3, 3, 3]
-    assert not column_of(table, "lasting").heading
-    assert "last" not in table.caption
-
-
-def test_where_register_files_fail_the_table_says_of_how_many_it_speaks():
-    table = BothPresentation(BothHeader).table_of(
-        BothPresentation(BothHeader).summarize(results([(0, 0, 2), (1, 1, 0)]))
-    )
-    assert column_of(table, "lasting").heading == "files last\n[GPUs]"
-    assert [cell.value for cell in column_of(table, "lasting").cells] == [2, 3, 3, 2]
-    assert "of the GPUs whose register files last" in table.caption
-    shifts = [cell.value for cell in column_of(table, "max_dvth_mv").cells]
-    assert shifts == pytest.approx([81.0, 40.0, GPU_SHIFTS[1, 0].mean(), 30.0])
-    saved = [cell.value for cell in column_of(table, "saved").cells]
-    assert saved[1] == pytest.approx(1 - (40 / 80 + 40 / 82) / 2)
-    assert saved[3] == pytest.approx(1 - 30 / 82)
