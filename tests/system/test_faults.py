@@ -30,10 +30,19 @@ def run(*arguments: object) -> str:
     return result.output
 
 
+def everything(cells):
+    return np.ones(len(cells.cell), bool)
+
+
+def bits_of(cells):
+    """Faulty bits of the entries of slices, whose weak cells are all faulty."""
+    return faulty_bits(cells, everything(cells))
+
+
 def test_map_and_table_in_the_terminal() -> None:
     output = run("--scenario", "clustered", "--maps", 3, "--instance", 2)
     cells = sample_tail(scenario("clustered"), 1, np.array([2]), 0.497)
-    blocks = fault_map(cells, np.ones(len(cells.cell), bool))
+    blocks = fault_map(cells, everything(cells))
     lines = output.splitlines()
     band = [line[10:] for line in lines if line.startswith("entry")]
     assert len(band) == 4
@@ -49,14 +58,13 @@ def test_map_and_table_in_the_terminal() -> None:
 def test_json() -> None:
     result = json.loads(run("--json", "--vdd", 0.45, "--seed", 3, "--instance", 5, "--maps", 260))
     cells = sample_tail(scenario("common"), 3, np.array([5]), 0.45)
-    faulty = np.ones(len(cells.cell), bool)
-    assert result["faulty_bits"] == faulty_bits(cells, faulty)[0].tolist()
-    assert result["unusable_blocks"] == fault_map(cells, faulty)[0].tolist()
+    assert result["faulty_bits"] == bits_of(cells)[0].tolist()
+    assert result["unusable_blocks"] == fault_map(cells, everything(cells))[0].tolist()
     assert result["vdd_volts"] == 0.45
     shares = result["shares"]
     assert shares["table"] == [0.34, 0.33, 0.20, 0.10, 0.03]
     all_maps = sample_tail(scenario("common"), 3, np.arange(260), 0.45)
-    bits = faulty_bits(all_maps, np.ones(len(all_maps.cell), bool))
+    bits = bits_of(all_maps)
     assert shares["mean"] == class_shares(bits).mean(axis=0).tolist()
     for mean, error, expected in zip(
         shares["mean"][:3], shares["standard_error"], shares["expected"], strict=False
@@ -88,7 +96,7 @@ def test_slices_of_a_die() -> None:
     result = json.loads(run("--json", *options, "--instance", 6, "--maps", 10))
     spread = dataclasses.replace(scenario("clustered"), sigma_die_volts=0.02)
     cells = sample_tail(spread, 1, np.arange(4, 8), 0.497, slices_per_chip=4)
-    bits = faulty_bits(cells, np.ones(len(cells.cell), bool))
+    bits = bits_of(cells)
     assert result["die"] == 1
     assert result["die_shift_volts"] == sample_die(spread, 1, np.array([1]))[0]
     assert result["faulty_entries_of_die"] == (bits > 1).sum(axis=1).tolist()
@@ -108,7 +116,7 @@ def test_standard_error_takes_dies_not_slices() -> None:
     shares = json.loads(run("--json", *options, "--maps", 10))["shares"]
     spread = dataclasses.replace(scenario("clustered"), sigma_die_volts=0.02)
     cells = sample_tail(spread, 1, np.arange(10), 0.497, slices_per_chip=4)
-    none = class_shares(faulty_bits(cells, np.ones(len(cells.cell), bool)))[:, 0]
+    none = class_shares(bits_of(cells))[:, 0]
     off = none - none.mean()
     by_die = [off[:4].sum(), off[4:8].sum(), off[8:].sum()]
     error = np.sqrt(np.square(by_die).sum() * 3 / 2) / 10
@@ -124,8 +132,7 @@ def test_law_is_an_input() -> None:
     assert {key: result[key] for key in changes} == changes
     changed = dataclasses.replace(scenario("common"), **changes)
     cells = sample_tail(changed, 1, np.array([0]), 0.419)
-    bits = faulty_bits(cells, np.ones(len(cells.cell), bool))
-    assert result["faulty_bits"] == bits[0].tolist()
+    assert result["faulty_bits"] == bits_of(cells)[0].tolist()
 
 
 def test_spread_blocks() -> None:
@@ -143,7 +150,7 @@ def test_arrays_of_a_map(tmp_path: Path) -> None:
     this = dataclasses.replace(scenario("measured"), mu_volts=0.4)
     this = this.in_arrays(ArraySize(64, 256))
     cells = sample_tail(this, 1, np.array([0]), 0.515)
-    assert result["faulty_bits"] == faulty_bits(cells, np.ones(len(cells.cell), bool))[0].tolist()
+    assert result["faulty_bits"] == bits_of(cells)[0].tolist()
     assert "table" not in result["shares"]
     run(*options, "--png", tmp_path / "map.png")
 

@@ -102,6 +102,7 @@ def test_a_plugin_that_cannot_be_imported(option, text, words, command, write):
         ("def stress_per_second(self, *given): return 'text'", ["stress_per_second gives 'text'"]),
         ("vt0_volts = property(lambda self: 1 / 0)", ["user_model:PLUGIN"]),
         ("root = 'four'", ["its root is 'four'"]),
+        ("root = True", ["its root is True"]),
         ("root = 0.5", ["its root is 0.5, where a number of 1 ... 100 is needed"]),
         ("additive = None", ["its additive is None"]),
     ],

@@ -329,6 +329,7 @@ def damaged(path, kind):
         "one axis": good[0],
         "255 entries": good[:, :255],
         "no instance": good[:0],
+        "pickled": np.array([good, None], dtype=object),
         "value 16": good + np.uint8(16),
     }
     np.save(path, arrays.get(kind, good))
@@ -353,6 +354,7 @@ def damaged(path, kind):
         ("255 entries", "uint8[2, 255], where"),
         ("no instance", "no instance in it"),
         ("value 16", "value 16 of instance 0, entry 0: only bits 0 ... 3 stand for blocks"),
+        ("pickled", "no NumPy file with a fault map"),
         ("truncated data", "no NumPy file with a fault map"),
         ("archive", "an archive of several arrays; one array is needed"),
         ("open bracket", "no NumPy file with a fault map"),

@@ -293,7 +293,9 @@ def test_keys_and_values(text, path, value):
     ("text", "word"),
     [
         ("seed", "KEY=VALUE is needed"),
+        ("life epochs=3", "KEY=VALUE is needed"),
         ("life..epochs=3", "KEY=VALUE is needed"),
+        ("life.\nepochs=3", "KEY=VALUE is needed"),
         ("a" * 5000 + "=3", "KEY=VALUE is needed"),
         (".".join("a" * 200) + "=3", "KEY=VALUE is needed"),
         ("environments=[turbo, dvfs]", "not a TOML value"),
@@ -339,6 +341,10 @@ def test_a_key_with_and_without_an_option(tmp_path):
         (["--set", "life.epoch=9"], ["unknown key 'life.epoch'", "is life.epochs meant?"]),
         (["--set", "lif.epochs=9"], ["unknown key 'lif'", "is life meant?"]),
         (["--set", "environment=dvfs"], ["unknown key 'environment'", "environments = [...]"]),
+        (
+            ["phone.toml", "--set", "environments.7=dvfs"],
+            ["places 0 ... 0, not 7"],
+        ),
         (["phone.toml", "--set", "environments.x.y=9"], ["places 0 ... 0, not x"]),
         (["--set", "life.epochs.x=9", "--set", "seed=1"], ["life.epochs = {'x': 9}"]),
         (["--set", "seed.x=9", "--seed", "1"], ["--seed and --set seed.x=9", "both set seed"]),

@@ -65,6 +65,7 @@ REFUSED = {
     "unknown key 'operating_points.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
     "operating_points.own.0.vdd_volts": [{"share": 1.0}],
     "operating_points.own.0.vdd_volts = 0.0: must be a voltage": points((0.0,)),
+    "operating_points.own.1.vdd_volts = 2.01: must be a voltage": points((0.9, 0.5), (2.01,)),
     "operating_points.own.0.vdd_volts = 'low': must be a voltage": points(("low",)),
     "operating_points.own.0.share = 1.5: must stay within 0 ... 1": points((0.9, 1.5)),
     "operating_points.own.0.share = 0.0: must be above 0": points((0.9, 0.0), (0.5,)),
@@ -332,7 +333,10 @@ def test_an_instance_does_not_depend_on_the_others(mix):
         ("dirichlet(a)", "'a' is no number"),
         ("weights(a)", "each kernel once, with its weight"),
         ("weights(a: 0)", "weight 0.0 of a must be a number above 0"),
+        ("weights(a: 1, a: 2)", "each kernel once"),
         ({"a": -1}, "weight -1 of a"),
+        ({"a": True}, "weight True of a"),
+        ({"a": "1"}, "weight '1' of a"),
         ({}, "needs a weight"),
     ],
 )
@@ -367,6 +371,7 @@ GOOD = "life.temperature_kelvin, aging.constants.eta\n340,0.3\n350.0,3.5e-1\n"
 BAD_FILES = {
     "": "draws.csv: there is no row",
     "aging.eta\n1\n": "draws.csv: 'aging.eta' is no constant that can be drawn",
+    "aging.constants.\n1\n": "draws.csv: 'aging.constants.' is no constant",
     "aging.model\n1\n": "draws.csv: aging.model cannot be drawn: instances",
     "aging.constants.time_exponent\n1\n": "time_exponent cannot be drawn: the exponent",
     "life.activity,life.activity\n1,1\n": "line 1: the column 'life.activity' stands there twice",
