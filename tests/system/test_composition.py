@@ -544,11 +544,16 @@ def reader_refuses(reader, row):
 
 
 FILES = [row for row in ROWS if row["study"] not in OF_ONE_CASE]
+DEAR = ("compare", "report", "report of a part", "spec")
+"""Readers that take longest, and whose commands have daily tests of their own."""
+
 READINGS = readings(READERS, FILES, lambda reader, row: not reader_refuses(reader, row))
 
 
 @pytest.mark.parametrize(
-    ("reader", "row"), daily(READINGS, lambda of: of[1] in DAILY), ids=in_words
+    ("reader", "row"),
+    daily(READINGS, lambda of: of[0] not in DEAR and of[1] in DAILY),
+    ids=in_words,
 )
 @pytest.mark.filterwarnings("ignore::mcage.analysis.grid.DependentSlicesWarning")
 def test_every_reader_reads_or_refuses(reader, row, place, command, tmp_path, monkeypatch):

@@ -66,7 +66,8 @@ def test_engines_compute_the_same(engine, traces):
     assert_same_arrays(expected, Sweep(spec_of(traces), engine()).compute(0, 2))
 
 
-@pytest.mark.parametrize("slice_of", ["nvidia", pytest.param("hopper", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("slice_of", ["nvidia", "hopper"])
 def test_the_suite_of_today_runs_on_slices_of_nvidia(slice_of, command, tmp_path):
     """With AMD's code, which is said wherever results are shown."""
     words = ("sweep", "--suite", "modern", "--geometry", slice_of, "--technique", "rrcd+rc+rar")

@@ -223,6 +223,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @each("run", [*CHANGES])
 def test_another_option_on_the_same_file_is_named_with_both_values(command, tmp_path, run):
     empty(tmp_path)

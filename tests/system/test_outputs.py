@@ -343,6 +343,7 @@ def test_standard_output_is_full():
     assert run.stderr == "error: cannot write to standard output: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_standard_output_is_closed():
     run = process("techniques", preexec_fn=lambda: os.close(1))
     assert run.returncode == 2
@@ -364,6 +365,7 @@ def test_a_closed_output_is_no_place_for_results(tmp_path):
     assert subprocess.run(line, stderr=subprocess.PIPE, **close).stderr == b"True\n"
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_left_is_no_error():
     reader, writer = os.pipe()
     os.close(reader)
@@ -372,6 +374,7 @@ def test_a_reader_that_has_left_is_no_error():
     assert (run.returncode, run.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_messages_that_nobody_can_read_stop_nothing():
     script = "from mcage.cli.main import main; main()"
     with open("/dev/full", "w") as full:

@@ -170,6 +170,7 @@ def test_a_front_is_the_same_again_and_steadier_with_more_resamples(folder):
     assert first == again
 
 
+@pytest.mark.slow
 @each(
     ("axes", "shown", "left_out"),
     [

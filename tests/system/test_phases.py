@@ -13,6 +13,8 @@ from sweep_cases import assert_same_arrays, small_spec
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.studies.sweep.study import Sweep
 
+pytestmark = pytest.mark.slow  # they are of scripts, on which no result depends
+
 
 def test_a_phase_in_a_phase_is_charged_once():
     watch = Stopwatch(clock=itertools.count().__next__)
@@ -74,7 +76,6 @@ def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):
     assert "ns/event" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_the_host_without_kernels():
     """What stands in for kernels takes time that is not counted."""
     workload = {"kernels": ["MatrixTranspose", "QuasiRandomSequence"]}

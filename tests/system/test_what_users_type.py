@@ -394,6 +394,7 @@ def test_an_option_says_its_unit(arguments, unit, command):
     assert_refused(command(*arguments.split()), f"; in {unit}")
 
 
+@pytest.mark.slow
 def test_a_trace_is_no_results_file(command, tmp_path):
     save_trace(small_trace(), tmp_path / "trace.h5")
     run_sweep(small_spec(instances=1), tmp_path / "results.h5", "numpy")
