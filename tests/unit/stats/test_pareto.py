@@ -73,32 +73,23 @@ def test_a_front_by_hand(points, expected):
 FALSE_ALARM = 1e-6
 
 
-def test_the_probability_of_two_designs_is_that_of_a_binomial_number():
+@each(("dies_of_chip", "chips", "worse", "beyond"), [(1, 40, 17, 19), (10, 4, 2, 1)])
+def test_the_probability_of_two_designs_is_that_of_a_binomial_number(
+    dies_of_chip, chips, worse, beyond
+):
     """Design B is worse in one objective, and by +1 or -1 on each die better or worse in another.
 
     It is on the front of a resample unless more dies drawn have it worse or as many: of n draws,
-    a binomial number. The share of 4,000 resamples is itself binomial; the test fails by chance
-    once in a million times.
+    a binomial number; dies of a chip are drawn together. The share of 4,000 resamples is itself
+    binomial; the test fails by chance once in a million times.
     """
-    dies, worse, resamples = 40, 17, 4000
-    difference = np.where(np.arange(dies) < worse, 1.0, -1.0)
-    die = np.random.default_rng(1).normal(0, 50, dies)  # shared, and so of no account
+    groups, resamples = np.repeat(np.arange(chips), dies_of_chip), 4000
+    difference = np.where(groups < worse, 1.0, -1.0)
+    die = np.random.default_rng(1).normal(0, 50, len(groups))  # shared, and so of no account
     samples = [np.stack([die, die + difference]), np.array([0.0, 1.0])]
-    shares = front_shares(samples, np.arange(dies), resamples, np.random.default_rng(2))
-    expected = binom.cdf(dies // 2 - 1, dies, worse / dies)
+    shares = front_shares(samples, groups, resamples, np.random.default_rng(2))
+    expected = binom.cdf(beyond, chips, worse / chips)
     assert shares[0] == 1.0
-    low, high = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], resamples, expected)
-    assert low <= shares[1] * resamples <= high
-
-
-def test_dies_of_a_chip_are_drawn_together():
-    """Four chips of ten dies that agree: as many draws as there are chips, not dies."""
-    groups = np.repeat(np.arange(4), 10)
-    difference = np.repeat([1.0, 1.0, -1.0, -1.0], 10)
-    samples = [np.stack([0 * difference, difference]), np.array([0.0, 1.0])]
-    resamples = 4000
-    shares = front_shares(samples, groups, resamples, np.random.default_rng(3))
-    expected = binom.cdf(1, 4, 0.5)
     low, high = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], resamples, expected)
     assert low <= shares[1] * resamples <= high
 
@@ -144,17 +135,10 @@ def test_means_of_independent_dies_are_those_of_tables():
 
 
 def test_means_of_chips_have_the_interval_of_chips():
-    draw = np.random.default_rng(7)
-    chips = draw.normal(0, 1, 8)
-    slices = np.repeat(chips, 4)[None]
-    value, lower, upper = group_means(slices, np.repeat(np.arange(8), 4))
-    assert value[0] == pytest.approx(chips.mean())
+    chips = np.random.default_rng(7).normal(0, 1, 8)
+    found = group_means(np.repeat(chips, 4)[None], np.repeat(np.arange(8), 4))
     half = t.ppf(0.975, 7) * chips.std(ddof=1) / math.sqrt(8)
-    assert upper[0] - value[0] == pytest.approx(half)
-    assert value[0] - lower[0] == pytest.approx(half)
-
-
-def test_a_single_chip_has_no_interval():
-    value, lower, upper = group_means(np.array([[1.0, 2.0]]), np.array([3, 3]))
-    assert value[0] == 1.5
-    assert np.isnan([lower[0], upper[0]]).all()
+    expected = chips.mean() + half * np.array([0, -1, 1])
+    assert np.ravel(found) == pytest.approx(expected)
+    of_one = group_means(np.array([[1.0, 2.0]]), np.array([3, 3]))
+    assert np.ravel(of_one) == pytest.approx([1.5, NAN, NAN], nan_ok=True)
