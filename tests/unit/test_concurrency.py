@@ -81,44 +81,44 @@ def machine(tmp_path, monkeypatch):
 IN_A_CONTAINER = "12:pids:/\n3:cpu,cpuacct:/docker/0a\n1:name=systemd:/docker/0a\n0::/docker/0a\n"
 
 
+OF_VERSION_1 = "cpu,cpuacct/cpu.cfs_quota_us", "cpu,cpuacct/cpu.cfs_period_us"
+BELOW = "cpu/docker/0a/cpu.cfs_quota_us", "cpu/docker/0a/cpu.cfs_period_us"
+ABOVE = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+
+
+def granted(names, quota):
+    """Files of the first version of control groups."""
+    return dict(zip(names, (str(quota), "100000"), strict=True))
+
+
 @pytest.mark.parametrize(
     ("own", "files", "cores"),
     [
-        ("0::/\n", {}, 64),
-        ("0::/\n", {"cpu.max": "max 100000\n"}, 64),
-        ("0::/\n", {"cpu.max": "200000 100000\n"}, 2),
-        ("0::/\n", {"cpu.max": "150000 100000\n"}, 2),
-        ("0::/\n", {"cpu.max": "50000 100000\n"}, 1),
-        ("0::/\n", {"cpu.max": "9900000 100000\n"}, 64),
+        *(
+            ("0::/\n", {"cpu.max": f"{text}\n"}, cores)
+            for text, cores in {
+                "max 100000": 64,
+                "200000 100000": 2,
+                "150000 100000": 2,
+                "50000 100000": 1,
+                "9900000 100000": 64,
+                "no numbers": 64,
+                "": 64,
+                "0 0": 64,
+            }.items()
+        ),
         ("0::/a/b/c\n", {"a/b/c/cpu.max": "max 100000\n", "a/cpu.max": "300000 100000\n"}, 3),
         ("0::/a/b\n", {"a/b/cpu.max": "300000 100000", "a/cpu.max": "900000 100000"}, 3),
         ("0::/a/b\n", {"other/cpu.max": "100000 100000\n"}, 64),
         # The group of the host by its name, and its files at the root of the container.
         ("0::/system.slice/docker-0a.scope\n", {"cpu.max": "400000 100000\n"}, 4),
         ("0::/../../x\n", {"x/cpu.max": "500000 100000\n"}, 5),
-        ("0::/\n", {"cpu.max": "no numbers"}, 64),
-        ("0::/\n", {"cpu.max": ""}, 64),
-        ("0::/\n", {"cpu.max": "0 0"}, 64),
         ("nothing", {"cpu.max": "200000 100000\n"}, 64),
-        ("", {"cpu.max": "200000 100000\n"}, 64),
         # The first version, alone and beside the second.
-        (
-            IN_A_CONTAINER,
-            {"cpu,cpuacct/cpu.cfs_quota_us": "200000", "cpu,cpuacct/cpu.cfs_period_us": "100000"},
-            2,
-        ),
-        (
-            IN_A_CONTAINER,
-            {
-                "cpu/docker/0a/cpu.cfs_quota_us": "300000",
-                "cpu/docker/0a/cpu.cfs_period_us": "100000",
-                "cpu/cpu.cfs_quota_us": "-1",
-                "cpu/cpu.cfs_period_us": "100000",
-            },
-            3,
-        ),
-        ("2:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 64),
-        ("2:cpuset:/\n", {"cpuset/cpu.cfs_quota_us": "1", "cpuset/cpu.cfs_period_us": "1"}, 64),
+        (IN_A_CONTAINER, granted(OF_VERSION_1, 200_000), 2),
+        (IN_A_CONTAINER, granted(BELOW, 300_000) | granted(ABOVE, -1), 3),
+        ("2:cpu:/\n", granted(ABOVE, -1), 64),
+        ("2:cpuset:/\n", granted(("cpuset/cpu.cfs_quota_us", "cpuset/cpu.cfs_period_us"), 1), 64),
         ("1:cpu:/\n0::/a\n", {"unified/a/cpu.max": "700000 100000\n"}, 7),
     ],
 )

@@ -120,29 +120,23 @@ def test_by_hand_without_a_code():
     assert numbers(errors).tolist() == pytest.approx([0, 0, 50])
 
 
-def test_a_word_with_a_stuck_cell_detects_what_others_correct():
-    """In half of the time the stuck cell differs; a change of another cell is a second error."""
-    code = secded(32)
-    per_word = 39 * 100 / MBIT
-    errors = soft_errors([0, 10, 0], 1.0, SINGLE, code)
-    changes = 38 / 39 * 10 * per_word
-    assert numbers(errors) == pytest.approx([changes / 2, changes / 2, 0])
-    never = soft_errors([0, 10, 0], 1.0, SINGLE, code, differing=0.0)
-    assert numbers(never) == pytest.approx([changes, 0, 0])
-    always = soft_errors([0, 10, 0], 1.0, SINGLE, code, differing=1.0)
-    assert numbers(always) == pytest.approx([0, changes, 0])
+@each(("differing", "detected"), [(0.0, 0), (0.5, 0.5), (1.0, 1)])
+def test_a_word_with_a_stuck_cell_detects_what_others_correct(differing, detected):
+    """While the stuck cell differs, a change of another cell is a second error."""
+    errors = soft_errors([0, 10, 0], 1.0, SINGLE, secded(32), differing=differing)
+    changes = 38 / 39 * 10 * (39 * 100 / MBIT)
+    expected = [changes * (1 - detected), changes * detected, 0]
+    assert numbers(errors) == pytest.approx(expected)
+    assert numbers(soft_errors([0, 10, 0], 1.0, SINGLE, secded(32))).sum() == pytest.approx(changes)
 
 
 def test_words_that_are_wrong_by_themselves():
-    errors = soft_errors([0, 0, 8], 0.5, SINGLE, secded(32))
-    assert errors.wrong_due == pytest.approx(8 * 0.5 / 4)
-    assert errors.wrong_sdc == 0
-    three = soft_errors([0, 0, 0, 8], 0.5, SINGLE, secded(32))
-    assert three.wrong_sdc == pytest.approx(
-        8 * 0.5 / 8 * secded(32).shares(3)[Outcome.MISCORRECTED :].sum()
-    )
-    none = soft_errors([0, 8, 0], 0.5, SINGLE)
-    assert none.wrong_sdc == pytest.approx(8 * 0.5 / 2)
+    code = secded(32)
+    errors, three = (soft_errors([*[0] * hard, 8], 0.5, SINGLE, code) for hard in (2, 3))
+    assert (errors.wrong_due, errors.wrong_sdc) == (pytest.approx(8 * 0.5 / 4), 0)
+    silent = code.shares(3)[Outcome.MISCORRECTED :].sum()
+    assert three.wrong_sdc == pytest.approx(8 * 0.5 / 8 * silent)
+    assert soft_errors([0, 8, 0], 0.5, SINGLE).wrong_sdc == pytest.approx(8 * 0.5 / 2)
 
 
 def test_words_all_of_whose_bits_are_stuck():
@@ -156,32 +150,23 @@ def test_words_all_of_whose_bits_are_stuck():
 
 def test_one_call_for_instances_and_epochs():
     rng = np.random.default_rng(3)
-    words = rng.integers(0, 1000, (5, 4, 3))
-    avf = rng.random((5, 1))
+    words, avf = rng.integers(0, 1000, (3, 2, 3)), rng.random((3, 1))
     errors = soft_errors(words, avf, MIXED, secded(64), 2)
-    assert errors.due.shape == (5, 4)
-    for place in product(range(5), range(4)):
+    assert errors.due.shape == (3, 2)
+    for place in np.ndindex(3, 2):
         alone = soft_errors(words[place], avf[place[0], 0], MIXED, secded(64), 2)
         assert numbers(alone) == pytest.approx(numbers(errors)[(slice(None), *place)], rel=1e-12)
 
 
 def test_more_hard_faults_make_more_that_is_detected():
+    """And interleaved words leave less uncorrected: nothing of up to three neighbours in four."""
     words = [[1000 - hard, hard, 0] for hard in range(0, 1000, 100)]
-    errors = soft_errors(words, 0.3, MIXED, secded(32), 4)
-    assert (np.diff(errors.due) > 0).all()
-    assert (np.diff(errors.corrected) < 0).all()
-
-
-def test_interleaved_words_leave_less_uncorrected():
-    errors = [soft_errors([1000, 0, 0], 0.3, MIXED, secded(32), i) for i in (1, 2, 4)]
-    uncorrected = [float(of.due + of.sdc) for of in errors]
-    assert uncorrected == sorted(uncorrected, reverse=True)
-    assert uncorrected[2] == 0  # at most three neighbours
-
-
-def test_what_is_needed_longer_suffers_more():
-    errors = soft_errors([900, 90, 10], [0.1, 0.2, 0.4], MIXED, secded(32))
-    assert np.allclose(numbers(errors)[:, [1, 2]] / numbers(errors)[:, :1], [2, 4])
+    of = [soft_errors(words, 0.3, MIXED, secded(32), interleave) for interleave in (1, 2, 4)]
+    for errors in of:
+        assert (np.diff(errors.due) > 0).all()
+        assert (np.diff(errors.corrected) < 0).all()
+    uncorrected = [float(errors.due[0] + errors.sdc[0]) for errors in of]
+    assert uncorrected[0] > uncorrected[1] > uncorrected[2] == 0
 
 
 @each("node", ["28nm", "16nm"])
@@ -213,24 +198,32 @@ def test_the_voltage_law_meets_the_measured_rise():
     assert rise == pytest.approx(1.404, abs=2e-3)
 
 
-def test_bad_numbers_are_refused():
-    for words, avf, options, message in [
+@each(
+    ("words", "avf", "options", "message"),
+    [
         ([1, 2], 0.5, {}, "words_by_hard_faults"),
         ([1, 2, -1], 0.5, {}, "words_by_hard_faults"),
         ([0.0] * 10, 0.5, {"code": secded(4)}, "has 10 counts; words of 8 bits have 0 ... 8 hard"),
         ([1, 2, 3], 1.5, {}, "avf: must be a share"),
         ([1, 2, 3], 0.5, {"differing": -0.1}, "differing: must be a share"),
         ([1, 2, 3], 0.5, {"interleave": 3}, "interleave = 3: must be one of 1, 2"),
-    ]:
-        with pytest.raises(UserError, match=message):
-            soft_errors(words, avf, SINGLE, **options)
-    with pytest.raises(UserError, match="node '7nm' is unknown; choose from 28nm, 16nm"):
-        upsets("7nm")
-    with pytest.raises(UserError, match="constant 'slope' is unknown"):
-        upsets(slope=1.0)
-    with pytest.raises(UserError, match="vdd_volts = 0"):
-        upsets(vdd_volts=0.0)
-    with pytest.raises(UserError, match="shares of 0 or more"):
-        Upsets(1.0, (0.5, 0.4))
-    with pytest.raises(UserError, match="must be 0 or more, and finite"):
-        Upsets(float("nan"), (1.0,))
+    ],
+)
+def test_bad_numbers_are_refused(words, avf, options, message):
+    with pytest.raises(UserError, match=message):
+        soft_errors(words, avf, SINGLE, **options)
+
+
+@each(
+    ("made", "message"),
+    [
+        (lambda: upsets("7nm"), "node '7nm' is unknown; choose from 28nm, 16nm"),
+        (lambda: upsets(slope=1.0), "constant 'slope' is unknown"),
+        (lambda: upsets(vdd_volts=0.0), "vdd_volts = 0"),
+        (lambda: Upsets(1.0, (0.5, 0.4)), "shares of 0 or more"),
+        (lambda: Upsets(float("nan"), (1.0,)), "must be 0 or more, and finite"),
+    ],
+)
+def test_upsets_that_cannot_be(made, message):
+    with pytest.raises(UserError, match=message):
+        made()

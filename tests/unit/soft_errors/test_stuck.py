@@ -50,13 +50,19 @@ def test_records_of_an_entry_lie_in_blocks_of_their_own():
     """Registers 0 and 1 hold 6 and 10, in blocks 0 and 1 of one entry; each is read once."""
     values = [write(2, 0, 0, 6), write(3, 0, 1, 10)]
     trace = trace_of([alloc(0, 0, 2), *values, read(5, 0, 0), read(5, 0, 1), release(9, 0)])
-    wrong = {bit: shares(trace, "rrcd", stuck_cells(bit, 1)).reads for bit in range(1024)}
-    base = {bit: 0.5 for bit in range(32) if not 6 >> bit & 1}
-    base |= {512 + bit: 0.5 for bit in range(32) if not 10 >> bit & 1}
-    assert {bit: share for bit, share in wrong.items() if share} == base  # codes are 0b111111
-    zero = [bit for bit in range(1024) if shares(trace, "rrcd", stuck_cells(bit, 0)).reads]
+    where = placed(prepare(trace, TECHNIQUES["rrcd"]))
+    needs, bits = needs_of(where.schedule.trace), [*range(48), *range(500, 560), 1023]
+    zero, one = (
+        {bit: wrong_reads(where, needs, stuck_cells(bit, way)).reads for bit in bits}
+        for way in (0, 1)
+    )
+    base = {bit for bit in range(32) if not 6 >> bit & 1}
+    base |= {512 + bit for bit in range(32) if not 10 >> bit & 1}
+    assert {bit for bit, share in one.items() if share} == base  # codes are 0b111111
+    assert set(one.values()) == {0, 0.5}
     code = [*range(32, 38)]
-    assert zero == [1, 2, *code, 513, 515, *(512 + bit for bit in code)]
+    expected = [1, 2, *code, 513, 515, *(512 + bit for bit in code)]
+    assert [bit for bit in bits if zero[bit]] == expected
 
 
 def test_values_that_are_stored_inline_end_where_their_record_does():
@@ -126,13 +132,13 @@ def test_brute_force_over_bits(name):
 def test_with_more_stuck_cells_more_reads_are_wrong():
     trace = bundled_trace("Reduction")
     cell = np.random.default_rng(1).choice(256 * 2048, 300, replace=False)
-    ways = drawn_values(1, 0, cell)
-    found = {}
-    for name in ("baseline", "rc", "rrcd"):
-        wrong = [shares(trace, name, stuck_cells(cell[:n], ways[:n])) for n in (0, 100, 200, 300)]
-        found[name] = [of.reads for of in wrong]
-        assert found[name] == sorted(found[name])
-        assert found[name][0] == 0 < found[name][-1] < 1
+    ways, found = drawn_values(1, 0, cell), {}
+    for name in ("baseline", "rc"):
+        where = placed(prepare(trace, TECHNIQUES[name]))
+        needs = needs_of(where.schedule.trace)
+        stuck = [stuck_cells(cell[:n], ways[:n]) for n in (0, 100, 300)]
+        found[name] = [wrong_reads(where, needs, of).reads for of in stuck]
+        assert 0 == found[name][0] < found[name][1] < found[name][2] < 1
     assert found["rc"][-1] < found["baseline"][-1]
 
 
