@@ -1,6 +1,5 @@
 """Does mcage know its commit, and does its digest cover all that decides results?"""
 
-import ast
 import importlib.util
 import os
 import re
@@ -9,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from itertools import pairwise
+from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -20,52 +20,31 @@ from mcage import version
 from mcage.version import KERNELS, code_digest, commit_of_checkout, deciding_sources, running_code
 
 PACKAGE = Path(mcage.__file__).parent
-SITE = PACKAGE.parent
 # Of the checkout: an installed mcage lies elsewhere.
 BUILD_HOOK = ROOT / "hatch_build.py"
 
 with_git = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
-def modules():
-    """Sources of the package by the names of their modules."""
-    found = {}
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(SITE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-def imported(path, known):
-    """Modules of the package that a source imports, wherever in it, and their packages.
+class ImportsWhenRun(ModuleFinder):
+    """Modules that others import, wherever in them.
 
     What `mcage` names for type checkers alone is imported by none that computes.
     """
-    names = set()
-    tree = ast.parse(path.read_text())
-    if path == PACKAGE / "__init__.py":
-        for_checkers = [n for n in tree.body if ast.unparse(n).startswith("if TYPE_CHECKING:")]
-        assert len(for_checkers) == 1
-        tree.body.remove(for_checkers[0])
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    parts = [name.split(".") for name in names]
-    prefixes = {".".join(name[:length]) for name in parts for length in range(1, len(name) + 1)}
-    return prefixes & known.keys()
+
+    def scan_code(self, code, module):
+        if module.__name__ != "mcage":
+            super().scan_code(code, module)
 
 
 def test_everything_that_a_sweep_imports_enters_the_digest():
-    known = modules()
-    reached, to_follow = set(), {"mcage.studies.sweep.study", "mcage.campaign.merge"}
-    while to_follow:
-        reached |= to_follow
-        to_follow = set().union(*(imported(known[one], known) for one in to_follow)) - reached
-    assert len(reached) > 100
-    names = {known[one].relative_to(PACKAGE).as_posix() for one in reached}
-    assert {it for it in names if not it.endswith("__init__.py")} <= set(deciding_sources())
+    finder = ImportsWhenRun([str(PACKAGE.parent)])
+    for module in ("mcage.studies.sweep.study", "mcage.campaign.merge"):
+        finder.import_hook(module)
+    files = [Path(it.__file__) for it in finder.modules.values() if it.__file__]
+    names = {file.relative_to(PACKAGE).as_posix() for file in files}
+    assert len(names) > 100
+    assert {name for name in names if not name.endswith("__init__.py")} <= set(deciding_sources())
 
 
 def test_kernels_and_constants_enter_the_digest_and_what_prints_does_not():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nbti_cases import exceedance, vectors
 from places import ROOT
 from scipy.special import ndtr, ndtri, pdtr
+from scipy.stats import ks_2samp
 from tables import each
 
 from mcage.aging import transistors
@@ -391,28 +392,17 @@ def test_law_against_sums_of_single_traps():
     assert (shifts == 0).mean() == pytest.approx(np.exp(-6), rel=0.15)
 
 
-def test_mean_and_variance():
-    """2 eta m within two percent, over 2 * 10^5 ranks in their order."""
-    ranks = (np.arange(200_000) + 0.5) / 200_000
-    for mean, eta in ((12e-3, 0.5e-3), (66.7e-3, 1e-3), (66.7e-3, 2e-3)):
-        shifts = TrapLaw(eta).shift(mean, scores_of(ranks))
-        assert shifts.mean() == pytest.approx(mean, rel=2e-3)
-        assert shifts.var() == pytest.approx(2 * eta * mean, rel=0.01)
-
-
 def test_worst_of_many_transistors():
-    """Medians of the worst of 131,072, and their distribution against drawing all of them."""
+    """Their distribution against drawing all of them; medians are those of the page."""
+    rng, count, repeats = np.random.default_rng(3), 4096, 300
+    transistors = rng.poisson(30.0, (repeats, count))
+    brute = (rng.gamma(np.maximum(transistors, 1), 1e-3) * (transistors > 0)).max(axis=1)
+    spread = NbtiSpread(TrapLaw(1e-3), DelayPath(count, 1))
+    by_rank = spread.traps.shift(30e-3, spread.scores_of_worst(1 - rng.random(repeats)))
+    assert ks_2samp(brute, by_rank).pvalue > 0.01
     for eta, median in ((0.5e-3, 107), (1e-3, 127), (2e-3, 157)):
         spread = NbtiSpread(TrapLaw(eta), DelayPath(131_072, 1))
         assert float(spread.restated(66.7e-3)) == pytest.approx(median * 1e-3, abs=0.5e-3)
-    rng, count, repeats = np.random.default_rng(3), 4096, 300
-    transistors = rng.poisson(30.0, (repeats, count))
-    brute = np.sort((rng.gamma(np.maximum(transistors, 1), 1e-3) * (transistors > 0)).max(axis=1))
-    spread = NbtiSpread(TrapLaw(1e-3), DelayPath(count, 1))
-    by_rank = spread.traps.shift(30e-3, spread.scores_of_worst(1 - rng.random(repeats)))
-    both = np.sort(np.concatenate([brute, by_rank]))
-    steps = [np.searchsorted(np.sort(each), both, "right") / repeats for each in (brute, by_rank)]
-    assert np.abs(steps[0] - steps[1]).max() < 1.63 * np.sqrt(2 / repeats)  # Kolmogorov, 1 %
 
 
 def test_a_shift_rises_with_the_mean_and_with_bad_luck():

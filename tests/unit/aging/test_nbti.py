@@ -323,13 +323,6 @@ def test_transistors_differ_one_by_one(model):
     assert (np.diff(shifts, axis=0) < 0).all()
 
 
-@of_all_models
-def test_as_specified_nothing_differs(model):
-    surroundings = constant_environment(0.9, 340.0)
-    same = Transistors(vt0_volts=[model.vt0_volts], temperature_kelvin=340.0)
-    assert model.dvth_at(surroundings, 0.3, YEAR, same) == model.dvth_at(surroundings, 0.3, YEAR)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -386,14 +379,6 @@ def test_recovery_takes_no_more_than_there_is():
     rates = eager.model.rates(constant_environment(1.0))
     stressed = eager.advance(eager.initial_state(()), rates, True, 1e-6)
     assert eager.dvth_of(eager.advance(stressed, rates, False, 1e-6)) == 0
-
-
-def test_recovery_lowers_the_shift_and_stress_raises_it_again():
-    phases = [(True, 1.0, 353.15), (False, 1.0, 353.15), (True, 1.0, 353.15)]
-    stressed, recovered, again = (shift_after_phases(phases[:end]) for end in (1, 2, 3))
-    assert recovered < 0.6 * stressed
-    # Stress goes on from the equivalent time of what recovery has left.
-    assert again**6 == pytest.approx(recovered**6 + stressed**6, rel=1e-12)
 
 
 # The facelift model against closed forms and the numbers of the papers.

@@ -171,19 +171,11 @@ def test_ages_and_values_are_those_of_each_cell_by_itself(engine):
     assert 20 < found.weak_value.sum() < len(expected) - 20
 
 
-@each("model", ["bhardwaj", "planar", "facelift"])
-def test_ages_under_other_models(model):
-    """Epoch by epoch or by sums, of cells that are always stressed, in epochs of two years."""
-    nbti, years = nbti_model(model), np.array([0.3, 1.7, 2.2, 5.1, 9.9])
-    given = {"nbti": nbti, "epoch_edges_years": (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)}
-    environment = ready(ALWAYS, "baseline", **given).conditions.environment
-    shift = [float(nbti.dvth_at(environment, 1.0, year * YEAR)) for year in years]
-    tail = tail_of({cell(0, bit): 1.0 - volts for bit, volts in enumerate(shift)})
-    found = cells_of(ALWAYS, "baseline", tail, engine=NUMBA, **given)
-    assert found.cell.tolist() == [cell(0, bit) for bit in range(5)]
-    error = found.years - years
-    assert (error > -1e-6).all()
-    assert (error < 2.02 * HALVED).all()
+@each("technique", ["rrcd", "disable"])
+def test_words_of_entries_that_techniques_avoid_are_not_counted(technique):
+    given = {"protection": "secded32", "uncorrectable_blocks": 50}
+    life = lived(TRACES, technique, tail_of(random_tail(5, 90)), **given)
+    assert np.isnan(life.uncorrectable.uncorrectable_years).all()
 
 
 # ---- lives that go on ----------------------------------------------------------------------------

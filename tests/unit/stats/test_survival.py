@@ -15,7 +15,7 @@ from tables import each
 from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
-from mcage.stats.estimates import Estimate, mean, plus_minus, proportion
+from mcage.stats.estimates import Estimate, life, mean, plus_minus, proportion
 from mcage.stats.survival import (
     HOURS_PER_YEAR,
     CaseLives,
@@ -274,6 +274,20 @@ def test_mean_of_single_precision_does_not_lose_its_interval():
     estimate = mean(values)
     assert estimate.value == pytest.approx(60.0005, abs=1e-6)
     assert estimate.upper - estimate.lower == pytest.approx(2 * 1.96 * 5e-4 / 1e3, rel=1e-2)
+
+
+@each(
+    ("bounds", "text"),
+    [
+        ((4.0, 3.0, math.inf), "4.00 [3.00, > 10]"),
+        ((4.0, math.nan, math.nan), "4.00 [–, –]"),
+        ((math.inf, 3.0, math.inf), "> 10 [3.00, > 10]"),
+        ((math.inf, math.inf, math.inf), "> 10"),
+        ((math.inf, math.nan, math.nan), "> 10"),
+    ],
+)
+def test_ages_with_their_bounds(bounds, text):
+    assert life(Estimate(*bounds), 10.0) == text
 
 
 # Lives of chips out of those of their slices.

@@ -15,7 +15,7 @@ from scipy import stats
 from tables import each
 
 from mcage.errors import UserError
-from mcage.variation.fault_models import FaultModel, class_shares, fault_model, faulty_bits
+from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.field import (
     die_of,
     node_factor,
@@ -127,18 +127,6 @@ def test_theory_against_a_sum_over_dies(name: str, sigma_die: float, points: int
     found = expected_classes(replace(this, sigma_die_volts=sigma_die), this.vdd_volts)
     np.testing.assert_allclose(found, expected, atol=8e-4)  # each lattice sum: 6e-4
     assert found.sum() == pytest.approx(1)
-
-
-def test_theory_against_sampled_dies() -> None:
-    """Classes of 300 dies of two slices; the standard error is that of means over dies."""
-    tail = sample_tail(SPREAD, 4, np.arange(600), 0.497, slices_per_chip=2)
-    shares = class_shares(faulty_bits(tail, np.ones(len(tail.cell), bool)))
-    of_dies = shares.reshape(300, 2, 5).mean(axis=1)
-    error = of_dies.std(axis=0, ddof=1) / np.sqrt(300)
-    assert np.all(np.abs(of_dies.mean(axis=0) - expected_classes(SPREAD, 0.497)) < 4.4 * error)
-    # What a die shares, its slices share: they differ less than slices of different dies.
-    faulty = shares[:, 2:].sum(axis=1).reshape(300, 2)
-    assert np.corrcoef(faulty.T)[0, 1] > 0.3
 
 
 def test_vdd_is_judged_with_the_die_part() -> None:

@@ -305,25 +305,3 @@ def test_a_field_of_tiny_range_is_like_arrays_of_nodes() -> None:
 def test_a_third_of_the_entries_is_faulty_where_measured_runs() -> None:
     this = scenario("measured")
     assert expected_classes(this, this.vdd_volts)[2:].sum() == pytest.approx(1 / 3, abs=0.01)
-
-
-@each(
-    ("name", "percent"),
-    [  # of 4000 maps at 5, 3 and 2 points, found when the parameters were fitted
-        ("common", (36, 10, 2.2)),
-        ("clustered", (4.6, 0.8, 0.13)),
-        ("dispersed", (79, 32, 9.7)),
-    ],
-)
-def test_acceptance(name: str, percent: tuple[float, ...]) -> None:
-    """How many maps come close to the published table in each class.
-
-    Within 4.4 standard errors of both samples, plus half a unit of the last digit.
-    """
-    maps, this = 1000, scenario(name)
-    cells = sample_tail(this, 11, np.arange(maps), this.vdd_volts)
-    shares = class_shares(faulty_bits(cells, cells.vmin_volts > this.vdd_volts))
-    found = np.abs(shares - this.table_shares).max(axis=1)
-    for tolerance, rate in zip((0.05, 0.03, 0.02), np.array(percent) / 100, strict=True):
-        error = np.sqrt(rate * (1 - rate) * (1 / maps + 1 / 4000))
-        assert abs((found <= tolerance).mean() - rate) < 4.4 * error + 0.005, tolerance
