@@ -130,9 +130,7 @@ def names_in(path):
 
 def parameters(function):
     """Names of all parameters but that of the object or class itself."""
-    given = function.args
-    names = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    names += [argument.arg for argument in (given.vararg, given.kwarg) if argument]
+    names = [node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)]
     return [name for name in names if name not in ("self", "cls")]
 
 
@@ -369,6 +367,7 @@ def reached_by(test):
 SUPPORT = DATA.parent
 
 
+@pytest.mark.slow
 def test_tests_of_the_core_run_without_wings():
     tests = [
         test for suite in CORE_SUITES for test in (SUPPORT.parent / "unit" / suite).rglob("*.py")

@@ -32,8 +32,16 @@ from mcage.errors import UserError
 
 YEAR = 365 * 86_400
 OTHERS = ("bhardwaj-phase", "bhardwaj-longterm", "finfet", "planar")
-of_all_models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-of_additive_models = pytest.mark.parametrize("model", [MODELS[x] for x in ADDITIVE], ids=ADDITIVE)
+
+
+def of(names):
+    """A test of models, in which variants, which have other constants, are slow."""
+    slow = {name: [pytest.mark.slow] if "-" in name else [] for name in names}
+    models = [pytest.param(MODELS[name], id=name, marks=slow[name]) for name in names]
+    return pytest.mark.parametrize("model", models)
+
+
+of_all_models, of_additive_models = of(MODELS), of(ADDITIVE)
 
 
 @each("row", vectors("facelift", *OTHERS))
@@ -80,14 +88,14 @@ def test_equal_times_under_stress_are_not_equal_to_bhardwaj():
     assert 1e3 * np.array([at_once, spread]) == pytest.approx([55.5, 17.7], abs=0.05)
 
 
-@pytest.mark.parametrize("name", ["bhardwaj", "bhardwaj-unscaled"])
+@of(["bhardwaj", "bhardwaj-unscaled"])
 @given(history=histories, rest=durations)
-def test_bhardwaj_never_falls(name, history, rest):
+def test_bhardwaj_never_falls(model, history, rest):
     # What never falls is the state: a cube root of a little more may be rounded to a little less.
-    states = [past_of(MODELS[name], history[:end]).item() for end in range(len(history) + 1)]
+    states = [past_of(model, history[:end]).item() for end in range(len(history) + 1)]
     assert states == sorted(states)
     without_stress = [(rest, 0.0, 1.0, 353.15), (rest, 1.0, 0.25, 353.15)]
-    assert past_of(MODELS[name], [*history, *without_stress]).item() == states[-1]
+    assert past_of(model, [*history, *without_stress]).item() == states[-1]
 
 
 @of_additive_models
@@ -196,14 +204,14 @@ short_histories = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", ["bhardwaj", "bhardwaj-unscaled"])
+@of(["bhardwaj", "bhardwaj-unscaled"])
 @given(short_histories)
 @example([(1e-3, 0.05, 1.0, 450.0)] * 3)
 @example([(0.0050025, 0.5, 1.0, 250.0), (1e-3, 1.0, 1.0, 250.0)])
 @example([(1e-4, 0.5, 1.0, 450.0), (5e-3, 0.5, 1.0, 450.0)])
-def test_bhardwaj_is_what_is_written(name, history):
-    expected = bhardwaj_as_written(MODELS[name], history) ** (1 / 3)
-    assert shift_of(MODELS[name], history) == pytest.approx(expected, rel=1e-9, abs=0)
+def test_bhardwaj_is_what_is_written(model, history):
+    expected = bhardwaj_as_written(model, history) ** (1 / 3)
+    assert shift_of(model, history) == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("duty_cycle", [0.0, 0.3, 0.999, 1.0])

@@ -17,7 +17,7 @@ from mcage.spec.cost_constants import Component, Penalties, Penalty, load_costs
 from mcage.techniques import TECHNIQUES
 
 COSTS = load_costs()
-LIVES, MOMENTS, TURNS, KERNELS = 7, 3, 3, 2
+LIVES, MOMENTS, TURNS, KERNELS = 5, 3, 3, 2
 
 
 def slices_of(technique, rng):
@@ -96,7 +96,7 @@ def drawn_penalties(rng):
 def test_lives_are_the_sums_of_their_moments(name):
     rng = np.random.default_rng(0)
     slices = slices_of(possible_techniques()[name], rng)
-    for epochs, points in ((1, 1), (5, 2)):
+    for epochs, points in ((1, 1), (3, 2)):
         technologies = [drawn(rng) for _ in range(points)]
         lives = random_lives(slices, epochs, rng)
         reference = rng.random((len(technologies) + 1, KERNELS))

@@ -18,7 +18,6 @@ from life_cases import (
 )
 from power_cases import COSTS, NODE, conventional_power, map_of, power
 from sweep_cases import SMALL_KERNELS, small_sweep
-from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.aging.environment import environment
@@ -201,7 +200,7 @@ def test_events_of_lives_are_their_means_times_seconds():
 # ---- sweeps ------------------------------------------------------------------------------------
 
 
-@each("technology", ["28nm", "32nm"])
+@pytest.mark.parametrize("technology", daily(["28nm", "32nm"], ["32nm"]))
 def test_power_of_a_sweep(technology, kernels):
     """Of techniques that ignore faults: mcage.costs of each kernel, weighted by the workload."""
     names = ["conventional", "rc+rar", "argo"]
