@@ -1,6 +1,7 @@
 """Runs with wrong registers, side by side and work-group by work-group, against one at a time."""
 
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,16 @@ from faulty_oracle import emulation_of, memory_after, request_of
 from mcage.tracing.emulation.faults import End, Faults, Flip, Reruns
 from mcage.tracing.emulation.program import Program
 
+pytestmark = needs_clang
+
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernels")
-    return {name: emulation_of(request_of(folder, name)) for name in ("blend", "tickets")}
+    x = np.random.default_rng(2).integers(0, 4096, 512).astype(np.int32)
+    histogram = of_source(folder, HISTOGRAM, 8, {"x": x, "y": np.zeros(512, np.int32)})
+    found = {name: emulation_of(request_of(folder, name)) for name in ("blend", "tickets")}
+    return found | {"histogram": histogram}
 
 
 def random_flips(emulation, steps, count, seed=1):
@@ -29,6 +35,22 @@ def random_flips(emulation, steps, count, seed=1):
         flip = Flip(int(random.integers(steps)), int(random.integers(emulation.window)), bits)
         asked.append(Faults(flips={(group, wave): [flip]}))
     return asked
+
+
+def flip(step, register, lanes, bit, group=0):
+    """Faults of a bit in some lanes of the first wave of a work-group."""
+    bits = np.zeros(64, np.uint32)
+    bits[lanes] = 1 << bit
+    return Faults(flips={(group, 0): [Flip(step, register, bits)]})
+
+
+def outputs_where_addresses_are_wrong(emulation, lanes):
+    """The output y of each run that ends, without and with a bit beyond the LDS in registers."""
+    reruns = Reruns(emulation)
+    asked = product(range(1, 14), range(emulation.preloaded, 4))
+    ran = reruns.run([flip(step, register, lanes, 20) for step, register in asked])
+    ended = [reruns.outputs_of(each)["y"] for each in ran if each.end == End.COMPLETE]
+    return reruns.outputs["y"], ended
 
 
 def of_source(folder, text, groups, arguments):
@@ -52,13 +74,12 @@ def same(reruns, ran, expected):
     return ran.end == End.COMPLETE and np.array_equal(memory, expected)
 
 
-@needs_clang
 @pytest.mark.parametrize("name", ["blend", "tickets"])
 def test_flips_do_what_they_do_one_at_a_time(kernels, name):
     emulation = kernels[name]
     reruns = Reruns(emulation)
     assert reruns.independent == (name == "blend")
-    asked = random_flips(emulation, 40, 120 if name == "blend" else 60)
+    asked = random_flips(emulation, 40, 60)
     ran = reruns.run(asked)
     answers = [
         same(reruns, each, memory_after(emulation, faults.flips, most=100_000))
@@ -88,23 +109,10 @@ HISTOGRAM = """__kernel void histogram(__global const int *x, __global int *y) {
 """
 
 
-@needs_clang
 @pytest.mark.parametrize("name", ["blend", "histogram"])
-def test_a_run_depends_on_no_other(kernels, tmp_path, name):
-    if name == "histogram":
-        kernels = {
-            name: of_source(
-                tmp_path,
-                HISTOGRAM,
-                8,
-                {
-                    "x": np.random.default_rng(2).integers(0, 4096, 512).astype(np.int32),
-                    "y": np.zeros(512, np.int32),
-                },
-            )
-        }
+def test_a_run_depends_on_no_other(kernels, name):
     reruns = Reruns(kernels[name])
-    asked = random_flips(kernels[name], 60, 40 if name == "blend" else 250, seed=5)
+    asked = random_flips(kernels[name], 60, 40 if name == "blend" else 120, seed=5)
     together = reruns.run(asked)
     for faults, of_all in zip(asked, together, strict=True):
         (alone,) = reruns.run([faults])
@@ -116,22 +124,10 @@ def test_a_run_depends_on_no_other(kernels, tmp_path, name):
     assert not len(reruns.run([Faults()])[0].place)
 
 
-@needs_clang
-def test_a_wrong_atomic_of_one_run_changes_no_other(tmp_path):
+def test_a_wrong_atomic_of_one_run_changes_no_other(kernels):
     """An address that is not aligned ends its run, whose memory lies beside that of the others."""
-    x = np.random.default_rng(2).integers(0, 4096, 512).astype(np.int32)
-    emulation = of_source(tmp_path, HISTOGRAM, 8, {"x": x, "y": np.zeros(512, np.int32)})
-    reruns = Reruns(emulation)
-    bits = np.zeros(64, np.uint32)
-    nothing = Faults(flips={(0, 0): [Flip(1, 0, bits)]})
-    bits = bits.copy()
-    bits[5] = 1
-    wrong = [
-        Faults(flips={(0, 0): [Flip(step, register, bits)]})
-        for step in range(1, 50)
-        for register in range(8)
-    ]
-    first, *others = reruns.run([nothing, *wrong])
+    wrong = [flip(step, register, 5, 0) for step in range(1, 50) for register in range(8)]
+    first, *others = Reruns(kernels["histogram"]).run([flip(1, 0, [], 0), *wrong])
     assert sum(each.end == End.ADDRESS for each in others) > 3
     assert first.end == End.COMPLETE
     assert not len(first.place)
@@ -155,7 +151,6 @@ class _Reads:
         pass
 
 
-@needs_clang
 def test_a_read_counts_once_whatever_ends_beside_it(kernels):
     emulation = kernels["blend"]
     reruns = Reruns(emulation, _Reads)
@@ -167,7 +162,6 @@ def test_a_read_counts_once_whatever_ends_beside_it(kernels):
     assert beside == alone
 
 
-@needs_clang
 def test_outputs_of_a_run(kernels):
     emulation = kernels["blend"]
     reruns = Reruns(emulation)
@@ -188,7 +182,6 @@ IN_PLACE = """__kernel void in_place(__global int *y) {
 }
 """
 
-
 READS = """__kernel void reads(__global const int *index, __global int *y) {
     int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
     y[i] = y[index[i]] * 2 + 1;
@@ -204,9 +197,9 @@ MIRROR = """__kernel void mirror(__global int *y) {
 """A store that goes wrong by a bit may change what another work-group alone reads."""
 
 
-@needs_clang
 @pytest.mark.parametrize("text", [IN_PLACE, READS, MIRROR], ids=["in place", "reads", "mirror"])
-def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path, text):
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
+def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path, text, every):
     """A wrong index leads into what another work-group reads and writes, earlier or later."""
     arguments = {"y": np.arange(32768, dtype=np.int32)}
     if text == READS:
@@ -215,16 +208,12 @@ def test_work_groups_that_a_fault_makes_meet_run_together(tmp_path, text):
     assert emulation.groups_together < 200  # some run before others
     reruns = Reruns(emulation)
     assert reruns.independent
-    asked = []
-    for group in (3, 190):
-        for step in range(1, 14):
-            for register in range(6):
-                for bit in (6, 8, 13, 14, 15, 16):
-                    bits = np.zeros(64, np.uint32)
-                    bits[5] = np.uint32(1 << bit)
-                    asked.append(Faults(flips={(group, 0): [Flip(step, register, bits)]}))
+    cases = product((3, 190), range(1, 14), range(6), (6, 8, 13, 14, 15, 16))
+    asked = [
+        flip(step, register, 5, bit, group) for group, step, register, bit in [*cases][::every]
+    ]
     ran = reruns.run(asked)
-    assert sum(each.whole for each in ran) > 10
+    assert sum(each.whole for each in ran) > 10 / every
     for each, faults in zip(ran, asked, strict=True):
         assert same(reruns, each, memory_after(emulation, faults.flips))
 
@@ -239,7 +228,6 @@ LOOP = """__kernel void loop(__global int *y, int n) {
 """
 
 
-@needs_clang
 def test_a_run_without_end_is_cut(tmp_path):
     arguments = {"y": np.arange(128, dtype=np.int32) % 7, "n": 1}
     emulation = of_source(tmp_path, LOOP, 2, arguments)
@@ -259,20 +247,11 @@ STORE = """__kernel void store(__global int *y) {
 """
 
 
-@needs_clang
 def test_a_wrong_access_to_local_memory_is_dropped(tmp_path):
+    """A read out of range gives 0, and so does one of what was never stored."""
     emulation = of_source(tmp_path, STORE, 1, {"y": np.full(64, -1, np.int32)})
-    reruns = Reruns(emulation)
-    zeros = 0
-    for step in range(1, 12):
-        for register in range(emulation.preloaded, 4):
-            bits = np.zeros(64, np.uint32)
-            bits[9] = 1 << 20
-            (ran,) = reruns.run([Faults(flips={(0, 0): [Flip(step, register, bits)]})])
-            if ran.end == End.COMPLETE:
-                wrong = reruns.outputs_of(ran)["y"]
-                zeros += int((wrong != reruns.outputs["y"]).sum() == 1 and 0 in wrong)
-    assert zeros  # a read out of range gives 0, and so does one of what was never stored
+    right, ended = outputs_where_addresses_are_wrong(emulation, [9])
+    assert any((wrong != right).sum() == 1 and 0 in wrong for wrong in ended)
 
 
 DRAW = """__kernel void draw(__global const int *x, __global int *y) {
@@ -285,23 +264,14 @@ DRAW = """__kernel void draw(__global const int *x, __global int *y) {
 """
 
 
-@needs_clang
 def test_each_wrong_atomic_in_local_memory_gives_zero(tmp_path):
     """Two lanes of one access, both out of range: the second does not see what the first added."""
     x = np.arange(64, dtype=np.int32)[::-1].copy()
     emulation = of_source(tmp_path, DRAW, 1, {"x": x, "y": np.full(64, -1, np.int32)})
-    reruns = Reruns(emulation)
-    bits = np.zeros(64, np.uint32)
-    bits[[9, 30]] = 1 << 20
-    outputs = []
-    for step in range(1, 14):
-        for register in range(emulation.preloaded, 4):
-            (ran,) = reruns.run([Faults(flips={(0, 0): [Flip(step, register, bits)]})])
-            if ran.end == End.COMPLETE:
-                outputs.append(reruns.outputs_of(ran)["y"])
+    _, ended = outputs_where_addresses_are_wrong(emulation, [9, 30])
     dropped = np.full(64, 7)
     dropped[[9, 30]] = 0
-    assert any(np.array_equal(each, dropped) for each in outputs)
+    assert any(np.array_equal(each, dropped) for each in ended)
 
 
 LARGE = """__kernel void large(__global const float *x, __global float *y, int n) {
@@ -317,7 +287,7 @@ def memory(line):
     return int(re.search(rf"^{line}:\s+(\d+) kB$", text, re.MULTILINE)[1]) * 1024
 
 
-@needs_clang
+@pytest.mark.slow
 def test_runs_share_the_memory_that_they_do_not_change(tmp_path):
     """20 flips in a kernel with buffers of 64 MB: twice these, where it was 14 times."""
     n = 1 << 23

@@ -327,27 +327,12 @@ ALLOWED = (
     "-fno-signed-zeros -fwrapv -mcumode -munsafe-fp-atomics"
 )
 REFUSED = """
--fplugin=./x.so; -fpass-plugin=x.so; -Xclang -load -Xclang x.so; -mllvm -load=x.so; -MD -MF FILE
--MT TEXT; -MMD; -M; -MFfile; -MJ x; -o x; -ox; -save-temps; --save-temps=obj; -include x.h;
--include-pch x; -imacros x; -iquote x; -isystem x; -fprofile-generate=x; -fprofile-use=x;
--fprofile-instr-use=x; -fcs-profile-generate; -fprofile-list=x; -ftime-trace; -ftime-trace=x;
--fcrash-diagnostics-dir=x; -gen-reproducer; -fmodules; -fmodule-map-file=x;
--fmodules-cache-path=x; -fmodule-file=x; -fbuild-session-file=x; -B.; -B x; --config=x; --config
-x; @x; -specs=x; --specs=x; -wrapper x; -x c; -xc; -c; -S; -E; -Wl,-o,x; -Wa,x; -Wp,-MD,x;
--Xlinker x; -Xpreprocessor -MD; -Xassembler x; -Xarch_host x; -Xopenmp-target x;
--fdebug-prefix-map=a=b; -fdebug-compilation-dir=x; -fsave-optimization-record;
--foptimization-record-file=x; -fdump-record-layouts; -frecord-command-line; -fopenmp-targets=x;
--fopenmp; -g; -gsplit-dwarf; -fsanitize=address; -fsanitize-ignorelist=x; -fxray-instrument;
--flto; -fembed-bitcode; -fembed-offload-object=x; -fthinlto-index=x; -fcoverage-mapping;
--fprebuilt-module-path=x; -fdepfile-entry=x; -fdiagnostics-add-output=x; -serialize-diagnostics
-x; --serialize-diagnostics x; -mcpu=gfx900; -march=x; -target x; --target=x; -resource-dir x;
--isysroot x; --sysroot=x; -F x; -L x; -l x; x.c; -; --; -###; -v; --version; -std=cl2.0;
--emit-llvm; -emit-ast; -mlink-builtin-bitcode x; -ivfsoverlay x; -vfsoverlay x; -fuse-ld=x;
--ld-path=x; -T x; -e x; -D; -I; -U; -index-store-path x; -dependency-file x; -working-directory
-x; -stdlib++-isystem x; --gcc-toolchain=x; --rocm-path=x; -mharden-sls=x; --offload-arch=x;
--ffile-prefix-map=a=b; -fproc-stat-report=x; -stat-summary-file=x; -ftest-coverage; --coverage;
--pg; -rewrite-objc; --analyze; -DA -fplugin=x; -Werror -o x; '-DA\0'; -ffp-contract=off -E;
--fno-plugin; -mwavefrontsize64; -fno-fast-mathx; -Wall,x
+-fplugin=./x.so; -fpass-plugin=x.so; -Xclang -load -Xclang x.so; -mllvm -load=x.so; -MD -MF FILE;
+-o x; -ox; -save-temps; -include x.h; -iquote x; -fprofile-use=x; -ftime-trace; -fmodules; -B.;
+--config=x; @x; -x c; -c; -E; -Wl,-o,x; -Wa,x; -Wp,-MD,x; -Xarch_host x; -frecord-command-line;
+-fopenmp; -g; -flto; -mcpu=gfx900; -march=x; --target=x; -F x; -L x; -l x; x.c; -; --; -###; -v;
+-std=cl2.0; -emit-llvm; -fuse-ld=x; -D; -I; -U; -DA -fplugin=x; -Werror -o x; '-DA\0';
+-ffp-contract=off -E; -fno-plugin; -mwavefrontsize64; -fno-fast-mathx; -Wall,x
 """
 
 
