@@ -8,12 +8,14 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 
 import h5py
 import numpy as np
 import pytest
 from geometries import on
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from places import ROOT
 from small_traces import small_trace
 from tables import each
@@ -25,7 +27,9 @@ from mcage.traces import first_generations
 from mcage.traces.library import KERNELS, bundled_trace, path_of_bundled
 from mcage.traces.model import (
     ALLOC,
+    ALLOC_COLUMNS,
     COLUMNS,
+    EVENT_COLUMNS,
     MOST_CYCLES,
     READ,
     RELEASE,
@@ -57,13 +61,22 @@ def saved(tmp_path):
     return path
 
 
+def put(path, dataset, content):
+    """Replace a dataset of a file, or take it away."""
+    with h5py.File(path, "a") as file:
+        del file[dataset]
+        if content is not None:
+            file[dataset] = content
+
+
+def held(path, dataset):
+    with h5py.File(path) as file:
+        return file[dataset][...]
+
+
 def assert_same(one, other):
-    assert (one.name, one.source, one.kernels, one.cycles) == (
-        other.name,
-        other.source,
-        other.kernels,
-        other.cycles,
-    )
+    facts = [(of.name, of.source, of.kernels, of.cycles, of.geometry) for of in (one, other)]
+    assert facts[0] == facts[1]
     for column in COLUMNS:
         a, b = getattr(one, column.attribute), getattr(other, column.attribute)
         assert a.dtype == b.dtype == column.held
@@ -74,28 +87,13 @@ def assert_same(one, other):
 # ---- round trip ------------------------------------------------------------------------------
 
 
-def test_round_trip(saved):
-    assert_same(load_trace(saved), small_trace())
-
-
 @settings(max_examples=20)
-@given(traces())
-def test_round_trip_of_any_trace(tmp_path_factory, trace):
+@given(traces(), st.text(st.characters(exclude_categories=["Cs", "Cc"])))
+def test_round_trip_of_any_trace(tmp_path_factory, trace, name):
     path = tmp_path_factory.mktemp("any") / "trace.h5"
+    trace = dataclasses.replace(trace, name=name, source={"ort": name, "n": []} if name else {})
     save_trace(trace, path)
     assert_same(load_trace(path), trace)
-
-
-def test_name_and_source_of_any_alphabet(tmp_path):
-    trace = dataclasses.replace(small_trace(), name="Färbung ∆b", source={"ort": "Zürich", "n": []})
-    save_trace(trace, tmp_path / "t.h5")
-    assert_same(load_trace(tmp_path / "t.h5"), trace)
-
-
-def test_empty_name_and_source(tmp_path):
-    trace = dataclasses.replace(small_trace(), name="", source={})
-    save_trace(trace, tmp_path / "t.h5")
-    assert_same(load_trace(tmp_path / "t.h5"), trace)
 
 
 def test_equal_traces_give_equal_files(tmp_path, saved):
@@ -161,47 +159,21 @@ def test_registers_are_stored_in_a_byte_where_all_fit(registers, stored, tmp_pat
     assert load_trace(path).geometry == CDNA2
 
 
-def stored_as(path, type_):
-    """Let a file store its registers as another type."""
-    with h5py.File(path, "r+") as file:
-        registers = file["event/reg"][:]
-        del file["event/reg"]
-        file["event/reg"] = registers.astype(type_)
-
-
 def test_how_registers_are_stored_makes_no_difference(saved):
-    stored_as(saved, "<u2")
+    put(saved, "event/reg", held(saved, "event/reg").astype("<u2"))
     assert_same(load_trace(saved), small_trace())
 
 
-@pytest.mark.parametrize("type_", ["<u4", "<i2", ">u2", "<f4"])
-def test_no_other_type_of_registers_is_read(type_, saved):
-    stored_as(saved, type_)
-    with pytest.raises(UserError) as caught:
+@each("kind", ["<u4", "<i2", ">u2", "<f4"])
+def test_no_other_type_of_registers_is_read(kind, saved):
+    put(saved, "event/reg", held(saved, "event/reg").astype(kind))
+    with pytest.raises(UserError, match=r"event/reg: has type .*must be uint8 or uint16$"):
         load_trace(saved)
-    assert "event/reg: has type" in str(caught.value)
-    assert str(caught.value).endswith("must be uint8 or uint16")
-
-
-@pytest.mark.parametrize(
-    ("row", "register", "message"),
-    [
-        (3, 512, "event/reg row 3: register 512 is outside the window of slot 0"),
-        (0, 511, "event/reg row 0: the window has 511 registers, but its kernel"),
-        (4, 256, "event/reg row 4: is 256, must be 0 for a release"),
-    ],
-)
-def test_damaged_registers_of_more_than_a_byte(row, register, message, tmp_path):
-    save_trace(large_trace(512), tmp_path / "t.h5")
-    with h5py.File(tmp_path / "t.h5", "r+") as file:
-        file["event/reg"][row] = register
-    with pytest.raises(UserError, match=message):
-        load_trace(tmp_path / "t.h5")
 
 
 def test_cut_to_a_byte_the_content_is_another(tmp_path):
     save_trace(large_trace(512), tmp_path / "t.h5")
-    stored_as(tmp_path / "t.h5", "u1")
+    put(tmp_path / "t.h5", "event/reg", held(tmp_path / "t.h5", "event/reg").astype("u1"))
     with pytest.raises(UserError, match="event/reg row 0: the window has 0 registers"):
         load_trace(tmp_path / "t.h5")
 
@@ -222,7 +194,7 @@ def test_bundled_traces_are_what_they_were():
         assert file["event/reg"].dtype == np.uint8
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_a_file_that_says_only_entries_and_lanes_is_of_the_first_such_preset(name, tmp_path):
     with on(PRESETS[name]):
         save_trace(trace_of([alloc(0, 0, 1), write(1, 0, 0, 7), release(2, 0)]), tmp_path / "t.h5")
@@ -230,13 +202,7 @@ def test_a_file_that_says_only_entries_and_lanes_is_of_the_first_such_preset(nam
     with h5py.File(tmp_path / "t.h5", "r+") as file:
         for attribute in ("block_lanes", "granularity", "max_windows_hw", "digest"):
             del file.attrs[attribute]
-    alike = {
-        (512, 64): CDNA2,
-        (1024, 32): RDNA2,
-        (1536, 32): RDNA3,
-        (512, 32): NVIDIA,
-        (256, 64): GCN,
-    }
+    alike = {of.shape[:2]: of for of in (CDNA2, RDNA2, RDNA3, NVIDIA, GCN)}
     assert load_trace(tmp_path / "t.h5").geometry == alike[PRESETS[name].shape[:2]]
 
 
@@ -288,23 +254,17 @@ def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
     assert load_trace(saved).name == "other"
 
 
+@pytest.mark.slow
 def test_full_disk(tmp_path):
     """As far as a process can be told so: no file may have more than 500 bytes."""
-    script = (
-        "import resource, sys\n"
-        f"sys.path.insert(0, {str(ROOT / 'tests' / 'support')!r})\n"
-        "from mcage.errors import UserError\n"
-        "from mcage.traces import save_trace\n"
-        "from small_traces import small_trace\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
-        "try:\n"
-        f"    save_trace(small_trace(), {str(tmp_path / 't.h5')!r})\n"
-        "except UserError as error:\n"
-        "    print(error)\n"
-    )
+    script = f"""import resource, sys
+sys.path.insert(0, {str(ROOT / "tests" / "support")!r})
+from mcage.traces import save_trace
+from small_traces import small_trace
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+save_trace(small_trace(), {str(tmp_path / "t.h5")!r})"""
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout == f"cannot write {tmp_path / 't.h5'}: File too large\n"
+    assert run.stderr.endswith(f"cannot write {tmp_path / 't.h5'}: File too large\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -342,11 +302,13 @@ def test_what_is_no_file_is_refused_with_its_reason(tmp_path):
             load_trace(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"cycle,kind\n0,0\n", b"\x89HDF\r\n\x1a\n" + bytes(500)])
-def test_foreign_file(tmp_path, content):
-    path = tmp_path / "t.h5"
-    path.write_bytes(content)
-    assert_refused(path, "not a readable HDF5 file, or damaged")
+@each("content", [b"", b"cycle,kind\n0,0\n", b"\x89HDF\r\n\x1a\n" + bytes(500), 0.2, 0.999])
+def test_foreign_and_truncated_files(saved, tmp_path, content):
+    if isinstance(content, float):
+        whole = saved.read_bytes()
+        content = whole[: int(content * len(whole))]
+    (tmp_path / "t.h5").write_bytes(content)
+    assert_refused(tmp_path / "t.h5", "not a readable HDF5 file, or damaged")
 
 
 def test_hdf5_file_of_something_else(tmp_path):
@@ -355,41 +317,17 @@ def test_hdf5_file_of_something_else(tmp_path):
     assert_refused(tmp_path / "t.h5", "event/cycle: missing; not a trace file")
 
 
-@pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.9, 0.999])
-def test_truncated_file(saved, share):
-    content = saved.read_bytes()
-    saved.write_bytes(content[: int(share * len(content))])
-    assert_refused(saved, "not a readable HDF5 file, or damaged")
-
-
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
-def test_missing_dataset(saved, column):
-    with h5py.File(saved, "a") as file:
-        del file[column.dataset]
+def test_missing_dataset_or_one_of_another_type(saved, column):
+    put(saved, column.dataset, held(saved, column.dataset).astype(np.int16))
+    assert_refused(saved, f"{column.dataset}: has type int16, must be ")
+    put(saved, column.dataset, None)
     assert_refused(saved, f"{column.dataset}: missing")
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.attribute)
-def test_dataset_of_another_type(saved, column):
-    with h5py.File(saved, "a") as file:
-        content = file[column.dataset][...]
-        del file[column.dataset]
-        file[column.dataset] = content.astype(np.int16)
-    assert_refused(saved, f"{column.dataset}: has type int16, must be ")
-
-
-@pytest.mark.parametrize("column", COLUMNS[:-1], ids=lambda column: column.attribute)
-def test_dataset_of_another_length(saved, column):
-    with h5py.File(saved, "a") as file:
-        content = file[column.dataset][:-1]
-        del file[column.dataset]
-        file[column.dataset] = content
-    assert_refused(saved, "has shape")
-
-
 def test_group_where_a_dataset_belongs(saved):
+    put(saved, "values", None)
     with h5py.File(saved, "a") as file:
-        del file["values"]
         file.create_group("values")
     assert_refused(saved, "values: missing")
 
@@ -408,12 +346,9 @@ def test_missing_attribute(saved, attribute):
         ("source", "{", "attribute source: is not JSON text"),
         ("source", 5, "attribute source: is not JSON text"),
         ("source", "[]", "attribute source: must be a JSON object"),
-        ("kernels", "{}}", "attribute kernels: is not JSON text"),
         ("kernels", "5", "attribute kernels: must be a JSON list"),
-        ("kernels", '["kernel2"]', "attribute kernels: must be a JSON list"),
         ("kernels", '[{"name": "kernel2"}]', "attribute kernels: must be a JSON list"),
         ("kernels", "[]", "attribute kernels: must be a JSON list"),
-        ("kernels", '[{"name": "k", "N": "2"}]', "attribute kernels: must be a JSON list"),
         ("kernels", '[{"name": "k", "N": 2.5}]', "attribute kernels: must be a JSON list"),
         ("kernels", '[{"name": 1, "N": 2}]', "attribute kernels: must be a JSON list"),
         ("kernels", '[{"name": "kernel2", "N": 2}]', "attribute kernel_names of alloc"),
@@ -429,9 +364,7 @@ def test_missing_attribute(saved, attribute):
         ("cycles", 12.5, "attribute cycles: is 12.5"),
         ("cycles", 5, "cycles: 5 ends before the last event"),
         ("cycles", 2**31, "cycles: 2147483648 is too long"),
-        ("cycles", [12, 12], "must be an integer"),
         ("max_windows", 3, "attribute max_windows: is 3, but 2 windows are open at once"),
-        ("max_windows", [2, 2], "must be an integer"),
         ("window_size", 2, "attribute window_size: is (2,), but the kernels have (2, 3)"),
         ("digest", "0" * 32, "attribute digest: does not belong to this content"),
         ("digest", [1, 2], "attribute digest: does not belong to this content"),
@@ -449,7 +382,7 @@ def test_kernel_names_missing(saved):
     assert_refused(saved, "attribute kernel_names of alloc: is not JSON text")
 
 
-@pytest.mark.parametrize("cycle", [2**31, 2**63 + 5, 2**64 - 1])
+@each("cycle", [2**31, 2**64 - 1])
 def test_cycle_beyond_32_bits(saved, cycle):
     with h5py.File(saved, "a") as file:
         file["event/cycle"][8] = cycle
@@ -477,22 +410,20 @@ def test_flipped_bits_are_noticed(tmp_path):
     sound = path.read_bytes()
     random = np.random.default_rng(20)
     refused = 0
-    for position in random.integers(0, len(sound), 300):
+    for position in random.integers(0, len(sound), 200):
         damaged = bytearray(sound)
         damaged[position] ^= 1 << random.integers(8)
         path.write_bytes(damaged)
         content = content_of(path)
         refused += content is None
         assert content in (None, trace.digest())
-    assert refused > 150
+    assert refused > 100
 
 
 def content_of(path):
     """Digest of a trace file, None if it is refused."""
-    try:
+    with suppress(UserError):
         return load_trace(path).digest()
-    except UserError:
-        return None
 
 
 # Every rule of the trace format, broken once in a trace that keeps all the others.
@@ -530,13 +461,10 @@ def assert_invalid(trace, message):
     assert message in str(caught.value)
 
 
-def test_good_trace_is_good():
-    validate_trace(good_trace())
-
-
 @given(traces())
-def test_random_traces_are_good(trace):
+def test_good_traces_are_good(trace):
     validate_trace(trace)
+    validate_trace(good_trace())
 
 
 @each(
@@ -601,27 +529,14 @@ def test_windows_of_different_size_may_not_share_entries():
 
 
 def test_slot_reused_by_a_kernel_of_another_size_after_release():
-    validate_trace(
-        trace_of(
-            [
-                alloc(0, 2, 19),
-                write(0, 2, 0, 1),
-                release(5, 2),
-                alloc(6, 1, 22),
-                alloc(6, 2, 22),
-                release(7, 1),
-                release(7, 2),
-            ]
-        )
-    )
+    """The trace is valid, as `trace_of` makes sure."""
+    first = [alloc(0, 2, 19), write(0, 2, 0, 1), release(5, 2)]
+    trace_of([*first, alloc(6, 1, 22), alloc(6, 2, 22), release(7, 1), release(7, 2)])
 
 
 def test_window_open_at_the_end():
     trace = good_trace()
-    cut = {
-        c.attribute: getattr(trace, c.attribute)[: 9 if c.dataset.startswith("event/") else None]
-        for c in COLUMNS
-    }
+    cut = {c.attribute: getattr(trace, c.attribute)[:9] for c in EVENT_COLUMNS}
     assert_invalid(dataclasses.replace(trace, **cut), "event/kind: slot 0 is still open at the end")
 
 
@@ -664,34 +579,26 @@ def test_rule_on_lanes_holds_across_chunks(monkeypatch):
 
 
 @each("column", COLUMNS)
-def test_type_of_a_column(column):
+def test_type_and_length_of_a_column(column):
     trace = good_trace()
-    wrong = getattr(trace, column.attribute).astype(np.float32)
-    changed = dataclasses.replace(trace, **{column.attribute: wrong})
+    held = getattr(trace, column.attribute)
+    changed = dataclasses.replace(trace, **{column.attribute: held.astype(np.float32)})
     assert_invalid(changed, f"{column.dataset}: is float32, must be an array of {column.held}")
+    if column != COLUMNS[-1]:
+        changed = dataclasses.replace(trace, **{column.attribute: held[:-1]})
+        assert_invalid(changed, "has shape (")
 
 
-@each("column", COLUMNS[:-1])
-def test_length_of_a_column(column):
-    trace = good_trace()
-    shorter = getattr(trace, column.attribute)[:-1]
-    changed = dataclasses.replace(trace, **{column.attribute: shorter})
-    assert_invalid(changed, "has shape (")
-
-
-@pytest.mark.parametrize("shape", [(6, 32), (192,), (3, 8, 8)])
+@each("shape", [(6, 32), (192,), (3, 8, 8)])
 def test_shape_of_values(shape):
     changed = dataclasses.replace(good_trace(), values=np.zeros(shape, np.uint32))
     assert_invalid(changed, f"values: has shape {shape}, must be (rows, 64)")
 
 
-def test_column_that_is_no_array():
-    changed = dataclasses.replace(good_trace(), cycle=[0, 1])
-    assert_invalid(changed, "event/cycle: is list, must be an array of int64")
-
-
-def test_columns_of_two_dimensions():
+def test_columns_that_are_no_array_or_have_two_dimensions():
     trace = good_trace()
+    changed = dataclasses.replace(trace, cycle=[0, 1])
+    assert_invalid(changed, "event/cycle: is list, must be an array of int64")
     changed = dataclasses.replace(trace, cycle=trace.cycle[:, None])
     assert_invalid(changed, "event/cycle: has shape (10, 1)")
 
@@ -705,7 +612,7 @@ def test_empty_trace():
 def test_trace_without_writes():
     rows = [0, 1, 4, 6, 7, 8, 9]
     trace = good_trace()
-    columns = {c.attribute: getattr(trace, c.attribute)[rows] for c in COLUMNS[:6]}
+    columns = {c.attribute: getattr(trace, c.attribute)[rows] for c in EVENT_COLUMNS}
     columns["alloc_event"] = np.array([0, 1, 5], np.uint32)
     assert_invalid(dataclasses.replace(trace, **columns), "at least one register write")
 
@@ -714,9 +621,9 @@ def test_no_kernels():
     assert_invalid(dataclasses.replace(good_trace(), kernels=()), "kernels: is empty")
 
 
-@pytest.mark.parametrize(
+@each(
     ("size", "geometry", "most"),
-    [(0, GCN, 256), (-1, GCN, 256), (257, GCN, 256), (513, CDNA2, 512), (513, RDNA3, 512)],
+    [(0, GCN, 256), (257, GCN, 256), (513, CDNA2, 512), (513, RDNA3, 512)],
 )
 def test_size_of_a_kernel(size, geometry, most):
     kernels = (Kernel("k", 2), Kernel("l", size))
@@ -727,13 +634,13 @@ def test_size_of_a_kernel(size, geometry, most):
 
 def test_missing_row_of_alloc():
     trace = good_trace()
-    fewer = {c.attribute: getattr(trace, c.attribute)[:2] for c in COLUMNS[6:11]}
+    fewer = {c.attribute: getattr(trace, c.attribute)[:2] for c in ALLOC_COLUMNS}
     assert_invalid(
         dataclasses.replace(trace, **fewer), "alloc/event: has 2 rows, but 3 allocations"
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("cycles", "message"),
     [
         (9, "cycles: 9 ends before the last event; must be at least 10"),
