@@ -1,6 +1,5 @@
 """Idle time in which a slice holds: against the oracle, and by hand."""
 
-import dataclasses
 import sys
 import warnings
 from contextlib import suppress
@@ -199,18 +198,15 @@ def test_windows_that_were_not_released_together_stay_as_recorded():
 
 def test_by_wavefront_unless_told_otherwise():
     trace = work_groups()
-    for changed, ends in (
-        (released(trace), [15, 30, 55, 70]),
-        (released(trace, "wavefront"), [15, 30, 55, 70]),
-        (released(trace, "work-group"), [30, 30, 70, 70]),
-    ):
-        assert release_cycles(changed).tolist() == ends
+    assert release_cycles(released(trace)).tolist() == [15, 30, 55, 70]
+    assert release_cycles(released(trace, "work-group")).tolist() == [30, 30, 70, 70]
     assert SweepSpec().workload.release == "wavefront"
     assert set(RELEASES) == set(get_args(Workload.model_fields["release"].annotation))
 
 
 @given(traces())
 def test_only_releases_move_and_only_forward(trace):
+    """And twice is as good as once."""
     changed = released_with_wavefronts(trace)
     validate_trace(changed)
     assert changed.cycles == trace.cycles
@@ -219,15 +215,14 @@ def test_only_releases_move_and_only_forward(trace):
         before = getattr(trace, name)[trace.kind != RELEASE]
         assert np.array_equal(getattr(changed, name)[changed.kind != RELEASE], before)
     assert (changed.kind[changed.alloc_event] == ALLOC).all()
+    again = released_with_wavefronts(changed)
+    assert release_cycles(again).tolist() == release_cycles(changed).tolist()
 
 
-@given(traces())
-def test_twice_is_as_good_as_once(trace):
-    once = released_with_wavefronts(trace)
-    assert release_cycles(released_with_wavefronts(once)).tolist() == release_cycles(once).tolist()
-
-
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name",
+    ["DCT", *(pytest.param(name, marks=pytest.mark.slow) for name in KERNELS if name != "DCT")],
+)
 def test_recorded_windows_are_released_with_their_work_groups(name):
     """What `wavefront_ends` rests on: the last wavefront of a group ends when all are released."""
     trace = open_trace(name)
@@ -257,36 +252,24 @@ EVERY = ~np.uint64(0)
 
 def padded(trace, masks="lower"):
     """The same kernels as warps of 32 lanes; masks tell so, or are full."""
-    writes = trace.kind == WRITE
     lower = np.where((trace.exec_mask & LOWER) == 0, LOWER, trace.exec_mask & LOWER)
-    mask = lower if masks == "lower" else EVERY
-    contents = trace.values.copy()
-    contents[:, 32:] = 0
-    values, row = np.unique(contents, axis=0, return_inverse=True)
-    value = np.where(writes, row.reshape(-1)[trace.value], -1).astype(np.int32)
-    return dataclasses.replace(
-        trace,
-        name="padded",
-        exec_mask=np.where(writes, mask, 0).astype(np.uint64),
-        value=value,
-        values=values,
-    )
+    mask = np.where(trace.kind == WRITE, lower if masks == "lower" else EVERY, 0).astype(np.uint64)
+    values = trace.values.copy()
+    values[:, 32:] = 0
+    return replace(trace, name="padded", exec_mask=mask, values=values)
 
 
-@pytest.fixture(scope="module", params=["lower", "full"])
-def file(request, tmp_path_factory):
-    path = tmp_path_factory.mktemp("padded") / "padded.h5"
-    save_trace(padded(excerpt(), request.param), path)
-    return path
-
-
+@pytest.mark.slow
 def test_no_bundled_kernel_looks_padded():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PaddedTraceWarning)
         assert not any(uses_lower_half_only(open_trace(name)) for name in KERNELS)
 
 
-def test_a_padded_trace_is_opened_with_a_warning(file):
+@pytest.mark.parametrize("masks", ["lower", "full"])
+def test_a_padded_trace_is_opened_with_a_warning(masks, tmp_path):
+    file = tmp_path / "padded.h5"
+    save_trace(padded(excerpt(), masks), file)
     with pytest.warns(PaddedTraceWarning, match="'padded' writes the lower 32 of 64 lanes only"):
         trace = open_trace(file)
     share = prepare(trace, TECHNIQUES["rc"]).schedule.compressed.mean()
@@ -303,10 +286,8 @@ def test_one_write_to_an_upper_lane_is_enough():
 
 
 def test_a_trace_of_zeros_is_no_padded_one():
-    trace = excerpt()
-    assert not uses_lower_half_only(
-        dataclasses.replace(trace, values=np.zeros_like(trace.values), exec_mask=trace.exec_mask)
-    )
+    zeros = replace(excerpt(), values=np.zeros_like(excerpt().values))
+    assert not uses_lower_half_only(zeros)
 
 
 @pytest.mark.parametrize(
@@ -315,11 +296,16 @@ def test_a_trace_of_zeros_is_no_padded_one():
         "trace show FILE",
         "trace validate FILE",
         "replay FILE --technique rc --engine numpy",
-        "sweep --kernel FILE --technique baseline --environment turbo --instances 2 "
-        "--engine numpy --out OUT",
-        "rare --kernel FILE --technique baseline --instances 2 --engine numpy",
-        "sensitivity --kernel FILE --technique baseline --instances 2 --engine numpy "
-        "--parameter guardband",
+        *(
+            pytest.param(
+                f"{words} --kernel FILE --instances 2 --engine numpy", marks=pytest.mark.slow
+            )
+            for words in (
+                "sweep --technique baseline --environment turbo --out OUT",
+                "rare --technique baseline",
+                "sensitivity --technique baseline --parameter guardband",
+            )
+        ),
     ],
 )
 def test_commands_warn_in_one_line(command, tmp_path, monkeypatch, capsys):

@@ -22,7 +22,7 @@ from mcage.traces.library import (
     kernels_of_suite,
     open_trace,
 )
-from mcage.traces.model import ALLOC, COLUMNS, RELEASE, WRITE, validate_trace
+from mcage.traces.model import ALLOC, COLUMNS, WRITE, validate_trace
 from mcage.traces.patterns import summarize_trace
 from mcage.traces.storage import save_trace
 from mcage.traces.transforms import LONGEST_IDLE_GAP
@@ -82,10 +82,9 @@ def test_window_of_event_follows_the_events(trace):
 
 def test_digest_is_of_the_content_alone():
     trace = two_kernels()
-    renamed = dataclasses.replace(trace, name="other", source={"a": 1})
+    values = np.asfortranarray(trace.values)
+    renamed = dataclasses.replace(trace, name="other", source={"a": 1}, values=values)
     assert renamed.digest() == trace.digest()
-    other_order = dataclasses.replace(trace, values=np.asfortranarray(trace.values))
-    assert other_order.digest() == trace.digest()
 
 
 def test_digest_of_a_given_trace_never_changes():
@@ -126,11 +125,6 @@ def test_excerpt_takes_whole_windows_of_every_kernel_and_closes_the_gaps():
     assert trace.writes == 12, "the trace itself is untouched"
 
 
-def test_excerpt_rounds_the_share_of_a_kernel_up():
-    short = first_generations(two_kernels(repeats=3), 3)
-    assert short.windows_per_slot().tolist() == [4, 4]
-
-
 def test_excerpt_fills_up_where_a_kernel_is_rare():
     sizes = [2, 3, 3, 3, 3, 3]
     events = [event for i, n in enumerate(sizes) for event in window(20 * i, 20 * i + 5, 0, n)]
@@ -150,10 +144,12 @@ def test_excerpt_of_all_generations_is_the_trace_itself():
     assert first_generations(trace, 1000) is trace
 
 
-@pytest.mark.parametrize("generations", [0, -1])
-def test_excerpt_of_nothing(generations):
+def test_excerpt_of_nothing():
     with pytest.raises(UserError, match="must be at least 1"):
-        first_generations(two_kernels(), generations)
+        first_generations(two_kernels(), 0)
+    trace = trace_of([alloc(0, 0, 2), release(5, 0), *window(10, 15)])
+    with pytest.raises(UserError, match="no register write in its first 1 generations"):
+        first_generations(trace, 1)
 
 
 def test_excerpt_says_what_it_is():
@@ -205,12 +201,6 @@ def events_of(trace, slot, contents):
     return windows
 
 
-def test_excerpt_without_a_write():
-    trace = trace_of([alloc(0, 0, 2), release(5, 0), *window(10, 15)])
-    with pytest.raises(UserError, match="no register write in its first 1 generations"):
-        first_generations(trace, 1)
-
-
 @given(traces(generations=(1, 5), phases=(1, 4), accesses=(1, 5)), st.integers(1, 6))
 def test_excerpts_of_any_trace(trace, generations):
     try:
@@ -220,6 +210,7 @@ def test_excerpts_of_any_trace(trace, generations):
         raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_excerpts_of_bundled_traces(name):
     trace = bundled_trace(name)
@@ -235,16 +226,12 @@ def test_excerpt_of_an_excerpt():
     )
 
 
-def test_release_follows_allocation():
-    trace = two_kernels()
-    assert np.count_nonzero(trace.kind == RELEASE) == trace.windows
-
-
 # The bundled traces: there, whole, what the papers' tables say of them, and found by name.
 
 # Window sizes and windows at once: they fit the utilisations of Valero et al., IEEE TC 2019,
 # Table 5, but for MatrixMultiplication (81 percent instead of 80) and the two programs of two
-# kernels. Compressible shares: percent of the writes, with delta limit 64 and without.
+# kernels. Compressible shares: percent of the writes, with delta limit 64 and without: 40.4 and 54.4
+# on the average, where about 52 percent of the writes have a pattern in the papers.
 EXPECTED = {
     "BlackScholes": ((62,), 4, 15.9, 15.9),
     "DCT": ((11,), 16, 69.8, 72.1),
@@ -275,13 +262,6 @@ def test_bundled_trace(name):
         assert sum(shares.values()) == pytest.approx(1)
     regular = 1 - numbers.pattern_shares["other"]
     assert numbers.compressible_shares["none"] == pytest.approx(regular)
-
-
-def test_mean_compressible_shares():
-    """About 52 percent of the writes have a pattern in the papers; 54.4 in these traces."""
-    shares = [summarize_trace(bundled_trace(name)).compressible_shares for name in KERNELS]
-    assert sum(share["64"] for share in shares) / 10 == pytest.approx(0.405, abs=5e-3)
-    assert sum(share["none"] for share in shares) / 10 == pytest.approx(0.544, abs=5e-3)
 
 
 def test_size_of_the_bundle():
@@ -316,15 +296,12 @@ def test_suites_of_a_slice():
         kernels_of_suite("modern", 1024, 32)
 
 
-@pytest.mark.parametrize("spelled", ["DCT", "dct", "Dct"])
-def test_names_in_any_case(spelled):
-    assert open_trace(spelled).name == "DCT"
-
-
-@pytest.mark.parametrize("name", ["MatrixTranspose", "QuasiRandomSequence", "Reduction"])
-def test_short_names(name):
-    assert open_trace(SHORT_NAMES[name].lower()).name == name
-    assert bundled_trace(SHORT_NAMES[name]).name == name
+@each(
+    ("spelled", "name"),
+    [("Dct", "DCT"), ("matrixt", "MatrixTranspose"), ("QRandS", "QuasiRandomSequence")],
+)
+def test_names_and_short_names_in_any_case(spelled, name):
+    assert open_trace(spelled).name == name
 
 
 def test_short_names_are_those_of_the_papers():
@@ -342,8 +319,8 @@ def test_unknown_name_lists_the_known_ones(opening, name):
 
 def test_path(tmp_path):
     save_trace(by_hand(), tmp_path / "mine.h5")
-    assert open_trace(tmp_path / "mine.h5").digest() == by_hand().digest()
-    assert open_trace(str(tmp_path / "mine.h5")).digest() == by_hand().digest()
+    for path in (tmp_path / "mine.h5", str(tmp_path / "mine.h5")):
+        assert open_trace(path).digest() == by_hand().digest()
 
 
 def test_name_goes_before_a_file_of_that_name(tmp_path, monkeypatch):
