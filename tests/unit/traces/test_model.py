@@ -230,8 +230,8 @@ def test_excerpt_of_an_excerpt():
 
 # Window sizes and windows at once: they fit the utilisations of Valero et al., IEEE TC 2019,
 # Table 5, but for MatrixMultiplication (81 percent instead of 80) and the two programs of two
-# kernels. Compressible shares: percent of the writes, with delta limit 64 and without: 40.4 and 54.4
-# on the average, where about 52 percent of the writes have a pattern in the papers.
+# kernels. Compressible shares: percent of the writes, with delta limit 64 and without; 54.4 percent
+# on the average without, where about 52 percent of the writes have a pattern in the papers.
 EXPECTED = {
     "BlackScholes": ((62,), 4, 15.9, 15.9),
     "DCT": ((11,), 16, 69.8, 72.1),
