@@ -4,6 +4,7 @@ No GPU takes part. Its two halves run as one program of the host against a simul
 program says what registers hold; the real compilers take the halves apart.
 """
 
+import atexit
 import json
 import re
 import shutil
@@ -28,7 +29,10 @@ from mcage.tracing.importing.sources import Options, Source
 RECORDER = Path(__file__).parents[2] / "scripts" / "nvbit"
 STAND_INS = Path(__file__).parents[1] / "support" / "nvbit"
 
-with_compiler = pytest.mark.skipif(not host_compiler(), reason="no C++ compiler of Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not host_compiler(), reason="no C++ compiler of Linux"),
+]
 
 
 # ------------------------------------------------------------------------------------- compilers
@@ -68,18 +72,18 @@ def test_nvcc_takes_both_halves(half, tmp_path):
 
 
 @cache
-def folder():
-    """Where the program lies; it is removed at the end."""
-    return tempfile.TemporaryDirectory(prefix="mcage-recorder-")
-
-
-@cache
 def simulated():
     """Program of the host in which the recorder runs against a simulated NVBit."""
-    program = Path(folder().name) / "simulated"
-    command = [host_compiler(), "-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
-    command += [f"-I{STAND_INS}", f"-I{STAND_INS / 'cuda'}", f"-I{RECORDER}"]
-    command += [str(STAND_INS / "simulated.cpp"), "-o", str(program)]
+    folder = tempfile.mkdtemp(prefix="mcage-recorder-")
+    atexit.register(shutil.rmtree, folder)
+    includes = [f"-I{STAND_INS}", f"-I{STAND_INS / 'cuda'}", f"-I{RECORDER}"]
+    return compiled(Path(folder, "simulated"), STAND_INS / "simulated.cpp", "c++20", *includes)
+
+
+def compiled(program, source, standard, *options):
+    """A program of the host, of a source without warnings."""
+    command = [host_compiler(), f"-std={standard}", "-O0", "-Wall", "-Wextra", "-Werror"]
+    command += [*options, "-x", "c++", str(source), "-o", str(program)]
     made = subprocess.run(command, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     return program
@@ -139,7 +143,6 @@ def key_of(event):
     return event["launch"], event["cta"], event["warp"]
 
 
-@with_compiler
 def test_what_registers_did_comes_back(tmp_path):
     events, said = record(tmp_path / "values.mcr")
     recording = imported(tmp_path / "values.mcr")
@@ -162,67 +165,54 @@ def test_what_registers_did_comes_back(tmp_path):
     assert not recording.skipped
 
 
-@with_compiler
+def changed(folder, change, launches=1):
+    """A recording of which a function has changed the text."""
+    record(folder / "values.mcr", launches)
+    text = (folder / "values.mcr").read_text()
+    assert change(text) != text
+    (folder / "changed.mcr").write_text(change(text))
+    return folder / "changed.mcr"
+
+
 def test_writes_that_lose_their_guard_make_lanes_approximate(tmp_path):
-    record(tmp_path / "values.mcr")
-    text = (tmp_path / "values.mcr").read_text()
+    old = '"writes":[5],"guard_overwritten":0'
+    odd = changed(tmp_path, lambda text: text.replace(old, old[:-1] + "1"), launches=2)
     assert "lanes" not in imported(tmp_path / "values.mcr").approximate
-    odd = text.replace('"writes":[5],"guard_overwritten":0', '"writes":[5],"guard_overwritten":1')
-    (tmp_path / "odd.mcr").write_text(odd)
-    assert imported(tmp_path / "odd.mcr").approximate["lanes"].startswith("8 writes of")
+    assert imported(odd).approximate["lanes"].startswith("8 writes of")
 
 
-@with_compiler
-def test_captures_are_left_whole(tmp_path):
-    """What is captured runs later, and waiting for the GPU would break the capture."""
-    events, said = record(tmp_path / "values.mcr", "capture", RECORD_BUFFER="1")
-    assert "launches of CUDA graphs are not recorded" in said
-    assert "launches while another stream is captured are not recorded" in said
-    recording = imported(tmp_path / "values.mcr")
-    assert {event["launch"] for event in events} == {1, 2, 3, 4}
-    assert sorted(found_writes(recording)) == sorted(writes_of(events))
+@pytest.mark.parametrize(
+    ("program", "launches", "words"),
+    [
+        # What is captured runs later, and waiting for the GPU would break the capture.
+        ("capture", {1, 2, 3, 4}, ["CUDA graphs are", "while another stream is captured are"]),
+        ("threads", {0, 1, 2, 3}, []),  # they launch at the same time
+        # A second on the same GPU, one on another, one at the address of one that has ended.
+        ("contexts", {0, 1, 2, 3, 5, 6}, ["a second GPU are"]),
+    ],
+)
+def test_programs_of_several_streams_threads_and_contexts(tmp_path, program, launches, words):
+    events, said = record(tmp_path / "values.mcr", program, RECORD_BUFFER="1")
+    assert all(f"{what} not recorded" in said for what in words), said
+    assert {event["launch"] for event in events} == launches
+    assert sorted(found_writes(imported(tmp_path / "values.mcr"))) == sorted(writes_of(events))
 
 
-@with_compiler
-def test_threads_that_launch_at_the_same_time_do_not_mix(tmp_path):
-    events, _ = record(tmp_path / "values.mcr", "threads", RECORD_BUFFER="1")
-    recording = imported(tmp_path / "values.mcr")
-    assert {event["launch"] for event in events} == {0, 1, 2, 3}
-    assert sorted(found_writes(recording)) == sorted(writes_of(events))
-
-
-@with_compiler
-def test_contexts_begin_and_end(tmp_path):
-    """A second on the same GPU, one on another, and one at the address of one that has ended."""
-    events, said = record(tmp_path / "values.mcr", "contexts", RECORD_BUFFER="1")
-    assert "a second GPU are not recorded" in said
-    recording = imported(tmp_path / "values.mcr")
-    assert {event["launch"] for event in events} == {0, 1, 2, 3, 5, 6}
-    assert sorted(found_writes(recording)) == sorted(writes_of(events))
-
-
-@with_compiler
 def test_numbers_of_registers_are_compared_with_those_of_nvbit(tmp_path):
-    record(tmp_path / "values.mcr", 1)
-    text = (tmp_path / "values.mcr").read_text()
-    odd = re.sub(r'("writes":\[2,3\],.*"registers_by_nvbit":)2', r"\g<1>4", text)
-    (tmp_path / "odd.mcr").write_text(odd)
-    said = imported(tmp_path / "odd.mcr").approximate["contents"]
-    assert said.endswith("IMAD 4 instead of 2 (6 times)")
+    old = re.compile(r'("writes":\[2,3\],.*"registers_by_nvbit":)2')
+    said = imported(changed(tmp_path, lambda text: old.sub(r"\g<1>4", text)))
+    assert said.approximate["contents"].endswith("IMAD 4 instead of 2 (6 times)")
 
 
-@with_compiler
 def test_what_the_table_does_not_know_is_counted(tmp_path):
-    record(tmp_path / "values.mcr", 1)
-    text = (tmp_path / "values.mcr").read_text()
-    unknown = text.replace("STG.E [R2.64], R5", "HGMMA.64x8x16.F32 R2, R5")
-    unknown = re.sub(r'(HGMMA.*"writes_known":)1', r"\g<1>0", unknown)
-    (tmp_path / "unknown.mcr").write_text(unknown)
-    skipped = imported(tmp_path / "unknown.mcr").skipped
+    def unknown(text):
+        text = text.replace("STG.E [R2.64], R5", "HGMMA.64x8x16.F32 R2, R5")
+        return re.sub(r'(HGMMA.*"writes_known":)1', r"\g<1>0", text)
+
+    skipped = imported(changed(tmp_path, unknown)).skipped
     assert skipped["writes of HGMMA, whose registers are not known"][0] == 4
 
 
-@with_compiler
 def test_cycles_are_those_of_the_sm(tmp_path):
     """Within a launch; between launches only a thousand remain."""
     events, _ = record(tmp_path / "values.mcr")
@@ -240,7 +230,6 @@ def test_cycles_are_those_of_the_sm(tmp_path):
     assert min(times[1]) - max(times[0]) <= 1100
 
 
-@with_compiler
 def test_reads_are_the_sources_of_what_ran(tmp_path):
     record(tmp_path / "values.mcr", launches=1)
     reads = list(accesses(imported(tmp_path / "values.mcr"), READ))
@@ -249,7 +238,6 @@ def test_reads_are_the_sources_of_what_ran(tmp_path):
     assert of_first == [0, 0, 0, 1, 2, 3, 5]
 
 
-@with_compiler
 def test_wishes(tmp_path):
     """Kernels, launches, SMs."""
     record(tmp_path / "some.mcr", RECORD_KERNELS="^ends", RECORD_LAUNCHES="2-", RECORD_SMS="0-1")
@@ -260,7 +248,6 @@ def test_wishes(tmp_path):
     assert {w.place.unit for w in imported(tmp_path / "both.mcr").windows} == {0, 1}
 
 
-@with_compiler
 @pytest.mark.parametrize(
     ("environment", "named"),
     [
@@ -277,7 +264,6 @@ def test_wishes_that_make_no_sense_are_refused(environment, named, tmp_path):
     assert named in done.stderr
 
 
-@with_compiler
 def test_a_buffer_that_is_too_small(tmp_path):
     """What does not fit is counted; what fits is whole."""
     _, said = record(tmp_path / "cut.mcr", RECORD_BUFFER="0")
@@ -288,11 +274,10 @@ def test_a_buffer_that_is_too_small(tmp_path):
     assert all(entry["lost_bytes"] for entry in lost)
 
 
-@with_compiler
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "why"),
     [
-        ("P", "P0", "no packet"),
+        ("\nP", "\nP0", "no packet"),
         ('{"type":"launch","launch":0', '{"type":"launch","launch":9', "which has no line"),
         ('"number":2,', '"number":77,', "has no line"),
         ('"writes":[0]', '"writes":[9]', "does not write register 0"),
@@ -303,22 +288,13 @@ def test_a_buffer_that_is_too_small(tmp_path):
     ],
 )
 def test_damaged_recordings_are_refused_with_their_line(old, new, why, tmp_path):
-    record(tmp_path / "values.mcr", launches=1)
-    text = (tmp_path / "values.mcr").read_text()
-    assert old in text
-    if old == "P":
-        text = text.replace("\nP", "\nP0", 1)
-    (tmp_path / "damaged.mcr").write_text(text.replace(old, new, 1) if old != "P" else text)
-    with pytest.raises(UserError, match=rf"damaged.mcr: line \d+: .*{re.escape(why)}"):
-        imported(tmp_path / "damaged.mcr")
+    damaged = changed(tmp_path, lambda text: text.replace(old, new, 1))
+    with pytest.raises(UserError, match=rf"changed.mcr: line \d+: .*{re.escape(why)}"):
+        imported(damaged)
 
 
-@with_compiler
 def test_a_recording_that_was_cut(tmp_path):
-    record(tmp_path / "values.mcr", launches=1)
-    text = (tmp_path / "values.mcr").read_text()
-    (tmp_path / "cut.mcr").write_text(text[: len(text) // 2])
-    recording = imported(tmp_path / "cut.mcr")
+    recording = imported(changed(tmp_path, lambda text: text[: len(text) // 2]))
     assert "the end: the recording is not complete" in recording.skipped
     assert recording.windows
 
@@ -327,54 +303,32 @@ def test_a_recording_that_was_cut(tmp_path):
 
 SASS = """\
 @!P0 IMAD.WIDE R2, R0, R3.reuse, c[0x0][0x160] ;
-LDG.E.64 R4, desc[UR4][R6.64] ;
 LDG.E.U8 R1, [R2.64+0x10] ;
-LDS.U.128 R8, [R3] ;
 STG.E.128 [R4.64], R0 ;
 SHFL.IDX PT, R5, R1, RZ, 0x1f ;
 ATOMG.E.ADD.STRONG.GPU PT, R3, [R2.64], R5 ;
-ATOMG.E.CAS.64.STRONG.GPU PT, R4, [R2], R6, R8 ;
 RED.E.ADD.STRONG.GPU [R2.64], R5 ;
 LOP3.LUT P0, RZ, R2, 0x4, RZ, 0xc0, !PT ;
-LOP3.LUT R1, R0, R1, RZ, 0x3c, !PT ;
 ISETP.GE.AND P0, PT, R0, c[0x0][0x168], PT ;
 @P0 SHFL.IDX P0, R5, R1, RZ, 0x1f ;
 @!P2 IADD3 R0, P2, R1, R2, RZ ;
 @P0 SEL R1, R2, R3, P0 ;
 DADD R4, R6, -R8 ;
 DSETP.MAX.AND P0, P1, R2, R4, PT ;
-F2F.F64.F32 R2, R4 ;
-F2F.F32.F64 R2, R4 ;
-I2F.F64.U32 R2, R4 ;
 I2F.U64 R2, R4 ;
-F2I.S64.TRUNC R2, R4 ;
 F2I.FTZ.U32.TRUNC.NTZ R2, R4 ;
-MUFU.RCP64H R3, R5 ;
-CS2R R2, SRZ ;
-CS2R.32 R2, SR_CLOCKLO ;
-S2R R0, SR_TID.X ;
 S2UR UR4, SR_CTAID.X ;
-R2UR UR4, R3 ;
 R2P PR, R2, 0x7f ;
 P2R R3, PR, RZ, 0x7f ;
-HMMA.16816.F32 R4, R8, R12, R4 ;
-HMMA.16816.F16 R4, R8, R12, R4 ;
-HMMA.1688.F32.TF32 R4, R8, R12, R4 ;
-IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4 ;
-DMMA.884 R4, R8, R12, R4 ;
-LDSM.16.M88.4 R4, [R8] ;
 LDSM.16.MT88.2 R4, [R8] ;
 LDGSTS.E.BYPASS.128 [R4], [R2.64] ;
-NANOSLEEP R2 ;
 WARPSYNC R3 ;
 BRX R2 -0x40 ;
 RET.REL.NODEC R20 0x0 ;
 BAR.SYNC.DEFER_BLOCKING 0x0 ;
-IADD3 R0, P0, R1, R2, RZ ;
 IADD3.X RZ, P0, R1, R2, RZ, P0, !PT ;
 IMAD.MOV.U32 R254, RZ, RZ, c[0x0][0x28] ;
 LDG.E.128 R252, [R2.64] ;
-VOTE.ANY R5, PT, P0 ;
 EXIT ;
 @P0 EXIT ;
 BSSY B0, 0x1a0 ;
@@ -386,7 +340,6 @@ nonsense
 LOSE_THEIR_GUARD = {"@P0 SHFL.IDX P0, R5, R1, RZ, 0x1f ;", "@!P2 IADD3 R0, P2, R1, R2, RZ ;"}
 
 
-@with_compiler
 def test_both_readers_of_sass_agree(tmp_path):
     """The C++ of the recorder and the Python of the importers, and both with what is known."""
     (tmp_path / "says.cpp").write_text(
@@ -399,44 +352,12 @@ def test_both_readers_of_sass_agree(tmp_path):
         "  for (int number : written.registers) std::cout << ' ' << number;"
         "  std::cout << std::endl; } }\n"
     )
-    command = [host_compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{RECORDER}"]
-    command += [str(tmp_path / "says.cpp"), "-o", str(tmp_path / "says")]
-    subprocess.run(command, check=True)
+    program = compiled(tmp_path / "says", tmp_path / "says.cpp", "c++17", f"-I{RECORDER}")
     texts = [*SASS.splitlines(), *(text for _, text in WIDTHS), *UNKNOWN]
-    said = subprocess.run(
-        [tmp_path / "says"], input="\n".join(texts), capture_output=True, text=True
-    ).stdout
-    for line, answer in zip(texts, said.splitlines(), strict=True):
+    run = subprocess.run([program], input="\n".join(texts), capture_output=True, text=True)
+    for line, answer in zip(texts, run.stdout.splitlines(), strict=True):
         known, reads, loses_guard, *written = map(int, answer.split())
         read = instruction_of(line)
         assert (tuple(written), bool(known)) == (read.written, not read.unknown), line
         assert reads or not read.read, line
         assert loses_guard == (line in LOSE_THEIR_GUARD), line
-
-
-@each(
-    ("sass", "written", "read"),
-    [
-        ("@!P0 IMAD.WIDE R2, R0, R3.reuse, R6 ;", (2, 3), (0, 3, 6, 7)),
-        ("LDG.E.64 R4, desc[UR4][R6.64] ;", (4, 5), (6, 7)),
-        ("STG.E.128 [R4.64], R0 ;", (), (4, 5, 0, 1, 2, 3)),
-        ("SHFL.IDX PT, R5, R1, RZ, 0x1f ;", (5,), (1,)),
-        ("ATOMG.E.ADD.STRONG.GPU PT, R3, [R2.64], R5 ;", (3,), (2, 3, 5)),
-        ("LOP3.LUT P0, RZ, R2, 0x4, RZ, 0xc0, !PT ;", (), (2,)),
-        ("DADD R4, R6, -R8 ;", (4, 5), (6, 7, 8, 9)),
-        ("F2F.F32.F64 R2, R4 ;", (2,), (4,)),
-        ("HMMA.16816.F32 R4, R8, R12, R4 ;", (4, 5, 6, 7), (8, 12, 4)),
-        ("LDG.E.128 R252, [R2.64] ;", (252, 253, 254), (2, 3)),
-        ("EXIT ;", (), ()),
-        ("", (), ()),
-        ("@ [[[ ,,, R", (), ()),
-    ],
-)
-def test_registers_of_instructions(sass, written, read):
-    instruction = instruction_of(sass)
-    assert (instruction.written, instruction.read) == (written, read)
-
-
-def test_only_an_unguarded_exit_ends_a_warp():
-    assert instruction_of("EXIT ;").ends
-    assert not instruction_of("@P0 EXIT ;").ends

@@ -13,7 +13,10 @@ from mcage.traces.model import READ, WRITE
 PLUGIN = Path(__file__).parents[2] / "scripts" / "rocjitsu"
 STAND_INS = Path(__file__).parents[1] / "support" / "rocjitsu"
 
-pytestmark = pytest.mark.skipif(not host_compiler(), reason="no C++ compiler of Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not host_compiler(), reason="no C++ compiler of Linux"),
+]
 
 
 @pytest.fixture(scope="module")

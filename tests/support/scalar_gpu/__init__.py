@@ -1,7 +1,7 @@
 """A scalar model of AMD GPU instructions: one wave, one lane at a time, everything in the open.
 
 It is held against the emulator, and shares nothing with it. Written from AMD's public instruction
-set documents (CDNA2 "Instinct MI200", CDNA3 "Instinct MI300", RDNA2, RDNA3, RDNA4) and LLVM's
+set documents (CDNA2 "Instinct MI200", CDNA3 "Instinct MI300", RDNA2, RDNA3) and LLVM's
 "User Guide for AMDGPU Backend"; modules name the sections.
 
 Choices: round to nearest even; denormals of all formats are kept, also by transcendental and matrix
@@ -10,23 +10,13 @@ and div of the output apply, as compilers only write them where they do; waits, 
 control do nothing. Random instructions mean 64 lanes on gfx90a and gfx942, 32 elsewhere.
 """
 
-from .forms import FORMS_OF
 from .generator import random_instruction, special_values
 from .interpreter import run
-from .machine import Memory, Unknown, Wave
+from .machine import Memory, Wave
 from .memory_generator import prepare_memory, random_matrix_instruction, random_memory_instruction
-from .scalar import IGNORED
-
-FLOW = (
-    *("s_endpgm", "s_branch", "s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"),
-    *(f"s_cbranch_{x}" for x in ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")),
-)
-FORMS: list[str] = sorted({*FORMS_OF, *IGNORED, *FLOW})
 
 __all__ = [
-    "FORMS",
     "Memory",
-    "Unknown",
     "Wave",
     "prepare_memory",
     "random_instruction",

@@ -219,12 +219,6 @@ def maximum(a: int, b: int, f: Format) -> int:
     return pick(a, b, f, max)
 
 
-def propagating(a: int, b: int, f: Format, choose: Callable[..., int]) -> int:
-    """V_MINIMUM, V_MAXIMUM of RDNA4 (IEEE 754-2019, 9.6): any NaN comes out."""
-    nan = first_nan(f, a, b)
-    return choose(a, b, key=lambda bits: total_key(bits, f)) if nan is None else nan
-
-
 def round_to_integral(bits: int, f: Format, rounder: Callable[[Fraction], int]) -> int:
     if is_nan(bits, f):
         return quiet(bits, f)
@@ -468,58 +462,3 @@ def from_small(byte: int, kind: str, fnuz: bool) -> int:
     x = small_value(byte, kind, fnuz)
     sign = byte >> 7 if byte != 0x80 or not fnuz else 0
     return F32.nan if x is None else encode(x, F32, sign)
-
-
-def to_small(bits: int, kind: str, fnuz: bool) -> int:
-    """f32 to an 8-bit float, to nearest even; what overflows becomes NaN (infinity in OCP's bf8).
-
-    This is the mode without FP16_OVFL, in which gfx942 saturates instead.
-    """
-    nan = 0x80 if fnuz else 0x7F
-    overflow = nan if fnuz or kind == "fp8" else 0x7C
-    sign = 0x80 if negative(bits, F32) else 0
-    if is_nan(bits, F32):
-        return nan if fnuz else sign | nan
-    if is_inf(bits, F32):
-        return overflow if fnuz else sign | overflow
-    known = ((b, small_value(b, kind, fnuz)) for b in range(0x7F if fnuz else 0x7C))
-    table = [(b, x) for b, x in known if x is not None]
-    if fnuz:
-        table.append((0x7F, small_value(0x7F, kind, True) or Fraction(0)))
-    if kind == "fp8" and not fnuz:
-        table += [(b, small_value(b, kind, False) or Fraction(0)) for b in (0x7C, 0x7D, 0x7E)]
-    x = abs(value(bits, F32))
-    top, step = table[-1][1], table[-1][1] - table[-2][1]
-    if x >= top + step / 2:
-        return overflow if fnuz else sign | overflow
-    best = min(table, key=lambda entry: (abs(entry[1] - x), entry[0] & 1))[0]
-    return 0 if best == 0 and fnuz else sign | best
-
-
-def two_over_pi(bits: int) -> int:
-    """Whole part of 2/pi times 2^bits, from Machin's formula for pi."""
-    guard = bits + 64
-
-    def arctan_of_inverse(n: int) -> int:
-        term = total = (1 << guard) // n
-        k = 1
-        while term:
-            term //= n * n
-            total += (-1 if k % 2 else 1) * (term // (2 * k + 1))
-            k += 1
-        return total
-
-    pi = 4 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239))
-    return (2 << guard + bits) // pi
-
-
-TWO_OVER_PI = two_over_pi(1201)
-
-
-def trig_segment(bits: int, segment: int) -> int:
-    """V_TRIG_PREOP_F64: 53 bits of 2/pi for the reduction of an angle (RDNA3 ISA)."""
-    exponent = exponent_field(bits, F64)
-    shift = (segment & 31) * 53 + max(0, exponent - 1077)
-    whole = TWO_OVER_PI << shift >> 1201 - 53 & (1 << 53) - 1
-    scale_by = -53 - shift + (128 if exponent >= 1968 else 0)
-    return scale(encode(Fraction(whole), F64), scale_by, F64)

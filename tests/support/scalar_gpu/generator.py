@@ -4,14 +4,14 @@ Which mnemonic exists with which encoding on which architecture is in `forms`.
 """
 
 import random
+from functools import cache
 from typing import NamedTuple
 
-from .forms import forms_of
+from .forms import FORMS_OF, forms_of
 from .machine import GFX9
-from .scalar import LOGIC, SCALAR
+from .scalar import SCALAR
 from .vector_table import OPS, PACKED
 
-ARCHITECTURES = ("gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201")
 FLOAT_CONSTANTS = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494")
 LITERALS = (
     *("0x3f800001", "0xbf99999a", "0x7f800000", "0xff7fffff", "0x12345678", "0xdeadbeef"),
@@ -139,8 +139,6 @@ class Maker(NamedTuple):
     def output(self, t: str, e32: bool) -> str:
         if t == "mask":
             return self.vcc if e32 else self.mask()
-        if t.startswith("sf"):
-            return self.sgpr(32)
         return self.vgpr(width_of(t))
 
     def dpp(self, wide: bool = False) -> str:
@@ -171,14 +169,14 @@ class Maker(NamedTuple):
 
 
 def width_of(t: str) -> int:
-    return int(t.lstrip("bfius"))
+    return int(t.lstrip("bfiu"))
 
 
 CLAMPED_INTEGERS = (
     *("v_add_u32", "v_sub_u32", "v_subrev_u32", "v_add_nc_u32", "v_sub_nc_u32", "v_subrev_nc_u32"),
     *("v_add_i32", "v_sub_i32", "v_add_nc_i32", "v_sub_nc_i32", "v_add_i16", "v_sub_i16"),
     *("v_add_nc_i16", "v_sub_nc_i16", "v_add_nc_u16", "v_sub_nc_u16", "v_mad_u32_u24"),
-    *("v_mad_i32_i24", "v_mad_u16", "v_mad_i16", "v_sad_u8", "v_sad_u16", "v_sad_u32"),
+    *("v_mad_i32_i24", "v_mad_u16", "v_mad_i16"),
     *("v_pk_add_u16", "v_pk_sub_u16", "v_pk_add_i16", "v_pk_sub_i16", "v_pk_mad_u16"),
     *("v_pk_mad_i16", "v_dot4_i32_i8", "v_dot2_i32_i16", "v_dot2_u32_u16", "v_dot4_u32_u8"),
 )
@@ -232,12 +230,8 @@ def vector_instruction(m: Maker, base: str, form: str) -> str:
         if t == "mask":
             sources.append(mask)
             continue
-        if (short and i) or (dpp and i < 2) or sdwa or "b128" in op.src:
-            text = m.vgpr(width_of(t))
-        elif op.dst[0].startswith("sf"):
-            text = m.sgpr(32)
-        else:
-            text = m.source(t, budget)
+        vector_only = (short and i) or (dpp and i < 2) or sdwa
+        text = m.vgpr(width_of(t)) if vector_only else m.source(t, budget)
         text = m.signs(text, t) if signs else text
         if sdwa and t[0] in "iu" and rng.random() < 0.3:
             text = f"sext({text})"
@@ -251,7 +245,7 @@ def vector_instruction(m: Maker, base: str, form: str) -> str:
     text = f"{base}{form} " + ", ".join(outputs + sources)
     if wide:
         text += half_selection(m, base, len(sources))
-        floating = op.dst[0].lstrip("s") in ("f16", "f32", "f64")
+        floating = op.dst[0] in ("f16", "f32", "f64")
         allowed = floating and not any(x in base for x in NO_CLAMP)
         if (allowed or base in CLAMPED_INTEGERS) and rng.random() < 0.2:
             text += " clamp"
@@ -359,17 +353,12 @@ def special_instruction(m: Maker, base: str) -> str:
     if base in ("v_permlane16_b32", "v_permlanex16_b32"):
         options = rng.choice(("", " op_sel:[1,0]", " op_sel:[0,1]", " op_sel:[1,1]"))
         return f"{base} {v(32)}, {v(32)}, {s(32)}, {s(32)}{options}"
-    if base.endswith("_var_b32"):
-        return f"{base} {v(32)}, {v(32)}, {v(32)}"
     if base == "v_permlane64_b32":
         return f"{base} {v(32)}, {v(32)}"
     if base.startswith("v_cvt_pk_f32"):
         return f"{base}_e32 {v(64)}, {v(32)}"
     if base.startswith("v_cvt_f32"):
         return f"{base}_e32 {v(32)}, {v(32)}"
-    if base.startswith("v_cvt_pk_"):
-        sources = ", ".join(m.signs(v(32), "f32") for _ in range(2))
-        return f"{base} {v(32)}, {sources}" + rng.choice(("", " op_sel:[0,0,1]"))
     if "_mix" in base:
         sources = [m.signs(v(32), "f32") for _ in range(3)]
         text = f"{base} {v(32)}, " + ", ".join(sources)
@@ -388,10 +377,6 @@ def scalar_instruction(m: Maker, base: str) -> str:
         return f"{base} {m.sgpr(width)}, {m.sgpr(width)}"
     op = SCALAR[base]
     parts = [m.sgpr(width_of(op.dst))] if op.dst else []
-    if base.startswith(("s_fmaak", "s_fmamk")):
-        texts = [m.sgpr(32), m.sgpr(32)]
-        texts.insert(2 if "aak" in base else 1, m.literal("f32"))
-        return f"{base} " + ", ".join(parts + texts)
     literal = True
     for t in op.src:
         if t in ("scc", "dst"):
@@ -420,8 +405,6 @@ def dual_instruction(m: Maker) -> str:
     banks = [rng.sample(range(4), 2) for _ in range(2)]
     for place, names in enumerate((DUAL_X, DUAL_Y)):
         name = rng.choice(names)
-        if m.arch == "gfx1201":
-            name = name.replace("max_f32", "max_num_f32").replace("min_f32", "min_num_f32")
         first = f"v{4 * rng.randrange(4) + banks[0][place]}"
         second = f"v{4 * rng.randrange(4) + banks[1][place]}"
         if rng.random() < 0.2 and place == 0:
@@ -438,7 +421,7 @@ def random_instruction(rng: random.Random, arch: str) -> str:
     64 lanes are meant on gfx9, 32 elsewhere. Registers are v0 to v15, s0 to s31, VCC and EXEC.
     """
     m = Maker(rng, arch)
-    if arch in ("gfx1100", "gfx1201") and rng.random() < 0.04:
+    if arch == "gfx1100" and rng.random() < 0.04:
         return dual_instruction(m)
     kind = rng.choices(("vector", "compare", "packed", "special", "scalar"), (55, 12, 8, 7, 18))[0]
     return text_of(m, rng.choice(available(arch, kind)))
@@ -455,9 +438,6 @@ def text_of(m: Maker, choice: tuple[str, str]) -> str:
     return scalar_instruction(m, base)
 
 
-_AVAILABLE: dict[tuple[str, str], list[tuple[str, str]]] = {}
-
-
 def kind_of(base: str) -> str:
     if base.startswith("s_"):
         return "scalar"
@@ -465,34 +445,19 @@ def kind_of(base: str) -> str:
         return "compare"
     if base in PACKED:
         return "packed"
+    if base.startswith(("v_mfma", "v_wmma")):
+        return "matrix"
     return "vector" if base in OPS else "special"
 
 
-def candidates() -> list[str]:
-    """Mnemonics without their encodings that a random instruction can have."""
-    from .vector import SPECIAL
-
-    specials = [
-        x
-        for x in SPECIAL
-        if not x.startswith(("v_movrel", "v_nop", "v_pipe", "v_clr", "v_swap_b16"))
-    ]
-    execs = [
-        f"s_{name}_{what}_b{bits}"
-        for name in LOGIC
-        for what in ("saveexec", "wrexec")
-        for bits in (32, 64)
-    ]
-    return [x for x in (*OPS, *PACKED, *specials, *SCALAR, *execs) if not x.startswith("v_accvgpr")]
-
-
+@cache
 def available(arch: str, kind: str) -> list[tuple[str, str]]:
-    if (arch, kind) not in _AVAILABLE:
-        _AVAILABLE[arch, kind] = [
-            (base, form)
-            for base in candidates()
-            if kind_of(base) == kind
-            for form in forms_of(base, arch)
-            if not base.endswith(f"exec_b{32 if arch in GFX9 else 64}")
-        ]
-    return _AVAILABLE[arch, kind]
+    """Mnemonics of an architecture without their encodings, and these."""
+    compares = [base for base in OPS if base.startswith("v_cmp")]
+    return [
+        (base, form)
+        for base in (*FORMS_OF, *compares)
+        if kind_of(base) == kind
+        for form in forms_of(base, arch)
+        if not base.endswith(f"exec_b{32 if arch in GFX9 else 64}")
+    ]

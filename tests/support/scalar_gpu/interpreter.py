@@ -16,9 +16,9 @@ def step(wave: Wave, text: str, address: int, arch: str, following: int) -> int 
     """Carry out one instruction; the address of the next one, None at the end."""
     text = text.partition("//")[0].strip()
     mnemonic = text.split()[0]
-    if mnemonic in ("s_endpgm", "s_endpgm_saved"):
+    if mnemonic == "s_endpgm":
         return None
-    if mnemonic in scalar.IGNORED:
+    if mnemonic == "s_nop":
         return following
     if "::" in text:
         # Both read before either writes.

@@ -1,4 +1,4 @@
-"""Matrix instructions: MFMA of CDNA, WMMA of RDNA3 and RDNA4.
+"""Matrix instructions: MFMA of CDNA, WMMA of RDNA3.
 
 Sources: CDNA2 and CDNA3 ISA, chapter 7 ("Matrix Arithmetic Instructions"), RDNA3 ISA, 7.9
 ("Wave Matrix Multiply Accumulate"), RDNA4 ISA, 7.12. Every element is C plus products in the order
@@ -187,15 +187,11 @@ def wmma(wave: Wave, ins: Instruction) -> bool:
     """16 x 16 x 16. RDNA3: row i of A in lane i, all k; lanes 16 to 31 hold copies, not read here.
 
     RDNA3 result: row 2e + lane // 16 with 32 lanes, 4e + lane // 16 with 64, column lane % 16;
-    16-bit results take a half of each register, by op_sel[2]. RDNA4: lanes of the upper half hold
-    the upper k, and rows 8 (lane // 16) + e; 16-bit results are packed in pairs.
+    16-bit results take a half of each register, by op_sel[2].
     """
     if ins.base not in WMMA:
         return False
     kind, result = WMMA[ins.base]
-    rdna4 = ins.arch.startswith("gfx12")
-    if rdna4 and wave.lanes == 64:
-        return False
     output, a_operand, b_operand, c_operand = ins.operands
     bits = {"f16": 16, "bf16": 16, "iu8": 8, "iu4": 4}[kind]
     neg_lo, neg_hi = ins.bits("neg_lo", 3), ins.bits("neg_hi", 3)
@@ -205,14 +201,11 @@ def wmma(wave: Wave, ins: Instruction) -> bool:
         for i in range(16):
             row = []
             for k in range(16):
-                lane, place = (i + 16 * (k // 8), k % 8) if rdna4 else (i, k)
-                word = read_lane(
-                    wave, operand._replace(index=operand.index + place * bits // 32), 32, lane
-                )
-                element = word >> place * bits % 32 & (1 << bits) - 1
+                place = operand._replace(index=operand.index + k * bits // 32)
+                element = read_lane(wave, place, 32, i) >> k * bits % 32 & (1 << bits) - 1
                 if kind in FLOATS:
                     f = FLOATS[kind]
-                    if (neg_hi if place % 2 else neg_lo)[which]:
+                    if (neg_hi if k % 2 else neg_lo)[which]:
                         element ^= f.sign
                     if result == "f32":
                         element = floats.convert(element, f, F32)
@@ -228,12 +221,8 @@ def wmma(wave: Wave, ins: Instruction) -> bool:
     writes: list[tuple[Operand, int, int, int]] = []
     for lane in range(wave.lanes):
         for e in range(256 // wave.lanes):
-            if rdna4:
-                row = 8 * (lane // 16) + e
-                index, shift = (e // 2, 16 * (e % 2)) if halves else (e, 0)
-            else:
-                row = wave.lanes // 16 * e + lane // 16
-                index, shift = e, 16 * high if halves else 0
+            row = wave.lanes // 16 * e + lane // 16
+            index, shift = e, 16 * high if halves else 0
             total = start_value(wave, c_operand, index, shift, lane, result)
             if halves or result == "f32":
                 f = FLOATS[result]

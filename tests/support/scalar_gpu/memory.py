@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from . import floats
-from .floats import BF16, F16, F32, F64
+from .floats import F16, F32, F64
 from .machine import (
     MASK32,
     MASK64,
@@ -93,12 +93,12 @@ def atomic(name: str) -> tuple[Callable[[int, int], int], int] | None:
     assert match is not None
     base, kind = match.groups()
     kind = kind or ""
-    if kind in ("f32", "f64") and base in ("add", "min", "max", "min_num", "max_num"):
+    if kind in ("f32", "f64") and base in ("add", "min", "max"):
         f = F32 if kind == "f32" else F64
-        function = {"add": floats.add, "min": floats.minimum, "max": floats.maximum}[base[:3]]
+        function = {"add": floats.add, "min": floats.minimum, "max": floats.maximum}[base]
         return (lambda a, b: function(b, a, f) if base != "add" else function(a, b, f)), words
     if base == "pk_add":
-        return (packed_add(F16 if kind == "f16" else BF16), 4) if "f16" in kind else None
+        return packed_add(F16), 4
     if base in ("fmin", "fmax"):
         function = floats.minimum if base == "fmin" else floats.maximum
         f = F32 if words == 4 else F64
@@ -121,9 +121,6 @@ def atomic(name: str) -> tuple[Callable[[int, int], int], int] | None:
         "swap": lambda a, b: b,
         "wrxchg": lambda a, b: b,
         "storexchg": lambda a, b: b,
-        "csub": lambda a, b: max(0, a - b),
-        "sub_clamp": lambda a, b: max(0, a - b),
-        "cond_sub": lambda a, b: a - b if a >= b else a,
     }
     return (table[base], words) if base in table else None
 
@@ -346,7 +343,6 @@ def buffer(wave: Wave, ins: Instruction) -> bool:
         return Space(load, store), start
 
     returns = any(key in ins.modifiers for key in ("glc", "sc0"))
-    returns |= "RETURN" in str(ins.modifiers.get("th", ""))
     if name.startswith("atomic"):
         size = 8 if name.endswith(("_x2", "64")) else 4
 
@@ -362,29 +358,15 @@ def buffer(wave: Wave, ins: Instruction) -> bool:
 def ds(wave: Wave, ins: Instruction) -> bool:
     name = ins.base.removeprefix("ds_").replace("read", "load").replace("write", "store")
     name = name.replace("load2st64", "load_2addr_stride64").replace("load2_", "load_2addr_")
-    name = name.replace("store2st64", "store_2addr_stride64").replace("store2_", "store_2addr_")
     if "gds" in ins.modifiers:
         return False
     if name in ("bpermute_b32", "permute_b32", "swizzle_b32"):
         return LANE_MOVES[name](wave, ins)
     space, operands = array_space(wave.lds), list(ins.operands)
-    match = re.fullmatch(r"(load|store)_2addr_(stride64_)?(b32|b64)", name)
+    match = re.fullmatch(r"load_2addr_(stride64_)?(b32|b64)", name)
     if match:
         return two_addresses(wave, ins, space, *match.groups())
     offset = offset_of(ins)
-    match = re.fullmatch(r"(?:wrxchg2|storexchg_2addr)(_stride64|st64)?_rtn_(b32|b64)", name)
-    if match:
-        return exchange_two(wave, ins, space, *match.groups())
-    if "addtid" in name:
-        data = operands[0]
-        return transfer(
-            wave,
-            ins,
-            name.replace("addtid_", ""),
-            data,
-            None,
-            lambda lane: (space, (wave.m0 & 0xFFFF) + offset + 4 * lane),
-        )
     if name.startswith("load"):
         data, address = operands
         return transfer(wave, ins, name, data, None, ds_place(wave, space, address, offset))
@@ -398,44 +380,17 @@ def ds_place(wave: Wave, space: Space, address: Operand, offset: int) -> Locate:
     return lambda lane: (space, read_lane(wave, address, 32, lane) + offset)
 
 
-def two_addresses(
-    wave: Wave, ins: Instruction, space: Space, kind: str, stride: str | None, t: str
-) -> bool:
+def two_addresses(wave: Wave, ins: Instruction, space: Space, stride: str | None, t: str) -> bool:
     size = int(t[1:]) // 8
     step = size * (64 if stride else 1)
     offsets = [int(ins.modifiers.get(key, 0)) * step for key in ("offset0", "offset1")]
-    if kind == "load":
-        data, address = ins.operands
-        found = {}
-        for lane in wave.active():
-            start = read_lane(wave, address, 32, lane)
-            found[lane] = b"".join(space.load(start + offset, size) for offset in offsets)
-        for lane, content in found.items():
-            write_lane(wave, data, 16 * size, lane, int.from_bytes(content, "little"))
-        return True
-    address, *sources = ins.operands
-    for lane in wave.active():
-        start = read_lane(wave, address, 32, lane)
-        for operand, offset in zip(sources, offsets, strict=True):
-            space.store(start + offset, read_words(wave, operand, size, lane))
-    return True
-
-
-def exchange_two(wave: Wave, ins: Instruction, space: Space, stride: str | None, t: str) -> bool:
-    """DS_WRXCHG2: two swaps, the old values of both places."""
-    size = int(t[1:]) // 8
-    step = size * (64 if stride else 1)
-    offsets = [int(str(ins.modifiers.get(key, 0))) * step for key in ("offset0", "offset1")]
-    output, address, *sources = ins.operands
+    data, address = ins.operands
     found = {}
     for lane in wave.active():
         start = read_lane(wave, address, 32, lane)
-        old = [space.load(start + offset, size) for offset in offsets]
-        for operand, offset in zip(sources, offsets, strict=True):
-            space.store(start + offset, read_words(wave, operand, size, lane))
-        found[lane] = b"".join(old)
+        found[lane] = b"".join(space.load(start + offset, size) for offset in offsets)
     for lane, content in found.items():
-        write_lane(wave, output, 16 * size, lane, int.from_bytes(content, "little"))
+        write_lane(wave, data, 16 * size, lane, int.from_bytes(content, "little"))
     return True
 
 
@@ -446,9 +401,9 @@ def ds_atomic(wave: Wave, ins: Instruction, name: str, space: Space) -> bool:
     address, *data = operands
     size = 8 if name.endswith("64") else 4
     compare = re.match(r"(cmpst|cmpstore)_", name)
-    masked, wrap = name.startswith("mskor"), name.startswith("wrap")
+    masked = name.startswith("mskor")
     function = None
-    if not compare and not masked and not wrap:
+    if not compare and not masked:
         known = atomic(name)
         if known is None:
             return False
@@ -460,16 +415,9 @@ def ds_atomic(wave: Wave, ins: Instruction, name: str, space: Space) -> bool:
         values = [read_lane(wave, operand, 8 * size, lane) for operand in data]
         if compare:
             wanted, new_value = values if compare[1] == "cmpst" else reversed(values)
-            f = {"f32": F32, "f64": F64}.get(name[-3:])
-            same = old == wanted
-            if f is not None:
-                numbers = not floats.is_nan(old, f) and not floats.is_nan(wanted, f)
-                same = numbers and floats.order(old, f) == floats.order(wanted, f)
-            new = new_value if same else old
+            new = new_value if old == wanted else old
         elif masked:
             new = old & ~values[0] | values[1]
-        elif wrap:
-            new = old - values[0] if old >= values[0] else old + values[1]
         else:
             assert function is not None
             new = function(old, values[0])
@@ -566,36 +514,32 @@ LANE_MOVES = {
 
 
 def scalar_load(wave: Wave, ins: Instruction) -> bool:
-    """S_LOAD and S_BUFFER_LOAD: dwords at (base & ~3) + (offset & ~3); RDNA4 also has bytes."""
-    match = re.fullmatch(r"s_(buffer_)?load_(dword(?:x(\d+))?|b(\d+)|([iu])(8|16))", ins.base)
+    """S_LOAD and S_BUFFER_LOAD: dwords at (base & ~3) + (offset & ~3)."""
+    match = re.fullmatch(r"s_(buffer_)?load_(dword(?:x(\d+))?|b(\d+))", ins.base)
     if not match:
         return False
-    of_buffer, _, times, bits, sign, small = match.groups()
+    of_buffer, _, times, bits = match.groups()
     output, base, *offset = ins.operands
-    size = int(small) // 8 if small else int(bits or 32 * int(times or 1)) // 8
+    size = int(bits or 32 * int(times or 1)) // 8
     place = offset_of(ins)
     if offset:
         if offset[0].kind == "k":
             place += signed(int(offset[0].name, 0), 32)
         else:
             place += read_scalar(wave, offset[0], 32)
-    if small is None:
-        place &= ~3
+    place &= ~3
     limit = None
     if of_buffer:
         resource = Resource.of(read_scalar(wave, base, 128), ins.gfx9)
         start, limit = resource.base, resource.records * max(1, resource.stride)
     else:
         start = read_scalar(wave, base, 64)
-    if small is None:
-        start &= ~3
+    start &= ~3
     content = b""
-    step = min(4, size)
-    for i in range(0, size, step):
-        good = limit is None or place + i + step <= limit
-        content += wave.bytes.load(start + place + i & MASK64, step) if good else bytes(step)
-    number = int.from_bytes(content, "little", signed=sign == "i")
-    write_scalar(wave, output, max(32, 8 * size), number)
+    for i in range(0, size, 4):
+        good = limit is None or place + i + 4 <= limit
+        content += wave.bytes.load(start + place + i & MASK64, 4) if good else bytes(4)
+    write_scalar(wave, output, 8 * size, int.from_bytes(content, "little"))
     return True
 
 

@@ -1,19 +1,16 @@
 """Scalar ALU, compares, branches and program flow.
 
-Sources: CDNA3 ISA, chapters 4 and 5 and "SOP2 Instructions" to "SOPP Instructions"; RDNA3 and RDNA4
-ISA, the same chapters. A function gives a result, or a result and SCC. Types as in the vector
+Sources: CDNA3 ISA, chapters 4 and 5 and "SOP2 Instructions" to "SOPP Instructions"; RDNA3 ISA,
+the same chapters. A function gives a result, or a result and SCC. Types as in the vector
 table, and the pseudo sources "scc" (SCC) and "dst" (the destination before the write).
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import floats
-from .floats import F16, F32
 from .machine import (
     EXEC,
     MASK32,
-    MASK64,
     VCC,
     Instruction,
     Operand,
@@ -22,7 +19,6 @@ from .machine import (
     signed,
     write_scalar,
 )
-from .vector_table import OPS
 
 Result = object
 
@@ -99,21 +95,12 @@ LOGIC |= {new: LOGIC[old] for new, old in NEW_LOGIC.items()}
 def _arithmetic() -> None:
     carry = lambda a, b: (a + b, a + b >> 32)  # noqa: E731
     borrow = lambda a, b: (a - b, int(b > a))  # noqa: E731
-    for name in ("s_add_u32", "s_add_co_u32"):
-        op(name, "u32", "u32 u32", carry)
-    for name in ("s_sub_u32", "s_sub_co_u32"):
-        op(name, "u32", "u32 u32", borrow)
-    for name in ("s_add_i32", "s_add_co_i32"):
-        op(name, "i32", "i32 i32", lambda a, b: overflow(a + b))
-    for name in ("s_sub_i32", "s_sub_co_i32"):
-        op(name, "i32", "i32 i32", lambda a, b: overflow(a - b))
-    for name in ("s_addc_u32", "s_add_co_ci_u32"):
-        op(name, "u32", "u32 u32 scc", lambda a, b, c: (a + b + c, a + b + c >> 32))
-    for name in ("s_subb_u32", "s_sub_co_ci_u32"):
-        op(name, "u32", "u32 u32 scc", lambda a, b, c: (a - b - c, int(b + c > a)))
-    op("s_add_nc_u64", "u64", "u64 u64", lambda a, b: a + b)
-    op("s_sub_nc_u64", "u64", "u64 u64", lambda a, b: a - b)
-    op("s_mul_u64", "u64", "u64 u64", lambda a, b: a * b)
+    op("s_add_u32", "u32", "u32 u32", carry)
+    op("s_sub_u32", "u32", "u32 u32", borrow)
+    op("s_add_i32", "i32", "i32 i32", lambda a, b: overflow(a + b))
+    op("s_sub_i32", "i32", "i32 i32", lambda a, b: overflow(a - b))
+    op("s_addc_u32", "u32", "u32 u32 scc", lambda a, b, c: (a + b + c, a + b + c >> 32))
+    op("s_subb_u32", "u32", "u32 u32 scc", lambda a, b, c: (a - b - c, int(b + c > a)))
     op("s_mul_i32", "i32", "i32 i32", lambda a, b: a * b)
     op("s_mul_hi_u32", "u32", "u32 u32", lambda a, b: a * b >> 32)
     op("s_mul_hi_i32", "i32", "i32 i32", lambda a, b: a * b >> 32)
@@ -129,8 +116,7 @@ def _arithmetic() -> None:
             "u32 u32",
             lambda a, b, n=n: ((a << n) + b, int((a << n) + b > MASK32)),
         )
-    for name, t in (("s_addk_i32", "i32"), ("s_addk_co_i32", "i32")):
-        op(name, t, "dst k_i16", lambda a, k: overflow(a + k))
+    op("s_addk_i32", "i32", "dst k_i16", lambda a, k: overflow(a + k))
     op("s_mulk_i32", "i32", "dst k_i16", lambda a, k: a * k)
     op("s_movk_i32", "i32", "k_i16", lambda k: k)
     op("s_cmovk_i32", "i32", "dst k_i16 scc", lambda old, k, scc: k if scc else old)
@@ -180,12 +166,6 @@ def _bits() -> None:
     op("s_pack_lh_b32_b16", "b32", "b32 b32", lambda a, b: a & 0xFFFF | b >> 16 << 16)
     op("s_pack_hh_b32_b16", "b32", "b32 b32", lambda a, b: a >> 16 | b >> 16 << 16)
     op("s_pack_hl_b32_b16", "b32", "b32 b32", lambda a, b: a >> 16 | (b & 0xFFFF) << 16)
-    op(
-        "s_bitreplicate_b64_b32",
-        "b64",
-        "b32",
-        lambda a: sum(3 << 2 * i for i in range(32) if a >> i & 1),
-    )
 
 
 RELATIONS: dict[str, Callable[[int, int], bool]] = {
@@ -205,58 +185,11 @@ def _compares() -> None:
         for t in ("i32", "u32"):
             k = f"k_{t[0]}16"
             op(f"s_cmpk_{name}_{t}", "", f"{t} {k}", lambda a, b, test=test: int(test(a, b)))
-    for t in ("f32", "f16"):
-        for name in ("lt", "eq", "le", "gt", "lg", "ge", "o", "u"):
-            op(f"s_cmp_{name}_{t}", "", f"{t} {t}", OPS[f"v_cmp_{name}_{t}"].compute)
-        for name in ("nge", "nlg", "ngt", "nle", "neq", "nlt"):
-            op(f"s_cmp_{name}_{t}", "", f"{t} {t}", OPS[f"v_cmp_{name}_{t}"].compute)
-
-
-def _floats() -> None:
-    """Scalar floats of RDNA3.5 and RDNA4."""
-    for t in ("f32", "f16"):
-        for name in ("add", "sub", "mul", "min", "max", "min_num", "max_num", "minimum", "maximum"):
-            op(f"s_{name}_{t}", t, f"{t} {t}", OPS[f"v_{name}_{t}"].compute)
-        for name in ("ceil", "floor", "trunc", "rndne"):
-            op(f"s_{name}_{t}", t, t, OPS[f"v_{name}_{t}"].compute)
-        f = {"f32": F32, "f16": F16}[t]
-        op(f"s_fmac_{t}", t, f"{t} {t} dst", lambda a, b, c, f=f: floats.fma(a, b, c, f))
-    op("s_fmaak_f32", "f32", "f32 f32 f32", lambda a, b, c: floats.fma(a, b, c, F32))
-    op("s_fmamk_f32", "f32", "f32 f32 f32", lambda a, k, c: floats.fma(a, k, c, F32))
-    for i in ("i32", "u32"):
-        op(f"s_cvt_f32_{i}", "f32", i, OPS[f"v_cvt_f32_{i}"].compute)
-        op(f"s_cvt_{i}_f32", i, "f32", OPS[f"v_cvt_{i}_f32"].compute)
-    op("s_cvt_f16_f32", "f16", "f32", OPS["v_cvt_f16_f32"].compute)
-    op("s_cvt_f32_f16", "f32", "f16", OPS["v_cvt_f32_f16"].compute)
-    op("s_cvt_hi_f32_f16", "f32", "b32", lambda a: OPS["v_cvt_f32_f16"].compute(a >> 16))
-    op("s_cvt_pk_rtz_f16_f32", "b32", "f32 f32", OPS["v_cvt_pkrtz_f16_f32"].compute)
 
 
 _arithmetic()
 _bits()
 _compares()
-_floats()
-
-IGNORED = (
-    *("s_nop", "s_waitcnt", "s_waitcnt_depctr", "s_waitcnt_vscnt", "s_waitcnt_vmcnt"),
-    *("s_waitcnt_expcnt", "s_waitcnt_lgkmcnt", "s_wait_idle", "s_wait_event", "s_delay_alu"),
-    *("s_clause", "s_sleep", "s_sleep_var", "s_barrier", "s_barrier_signal", "s_barrier_wait"),
-    *(
-        "s_barrier_leave",
-        "s_sendmsg",
-        "s_setprio",
-        "s_inst_prefetch",
-        "s_set_inst_prefetch_distance",
-    ),
-    *("s_wait_alu", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt", "s_wait_loadcnt_dscnt"),
-    *("s_wait_storecnt", "s_wait_storecnt_dscnt", "s_wait_samplecnt", "s_wait_bvhcnt"),
-    *("s_wait_expcnt", "s_code_end", "s_version", "s_icache_inv", "s_dcache_inv", "s_dcache_wb"),
-    *("s_gl1_inv", "s_gl0_inv", "buffer_gl0_inv", "buffer_gl1_inv", "buffer_wbl2", "buffer_inv"),
-    *("buffer_invl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "global_inv", "global_wb"),
-    *("global_wbinv", "s_ttracedata", "s_ttracedata_imm", "s_incperflevel"),
-    *("s_decperflevel", "s_prefetch_inst", "s_prefetch_inst_pc_rel", "s_prefetch_data"),
-    *("s_endpgm_ordered_ps_done", "s_wait_xcnt"),
-)
 
 
 def source(wave: Wave, operand: Operand, t: str) -> int:
@@ -279,10 +212,6 @@ def execute(wave: Wave, ins: Instruction) -> bool:
     """Carry out an instruction that only touches SGPRs, EXEC and SCC; False if it is not one."""
     if (saveexec := exec_logic(ins.base)) is not None:
         return mask_exec(wave, ins, saveexec)
-    if ins.base.startswith("s_movrel"):
-        return move_relative(wave, ins)
-    if ins.base in ("s_denorm_mode", "s_round_mode", "s_setreg_imm32_b32"):
-        return keeps_mode(ins)
     if ins.base not in SCALAR:
         return False
     s = SCALAR[ins.base]
@@ -329,66 +258,19 @@ def mask_exec(wave: Wave, ins: Instruction, what: tuple[str, int, bool]) -> bool
     return True
 
 
-def keeps_mode(ins: Instruction) -> bool:
-    """Whether a change of MODE is one that the model need not follow.
-
-    It keeps denormals whatever MODE says (bits 4 to 7 of it), and only rounds to nearest even.
-    """
-    if ins.base == "s_denorm_mode":
-        return True
-    if ins.base == "s_round_mode":
-        return int(ins.operands[0].name, 0) == 0
-    where, value = ins.operands
-    name, *place = where.name.removeprefix("hwreg(").removesuffix(")").split(",")
-    first, bits = (int(x) for x in place) if place else (0, 32)
-    denormal = first >= 4 and first + bits <= 8
-    rounding = first + bits <= 4 and int(value.name, 0) == 0
-    return name == "HW_REG_MODE" and (denormal or rounding)
-
-
-def move_relative(wave: Wave, ins: Instruction) -> bool:
-    output, origin = ins.operands
-    bits = 64 if ins.base.endswith("b64") else 32
-    if "_2_" in ins.base:
-        s, d = wave.m0 & 0x3FF, wave.m0 >> 16 & 0x3FF
-    else:
-        s, d = (wave.m0, 0) if "movrels" in ins.base else (0, wave.m0)
-    if origin.kind == "s":
-        origin = origin._replace(index=origin.index + s)
-    target = output._replace(index=output.index + d)
-    write_scalar(wave, target, bits, read_scalar(wave, origin, bits))
-    return True
-
-
 def branch(wave: Wave, ins: Instruction, following: int) -> int | None:
     """Address that comes next after an instruction of program flow, None if it is not one."""
-    base = ins.base
-    if base == "s_getpc_b64":
-        write_scalar(wave, ins.operands[0], 64, following)
-        return following
-    if base == "s_setpc_b64":
-        return read_scalar(wave, ins.operands[0], 64) & MASK64
-    if base == "s_swappc_b64":
-        target = read_scalar(wave, ins.operands[1], 64)
-        write_scalar(wave, ins.operands[0], 64, following)
-        return target
-    if base == "s_call_b64":
-        write_scalar(wave, ins.operands[0], 64, following)
-        return following + 4 * words(ins.operands[1])
     conditions: dict[str, Callable[[], bool]] = {
-        "s_branch": lambda: True,
         "s_cbranch_scc0": lambda: wave.scc == 0,
         "s_cbranch_scc1": lambda: wave.scc == 1,
         "s_cbranch_vccz": lambda: read_scalar(wave, VCC[wave.lanes], wave.lanes) == 0,
         "s_cbranch_vccnz": lambda: read_scalar(wave, VCC[wave.lanes], wave.lanes) != 0,
         "s_cbranch_execz": lambda: wave.exec == 0,
         "s_cbranch_execnz": lambda: wave.exec != 0,
-        "s_cbranch_cdbgsys": lambda: False,
-        "s_cbranch_cdbguser": lambda: False,
     }
-    if base not in conditions:
+    if ins.base not in conditions:
         return None
-    return following + 4 * words(ins.operands[0]) if conditions[base]() else following
+    return following + 4 * words(ins.operands[0]) if conditions[ins.base]() else following
 
 
 def words(operand: Operand) -> int:

@@ -16,7 +16,6 @@ from .machine import (
     Wave,
     read_lane,
     read_scalar,
-    register,
     signed,
     write_lane,
     write_scalar,
@@ -238,8 +237,6 @@ def evaluate(wave: Wave, ins: Instruction) -> list[Write]:
     ]
     if ins.base.startswith("v_cndmask") and len(operands) == 2:
         operands.append(VCC[wave.lanes])
-    if op.dst == ("sf32",) or op.dst == ("sf16",):
-        return scalar_result(wave, ins, op, outputs[0], operands)
     reader = Reader(wave, ins)
     writes: list[Write] = []
     carries = {i: 0 for i, t in enumerate(op.dst) if t == "mask"}
@@ -286,17 +283,6 @@ def arguments(
             bits >>= 16
         values.append(typed(bits, t))
     return values
-
-
-def scalar_result(
-    wave: Wave, ins: Instruction, op: Op, output: Operand, operands: list[Operand]
-) -> list[Write]:
-    t = op.src[0]
-    width = width_of(t)
-    bits = read_scalar(wave, operands[0], width if operands[0].kind == "k" else 32, "f")
-    bits = apply_signs(bits & (1 << width) - 1, width, operands[0])
-    result = finish(ins, op.compute(bits), op.dst[0])
-    return [lambda: write_scalar(wave, output, 32, result)]
 
 
 def compare(wave: Wave, ins: Instruction, op: Op) -> list[Write]:
@@ -466,16 +452,10 @@ def convert_small(wave: Wave, ins: Instruction) -> list[Write]:
             bits >>= 16 * select[0] or field
             low, high = (floats.from_small(bits >> i & 0xFF, kind, fnuz) for i in (0, 8))
             result, width = low | high << 32, 64
-        elif ins.base.startswith("v_cvt_f32"):
+        else:
             place = int(str(ins.modifiers.get("byte_sel", 0))) or 2 * select[0] + select[1]
             bits >>= 8 * place or field
             result, width = finish(ins, floats.from_small(bits & 0xFF, kind, fnuz), "f32"), 32
-        else:
-            pair = [apply_signs(read_lane(wave, s, 32, lane, "f"), 32, s) for s in sources]
-            low, high = (floats.to_small(x, kind, fnuz) for x in pair)
-            shift, width = 16 * select[dst_position(ins)], 32
-            result = read_lane(wave, output, 32, lane) & ~(0xFFFF << shift)
-            result |= (low | high << 8) << shift
         writes.append(lambda x=lane, b=result, w=width: write_lane(wave, output, w, x, b))
     return writes
 
@@ -521,21 +501,13 @@ def swap(wave: Wave, ins: Instruction) -> list[Write]:
     writes: list[Write] = []
     for lane in wave.active():
         x, y = read_lane(wave, a, 32, lane), read_lane(wave, b, 32, lane)
-        if ins.base == "v_swap_b16":
-            p, q = (16 * (o.half or 0) for o in (a, b))
-            m, n = x >> p & 0xFFFF, y >> q & 0xFFFF
-            if register(wave, a) == register(wave, b):
-                both = m << q | n << p
-                writes.append(lambda i=lane, z=both: write_lane(wave, a, 32, i, z))
-                continue
-            x, y = y & ~(0xFFFF << q) | m << q, x & ~(0xFFFF << p) | n << p
         writes.append(lambda i=lane, z=x: write_lane(wave, b, 32, i, z))
         writes.append(lambda i=lane, z=y: write_lane(wave, a, 32, i, z))
     return writes
 
 
 def permute_row(wave: Wave, ins: Instruction) -> list[Write]:
-    """V_PERMLANE16, V_PERMLANEX16 and their _VAR forms: any lane of a row, or of the other one.
+    """V_PERMLANE16 and V_PERMLANEX16: any lane of a row, or of the other one.
 
     op_sel[0] is fetch-inactive, op_sel[1] bound control: without the former, an inactive source
     lane gives 0 with the latter and else leaves the destination (RDNA2 ISA, V_PERMLANE16_B32).
@@ -543,15 +515,10 @@ def permute_row(wave: Wave, ins: Instruction) -> list[Write]:
     output, source, *select = ins.operands
     fetch, bound, *_ = ins.bits("op_sel", 3)
     across = 16 if "permlanex16" in ins.base else 0
-    variable = "_var_" in ins.base
-    if not variable:
-        pattern = read_scalar(wave, select[0], 32) | read_scalar(wave, select[1], 32) << 32
+    pattern = read_scalar(wave, select[0], 32) | read_scalar(wave, select[1], 32) << 32
     writes: list[Write] = []
     for lane in wave.active():
-        if variable:
-            place = read_lane(wave, select[0], 32, lane) & 15
-        else:
-            place = pattern >> 4 * (lane % 16) & 15
+        place = pattern >> 4 * (lane % 16) & 15
         origin = (lane & ~15 ^ across) | place
         if wave.exec >> origin & 1 or fetch:
             bits = read_lane(wave, source, 32, origin)
@@ -572,43 +539,21 @@ def exchange_halves(wave: Wave, ins: Instruction) -> list[Write]:
     return [lambda x=x, b=b: write_lane(wave, output, 32, x, b) for x, b in found.items()]
 
 
-def move_relative(wave: Wave, ins: Instruction) -> list[Write]:
-    """V_MOVREL: register numbers plus M0 (with _2: 10 bits each for source and destination)."""
-    output, source = ins.operands
-    if "_2_" in ins.base:
-        s, d = wave.m0 & 0x3FF, wave.m0 >> 16 & 0x3FF
-    else:
-        s = wave.m0 if "movrels" in ins.base else 0
-        d = wave.m0 if "movreld" in ins.base or "movrelsd" in ins.base else 0
-    to = output._replace(index=output.index + d)
-    origin = source._replace(index=source.index + s) if source.kind == "v" else source
-    found = {x: read_lane(wave, origin, 32, x) for x in wave.active()}
-    return [lambda x=x, b=b: write_lane(wave, to, 32, x, b) for x, b in found.items()]
-
-
 SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_pk_mov_b32": move_pair,
     "v_dot4_i32_iu8": dot_of_either_sign,
     "v_dot8_i32_iu4": dot_of_either_sign,
     **{f"v_cvt_{x}": convert_small for x in ("f32_fp8", "f32_bf8", "pk_f32_fp8", "pk_f32_bf8")},
-    **{f"v_cvt_pk_{x}_f32": convert_small for x in ("fp8", "bf8")},
     "v_mbcnt_lo_u32_b32": lane_counts,
     "v_mbcnt_hi_u32_b32": lane_counts,
     "v_readfirstlane_b32": read_first_lane,
     "v_readlane_b32": read_one_lane,
     "v_writelane_b32": write_one_lane,
     "v_swap_b32": swap,
-    "v_swap_b16": swap,
     "v_permlane16_b32": permute_row,
     "v_permlanex16_b32": permute_row,
-    "v_permlane16_var_b32": permute_row,
-    "v_permlanex16_var_b32": permute_row,
     "v_permlane64_b32": exchange_halves,
-    **{f"v_movrel{x}_b32": move_relative for x in ("s", "d", "sd", "sd_2")},
     **{f"v_{x}_mix{y}": mixed for x in ("fma", "mad") for y in ("_f32", "lo_f16", "hi_f16")},
-    "v_nop": lambda wave, ins: [],
-    "v_pipeflush": lambda wave, ins: [],
-    "v_clrexcp": lambda wave, ins: [],
 }
 
 

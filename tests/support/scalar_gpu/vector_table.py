@@ -3,8 +3,8 @@
 An `Op` has the types of its destinations and sources and a function of them. Floats come as bit
 patterns, "i" types as signed, "u" and "b" types as unsigned integers; integer results are exact
 and wrapped (or saturated with `clamp`) where they are written. Type "mask" is one lane's bit of a
-lane mask. Sources: AMD's ISA documents "MI300" (CDNA3), "RDNA3" and "RDNA4", chapters
-"Vector ALU Instructions".
+lane mask. Sources: AMD's ISA documents "MI300" (CDNA3) and "RDNA3", chapters "Vector ALU
+Instructions".
 """
 
 import math
@@ -61,8 +61,6 @@ def _float_arithmetic(t: str, f: Format) -> None:
         op(f"v_{name}_{t}", t, t, lambda a: function(a, f, *more))
 
     low, high = floats.minimum, floats.maximum
-    below = lambda a, b, f: floats.propagating(a, b, f, min)  # noqa: E731
-    above = lambda a, b, f: floats.propagating(a, b, f, max)  # noqa: E731
     two("add", floats.add)
     two("sub", floats.subtract)
     two("subrev", lambda a, b, f: floats.subtract(b, a, f))
@@ -78,20 +76,13 @@ def _float_arithmetic(t: str, f: Format) -> None:
         op(f"v_{mnemonic}ak_{t}", t, f"{t} {t} {t}", multiply_add)
         swapped = lambda a, k, b, function=function: function(a, k, b, f)  # noqa: E731
         op(f"v_{mnemonic}mk_{t}", t, f"{t} {t} {t}", swapped)
-    for number in ("", "_num"):
-        two(f"min{number}", low)
-        two(f"max{number}", high)
-        three(f"min3{number}", lambda a, b, c, f: low(low(a, b, f), c, f))
-        three(f"max3{number}", lambda a, b, c, f: high(high(a, b, f), c, f))
-        three(f"med3{number}", float_median)
-        three(f"minmax{number}", lambda a, b, c, f: high(low(a, b, f), c, f))
-        three(f"maxmin{number}", lambda a, b, c, f: low(high(a, b, f), c, f))
-    two("minimum", below)
-    two("maximum", above)
-    three("minimum3", lambda a, b, c, f: below(below(a, b, f), c, f))
-    three("maximum3", lambda a, b, c, f: above(above(a, b, f), c, f))
-    three("minimummaximum", lambda a, b, c, f: above(below(a, b, f), c, f))
-    three("maximumminimum", lambda a, b, c, f: below(above(a, b, f), c, f))
+    two("min", low)
+    two("max", high)
+    three("min3", lambda a, b, c, f: low(low(a, b, f), c, f))
+    three("max3", lambda a, b, c, f: high(high(a, b, f), c, f))
+    three("med3", float_median)
+    three("minmax", lambda a, b, c, f: high(low(a, b, f), c, f))
+    three("maxmin", lambda a, b, c, f: low(high(a, b, f), c, f))
     one("floor", floats.round_to_integral, math.floor)
     one("ceil", floats.round_to_integral, math.ceil)
     one("trunc", floats.round_to_integral, math.trunc)
@@ -172,8 +163,6 @@ alias("v_rcp_iflag_f32", "v_rcp_f32")
 alias("v_div_fixup_legacy_f16", "v_div_fixup_f16")
 alias("v_mad_legacy_f16", "v_mad_f16")
 alias("v_fma_legacy_f16", "v_fma_f16")
-for _name in ("min_num", "max_num"):
-    alias(f"v_{_name}_f64", f"v_{_name[:3]}_f64")
 
 
 def legacy(function: Callable[..., int]) -> Callable[..., int]:
@@ -195,18 +184,6 @@ for _name in ("v_fmac_legacy_f32", "v_fmac_dx9_zero_f32"):
     op(_name, "f32", "f32 f32", legacy(floats.fma), accumulate=True)
 
 
-def lit(a: int, b: int, c: int) -> int:
-    """V_MULLIT: a product, -largest where the exponent b or the base c do not allow one."""
-    bad = (F32.sign | F32.largest, F32.sign | F32.inf)
-    if b in bad or floats.is_nan(b, F32) or floats.is_nan(c, F32) or floats.order(c, F32) <= 0:
-        return F32.sign | F32.largest
-    return legacy(floats.multiply)(a, b)
-
-
-op("v_mullit_f32", "f32", "f32 f32 f32", lit)
-op("v_trig_preop_f64", "f64", "f64 b32", floats.trig_segment)
-
-
 # Integers.
 def _integers() -> None:
     add, sub = (lambda a, b: a + b), (lambda a, b: a - b)
@@ -223,8 +200,7 @@ def _integers() -> None:
             op(f"v_sub_{nc}{t}", t, f"{t} {t}", sub)
     op("v_subrev_u16", "u16", "u16 u16", reverse)
 
-    for suffix in ("u32", "i32"):  # the latter is the old name
-        op(f"v_add_co_{suffix}", "u32 mask", "u32 u32", lambda a, b: (a + b, a + b >> 32))
+    op("v_add_co_u32", "u32 mask", "u32 u32", lambda a, b: (a + b, a + b >> 32))
     op("v_sub_co_u32", "u32 mask", "u32 u32", lambda a, b: (a - b, int(b > a)))
     op("v_subrev_co_u32", "u32 mask", "u32 u32", lambda a, b: (b - a, int(a > b)))
     for old, new, function in (
@@ -254,9 +230,6 @@ def _integers() -> None:
         op(f"v_mov_{t}", t, t, lambda a: a)
         op(f"v_cndmask_{t}", t, f"{t} {t} mask", lambda a, b, m: b if m else a)
     op("v_mov_b64", "b64", "b64", lambda a: a)
-    alias("v_accvgpr_write_b32", "v_mov_b32")
-    alias("v_accvgpr_read_b32", "v_mov_b32")
-    alias("v_accvgpr_mov_b32", "v_mov_b32")
     op("v_and_or_b32", "b32", "b32 b32 b32", lambda a, b, c: a & b | c)
     op("v_or3_b32", "b32", "b32 b32 b32", lambda a, b, c: a | b | c)
     op("v_xor3_b32", "b32", "b32 b32 b32", lambda a, b, c: a ^ b ^ c)
@@ -292,19 +265,9 @@ def _integers() -> None:
         op(f"v_mad_{legacy_name}i16", "i16", "i16 i16 i16", mad)
     op("v_mad_u32_u16", "u32", "u16 u16 u32", mad)
     op("v_mad_i32_i16", "i32", "i16 i16 i32", mad)
-    for co in ("", "co_"):
-        op(
-            f"v_mad_{co}u64_u32",
-            "u64 mask",
-            "u32 u32 u64",
-            lambda a, b, c: (a * b + c, a * b + c >> 64 & 1),
-        )
-        op(
-            f"v_mad_{co}i64_i32",
-            "i64 mask",
-            "i32 i32 i64",
-            lambda a, b, c: (a * b + c, a * b + c >> 64 & 1),
-        )
+    wide = lambda a, b, c: (a * b + c, a * b + c >> 64 & 1)  # noqa: E731
+    op("v_mad_u64_u32", "u64 mask", "u32 u32 u64", wide)
+    op("v_mad_i64_i32", "i64 mask", "i32 i32 i64", wide)
 
     op("v_bfe_u32", "u32", "u32 b32 b32", lambda a, n, w: a >> (n & 31) & (1 << (w & 31)) - 1)
 
@@ -355,37 +318,8 @@ def sad(a: int, b: int, c: int) -> int:
     return c + sum(abs(x - y) for x, y in zip(bytes_of(a), bytes_of(b), strict=True))
 
 
-def masked_sad(a: int, b: int, c: int) -> int:
-    """V_MSAD: bytes where the reference b is 0 do not count."""
-    return c + sum(abs(x - y) for x, y in zip(bytes_of(a), bytes_of(b), strict=True) if y)
-
-
-def sliding(function: Callable[[int, int, int], int], bits: int) -> Callable[..., int]:
-    """Four sums at byte offsets 0 to 3 of a 64-bit source."""
-
-    def compute(a: int, b: int, c: int) -> int:
-        result = 0
-        for i in range(4):
-            term = function(a >> 8 * i & MASK32, b, c >> bits * i & (1 << bits) - 1)
-            result |= (term & (1 << bits) - 1) << bits * i
-        return result
-
-    return compute
-
-
-def lerp(a: int, b: int, c: int) -> int:
-    return int.from_bytes(
-        bytes(
-            x + y + (z & 1) >> 1
-            for x, y, z in zip(bytes_of(a), bytes_of(b), bytes_of(c), strict=True)
-        ),
-        "little",
-    )
-
-
 _integers()
 op("v_sad_u8", "u32", "b32 b32 u32", sad)
-op("v_sad_hi_u8", "u32", "b32 b32 u32", lambda a, b, c: (sad(a, b, 0) << 16) + c)
 op("v_sad_u32", "u32", "u32 u32 u32", lambda a, b, c: abs(a - b) + c)
 op(
     "v_sad_u16",
@@ -393,11 +327,6 @@ op(
     "b32 b32 u32",
     lambda a, b, c: abs((a & 0xFFFF) - (b & 0xFFFF)) + abs((a >> 16) - (b >> 16)) + c,
 )
-op("v_msad_u8", "u32", "b32 b32 u32", masked_sad)
-op("v_qsad_pk_u16_u8", "b64", "b64 b32 b64", sliding(sad, 16))
-op("v_mqsad_pk_u16_u8", "b64", "b64 b32 b64", sliding(masked_sad, 16))
-op("v_mqsad_u32_u8", "b128", "b64 b32 b128", sliding(masked_sad, 32))
-op("v_lerp_u8", "b32", "b32 b32 b32", lerp)
 
 
 # Conversions.
@@ -459,7 +388,6 @@ def _conversions() -> None:
     op("v_cvt_u32_u16", "u32", "u16", lambda a: a)
     for source, target in (("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("f64", "f32")):
         op(f"v_cvt_{target}_{source}", target, source, between(FORMATS[source], FORMATS[target]))
-    op("v_cvt_f32_bf16", "f32", "b16", lambda a: a << 16)
 
     def near(a: int) -> int:
         """Floor of a + 0.5, where the sum is rounded to f32 as the document writes it."""
@@ -563,69 +491,11 @@ for _bits, _kind, _sign in ((16, "16", True), (8, "8", True), (4, "4", True)):
     op(f"v_dot{_n}_i32_i{_kind}", "i32", "b32 b32 i32", dot(_bits, True))
     op(f"v_dot{_n}_u32_u{_kind}", "u32", "b32 b32 u32", dot(_bits, False))
     op(f"v_dot{_n}c_i32_i{_kind}", "i32", "b32 b32", dot(_bits, True), accumulate=True)
-for _t, _f in (("f16", F16), ("bf16", BF16)):
-    op(f"v_dot2_f32_{_t}", "f32", "b32 b32 f32", float_dot(_f, F32))
-    op(f"v_dot2c_f32_{_t}", "f32", "b32 b32", float_dot(_f, F32), accumulate=True)
-    alias(f"v_dot2acc_f32_{_t}", f"v_dot2c_f32_{_t}")
-    op(f"v_dot2_{_t}_{_t}", _t, f"b32 b32 {_t}", float_dot(_f, _f))
-
-
-# Cube maps: RDNA3 ISA, V_CUBEID_F32 and the like.
-def _cube() -> None:
-    def axis(x: int, y: int, z: int) -> int:
-        ax, ay, az = (floats.order(a & ~F32.sign, F32) for a in (x, y, z))
-        if az >= ax and az >= ay:
-            return 2
-        return 1 if ay >= ax else 0
-
-    def below(a: int) -> bool:
-        return floats.order(a, F32) < 0
-
-    def flip(a: int) -> int:
-        return a ^ F32.sign
-
-    def face(x: int, y: int, z: int) -> int:
-        k = axis(x, y, z)
-        return floats.encode(Fraction(2 * k + below((x, y, z)[k])), F32)
-
-    def s(x: int, y: int, z: int) -> int:
-        k = axis(x, y, z)
-        if k == 2:
-            return flip(x) if below(z) else x
-        if k == 1:
-            return x
-        return z if below(x) else flip(z)
-
-    def t(x: int, y: int, z: int) -> int:
-        if axis(x, y, z) == 1:
-            return flip(z) if below(y) else z
-        return flip(y)
-
-    def major(x: int, y: int, z: int) -> int:
-        return floats.scale((x, y, z)[axis(x, y, z)], 1, F32)
-
-    for name, function in (("id", face), ("sc", s), ("tc", t), ("ma", major)):
-        op(
-            f"v_cube{name}_f32",
-            "f32",
-            "f32 f32 f32",
-            lambda x, y, z, g=function: (
-                F32.nan if any(floats.is_nan(a, F32) for a in (x, y, z)) else g(x, y, z)
-            ),
-        )
-
-
-_cube()
-
-
-def _scalar_floats() -> None:
-    """V_S_EXP_F32 and the like of RDNA4, which write an SGPR."""
-    for name in ("exp", "log", "rcp", "rsq", "sqrt"):
-        for t in ("f32", "f16"):
-            OPS[f"v_s_{name}_{t}"] = Op((f"s{t}",), (t,), OPS[f"v_{name}_{t}"].compute)
-
-
-_scalar_floats()
+op("v_dot2_f32_f16", "f32", "b32 b32 f32", float_dot(F16, F32))
+op("v_dot2_f32_bf16", "f32", "b32 b32 f32", float_dot(BF16, F32))
+op("v_dot2c_f32_f16", "f32", "b32 b32", float_dot(F16, F32), accumulate=True)
+alias("v_dot2acc_f32_f16", "v_dot2c_f32_f16")
+op("v_dot2_f16_f16", "f16", "b32 b32 f16", float_dot(F16, F16))
 
 
 # Packed 16-bit halves and pairs of f32 (VOP3P): functions of one half.
@@ -653,8 +523,6 @@ def _packed() -> None:
     for t in ("f16", "f32"):
         for name, sources in (("add", 2), ("mul", 2), ("fma", 3), ("min", 2), ("max", 2)):
             PACKED[f"v_pk_{name}_{t}"] = Packed(t, sources, OPS[f"v_{name}_{t}"].compute)
-    for name in ("min_num", "max_num", "minimum", "maximum"):
-        PACKED[f"v_pk_{name}_f16"] = Packed("f16", 2, OPS[f"v_{name}_f16"].compute)
     fmac = OPS["v_fmac_f16"].compute
     PACKED["v_pk_fmac_f16"] = Packed("f16", 2, fmac, accumulate=True)
 

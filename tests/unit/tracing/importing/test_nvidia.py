@@ -8,6 +8,7 @@ import pytest
 from cutracer_text import Program, old_version
 from import_samples import FOLDER, counted, expected, files_of, imported
 from sass_widths import UNKNOWN, WIDTHS
+from tables import each
 
 from mcage.errors import UserError
 from mcage.traces.model import WRITE
@@ -498,14 +499,14 @@ def test_traces_of_accelsim_are_recognised_by_their_names(name, tmp_path):
 # Registers that instructions of NVIDIA's GPUs write and read.
 
 
-@pytest.mark.parametrize(("count", "sass"), WIDTHS)
+@each(("count", "sass"), WIDTHS)
 def test_as_many_registers_are_written_as_the_disassembler_says(count, sass):
     instruction = instruction_of(sass)
     assert len(instruction.written) == count
     assert not instruction.unknown
 
 
-@pytest.mark.parametrize("sass", UNKNOWN)
+@each("sass", UNKNOWN)
 def test_what_the_table_does_not_know_is_not_guessed(sass):
     instruction = instruction_of(sass)
     assert instruction.written == ()
@@ -513,7 +514,7 @@ def test_what_the_table_does_not_know_is_not_guessed(sass):
     assert first in instruction.unknown
 
 
-@pytest.mark.parametrize(
+@each(
     ("sass", "written", "read"),
     [
         ("LDG.E.ENL2.256 R12, R8, desc[UR4][R2.64] ;", (*range(8, 16),), (2, 3)),
@@ -524,6 +525,13 @@ def test_what_the_table_does_not_know_is_not_guessed(sass):
         ("HMMA.884.F32.F32.STEP1 R14, R8.ROW, R10.COL, R10 ;", (14, 15), (8, 10)),
         ("LDTM.x128 R200, tmem[UR4] ;", (*range(200, 255),), ()),
         ("IMNMX.S64 PT, PT, R2, R6, R4, PT, !PT ;", (2, 3), (6, 4)),
+        ("@!P0 IMAD.WIDE R2, R0, R3.reuse, R6 ;", (2, 3), (0, 3, 6, 7)),
+        ("STG.E.128 [R4.64], R0 ;", (), (4, 5, 0, 1, 2, 3)),
+        ("ATOMG.E.ADD.STRONG.GPU PT, R3, [R2.64], R5 ;", (3,), (2, 3, 5)),
+        ("DADD R4, R6, -R8 ;", (4, 5), (6, 7, 8, 9)),
+        ("LDG.E.128 R252, [R2.64] ;", (252, 253, 254), (2, 3)),
+        ("EXIT ;", (), ()),
+        ("", (), ()),
     ],
 )
 def test_which_registers(sass, written, read):
@@ -531,6 +539,11 @@ def test_which_registers(sass, written, read):
     assert (instruction.written, instruction.read) == (written, read)
 
 
+def test_only_an_unguarded_exit_ends_a_warp():
+    assert instruction_of("EXIT ;").ends
+    assert not instruction_of("@P0 EXIT ;").ends
+
+
 def test_texts_that_are_no_instructions():
-    for text in ("", "@ [[[ ,,, R", "TEX R1", "TEX RZ, R1, 0xZZ", "LDTM.x R1", "R4 R4"):
+    for text in ("@ [[[ ,,, R", "TEX R1", "TEX RZ, R1, 0xZZ", "LDTM.x R1", "R4 R4"):
         instruction_of(text)
