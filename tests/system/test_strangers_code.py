@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import fake_campaign
-import numpy as np
 import pytest
 import tomli_w
 import typer.main
@@ -61,13 +60,18 @@ def commands():
 
 
 def keys_with_code():
+    """Rows of command, key and value; daily, each key at the first command that has it."""
+    seen = set()
     for command, kind in COMMANDS.items():
         for key, field in keys_below(kind):
             for mark in field.metadata:
                 # Of both levels, the model of the register files is that of the SMs.
                 if isinstance(mark, RunsCode) and key != "sweep.aging.model":
                     file = "-DX=stranger.py" if key == "program.flags" else "stranger.py"
-                    yield command, key, "stranger:X" if mark is PLUG_IN else file
+                    marks = [pytest.mark.slow] if key in seen else []
+                    seen.add(key)
+                    value = "stranger:X" if mark is PLUG_IN else file
+                    yield pytest.param(command, key, value, marks=marks)
 
 
 def spec_with(command, key, value):
@@ -146,7 +150,7 @@ def test_code_that_a_results_file_names_needs_a_word(name, key, value, command, 
 
 
 @pytest.mark.parametrize(("name", "key", "value"), [*keys_with_code()])
-@pytest.mark.parametrize("place", ["r.h5", "spec.toml"])
+@pytest.mark.parametrize("place", ["r.h5", pytest.param("spec.toml", marks=pytest.mark.slow)])
 def test_show_spec_runs_and_writes_nothing(name, key, value, place, command, folder):
     if name in NO_FILE:
         return
@@ -192,40 +196,53 @@ X = POLICIES["default"]
 """
 
 
-@needs_clang
-def test_what_reads_results_runs_nothing(command, folder, monkeypatch):
-    """Of a sweep, of GPUs, and of injections, all with code of a stranger."""
+def made_of_sweep(folder, command):
     spec = SweepSpec(
         techniques=["baseline", "stranger:X"], aging={"model": "stranger:X", "pbti": "stranger:X"}
     )
     cases = tuple(fake_campaign.case(name) for name in ("baseline", "stranger:X", "rrcd"))
     header = fake_campaign.campaign(instances=4, spec_toml=spec.to_toml(), cases=cases)
-    run_campaign(Study(header, fake_campaign.compute), folder / "sweep.h5", 4)
+    run_campaign(Study(header, fake_campaign.compute), folder / "r.h5", 4)
+
+
+def made_of_gating(folder, command):
     (folder / "stranger.py").write_text(POLICY)
+    policies = ("--policy", "default", "--policy", "stranger:X")
+    made = command("gpu", "gating", *policies, "--instances", "2", "--out", "r.h5")
+    assert made[0] == 0, made[2]
+
+
+def made_of_inject(folder, command):
     (folder / "blend.cl").write_text(BLEND)
     (folder / "blend.py").write_text(BLEND_ARGUMENTS)
-    gating = ("gating", "--policy", "default", "--policy", "stranger:X", "--instances", "2")
-    made = command("gpu", *gating, "--out", "gating.h5")
+    inject = ("inject", "blend.cl", "--args", "blend.py", "--arch", "gfx900")
+    made = command(*inject, "--instances", "20", "--out", "r.h5")
     assert made[0] == 0, made[2]
-    inject = ("--args", "blend.py", "--arch", "gfx900")
-    made = command("inject", "blend.cl", *inject, "--instances", "20", "--out", "inject.h5")
-    assert made[0] == 0, made[2]
-    monkeypatch.delitem(sys.modules, "stranger")
+
+
+READERS = (
+    *("show r.h5", "compare r.h5 r.h5", "merge copy.h5 r.h5", "verify r.h5", "status r.h5"),
+    *("pareto r.h5", "gpu exchange r.h5", "report r.h5 --out page"),
+)
+OTHERS = [(made, READERS) for made in (made_of_sweep, made_of_gating, made_of_inject)]
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("made", "lines"),
+    [
+        (made_of_sweep, READERS[:-1]),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS),
+    ],
+)
+def test_what_reads_results_runs_nothing(command, folder, monkeypatch, made, lines):
+    """Of a sweep, of GPUs, and of injections, all with code of a stranger."""
+    made(folder, command)
+    monkeypatch.delitem(sys.modules, "stranger", raising=False)
     for name in ("stranger.py", "blend.py"):
         (folder / name).write_text(MARK)
-    for name in ("sweep", "gating", "inject"):
-        place = f"{name}.h5"
-        for line in (
-            f"show {place}",
-            f"report {place} --out page-{name}",
-            f"compare {place} {place}",
-            f"merge copy-{name}.h5 {place}",
-            f"verify {place}",
-            f"status {place}",
-            f"pareto {place}",
-            f"gpu exchange {place}",
-        ):
-            code, _, said = command(*line.split())
-            assert code in (0, 2), said
-            assert not (folder / "ran").exists(), line
-    assert np.all([(folder / f"page-{name}").is_dir() for name in ("sweep", "gating", "inject")])
+    for line in lines:
+        code, _, said = command(*line.split())
+        assert code in (0, 2), said
+        assert not (folder / "ran").exists(), line
+    assert (folder / "page").is_dir() == (lines == READERS)

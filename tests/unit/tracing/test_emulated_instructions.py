@@ -32,7 +32,11 @@ def every_form(arch, seed=0):
             yield text_of(maker, choice)
 
 
-@pytest.mark.parametrize("arch", GENERATIONS)
+SLOW = [pytest.param(arch, marks=pytest.mark.slow) for arch in ("gfx942", "gfx1030")]
+DAILY_AND_SLOW = ["gfx90a", "gfx1100", *SLOW]
+
+
+@pytest.mark.parametrize("arch", DAILY_AND_SLOW)
 def test_every_form(arch):
     rng = random.Random(1)
     texts = [text for text in every_form(arch) if not depends_on_nan_bits(text)]
@@ -66,10 +70,7 @@ def test_programs_with_branches(arch):
         assert not differences(m, waves), texts
 
 
-DAILY_OR_SLOW = ["gfx90a", *(pytest.param(a, marks=pytest.mark.slow) for a in [*GENERATIONS][1:])]
-
-
-@pytest.mark.parametrize("arch", DAILY_OR_SLOW)
+@pytest.mark.parametrize("arch", DAILY_AND_SLOW)
 def test_accesses_to_memory(arch):
     rng = random.Random(4)
     found = []
