@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 from gpu_cases import gating
-from life_cases import in_sequence
 from mitigation_by_age import LAUNCHES, LONG_TERM, ages, launch_by_launch
 from tables import each
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.engines import select_engine
-from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.papers.table import GPU_METRICS, in_counts, reproduce_gpus, verdict
 from mcage.papers.whole_gpus import kernels, mitigation_percent, rows_by_name
@@ -25,8 +23,6 @@ from mcage.studies.gpu_heterogeneity.structures import (
     nbti_efficiency,
     printed_means,
 )
-from mcage.studies.sweep.plan import workloads_of
-from mcage.variation.fault_models import NewSlices
 
 CHECK = (
     ("PATH 1000", 4, 53.58),
@@ -55,7 +51,6 @@ def value(rows, metric, kernel, way=None):
 def test_what_is_asked_for_is_computed_or_explained(rows):
     for paper in GPU_PAPERS:
         assert {f.metric for f in published_figures(paper)} >= set(GPU_METRICS[paper])
-    assert [row.figure for row in rows if not row.agrees_always and not row.why] == []
     assert {row.figure.metric for row in rows if verdict(row) == "no answer"} == {
         *("optimal_sms", "analysis_time", "slowdown", "fastest_sms", "ipc_loss"),
         "nbti_efficiency",
@@ -164,6 +159,7 @@ def test_the_median_margin_is_that_of_the_prototype(margins, name):
     assert np.median(margins[name]) == pytest.approx(MEDIANS[name]["facelift"], abs=0.3)
 
 
+@pytest.mark.slow
 def test_medians_under_bhardwaj_are_those_of_the_prototype():
     for name, values in margins_of(150, aging={"model": "bhardwaj"}).items():
         assert np.median(values) == pytest.approx(MEDIANS[name]["bhardwaj"], abs=0.3), name
@@ -265,46 +261,6 @@ def test_both_levels_by_replay():
     # Logic is under stress as long as its SM is on.
     always = model.dvth_of(model.advance(model.initial_state((2,)), rates, share, seconds))
     assert arrays["logic_dvth_mv"][:, 0, -1] == pytest.approx(1e3 * always, rel=1e-7)
-
-
-def test_a_slice_lives_as_in_a_sweep():
-    """Delay lives and fault lives are those of the simulator of slices, with the same clock."""
-    sweep = {
-        "techniques": ["baseline", "rrcd"],
-        "environments": ["dvfs"],
-        "workload": {
-            "kernels": ["MatrixTranspose", "ScanLargeArrays"],
-            "periods": 3,
-            "generations": 2,
-        },
-        "life": {"epochs": 5},
-    }
-    gating = {"policies": ["default"], "life": {"delay_guardband": 0.03}}
-    both = study(instances=1, sweep=sweep, gating=gating)
-    plan = both.plan
-    population = both.gating.population(np.arange(1))
-    lives = both.gating.lives.run(both.gating.policies["default"], population)
-    arrays = both.compute(0, 1)
-    ids = np.arange(16)
-    kernels = np.repeat(plan_kernels(plan), 16, axis=0)
-    constants = both.register_files.constants(
-        plan.cases[0], ids, population.vt0_volts, lives.of_sms
-    )
-    for place, case in enumerate(plan.cases):
-        tail = case.faults.sample(plan.spec.seed, ids, case.conditions.floor_volts)
-        new = NewSlices.at(case.conditions.environment.lowest_vdd_volts, tail)
-        batch = SliceBatch(in_sequence(kernels), new, np.zeros((16, 1), np.int64), constants)
-        fault_free = plan.fault_free[case.case.technique]
-        end = simulate_lifetimes(case.conditions, plan.engine, fault_free, batch).end
-        first = end.seconds.argmin()
-        years = end.seconds[first] / SECONDS_PER_YEAR
-        life = min(arrays[name][0, place, 0] for name in ("cell_life_years", "fault_life_years"))
-        assert life == pytest.approx(years, rel=0.02), case.case.technique
-
-
-def plan_kernels(plan):
-    epochs = workloads_of(plan.spec, np.arange(1)).epochs
-    return np.stack([turns.kernel[:, 0] for turns in epochs], axis=1)
 
 
 def test_a_gpu_whose_registers_cannot_be_used_is_dead_on_arrival():

@@ -121,25 +121,6 @@ def test_idle_cells_recover(name):
     assert life.degradation.longest_duty[0] == pytest.approx([0.3, 0.3])
 
 
-def test_faults_appear_when_the_shift_of_the_instance_brings_them():
-    """The same weak cells in slices that differ: each fails at a moment of its own."""
-    shift = MODEL.largest_dvth(NOMINAL, 3.0 * YEAR)
-    weak = {cell(0, bit): 1.0 - shift for bit in (3, 900)}
-    life = lives(3, tail=tail_of(weak, weak, weak), factor=[1.0, 1.2, 0.9], guardband=50)
-    assert life.end.cause.tolist() == [EndCause.FAULTY_ENTRY] * 3
-    expected = [3.0 / factor**4 for factor in (1.0, 1.2, 0.9)]
-    assert life.end.seconds / YEAR == pytest.approx(expected, abs=2 / 2**12)
-
-
-def test_a_number_for_all_is_a_number_for_each():
-    """The same to the last bit, whether instances share a constant or happen to have it."""
-    both = [lives(2), lives(2, temperature=[353.15] * 2, vt0=[0.3] * 2, activity=[1.0] * 2)]
-    for name in ("max_dvth_volts", "delay_increase", "epoch_max_dvth_volts"):
-        single, each = (getattr(life.degradation, name) for life in both)
-        assert np.array_equal(single, each, equal_nan=True), name
-    assert np.array_equal(both[0].end.seconds, both[1].end.seconds)
-
-
 # ---- temperatures that change from epoch to epoch ----------------------------------------------
 
 SWINGING = replace(WIDE, temperature_swing_kelvin=Distribution.of("uniform(-40, 30)"))
@@ -265,7 +246,8 @@ def test_an_instance_draws_the_first_numbers_of_its_own_streams():
         assert getattr(drawn, name).tolist() == expected, name
 
 
-SWING = {"life": {"epochs": 4, "temperature_swing_kelvin": "normal(0, 10)"}}
+OF_ONE_CASE = {"techniques": ["rrcd"], "environments": ["dvfs"]}
+SWING = OF_ONE_CASE | {"life": {"epochs": 4, "temperature_swing_kelvin": "normal(0, 10)"}}
 
 
 def test_swings_are_drawn_for_each_epoch_and_recorded(arrays):
@@ -279,7 +261,7 @@ def test_swings_are_drawn_for_each_epoch_and_recorded(arrays):
     )
     assert every.std() == pytest.approx(10, rel=0.03)
     assert np.abs(np.corrcoef(every.T) - np.eye(4)).max() < 0.06, "epochs that go together"
-    plain = small_sweep().compute(0, 20)
+    plain = small_sweep(**OF_ONE_CASE).compute(0, 20)
     for name in ("temperature_kelvin", "workload", "faulty_entries_start"):
         assert np.array_equal(plain[name], swung[name]), name
     assert not np.array_equal(plain["max_dvth_mv"], swung["max_dvth_mv"])

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from check_default_sweep import FEWEST_DEATHS, failures
-from engine_cases import cuda_engine
 from life_cases import (
     NUMBA,
-    NUMPY,
     arrays_of,
     cell,
     lived,
@@ -23,38 +21,28 @@ from mcage.engines.stress import Turns
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.spec import SweepSpec
-from mcage.studies.sweep import batch
-from mcage.studies.sweep.plan import SweepPlan, Workloads, workloads_of
+from mcage.studies.sweep.plan import workloads_of
 from mcage.studies.sweep.study import Sweep
 
 MANY = np.arange(4000)
 TRACES = tuple(steady_trace(random_values(rows, seed=rows)) for rows in (3, 5, 9))
 """Kernels that keep their values all the time, in more and more registers."""
 
-TECHNIQUES = ("baseline", "rrcd", "gr-guard", "rrcd+rc+rar")
 
-
-def interleaved(epochs=4, vdd_volts=0.43, **workload):
+def interleaved(**workload):
     """A small sweep of mixes, at a voltage at which most slices have faults and many live on."""
     given = {"kernels": list(SMALL_KERNELS), "generations": 2, "schedule": "interleaved"}
     return small_spec(
-        techniques=list(TECHNIQUES),
+        techniques=["baseline", "rrcd", "gr-guard", "rrcd+rc+rar"],
         environments=["dvfs"],
-        vdd_volts=[vdd_volts],
-        life={"epochs": epochs, "slowdown_limit": "none"},
+        vdd_volts=[0.43],
+        life={"epochs": 4, "slowdown_limit": "none"},
         workload=given | workload,
     )
 
 
-@pytest.fixture(scope="module")
-def crowded(tmp_path_factory):
-    """Kernels that nearly fill the slice, so that many slices die of their faults."""
-    shapes = ((8, 31), (12, 21), (16, 15), (31, 8))
-    return short_kernels(tmp_path_factory.mktemp("kernels"), shapes)
-
-
-def computed(spec, engine=NUMBA, instances=3):
-    return Sweep(spec, engine).compute(0, instances)
+def computed(spec, instances=3):
+    return Sweep(spec, NUMBA).compute(0, instances)
 
 
 # ---- what is drawn -----------------------------------------------------------------------------
@@ -105,23 +93,6 @@ def test_a_size_of_mixes_needs_mixes():
 # ---- lives -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("other", "technique"),
-    [
-        (NUMPY, "rrcd"),
-        pytest.param(NUMPY, "rrcd+rc+rar", marks=pytest.mark.slow),
-        pytest.param(cuda_engine(seed=2), "gr-guard", marks=pytest.mark.slow),
-    ],
-)
-def test_engines_compute_the_same(other, technique, crowded):
-    spec = interleaved(epochs=2, vdd_volts=0.41, kernels=crowded)
-    spec = spec.model_copy(update={"techniques": (technique,)})
-    meant, actual = (computed(spec, engine, instances=2) for engine in (NUMBA, other))
-    assert np.nanmax(meant["faulty_entries_end"]) > 0
-    for name, array in meant.items():
-        assert np.array_equal(array, actual[name], equal_nan=array.dtype.kind == "f"), name
-
-
 def test_one_kernel_is_the_same_under_both_schedules():
     of_mix = computed(interleaved(mix="one"))
     sequential = computed(interleaved(mix="one", schedule="sequential", periods=1))
@@ -152,42 +123,6 @@ def test_all_kernels_of_a_mix_must_have_room():
     assert lives.end.seconds[1] == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("vdd_volts", "spills"), [(0.43, False), (0.385, True)])
-def test_short_periods_in_sequence_converge_to_the_mix(vdd_volts, spills, monkeypatch):
-    """Two kernels, each for half of the time: alternating ever faster comes to interleaving.
-
-    The higher voltage is one at which all techniques have slices that live on, the lower one is
-    so low that those of redirecting techniques spill.
-    """
-
-    def alternating(spec, ids):
-        kernels = np.arange(spec.workload.periods) % 2
-        periods = tuple(Turns.single(np.full(len(ids), kernel)) for kernel in kernels)
-        return Workloads(periods, spec.period_of_epoch)
-
-    names = ("max_dvth_mv", "energy_saving", "faulty_entries_end", "spill_rate")
-    differences = {name: [] for name in names}
-    for periods in (2, 8, 32):
-        two = {"kernels": SMALL_KERNELS[:2], "mix": "uniform", "periods": periods}
-        spec = interleaved(periods, vdd_volts=vdd_volts, **two)
-        mix = computed(spec, instances=10)
-        with monkeypatch.context() as patched:
-            patched.setattr(batch, "workloads_of", alternating)
-            patched.setattr(SweepPlan, "mix_size", 0)
-            in_turn = computed(spec, instances=10)
-        lives = (mix["life_years"] == 10) & (in_turn["life_years"] == 10)
-        assert lives[[1, 3]].sum() > 5
-        assert (np.nanmax(mix["spill_rate"]) > 0.01) == spills
-        for name, of_name in differences.items():
-            of_name.append(np.abs(mix[name][lives].T - in_turn[name][lives].T).mean())
-    if not spills:
-        assert not any(differences.pop("spill_rate"))
-    for name, (coarse, _, fine) in differences.items():
-        assert coarse > 0, name
-        assert fine < coarse / 2, (name, differences)
-
-
 def test_models_with_a_memory_see_the_mean_duty():
     """Epoch by epoch, an additive model gives what its total stress time does."""
     spec = interleaved()
@@ -211,6 +146,13 @@ def test_cells_that_never_change_are_stressed_no_more_than_all_the_time():
 
 
 # ---- deaths --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Kernels that nearly fill the slice, so that many slices die of their faults."""
+    shapes = ((8, 31), (12, 21), (16, 15), (31, 8))
+    return short_kernels(tmp_path_factory.mktemp("kernels"), shapes)
 
 
 def deaths(kernels, **workload):

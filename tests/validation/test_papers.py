@@ -16,7 +16,7 @@ from nbti_cases import MODELS, constant_environment, prefactor_of
 from published_runs import replays
 from tables import each
 
-from mcage.aging.environment import delay_increase, dvth_at_delay
+from mcage.aging.environment import delay_increase
 from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.aging.nbti.models import finfet, planar
 from mcage.costs.activity import CONVENTIONAL
@@ -200,16 +200,7 @@ def test_regular_writes_of_quasi_random_sequence():
     assert not counters.lds.any()
 
 
-def test_compressed_values_live_in_faulty_entries():
-    """The point of RRCD: where there are faulty entries, what compresses goes there."""
-    replayed = replay("QuasiRandomSequence", "rrcd")
-    faulty = ENGINE.redirect(replayed, faulty_slices(8))
-    clean = ENGINE.redirect(replayed, fault_free_maps(8))
-    assert (faulty.to_faulty > faulty.to_reliable).all()
-    assert not clean.to_faulty.any()
-    assert (faulty.to_faulty + faulty.to_reliable == clean.to_reliable).all()
-
-
+@pytest.mark.slow
 def test_composition_ages_slowest():
     """No paper has it: redirection, table and rotation together wear no cell more than RC+RAR."""
     duties = [
@@ -221,17 +212,8 @@ def test_composition_ages_slowest():
 
 # Bhardwaj's and Zhang's models against the numbers that Chen et al. and Zhang et al. print.
 
-# --- warp scheduler of Zhang et al., INTEGRATION 2015 ---
-
 LIFETIME_SECONDS = 7 * SECONDS_PER_YEAR
 BASE_DUTY, BASE_KELVIN = 0.4, 353.15
-SCHEDULER = {
-    # Delay increases in percent of the baseline and of the two-stage scheduler (section 6.1), its
-    # filter rate (Table 4), and how much cooler it is (section 6.1; the mean's is back-computed).
-    "NN": (8.4, 1.96, 0.9741, 15.0),
-    "Backprop": (8.6, 2.90, 0.7693, 11.0),
-    "mean": (7.7, 2.36, 0.91381, 12.1),
-}
 
 
 def shift(model, duty_cycle=BASE_DUTY, kelvin=BASE_KELVIN):
@@ -240,39 +222,6 @@ def shift(model, duty_cycle=BASE_DUTY, kelvin=BASE_KELVIN):
 
 def delay_percent(dvth, model):
     return 100 * float(delay_increase(dvth, 0.9, model.vt0_volts, model.alpha))
-
-
-def dvth_of_delay(percent):
-    return dvth_at_delay(percent / 100, 0.9, finfet().vt0_volts, finfet().alpha)
-
-
-@each(("name", "ratio"), [("NN", 0.246), ("Backprop", 0.354), ("mean", 0.321)])
-def test_ratio_of_the_published_delays(name, ratio):
-    before, after, _, _ = SCHEDULER[name]
-    assert dvth_of_delay(after) / dvth_of_delay(before) == pytest.approx(ratio, abs=5e-4)
-
-
-@each(
-    ("name", "temperature_only", "activity", "thermal"),
-    [
-        ("NN", 6.94, 1.75, 1.93),
-        ("Backprop", 7.49, 3.62, 2.94),
-        ("mean", 6.62, 2.33, 2.37),
-    ],
-)
-def test_two_stage_scheduler(name, temperature_only, activity, thermal):
-    before, after, filter_rate, cooler = SCHEDULER[name]
-
-    def two_stage(model, duty_cycle):
-        ratio = shift(model, duty_cycle, BASE_KELVIN - cooler) / shift(model)
-        return delay_percent(dvth_of_delay(before) * ratio, model)
-
-    filtered = BASE_DUTY * (1 - filter_rate)
-    assert two_stage(finfet(), BASE_DUTY) == pytest.approx(temperature_only, abs=0.006)
-    assert two_stage(finfet(), filtered) == pytest.approx(activity, abs=0.006)
-    assert two_stage(MODELS["finfet-thermal"], BASE_DUTY) == pytest.approx(thermal, abs=0.006)
-    # Neither published constant nor temperature alone brings the improvement that is printed.
-    assert two_stage(finfet(), BASE_DUTY) > 2 * after
 
 
 @each(("name", "percent"), [("finfet", 7.70), ("planar", 0.265), ("planar-common", 6.97)])

@@ -145,9 +145,12 @@ def limits_of(case, count):
     return factors / used_guardband(case, lives)
 
 
+sampler_of = cache(sampler_for)
+
+
 @cache
 def estimated(case, count):
-    sampler = sampler_for(case)
+    sampler = sampler_of(case)
     lives = sample(sampler, np.arange(count))
     return estimate(lives.weights, lives.dead, sampler.proposal.plain_share), lives
 
@@ -338,7 +341,7 @@ def test_plain_slices_agree(name, lives_count, plain_count, causes):
 
 @pytest.mark.parametrize("name", ["old entries", "moved data", "delay"])
 def test_what_becomes_of_a_slice_does_not_depend_on_the_others(name):
-    sampler = sampler_for(CASES[name]())
+    sampler = sampler_of(CASES[name]())
     together = sample(sampler, np.arange(200))
     parts = [sample(sampler, ids) for ids in (np.arange(199, 200), np.arange(5, 40))]
     for selected, few in zip((slice(199, None), slice(5, 40)), parts, strict=True):

@@ -13,13 +13,10 @@ from life_cases import (
     cell,
     dvth,
     in_sequence,
-    random_values,
     rules,
-    steady_trace,
     tail_of,
     whole_entries,
 )
-from nbti_cases import MODELS
 from power_cases import COSTS, NODE, conventional_power, map_of, power
 from sweep_cases import (
     SMALL_KERNELS,
@@ -34,8 +31,6 @@ from tables import each
 import mcage.studies.sweep.batch as module
 from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR
-from mcage.campaign.run import run_campaign
-from mcage.campaign.study import Study
 from mcage.costs.activity import conventional
 from mcage.engines.stress import dvth_histogram
 from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
@@ -43,7 +38,6 @@ from mcage.lifetime.feasibility import fault_free_replays
 from mcage.lifetime.outcomes import Meter
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
 from mcage.replays.prepare import prepare
-from mcage.results.reader import open_results
 from mcage.results.writer import conforming
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations, open_trace
@@ -298,19 +292,6 @@ def test_each_instance_lives_as_if_all_had_its_share(model):
     assert np.isfinite(arrays["power_mw"][1]).all()
 
 
-def test_shares_stand_in_the_file(tmp_path):
-    sweep = small_sweep(
-        techniques=["rrcd"], environments=["turbo", "own"], operating_points={"own": VARYING}
-    )
-    campaign = replace(sweep.header, instances=4)
-    path = run_campaign(Study(campaign, sweep.compute), tmp_path / "r.h5", 4)
-    with open_results(path) as results:
-        shares = results["operating_point_share"]
-        assert shares.dims == ("case", "instance", "operating_point")
-        np.testing.assert_array_equal(shares.isel(case=0), [[1, np.nan]] * 4)
-        assert shares.isel(case=1).sum("operating_point").values == pytest.approx(1)
-
-
 # Lives of slices that hold while they are idle: ages, and what holding takes.
 
 ZERO = np.zeros(64, dtype=np.uint32)
@@ -344,37 +325,6 @@ def test_what_a_pass_leaves_is_held():
     assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-9)
     assert life.degradation.sampled.dvth_volts()[0, 0] == pytest.approx(expected, rel=1e-9)
     assert life.degradation.longest_duty[0] == pytest.approx([0.2, 0.8])
-
-
-def test_what_a_pass_leaves_is_held_under_models_that_follow_every_epoch():
-    model = MODELS["bhardwaj"]
-    trace = alternating_trace(ZERO, 50, ~ZERO)
-    life, _ = held_life(trace, "baseline", 0.4, nbti=model, sample=[cell(0)])
-    conditions = environment("turbo", 0.419)
-    expected = [model.dvth_at(conditions, duty, 10 * YEAR) for duty in (0.2, 0.8)]
-    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-6)
-    assert life.degradation.longest_duty[0] == pytest.approx([0.2, 0.8])
-
-
-def test_what_is_switched_off_at_the_end_of_a_pass_recovers():
-    """The same under ARGO, in 256 places; the release a cycle before the end ends the '1'."""
-    trace = alternating_trace(ZERO, 50, ~ZERO)
-    life, _ = held_life(trace, "argo", 0.4)
-    assert life.degradation.longest_duty[0] == pytest.approx([0.2 / 256, 0.4 * 0.49 / 256])
-
-
-def test_what_faults_have_moved_is_held_too():
-    """The only row moves from entry 0 to entry 1, in every technique that moves rows."""
-    tail = tail_of(whole_entries([0]))
-    for technique in ("rrcd", "gr-guard", "disable"):
-        trace = steady_trace(random_values(1))
-        life, _ = held_life(trace, technique, 0.3, tail, sample=[cell(0, 5), cell(1, 5)])
-        bit = int(random_values(1)[0, 0]) >> 5 & 1
-        expected = [[0, 0], [0, 0]]
-        expected[1][bit] = dvth(10 * YEAR)
-        assert life.degradation.sampled.dvth_volts()[0] == pytest.approx(
-            np.array(expected), rel=1e-9
-        ), technique
 
 
 # ---- what holding takes ------------------------------------------------------------------------

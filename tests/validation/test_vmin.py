@@ -1,15 +1,11 @@
 """Vmin over life says of each slice what sweeps at that Vdd say of it."""
 
-import json
-
 import numpy as np
 import pytest
-from command_line import run_mcage
 from tables import each
 
 from mcage.engines import select_engine
 from mcage.errors import UserError
-from mcage.results.reader import open_results
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
@@ -97,6 +93,7 @@ def test_vmin_rises_with_age_and_gating_slows_it():
     assert (gated[:, -1] < baseline[:, -1]).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_the_age_of_the_target_is_that_until_which_slices_are_used():
     """Whatever ages follow; it is looked at though it is none of those that are named."""
     asked, alone = (
@@ -174,25 +171,3 @@ def test_what_cannot_be_asked(fields, word):
     with pytest.raises(UserError) as refused:
         VminStudy(VminSpec.from_mapping({"workload": WORKLOAD} | fields), ENGINE)
     assert word in str(refused.value)
-
-
-def test_the_command_writes_a_table_and_a_file(tmp_path):
-    line = ["vmin", "--kernel=MatrixTranspose", "--generations=1", "--technique=rc+rar"]
-    line += ["--instances=8", "--age=0", "--age=10", "--share=0.8"]
-    out = tmp_path / "vmin.h5"
-    rows = json.loads(run_mcage(*line, "--out", out, "--json"))
-    with open_results(out) as results:
-        vmin = results["vmin_volts"]
-        assert vmin.dims == ("case", "instance", "age")
-        assert [row["case"] for row in rows] == results["case"].values.tolist()
-        for row, of_case in zip(rows, vmin.values, strict=True):
-            ranked = np.sort(of_case[:, 1])
-            assert row["ages"][1]["median"]["value"] in ranked[3:5]
-        saved = results["energy_saving_nominal"]
-        assert saved.dims == ("case", "instance", "vdd")
-        for row, of_case, of_slices in zip(rows, vmin.values, saved.values, strict=True):
-            of_seven = float(np.sort(of_case[:, 1])[6])  # at least 80 % of eight
-            above = of_slices[:, np.searchsorted(results["vdd"].values, of_seven)]
-            saved_there = np.where(of_case[:, 1] <= of_seven, above, 0.0).mean()
-            assert row["energy_saved"]["value"] == pytest.approx(saved_there, abs=0.03)
-    assert "after 10 years" in run_mcage("show", out)

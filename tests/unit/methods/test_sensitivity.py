@@ -113,11 +113,6 @@ def test_distributions_take_the_place_of_ranges_where_slices_differ():
         assert changed(given, {activity.key: value}).life.activity == value
 
 
-def test_idle_time_is_varied_where_slices_have_the_same():
-    assert "idle" in names(spec(life={"activity": 0.9}))
-    assert "idle" not in names(spec(spread=True))
-
-
 def test_what_follows_from_a_changed_key():
     """Defaults are those of a spec with that key; what the spec gives stays."""
     given = spec(spread=True)
@@ -157,38 +152,43 @@ def test_every_assumed_key_is_varied_or_has_a_reason():
     assert not varied & set(NOT_VARIED)
 
 
-def test_the_range_of_a_field_is_left_out_where_there_are_arrays():
-    measured = spec(scenarios=["measured"])
-    assert names(measured) == names(spec()) - {"phi"}
-    assert names(spec(scenarios=["measured"], faults={"arrays": "none"})) == names(spec())
-    assert value_of(measured, "faults.arrays") == "128x128"
+MIX = {"kernels": ["DCT", "Reduction"], "mix": {"DCT": 1.0, "Reduction": 2.0}}
 
 
-def test_what_the_spec_has_vary_is_left_out():
-    given = spec(
-        life={"temperature_kelvin": "normal(353, 5)"},
-        workload={"kernels": ["DCT", "Reduction"], "mix": {"DCT": 1.0, "Reduction": 2.0}},
-    )
-    assert names(given) == names(spec()) - {"temperature", "mix", "mix_size"}
-    with pytest.raises(UserError, match=r"temperature: life\.temperature_kelvin = 'normal\(353"):
-        chosen(given, shipped(), ["temperature"])
+@each(
+    ("fields", "left_out", "added"),
+    [
+        ({"scenarios": ["measured"]}, {"phi"}, set()),  # there are arrays
+        ({"scenarios": ["measured"], "faults": {"arrays": "none"}}, set(), set()),
+        ({"life": {"activity": 0.9}}, set(), {"idle"}),
+        ({"life": {"temperature_kelvin": "normal(353, 5)"}}, {"temperature"}, set()),
+        ({"workload": MIX}, {"mix", "mix_size"}, set()),
+        ({"draws": {"columns": {"aging.constants.eta": [0.3, 0.4]}}}, {"eta"}, set()),
+        # The model's constant is the same thing under another key; a spec has one of both.
+        ({"aging": {"vt0_volts": 0.31}}, {"vt0"}, {"vt0_of_slices"}),
+    ],
+)
+def test_what_a_spec_decides_is_left_out(fields, left_out, added):
+    assert names(spec(**fields)) == names(spec()) - left_out | added
 
 
-def test_what_is_drawn_from_a_table_is_left_out():
-    drawn = {"aging.constants.eta": [0.3, 0.4], "life.vmin_coefficient": [0.5, 1.0]}
-    given = spec(draws={"columns": drawn})
-    assert names(given) == names(spec()) - {"eta", "vmin_coefficient"}
-    for name in ("eta", "vmin_coefficient"):
-        with pytest.raises(UserError, match="is drawn from a table"):
-            chosen(given, shipped(), [name])
-
-
-def test_a_threshold_voltage_of_ones_own_is_left_alone():
-    """aging.vt0_volts and the model's constant are one thing under two keys; a spec has one."""
-    given = spec(aging={"vt0_volts": 0.31})
-    assert names(given) == names(spec()) - {"vt0"} | {"vt0_of_slices"}
-    with pytest.raises(UserError, match=r"the spec gives aging\.vt0_volts in its place"):
-        chosen(given, shipped(), ["vt0"])
+@each(
+    ("name", "message", "fields"),
+    [
+        (
+            "temperature",
+            r"temperature: .* = 'normal\(353",
+            {"temperature_kelvin": "normal(353, 5)"},
+        ),
+        ("vmin_coefficient", "is drawn from a table", {}),
+        ("vt0", r"the spec gives aging\.vt0_volts in its place", {}),
+    ],
+)
+def test_what_a_spec_decides_is_refused(name, message, fields):
+    drawn = {"columns": {"life.vmin_coefficient": [0.5, 1.0]}}
+    given = spec(life=fields, draws=drawn, aging={"vt0_volts": 0.31})
+    with pytest.raises(UserError, match=message):
+        chosen(given, shipped(), [name])
 
 
 @each(
@@ -226,10 +226,7 @@ def test_own_choices():
     ("text", "message"),
     [
         ("temperature", "--range temperature: NAME=LOW..HIGH is needed"),
-        ("=1..2", "NAME=LOW..HIGH is needed"),
         ("temperature=360..340", "must be two numbers, the lower one first"),
-        ("temperature=a..b", "must be two numbers"),
-        ("temperature=340..", "must be two numbers"),
         ("temperature=340..nan", "must be two numbers"),
         ("lds_rows=1,1", "must be different numbers or texts"),
     ],
@@ -245,7 +242,6 @@ def test_refused_texts(text, message):
     [
         ("temperature=360..370", "temperature: life.temperature_kelvin = 353.15 lies outside"),
         ("warmth=1..2", "'warmth' is no key of a sweep"),
-        ("life=1..2", "'life' is no key of a sweep"),
         ("faults.spread_blocks=0..1", "holds a number or a word"),
         ("aging.constants.xi1=0..1", "NBTI model 'facelift' has no such constant; it has amplit"),
         ("aging.model=1..2", "aging.model = 'facelift' is no number, and has no range"),
@@ -296,15 +292,6 @@ def test_indices_of_ishigami():
     first, total = indices_of(ishigami, 3, 4096)
     assert values(first) == pytest.approx(alone, abs=0.02)
     assert values(total) == pytest.approx([alone[0] + together, alone[1], together], abs=0.02)
-
-
-def test_a_sum_has_no_interactions():
-    """Indices of a weighted sum are the squared weights, alone and in total."""
-    weights = np.array([3.0, 2.0, 1.0, 0.0])
-    first, total = indices_of(lambda x: x @ weights, 4, 1024, low=0.0, high=2.0)
-    assert values(first) == pytest.approx(weights**2 / 14, abs=0.02)
-    assert values(total) == pytest.approx(weights**2 / 14, abs=0.02)
-    assert (total[3].value, total[3].upper) == (0, 0)
 
 
 def test_estimators_are_those_of_scipy():

@@ -34,7 +34,7 @@ SHORT = {"workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations
 OF_GPUS = {
     "sensors": {"interval_days": 365.0, "noise_mv": 2.0},
     "policies": list(POLICIES),
-    "workload": {"recorded": {"kernels": ["LU", "FWT"], "seconds": [3.0, 1.0]}},
+    "workload": {"job_days": 40.0, "utilisation": 0.7},
     "life": {"spare_sms": 1},
 }
 SPECS = {

@@ -28,6 +28,8 @@ RANGES = {
     "vt0_volts": (0.3, 0.3),
 }
 
+BHARDWAJ, FACELIFT = ({"aging": {"model": name}} for name in ("bhardwaj", "facelift"))
+
 
 @each(
     ("fields", "words"),
@@ -37,13 +39,7 @@ RANGES = {
         ({"sweep": {"aging": {"vt0_volts": 0.25}}}, "sweep.aging.vt0_volts = 0.25"),
         ({"sweep": {"faults": {"slices_per_chip": 4}}}, "sweep.faults.slices_per_chip = 4"),
         ({"sweep": {"environments": ["turbo", "dvfs"]}}, "sweep.environments"),
-        (
-            {
-                "gating": {"aging": {"model": "bhardwaj"}},
-                "sweep": {"aging": {"model": "facelift"}},
-            },
-            "sweep.aging.model = 'facelift'",
-        ),
+        ({"gating": BHARDWAJ, "sweep": FACELIFT}, "sweep.aging.model = 'facelift'"),
         ({"gating": {"seed": 7}}, "gating.seed = 7"),
         ({"gating": {"stopping": {"rel_ci": 0.1}}}, "gating.stopping"),
         ({"gating": {"workload": {"idle": "on"}}}, "gating.workload.idle"),

@@ -1,6 +1,5 @@
 """The study of heterogeneous structures as a campaign, and the parts that it is made of."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -155,13 +154,6 @@ def test_planar_parts_limit_the_proposal_only_under_a_common_field():
     assert common["tags_delay"] > 4 * common["data_array_delay"]
 
 
-def test_fills_count_only_if_asked():
-    without, counted = at_point(), at_point(fills="counted")
-    no_misses = at_point(l2={"miss_rate": 0.0})
-    assert counted["data_array_delay"] == no_misses["data_array_delay"]
-    assert without["data_array_delay"] < counted["data_array_delay"]
-
-
 def test_efficiency_and_the_order():
     assert nbti_efficiency(1.1, 0.05, 0.9) == pytest.approx((1.1 * 1.05) ** 3 * 0.9)
     arrays = at_point()
@@ -238,59 +230,6 @@ def test_vectors(row):
     assert best == int(row["optimum_SMs"])
     assert cycles[-1] == pytest.approx(number["cycles_all_SMs"], rel=1e-5)
     assert cycles[best - 1] == pytest.approx(number["cycles_optimum"], rel=1e-5)
-
-
-def cycles_by_hand(kernel, machine, sms, bounded, whole):
-    """Cycles on a number of SMs, equation by equation."""
-    miss = kernel.miss
-    mem = kernel.global_latency_cycles * miss + kernel.cache_latency_cycles * (1 - miss)
-    loaded = kernel.load_bytes_per_thread * 32 * miss
-    warps = kernel.total_warps / sms
-    if whole:
-        warps = math.ceil(warps)
-    mwp = machine.bandwidth_bytes_per_s * mem / (sms * machine.clock_hz * loaded)
-    if bounded:
-        mwp = min(mwp, warps)
-    repeat = kernel.total_workload_warps / kernel.total_warps
-    if mwp >= mem / kernel.comp_cycles:
-        return mem + repeat * warps * kernel.comp_cycles
-    return repeat * warps / mwp * mem
-
-
-def test_the_optimum_is_that_of_a_search_by_hand():
-    random = np.random.default_rng(5)
-    several = set()
-    for _ in range(500):
-        machine = Machine(
-            int(random.integers(4, 33)), random.uniform(50e9, 2e12), random.uniform(0.5e9, 2e9)
-        )
-        warps = float(random.integers(machine.sms, 2000))
-        kernel = KernelTiming(
-            random.uniform(200, 800),
-            random.uniform(20, 100),
-            random.uniform(0.01, 1),
-            random.uniform(1, 64),
-            random.uniform(5, 500),
-            warps,
-            warps * float(random.integers(1, 50)),
-        )
-        bounded, whole = (bool(choice) for choice in random.integers(0, 2, 2))
-        delta = random.uniform(0, 0.3)
-        model = TimeModel("bounded" if bounded else "literal", whole, delta, 4)
-        cycles = [
-            cycles_by_hand(kernel, machine, sms, bounded, whole)
-            for sms in range(1, machine.sms + 1)
-        ]
-
-        def smallest(limit, cycles=cycles):
-            return next(k for k in range(4, len(cycles) + 1) if cycles[k - 1] <= limit)
-
-        expected = smallest(cycles[-1] * (1 + 1e-9))
-        if expected == machine.sms:
-            expected = smallest(cycles[-1] * (1 + delta) * (1 + 1e-9))
-        assert model.optimum(kernel, machine) == expected
-        several.add(expected / machine.sms)
-    assert len(several) > 50
 
 
 def test_a_miss_rate_for_each_number_of_sms_can_make_fewer_sms_faster():

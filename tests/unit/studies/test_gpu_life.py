@@ -226,13 +226,8 @@ def test_a_transient_follows_the_differential_equation():
     after = NETWORK.transient(before, power, step)
     watts = np.concatenate([power, np.zeros(69)])
     np.testing.assert_allclose((after / step)[:19], (watts / NETWORK.capacities)[:19], rtol=0.01)
-
-
-def test_time_constants_are_those_of_sink_spreader_and_die():
-    constants = 1 / NETWORK._modes[0]
-    assert constants[0] == pytest.approx(8.1, abs=0.1)
-    assert (np.diff(constants) <= 0).all()
-    assert 0.5e-3 < np.median(constants) < 30e-3
+    slowest = 1 / NETWORK._modes[0]
+    assert slowest[0] == pytest.approx(8.1, abs=0.1)  # seconds: of the sink
 
 
 @each(

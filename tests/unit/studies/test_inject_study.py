@@ -12,6 +12,8 @@ from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
 from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.inject.study import InjectStudy
 
+pytestmark = needs_clang
+
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
@@ -33,8 +35,9 @@ CASES = {
 }
 
 
-@needs_clang
-@pytest.mark.parametrize("fault", list(CASES))
+@pytest.mark.parametrize(
+    "fault", ["flip", *(pytest.param(it, marks=pytest.mark.slow) for it in ("stuck", "read"))]
+)
 def test_an_injection_is_a_function_of_spec_seed_and_instance(program, fault):
     given = CASES[fault] | {"inject": {"fault": fault, "ages_years": [0, 10.0]}}
     whole = study(program, **given)
@@ -52,7 +55,6 @@ def test_an_injection_is_a_function_of_spec_seed_and_instance(program, fault):
     assert any((found[name] != other[name]).any() for name in ("fate", "faulty_bits"))
 
 
-@needs_clang
 def test_a_run_is_repeated(program):
     given = {"inject": {"fault": "flip"}, "techniques": ["wc"]}
     flips = study(program, **given)
@@ -72,7 +74,7 @@ def test_a_run_is_repeated(program):
     assert set(DETECTED) & seen
 
 
-@needs_clang
+@pytest.mark.slow
 def test_what_techniques_and_codes_are_good_for(program):
     """At the low Vdd of a technique that avoids faults, new faults alone do harm; a code helps."""
     of = study(
@@ -98,7 +100,6 @@ def test_what_techniques_and_codes_are_good_for(program):
     assert (np.isin(knows["fate"], [Fate.MASKED, Fate.RETIRED])).all()
 
 
-@needs_clang
 def test_a_code_makes_flips_beside_faulty_cells_detected(program):
     given = {
         "techniques": ["baseline"],
@@ -115,7 +116,6 @@ def test_a_code_makes_flips_beside_faulty_cells_detected(program):
     assert ((coded == Fate.CODE)[:, 1] >= (coded == Fate.CODE)[:, 0]).all()  # cells stay faulty
 
 
-@needs_clang
 @each(
     ("rows", "fields", "words"),
     [
@@ -143,7 +143,6 @@ def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fi
     assert str(error.value).count("\n") < 2
 
 
-@needs_clang
 @each(
     ("fields", "words"),
     [

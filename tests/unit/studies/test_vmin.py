@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tables import each
 
 from mcage.engines import select_engine
 from mcage.errors import UserError
@@ -16,7 +17,7 @@ VMIN = np.array([0.38, 0.43, 0.48, np.nan])
 SAVED = np.array([[0.6, 0.4], [np.nan, 0.4], [np.nan, 0.2], [np.nan, np.nan]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("vdd_volts", "of_slices"),
     [
         (0.4, [0.6, 0, 0, 0]),
@@ -29,7 +30,7 @@ def test_a_slice_that_does_not_work_saves_nothing(vdd_volts, of_slices):
     assert saved_at(vdd_volts, VMIN, VDDS, SAVED).value == pytest.approx(np.mean(of_slices))
 
 
-@pytest.mark.parametrize("vdd_volts", [0.39, 0.51, math.inf, math.nan])
+@each("vdd_volts", [0.39, 0.51, math.inf, math.nan])
 def test_nothing_is_said_of_other_voltages(vdd_volts):
     assert math.isnan(saved_at(vdd_volts, VMIN, VDDS, SAVED).value)
 
@@ -38,7 +39,7 @@ def test_energy_that_is_unknown_is_not_nothing():
     assert math.isnan(saved_at(0.45, VMIN, VDDS, np.full((4, 2), np.nan)).value)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.99, 0.999])
+@each("share", [0.5, 0.9, 0.99, 0.999])
 def test_a_quantile_needs_as_many_slices_as_leave_one(share):
     """Of fewer slices all of them say of a smaller share what all of them need."""
     fewest = round(1 / (1 - share))
@@ -48,7 +49,7 @@ def test_a_quantile_needs_as_many_slices_as_leave_one(share):
     assert quantile(volts, share).value == volts[-2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("horizon", "ages"),
     [(10, (0, 1, 3, 5, 10)), (5, (0, 1, 3, 5)), (0.5, (0, 0.5)), (20, (0, 1, 3, 5, 20))],
 )

@@ -253,7 +253,7 @@ CASE = {
     ("fields", "margin", "least"),
     [
         ({"aging": MARGINS | {"nbti_spread_mv": 0.5}}, "read", 26),
-        (
+        pytest.param(
             # 8T cells with a clock that leaves as many of them too slow as 6T cells are faulty.
             {
                 "faults": {"cell": "8t"},
@@ -261,6 +261,7 @@ CASE = {
             },
             "access",
             16,
+            marks=pytest.mark.slow,
         ),
         # Without PBTI no transistor of a read port ages.
         ({"faults": {"cell": "8t"}, "aging": {"vmin_model": "margins-high"}}, "access", 0),
@@ -322,26 +323,19 @@ def test_the_cell_is_part_of_a_spec_where_it_is_given():
 @each(
     ("fields", "message"),
     [
-        (
-            {"faults": {"cell": "8t"}, "aging": {"vmin_model": "larger"}},
-            "aging.vmin_model = 'larger' is a rule for 6T cells, and faults.cell = '8t'",
-        ),
-        (
-            {"faults": {"cell": "8t", "mode": "table"}},
-            "faults.cell = '8t': mode 'table' follows a published table, which is of 6T cells",
-        ),
+        ({"aging": {"vmin_model": "larger"}}, "aging.vmin_model = 'larger' is a rule for 6T cells"),
+        ({"faults": {"cell": "8t", "mode": "table"}}, "follows a published table, which is of 6T"),
     ],
 )
 def test_what_8t_cells_do_not_have(fields, message):
-    def asked():
-        spec = SweepSpec(**CASE | {"environments": ["undervolted"]}, **fields)
-        spec.refuse_unused()
-        small_sweep(**CASE, **fields)
+    fields = CASE | {"environments": ["undervolted"], "faults": {"cell": "8t"}} | fields
 
-    with pytest.raises(UserError) as refused:
+    def asked():
+        SweepSpec(**fields).refuse_unused()
+        small_sweep(**fields)
+
+    with pytest.raises(UserError, match=message):
         asked()
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_tables_of_faults_know_no_margins():
