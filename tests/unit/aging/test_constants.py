@@ -161,23 +161,21 @@ def delay_after(model, duty, years, vdd):
 
 
 @each(
-    "given",
+    ("given", "same_elsewhere"),
     [
-        {},
-        {"field_volts_per_nm": 0.4},
-        {"activation_energy_ev": 0.08},
-        {"vt0_volts": 0.4},
-        {"alpha": 1.6, "oxide_thickness_nm": 0.8},
+        ({}, True),
+        ({"activation_energy_ev": 0.08}, True),
+        ({"field_volts_per_nm": 0.4}, False),
+        ({"vt0_volts": 0.4}, False),
+        ({"alpha": 1.6, "oxide_thickness_nm": 0.8}, False),
     ],
 )
-def test_a_calibrated_amplitude_leaves_the_published_delay_as_it_is(given):
+def test_a_calibrated_amplitude_leaves_the_published_delay_as_it_is(given, same_elsewhere):
     """Valero's 13.9 % in three years at 1.0 V, and elsewhere something else."""
     calibrated = nbti_model("facelift", given | {"amplitude": "calibrated"})
     assert delay_after(calibrated, 1.0, 3, 1.0) == pytest.approx(0.139, rel=1e-6)
-    elsewhere = delay_after(calibrated, 1.0, 3, 0.8)
-    assert (elsewhere == pytest.approx(delay_after(facelift(), 1.0, 3, 0.8))) == (
-        not given or list(given) == ["activation_energy_ev"]
-    )
+    at_low_vdd = pytest.approx(delay_after(facelift(), 1.0, 3, 0.8))
+    assert (delay_after(calibrated, 1.0, 3, 0.8) == at_low_vdd) == same_elsewhere
 
 
 @each("name", ["finfet", "planar", "finfet-common", "finfet-thermal"])

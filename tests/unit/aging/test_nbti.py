@@ -423,10 +423,6 @@ def test_endless_recovery_leaves_what_cannot_recover():
 # --- the papers ---
 
 
-def test_three_years_of_full_stress_shift_by_67_millivolts():
-    assert 1e3 * dvth_at_duty(1) == pytest.approx(66.6872, rel=1e-5)
-
-
 ARGO_USED_AND_UNUSED_WINDOWS = [
     *[(8, 0), (16, 7), (8, 1), (3, 0), (16, 48)],
     *[(4, 2), (8, 5), (16, 3), (16, 69), (16, 1)],
@@ -462,7 +458,7 @@ def test_windows_of_argo_are_unused_as_published():
         (0.419, 0.315, 0.345),
         (0.497, 0.738, 0.489),
         (0.8, 12.1, 3.24),
-        (1.0, 66.7, 13.9),
+        (1.0, 66.6872, 13.9),
     ],
 )
 def test_documented_shift_and_delay_at_each_voltage(vdd_volts, millivolts, percent_slower):

@@ -22,7 +22,7 @@ from life_cases import (
 from nbti_cases import prefactor_of
 from sweep_cases import assert_same_arrays
 from tables import each
-from trace_strategies import alloc, pattern, release, trace_of, write
+from trace_strategies import pattern
 
 from mcage.aging.environment import delay_increase, environment
 from mcage.engines.stress import Turns
@@ -432,16 +432,3 @@ def test_slowdowns_of_a_mix_are_weighted_by_shares_of_the_busy_time(share):
         limit = 1 / done - 1 - less
         life = lived(traces, "rrcd", tail, kernels=turns, slowdown=limit, **IN_MEMORY)
         assert life.end.cause == [cause]
-
-
-def test_waits_count_against_the_same_limit():
-    events = [alloc(0, slot, 100) for slot in range(2)]
-    events += [write(1, slot, 0, 5) for slot in range(2)]
-    events += [release(CYCLES - 1, slot) for slot in range(2)]
-    traces, tail = [trace_of(events, CYCLES)], tail_of(whole_entries(range(150, 256)))
-    given = {"to_memory": True, "timing": TIMING}
-    waits = lived(traces, "disable", tail, slowdown=0.5, **given)
-    assert waits.end.cause == [EndCause.TOO_SLOW], "one window after the other"
-    assert lived(traces, "disable", tail, slowdown=1.0, **given).end.cause == [EndCause.CENSORED]
-    nowhere = tail_of(whole_entries(range(0, 256, 50)))
-    assert lived(traces, "disable", nowhere, **given).end.cause == [EndCause.NO_HOME]

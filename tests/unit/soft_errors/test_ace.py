@@ -216,24 +216,6 @@ def test_brute_force_over_all_bytes(name):
         compared += 1
 
 
-def test_traces_of_brute_force_have_what_matters():
-    """Values that survive a divergent write, compressed ones that move, and spilled ones."""
-    rng, seen = random.Random(5), {}
-    for _ in range(40):
-        trace = random_trace(rng, slots=(1, 2), window_sizes=(1, 4), phases=(1, 1), events=80)
-        where = placed(prepare(trace, TECHNIQUES["rrcd"]), np.full(256, 7, dtype=np.uint8))
-        needs, compressed = needs_of(trace), where.schedule.compressed
-        surviving, needed = needs.lanes[:, 1] != 0, needs.lane_cycles > 0
-        for kind, there in {
-            "spilled": (where.entry < 0) & needed,
-            "surviving": surviving & (needs.cycles[:, 1] > 0),
-            "compressed survives": surviving & compressed,
-            "compressed": compressed & needed,
-        }.items():
-            seen[kind] = seen.get(kind, False) or there.any()
-    assert all(seen.values()), seen
-
-
 @each(("name", "expected"), [("baseline", 256 * 10), ("wc", 67 * 10), ("rrcd", 5 * 10), ("rc", 0)])
 def test_what_is_compressed_takes_five_bytes_or_none(name, expected):
     """A value of constant delta is written once and read once, ten cycles later."""
@@ -247,20 +229,6 @@ def test_what_is_compressed_takes_five_bytes_or_none(name, expected):
     assert ace.by_bit.shape == (GCN.entry_bits,)
     shares = shares_of_places(ace.placed, ace.needs)
     assert shares == {"file": name != "rc", "table": name == "rc", "lds": 0, "memory": 0}
-
-
-@each("lane", [0, 5])
-def test_the_lane_that_survives_needs_its_part_of_what_is_compressed(lane):
-    """All others are replaced after eight cycles, which decompresses the register."""
-    others = ALL_LANES & ~(1 << lane)
-    events = [alloc(0, 0, 1), write(2, 0, 0, pattern(5, 1, 8)), write(10, 0, 0, 7, others)]
-    trace = trace_of([*events, read(12, 0, 0), release(20, 0)])
-    for name, width in {"rrcd": 5, "wc": 5}.items():
-        ace = ace_under(trace, TECHNIQUES[name])
-        held = width if lane else 4  # lane 0 is the base itself
-        assert ace.times.sum() == held * 8 + 256 * 2
-        if name == "wc" and lane:
-            assert ace.times[:, 4 + lane - 1].sum() == 8 + 2
 
 
 @each("name", ["rar", "disable"])

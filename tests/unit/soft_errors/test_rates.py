@@ -79,39 +79,11 @@ def test_brute_force_over_words_and_bits(hard, interleave, size, data_bits):
     assert errors.wrong_sdc == pytest.approx(250 * alone[4])
 
 
-def test_the_rates_of_neighbours_differ_by_their_place():
-    """Otherwise the brute force would not tell an end of a word from its middle."""
-    code = secded(5)
-    silent = {
-        first: code.decode(np.isin(np.arange(code.bits), (first, first + 1, first + 2)))
-        for first in range(code.bits - 2)
-    }
-    assert silent[0] != silent[code.bits - 3]
-    assert 0 < code.shares(3)[Outcome.MISCORRECTED :].sum() < 1
-
-
 @each("size", [1, 2, 3, 7])
 @each("interleave", [1, 2, 4, 64])
 def test_an_upset_changes_as_many_bits_as_it_has_cells(size, interleave):
     counts = runs(size, 39, interleave)
     assert sum(bits * words for (_, bits), words in counts.items()) == pytest.approx(size)
-
-
-def test_words_of_a_gpu_by_a_sum_over_all_places():
-    """An upset of four cells beside a stuck cell, at any place of both."""
-    code, size = secded(32), 4
-    bursts = Upsets(100.0, (0.0,) * (size - 1) + (1.0,))
-    bit, expected = np.arange(code.bits), np.zeros(3)
-    for start in range(1 - size, code.bits):
-        flips = (bit >= start) & (bit < start + size)
-        stuck = np.repeat(np.eye(code.bits, dtype=bool), 2, axis=0)
-        differs = np.arange(2 * code.bits)[:, None] % 2 == 1
-        wrong = np.where(stuck, differs, flips)
-        changes = (flips & ~stuck).any(axis=1)
-        outcome = np.minimum(code.decode(wrong[changes]), Outcome.MISCORRECTED)
-        expected += np.bincount(outcome, minlength=4)[1:] / (2 * code.bits)
-    errors = soft_errors([0, 1000, 0], 1.0, bursts, code)
-    assert numbers(errors) == pytest.approx(1000 * bursts.events_per_cell * expected)
 
 
 def test_by_hand_without_a_code():

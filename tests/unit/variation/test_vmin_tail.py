@@ -245,24 +245,6 @@ def test_close_to_the_published_table(name: str, points: float) -> None:
     assert abs(deviation[2:].sum()) < 1.2
 
 
-@each(
-    ("name", "percent", "error_1000"),
-    [  # classes of 1000 maps drawn cell by cell when the parameters were fitted
-        ("common", [32.88, 34.31, 19.92, 8.58, 4.31], [0.23, 0.11, 0.12, 0.10, 0.09]),
-        ("clustered", [40.16, 22.71, 12.56, 7.40, 17.16], [0.55, 0.20, 0.15, 0.13, 0.49]),
-        ("dispersed", [25.29, 34.69, 23.88, 11.00, 5.14], [0.09, 0.10, 0.08, 0.06, 0.04]),
-    ],
-)
-def test_sampled_classes(name: str, percent: list[float], error_1000: list[float]) -> None:
-    """Within 4 standard errors of fit and theory; false alarm below 1 in 500 for a fresh seed."""
-    maps, this = 400, scenario(name)
-    cells = sample_tail(this, 1, np.arange(maps), this.vdd_volts)
-    shares = 100 * class_shares(faulty_bits(cells, cells.vmin_volts > this.vdd_volts)).mean(axis=0)
-    error = np.array(error_1000) * np.sqrt(1000 / maps)
-    assert np.all(np.abs(shares - percent) < 4 * np.hypot(error, error_1000))
-    assert np.all(np.abs(shares - 100 * expected_classes(this, this.vdd_volts)) < 4 * error)
-
-
 @each(("name", "lowest"), [("common", 0.364), ("clustered", 0.448), ("dispersed", 0.316)])
 def test_lowest_vdd(name: str, lowest: float) -> None:
     this = scenario(name)
@@ -281,13 +263,18 @@ def test_vdd_that_cannot_be_meant(vdd: float) -> None:
         check_vdd(scenario("common"), vdd)
 
 
-@pytest.mark.parametrize(
-    ("arrays", "sigma_die"), [("128x128", None), ("8x2048", None), ("64x256", 0.01)]
+@each(
+    ("name", "changes"),
+    [
+        *((name, {}) for name in LOW),
+        *(("measured", {"arrays": size}) for size in ("128x128", "8x2048")),
+        ("measured", {"arrays": "64x256", "sigma_die_volts": 0.01}),
+    ],
 )
-def test_sampled_classes_of_arrays(arrays: str, sigma_die: float | None) -> None:
+def test_sampled_classes(name: str, changes: dict[str, object]) -> None:
     """Within 4.5 standard errors of maps, which are independent."""
-    this = fault_model("measured", arrays=arrays, sigma_die_volts=sigma_die).scenario
-    cells = sample_tail(this, 1, np.arange(150), this.vdd_volts)
+    this = fault_model(name, **changes).scenario
+    cells = sample_tail(this, 1, np.arange(200), this.vdd_volts)
     shares = class_shares(faulty_bits(cells, cells.vmin_volts > this.vdd_volts))
     error = shares.std(axis=0) / np.sqrt(len(shares))
     assert np.all(abs(shares.mean(axis=0) - expected_classes(this, this.vdd_volts)) < 4.5 * error)
