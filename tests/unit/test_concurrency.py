@@ -18,7 +18,7 @@ class Key:
 
 
 def test_values_of_several_keys_are_made_side_by_side():
-    together = threading.Barrier(2, timeout=10)
+    together = threading.Barrier(2, timeout=60)
     memo = Memo(lambda key: (together.wait(), object())[1])
     keys = Key(), Key()
     with ThreadPoolExecutor(4) as pool:
@@ -54,7 +54,7 @@ def test_an_error_meets_whoever_asks():
 
     memo, key = Memo(make), Key()
     in_background([lambda: memo.of(key)])
-    assert done.wait(10)
+    assert done.wait(60)
     with pytest.raises(ValueError, match="second"):
         memo.of(key)
     assert memo.of(key) == 7

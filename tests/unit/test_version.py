@@ -212,16 +212,15 @@ def test_no_commit_is_made_up(checkout, monkeypatch, tmp_path):
     assert commit_of_checkout(root) == ""  # no git
 
 
-def build_hook(monkeypatch, root, target="wheel"):
+def build_hook(monkeypatch, root):
     """The build hook, under a stand-in for the interface that the build tool brings."""
     name = "hatchling.builders.hooks.plugin.interface"
     for end in [place.end() for place in re.finditer(r"\w+", name)]:
         monkeypatch.setitem(sys.modules, name[:end], ModuleType(name[:end]))
     sys.modules[name].BuildHookInterface = object
     monkeypatch.setattr(sys, "path", list(sys.path))
-    module = runpy.run_path(str(BUILD_HOOK))
-    hook = module["PackageHook"]()
-    hook.root, hook.target_name = str(root), target
+    hook = runpy.run_path(str(BUILD_HOOK))["PackageHook"]()
+    hook.root, hook.target_name = str(root), "wheel"
     return hook
 
 
@@ -237,13 +236,3 @@ def test_wheels_carry_the_commit_and_editable_installs_do_not(checkout, monkeypa
     assert added.keys() == {f"mcage/{version.COMMIT_FILE}", "mcage/kernels"}
     file = added[f"mcage/{version.COMMIT_FILE}"]
     assert Path(file).read_text() == commit
-
-
-@pytest.mark.parametrize("target", ["wheel", "sdist"])
-def test_a_wheel_from_a_source_archive_gets_the_kernels_and_no_new_commit(
-    target, tmp_path, monkeypatch
-):
-    build = {"force_include": {}}
-    build_hook(monkeypatch, tmp_path, target).initialize("standard", build)
-    kernels = {str(tmp_path / "kernels"): "mcage/kernels"}
-    assert build == {"force_include": kernels if target == "wheel" else {}}

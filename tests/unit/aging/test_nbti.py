@@ -240,16 +240,6 @@ def test_a_longer_duty_in_every_epoch_never_shifts_less(model, history, others):
     assert less <= more * (1 + 1e-12)
 
 
-@of_additive_models
-@given(st.tuples(fractions, fractions).map(sorted), durations, voltages, temperatures)
-def test_under_constant_rates_more_seconds_under_stress_shift_more(
-    model, duties, age, vdd_volts, kelvin
-):
-    rates = model.rates(constant_environment(vdd_volts, kelvin))
-    less, more = (model.dvth_after(rates, duty * age, (1 - duty) * age) for duty in duties)
-    assert less <= more * (1 + 1e-12)
-
-
 @of_all_models
 @given(history=histories, vdd_volts=voltages, kelvin=temperatures)
 def test_nothing_exceeds_full_stress(model, history, vdd_volts, kelvin):
