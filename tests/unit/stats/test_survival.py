@@ -36,21 +36,6 @@ from mcage.variation.field import die_of
 LIVES = st.lists(st.tuples(st.integers(1, 8), st.booleans()), min_size=1, max_size=40)
 
 
-def test_kaplan_meier_by_hand():
-    # At risk 6, 4 (one death, one censored before), 3 (a tie with a censored life), 1.
-    years = np.array([1.0, 2.0, 3.0, 4.0, 4.0, 5.0])
-    died = np.array([True, False, True, True, False, True])
-    curve = kaplan_meier(years, died)
-    np.testing.assert_array_equal(curve.years, [1, 3, 4, 5])
-    survival = [5 / 6, 5 / 6 * 3 / 4, 5 / 6 * 3 / 4 * 2 / 3, 0]
-    np.testing.assert_allclose(curve.survival, survival)
-    # Greenwood at 3 years: 1/(6*5) + 1/(4*3); log-log band.
-    spread = 1.959964 * math.sqrt(1 / 30 + 1 / 12) / abs(math.log(0.625))
-    assert curve.lower[1] == pytest.approx(0.625 ** math.exp(spread), rel=1e-6)
-    assert curve.upper[1] == pytest.approx(0.625 ** math.exp(-spread), rel=1e-6)
-    assert math.isnan(curve.lower[3])
-
-
 @given(lives=LIVES)
 def test_kaplan_meier_agrees_with_scipy(lives):
     """Without a death, a curve has no step."""

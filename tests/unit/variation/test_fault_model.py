@@ -108,6 +108,7 @@ def test_faulty_bits_by_hand() -> None:
     assert HAND.instances == 2
     assert HAND.instance.tolist() == [0] * 6 + [1] * 5
     assert HAND.entry.tolist() == ENTRY.tolist()
+    assert HAND.slice_entry.tolist() == (256 * HAND.instance + ENTRY).tolist()
     assert HAND.block.tolist() == [0, 1, 1, 0, 1, 3, 2, 2, 2, 3, 3]
     bits = faulty_bits(HAND, HAND_FAULTY)
     assert bits.dtype == np.int16
