@@ -8,7 +8,8 @@ from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 
-CAMPAIGN = fake_campaign.campaign(instances=20)
+STUDY = fake_campaign.study(instances=20)
+CAMPAIGN = STUDY.header
 
 
 class Listener:

@@ -16,7 +16,6 @@ from campaign_cases import Listener
 from nursery import Nursery, small_campaign
 
 from mcage.campaign.run import run_campaign
-from mcage.campaign.study import Study
 from mcage.errors import UserError
 
 ERRORS = {
@@ -99,7 +98,7 @@ def _campaign(folder, kind, call, error, from_then_on, write_microseconds):
     shim = ctypes.CDLL(None)
     shim.failing_calls_count.restype = ctypes.c_long
     listener = Listener()
-    study = Study(fake_campaign.campaign(instances=8), fake_campaign.compute)
+    study = fake_campaign.study(instances=8)
     shim.failing_calls_delay(write_microseconds)
     shim.failing_calls_arm(
         folder.encode(), KINDS.index(kind), ctypes.c_long(call), error, int(from_then_on)

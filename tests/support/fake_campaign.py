@@ -68,6 +68,10 @@ def campaign(**fields) -> SweepHeader:
     return replace(CAMPAIGN, **fields)
 
 
+def study(**fields) -> Study:
+    return Study(campaign(**fields), compute)
+
+
 def compute(first: int, last: int) -> dict[str, np.ndarray]:
     """Results of instances that are pure functions of their id."""
     parts = [_instance(i) for i in range(first, last)]

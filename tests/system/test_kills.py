@@ -51,7 +51,7 @@ def nursery():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Content of the file of a campaign that nobody kills."""
-    study = Study(fake_campaign.campaign(instances=INSTANCES), fake_campaign.compute)
+    study = fake_campaign.study(instances=INSTANCES)
     return run_campaign(study, tmp_path_factory.mktemp("whole") / "r.h5", 9).read_bytes()
 
 
@@ -150,7 +150,7 @@ def test_killed_at_any_moment(nursery, whole, tmp_path):
 def test_killed_on_the_way_to_a_precision(nursery, tmp_path):
     """Killed before its first checkpoint, between two, and at any moment: same end, same bits."""
     rule = StoppingRule(0.047, "spill_rate")
-    study = Study(fake_campaign.campaign(instances=900, stopping=rule), fake_campaign.compute)
+    study = fake_campaign.study(instances=900, stopping=rule)
     whole = run_campaign(study, tmp_path / "whole.h5", 1000)
     out = tmp_path / "killed.h5"
     for begun in (1, 5, 4, 1):

@@ -14,7 +14,7 @@ import fake_campaign
 import h5py
 import numpy as np
 import pytest
-from campaign_cases import CAMPAIGN, Computer
+from campaign_cases import CAMPAIGN, STUDY, Computer
 from command_line import invoke
 from damaged_files import forge
 
@@ -33,17 +33,8 @@ from mcage.studies.sweep.tables import summarize_chips
 from mcage.version import Code
 
 
-def compute_shards(out, *ranges):
-    folder = shard_folder(out)
-    folder.mkdir()
-    for instances in ranges:
-        arrays = fake_campaign.compute(instances.start, instances.stop)
-        write_shard(folder, CAMPAIGN, instances, arrays)
-    return folder
-
-
 def test_missing_instances_are_named(tmp_path):
-    folder = compute_shards(tmp_path / "r.h5", range(4), range(6, 12))
+    folder = shards(shard_folder(tmp_path / "r.h5"), range(4), range(6, 12))
     with pytest.raises(UserError, match=re.escape("10 of 20 instances are missing")) as refusal:
         merge(tmp_path / "r.h5")
     assert "the first: 4-5" in str(refusal.value)
@@ -51,7 +42,7 @@ def test_missing_instances_are_named(tmp_path):
 
 
 def test_a_damaged_shard_is_refused(tmp_path):
-    folder = compute_shards(tmp_path / "r.h5", range(4), range(4, 20))
+    folder = shards(shard_folder(tmp_path / "r.h5"), range(4), range(4, 20))
     with (folder / shard_name(CAMPAIGN.spec_digest, range(4))).open("r+b") as stream:
         stream.seek(3000)
         stream.write(b"x")
@@ -70,11 +61,10 @@ def test_no_shards(tmp_path):
 
 # Does merging count each instance once, whatever lies where, and refuse what does not belong?
 
-TWENTY = fake_campaign.campaign(instances=20)
 FEW = fake_campaign.campaign(instances=5)
 
 
-def shards(folder, *ranges, campaign=TWENTY):
+def shards(folder, *ranges, campaign=CAMPAIGN):
     folder.mkdir(exist_ok=True)
     for part in ranges:
         write_shard(folder, campaign, part, fake_campaign.compute(part.start, part.stop))
@@ -83,12 +73,6 @@ def shards(folder, *ranges, campaign=TWENTY):
 
 def contents(folder):
     return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole") / "r.h5"
-    return run_campaign(Study(TWENTY, fake_campaign.compute), out, 20).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -108,18 +92,19 @@ def places(of_machines, tmp_path):
     return [tmp_path / path.name for path in of_machines]
 
 
-def test_in_any_order(places, whole, tmp_path):
+def test_in_any_order(places, uninterrupted, tmp_path):
     there = contents(tmp_path)
     for order in (places, [places[2], places[0], places[1]]):
         out = tmp_path / "r.h5"
         assert merge(out, order) == out
-        assert out.read_bytes() == whole
+        assert out.read_bytes() == uninterrupted
         assert not shard_folder(out).exists()
         out.unlink()
     assert contents(tmp_path) == there
 
 
-def test_again(places, whole, tmp_path):
+@pytest.mark.slow
+def test_again(places, uninterrupted, tmp_path):
     out = merge(tmp_path / "r.h5", places)
     written = out.stat().st_mtime_ns
     assert merge(out, places) == merge(out) == merge(out, [out]) == out
@@ -128,46 +113,47 @@ def test_again(places, whole, tmp_path):
     assert not shard_folder(out).exists()
 
 
-def test_places_that_are_named_twice_as_by_a_pattern_of_the_shell(places, whole, tmp_path):
+def test_places_that_are_named_twice_as_by_a_pattern_of_the_shell(places, uninterrupted, tmp_path):
     few, first, second = places
     named = [few, first, tmp_path / "a.h5", second, second, few]
-    assert merge(tmp_path / "r.h5", named).read_bytes() == whole
+    assert merge(tmp_path / "r.h5", named).read_bytes() == uninterrupted
 
 
-def test_step_by_step(places, whole, tmp_path):
+def test_step_by_step(places, uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     for path in places:
         merge(out, [path], partial=True)
-    assert out.read_bytes() == whole
+    assert out.read_bytes() == uninterrupted
 
 
-def test_the_own_folder_and_others(places, whole, tmp_path):
+def test_the_own_folder_and_others(places, uninterrupted, tmp_path):
     few, first, second = places
     out = tmp_path / "r.h5"
     shutil.move(second, shard_folder(out))
-    assert merge(out, [few, first, shard_folder(out)]).read_bytes() == whole
+    assert merge(out, [few, first, shard_folder(out)]).read_bytes() == uninterrupted
     assert not shard_folder(out).exists()
 
 
-def test_a_file_brings_its_folder(places, whole, tmp_path):
+def test_a_file_brings_its_folder(places, uninterrupted, tmp_path):
     """A file that was being topped up: its name stands for both."""
     few, first, second = places
     (tmp_path / "x").mkdir()
     shutil.move(few, tmp_path / "x/few.h5")
     shutil.move(first, tmp_path / "x/few.h5.shards")
-    assert merge(tmp_path / "r.h5", [tmp_path / "x/few.h5", second]).read_bytes() == whole
+    assert merge(tmp_path / "r.h5", [tmp_path / "x/few.h5", second]).read_bytes() == uninterrupted
 
 
-def test_copies_count_once(places, whole, tmp_path):
+@pytest.mark.slow
+def test_copies_count_once(places, uninterrupted, tmp_path):
     few, first, _ = places
     shutil.copytree(first, tmp_path / "copy of a")
     shutil.copy(few, tmp_path / "copy of few.h5")
     shards(tmp_path / "c", range(2), range(3, 5), range(8, 10))
     copies = [tmp_path / name for name in ("c", "copy of few.h5", "copy of a")]
-    assert merge(tmp_path / "r.h5", [*copies, *places]).read_bytes() == whole
+    assert merge(tmp_path / "r.h5", [*copies, *places]).read_bytes() == uninterrupted
 
 
-def test_shards_of_other_devices_in_any_order(whole, tmp_path):
+def test_shards_of_other_devices_in_any_order(uninterrupted, tmp_path):
     here, there = (
         shards(tmp_path / name, range(20), campaign=fake_campaign.campaign(instances=20, device=d))
         for name, d in (("a", "a device"), ("b", "b device"))
@@ -205,7 +191,7 @@ def test_other_results_of_the_same_instances_are_refused(places, tmp_path):
     folder.mkdir()
     arrays = fake_campaign.compute(5, 7)
     arrays["end_cause"] = 1 - arrays["end_cause"]
-    write_shard(folder, TWENTY, range(5, 7), arrays)
+    write_shard(folder, CAMPAIGN, range(5, 7), arrays)
     refused(tmp_path / "r.h5", [*places, folder], "different end_cause of the same instances .5-6.")
 
 
@@ -234,13 +220,13 @@ def test_no_folder_stays_where_it_cannot_be_locked(places, tmp_path, monkeypatch
     with pytest.raises(UserError, match="No locks available"):
         merge(tmp_path / "new.h5", places)
     with pytest.raises(UserError, match="No locks available"):
-        run_campaign(Study(TWENTY, fake_campaign.compute), tmp_path / "new.h5", 20)
+        run_campaign(STUDY, tmp_path / "new.h5", 20)
     assert set(tmp_path.iterdir()) == before
 
 
-def test_what_others_write_elsewhere_stays(places, whole, tmp_path):
+def test_what_others_write_elsewhere_stays(places, uninterrupted, tmp_path):
     half = fake_campaign.abandoned(places[1] / "half.h5")
-    assert merge(tmp_path / "r.h5", places).read_bytes() == whole
+    assert merge(tmp_path / "r.h5", places).read_bytes() == uninterrupted
     assert half.exists()
 
 
@@ -285,17 +271,17 @@ def test_a_partial_file_says_what_it_lacks(partial):
     assert "9 instances per case" in run.output
 
 
-def test_a_partial_file_is_continued(partial, whole):
+def test_a_partial_file_is_continued(partial, uninterrupted):
     computer = Computer()
-    run_campaign(Study(TWENTY, computer), partial, 100)
+    run_campaign(Study(CAMPAIGN, computer), partial, 100)
     assert computer.ranges == [(7, 12), (14, 20)]
-    assert partial.read_bytes() == whole
+    assert partial.read_bytes() == uninterrupted
 
 
-def test_a_partial_file_is_merged_with_the_rest(partial, places, whole, tmp_path):
+def test_a_partial_file_is_merged_with_the_rest(partial, places, uninterrupted, tmp_path):
     assert merge(partial, places[:2], partial=True) == partial
-    assert merge(tmp_path / "n.h5", [places[2], partial]).read_bytes() == whole
-    assert merge(partial, places[2:]).read_bytes() == whole
+    assert merge(tmp_path / "n.h5", [places[2], partial]).read_bytes() == uninterrupted
+    assert merge(partial, places[2:]).read_bytes() == uninterrupted
 
 
 def test_a_partial_file_cannot_be_divided(partial, tmp_path):

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import fake_campaign
 import pytest
-from campaign_cases import CAMPAIGN, Listener
+from campaign_cases import CAMPAIGN, STUDY, Listener
 from rich.console import Console
 from tables import each
 
@@ -376,7 +376,7 @@ def test_a_campaign_says_what_it_does(tmp_path):
     assert status.state == "interrupted"
     # A shard may have been written that the run did not come to count.
     assert 0 < status.runs[0].done <= status.done
-    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 3)
+    run_campaign(STUDY, out, 3)
     assert [path.name for path in tmp_path.iterdir()] == ["r.h5"]
     assert statuses(out)[0].state == "finished"
 
@@ -397,6 +397,6 @@ def test_a_campaign_that_fails_says_why(tmp_path):
 def test_instances_that_a_file_holds_count_while_more_are_added(tmp_path):
     out = tmp_path / "r.h5"
     run_campaign(Study(replace(CAMPAIGN, instances=8), fake_campaign.compute), out, 4)
-    run_campaign(Study(CAMPAIGN, fake_campaign.compute), out, 5, part=Part(3, 4))
+    run_campaign(STUDY, out, 5, part=Part(3, 4))
     (status,) = statuses(out)
     assert (status.done, status.instances) == (8 + 5, 20)

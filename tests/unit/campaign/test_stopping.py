@@ -78,14 +78,11 @@ def test_it_ends_at_the_first_checkpoint_that_is_precise_enough(expected, uninte
     assert read_header(out).stopped == listener.said[-1]
 
 
+@pytest.mark.slow
 def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted, tmp_path):
     stopped = tmp_path / "stopped.h5"
     stopped.write_bytes(uninterrupted)
-    plain = run_campaign(
-        Study(fake_campaign.campaign(instances=expected), fake_campaign.compute),
-        tmp_path / "p.h5",
-        300,
-    )
+    plain = run_campaign(fake_campaign.study(instances=expected), tmp_path / "p.h5", 300)
     content, expected = (
         {key: value for key, value in file_content(path).items() if key not in LEARNT}
         for path in (stopped, plain)
@@ -93,7 +90,13 @@ def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted
     assert content == expected
 
 
-@pytest.mark.parametrize("of", CAMPAIGN.quantities)
+@pytest.mark.parametrize(
+    "of",
+    [
+        pytest.param(of, marks=[] if of in ("b10_life", "spill_rate") else pytest.mark.slow)
+        for of in CAMPAIGN.quantities
+    ],
+)
 def test_every_quantity_can_stop_it(of, tmp_path):
     campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.3, of))
     if of == "b10_life":
@@ -123,7 +126,7 @@ def test_the_size_of_shards_does_not_matter(uninterrupted, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("after", [2, 8])
+@pytest.mark.parametrize("after", [pytest.param(2, marks=pytest.mark.slow), 8])
 def test_stopped_and_continued(after, uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     with pytest.raises(KeyboardInterrupt):
@@ -163,6 +166,7 @@ def test_a_shard_that_is_damaged_while_the_campaign_runs(tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_tighter_rule_adds_instances(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     out.write_bytes(uninterrupted)
@@ -181,6 +185,7 @@ def test_a_rule_that_needs_fewer_instances_than_there_are(uninterrupted, tmp_pat
     refused(out, "and this campaign ends with 500 of them: ask for", looser)
 
 
+@pytest.mark.slow
 def test_all_instances_after_a_rule_has_ended_it(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     out.write_bytes(uninterrupted)
