@@ -351,8 +351,7 @@ KERNELS = {
 }
 """Source, the Python file that says what it computes, and options of the compiler."""
 
-DAILY = {("groups", "gfx1100"), ("flat", "gfx90a"), ("calls", "gfx1030"), ("passed", "gfx90a")}
-DAILY |= {("three dimensions", arch) for arch in ("gfx900", "gfx942")}
+DAILY = {("groups", "gfx1100"), ("calls", "gfx1030"), ("three dimensions", "gfx942")}
 
 
 @needs_clang
@@ -450,6 +449,7 @@ def test_arithmetic_is_that_of_an_opencl_driver(tmp_path, arch):
         assert (off | np.isnan(found[name]) & np.isnan(value)).all(), name
 
 
+@pytest.mark.slow
 @needs_clang
 @each(
     ("body", "words"),
@@ -491,6 +491,7 @@ def test_sources_that_are_refused(refusal, tmp_path, source, words):
     assert not (tmp_path / "t.h5").exists()
 
 
+@pytest.mark.slow
 @needs_clang
 @needs_library
 @each(
@@ -509,6 +510,7 @@ def test_missing_functions_are_named_whole(refusal, tmp_path, function, name):
     assert said.endswith("; libclc is of OpenCL C 1.2: leave -cl-std=CL2.0 out\n")
 
 
+@pytest.mark.slow
 @needs_objdump
 @each("arch", PROCESSORS)
 def test_code_objects_of_every_processor(command, tmp_path, arch):

@@ -191,6 +191,7 @@ def test_a_sweep_on_a_machine_without_a_card(machine, sweep, tmp_path):
         assert why in file.attrs["engine_reason"]
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_wrong_with_each_card(machine, command, few_techniques):
     machine(Card((7, 0)), Card(), Card(begins=46))
     code, output, _ = command("doctor")

@@ -177,6 +177,7 @@ def test_traces_made_by_hand_may_have_registers_in_bytes():
     assert_same(trace, small_trace())
 
 
+@pytest.mark.slow
 def test_bundled_traces_are_what_they_were():
     """Their digests, before registers of more than a byte."""
     digests = {name: bundled_trace(name).digest() for name in KERNELS}

@@ -32,11 +32,10 @@ def every_form(arch, seed=0):
             yield text_of(maker, choice)
 
 
-SLOW = [pytest.param(arch, marks=pytest.mark.slow) for arch in ("gfx942", "gfx1030")]
-DAILY_AND_SLOW = ["gfx90a", "gfx1100", *SLOW]
+OTHERS = [pytest.param(arch, marks=pytest.mark.slow) for arch in GENERATIONS if arch != "gfx1030"]
 
 
-@pytest.mark.parametrize("arch", DAILY_AND_SLOW)
+@pytest.mark.parametrize("arch", ["gfx1030", *OTHERS])
 def test_every_form(arch):
     rng = random.Random(1)
     texts = [text for text in every_form(arch) if not depends_on_nan_bits(text)]
@@ -70,7 +69,7 @@ def test_programs_with_branches(arch):
         assert not differences(m, waves), texts
 
 
-@pytest.mark.parametrize("arch", DAILY_AND_SLOW)
+@pytest.mark.parametrize("arch", ["gfx1030", *OTHERS])
 def test_accesses_to_memory(arch):
     rng = random.Random(4)
     found = []

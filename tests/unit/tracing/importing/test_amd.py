@@ -276,7 +276,7 @@ def test_a_text_that_begins_within_a_launch_has_no_timing(tmp_path):
         import_text(tmp_path, text, timing(*NAMES))
 
 
-@pytest.mark.parametrize("number", range(0, 60, 7))
+@each("number", range(0, 60, 7))
 def test_no_window_is_another_where_a_line_is_lost(tmp_path, number):
     """Of the text or of the timing, whose comparisons name no wavefront."""
     files = [text.splitlines(True) for text in multi2sim_files(small_trace())]
@@ -459,12 +459,14 @@ def test_the_same_windows_are_found(text, windows, tmp_path, change):
 
 def test_a_read_of_other_contents_than_the_last_write_is_a_gap(text, tmp_path):
     before = gem5_facts(text, tmp_path)["gaps"]
-    assert before["other_contents"] == 0
     lost = re.sub(rb"48567500: global: Write v\[1\]\n(?:48567500: .*v\[1\].*\n)+", b"", text)
-    assert len(lost) < len(text)
     after = gem5_facts(lost, tmp_path)["gaps"]
-    assert after["other_contents"] == 1
+    assert (before["other_contents"], after["other_contents"]) == (0, 1)
     assert after["share"] == pytest.approx((before["before_any_write"] + 1) / before["reads"])
+
+
+def facts_named(windows, *names):
+    return [[window[name] for name in names] for window in windows]
 
 
 def test_without_pools_a_window_lasts_from_the_first_to_the_last_access(text, windows, tmp_path):
@@ -472,27 +474,19 @@ def test_without_pools_a_window_lasts_from_the_first_to_the_last_access(text, wi
     found = gem5_facts(without, tmp_path)
     assert [window["wave_dyn_id"] for window in found["windows"]] == [0, 1]
     assert found["inferred"]["windows"] == "from the first to the last access of a wave"
-    first = found["windows"][0]
-    assert {key: first[key] for key in ("writes", "reads", "digest")} == {
-        key: windows[0][key] for key in ("writes", "reads", "digest")
-    }
+    keys = ("writes", "reads", "digest")
+    assert facts_named(found["windows"], *keys) == facts_named(windows, *keys)
 
 
 def test_registers_of_a_wave_begin_at_its_lowest_where_no_pool_says_it(text, windows, tmp_path):
     """With the simple policy, the waves of a work-group lie one behind the other."""
     without = b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
     sizes = [window["registers"] for window in windows]
-
-    def moved(match):
-        return b"%b%d" % (match[1], int(match[2]) + 1600)
-
-    found = gem5_facts(re.sub(rb"(v\[)(\d+)(?=\])", moved, without), tmp_path)
-    assert [window["first_register"] for window in found["windows"]] == [1600, 1600 + sizes[0]]
-    assert [window["registers"] for window in found["windows"]] == sizes
-    keys = ("writes", "reads", "digest")
-    assert [[window[key] for key in keys] for window in found["windows"]] == [
-        [window[key] for key in keys] for window in windows
-    ]
+    moved = re.sub(rb"(v\[)(\d+)(?=\])", lambda m: b"%b%d" % (m[1], int(m[2]) + 1600), without)
+    found = gem5_facts(moved, tmp_path)["windows"]
+    assert [window["first_register"] for window in found] == [1600, 1600 + sizes[0]]
+    keys = ("registers", "writes", "reads", "digest")
+    assert facts_named(found, *keys) == facts_named(windows, *keys)
 
 
 def test_without_ticks_only_the_order_is_known(text, windows, tmp_path):

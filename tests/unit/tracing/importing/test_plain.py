@@ -6,6 +6,7 @@ import pytest
 import zstandard
 from import_samples import assert_same_events, imported
 from plain_files import plain_table
+from tables import each
 
 from mcage.errors import UserError
 from mcage.traces import bundled_trace, first_generations, load_trace
@@ -31,8 +32,9 @@ def only_trace(result, folder):
     return loaded
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("packed", [bytes, gzip.compress, zstandard.compress])
+@pytest.mark.parametrize(
+    ("packed", "end"), [(bytes, "\r\n"), (gzip.compress, "\n"), (zstandard.compress, "\n")]
+)
 def test_a_table_gives_the_trace_that_it_says(recorded, tmp_path, packed, end):
     path = tmp_path / "run.csv"
     path.write_bytes(packed(plain_table(recorded).replace("\n", end).encode()))
@@ -95,13 +97,12 @@ def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
     assert trace.values[trace.value[2]].tolist() == [1, 0xDEADBEEF, 2, *[0xDEADBEEF] * 29]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "words"),
     [
         ("0,write,a,0,,1 2,", "line 3: has 2 values for 32 lanes"),
         ("0,write,a,0,100000000,1,", "line 3: lanes: '100000000' is no hexadecimal"),
         ("0,write,a,0,0,1,", "line 3: a write without lanes"),
-        ("0,write,a,0,,100000000,", "line 3: values: '100000000'"),
         ("0,write,a,0,1,1000000000000001,", "line 3: values: '1000000000000001'"),
         ("0,write,a,512,,1,", "line 3: register 512 is outside"),
         ("-1,write,a,0,,1,", "line 3: cycle is '-1'"),
@@ -116,18 +117,11 @@ def test_values_are_one_for_all_lanes_or_one_for_each(tmp_path):
         ("5,write,a,0,,1,\n4,write,a,0,,1,", "line 4: cycle 4 is before"),
         ("0,alloc,a,,,,4\n1,read,a,0,,,", "no register write"),
         ("0,write,a,0,,1,\n1,read,a,0,,1,", "line 4: values is '1'; the event read has none"),
-        ("0,write,a,0,,1,\n1,read,a,0,1,,", "line 4: lanes is '1'; the event read has none"),
-        ("0,write,a,0,,1,\n1,read,a,0,,,\0", "line 4: holds a zero byte"),
         ("0,write,a,0,,1,\0", "line 3: holds a zero byte"),
-        ("0,write,a\0,0,,1,", "line 3: holds a zero byte"),
-        ("0,write,a,0,,1,8", "line 3: size is '8'; the event write has none"),
-        ("0,alloc,a,,,7,4", "line 3: values is '7'; the event alloc has none"),
         ("0,alloc,a,,,,4\n1,release,a,7,,,", "line 4: register is '7'; the event release has none"),
         ("0,write,a,0,,0x1,", "line 3: values: '0x1' .* without 0x"),
-        ("0,write,a,0,0x1,1,", "line 3: lanes: '0x1' .* without 0x"),
         ("0,write,a,0,,1_0,", "line 3: values: '1_0' is no hexadecimal"),
         ("0,write,,0,,1,", "line 3: window has no name"),
-        ('0,write,"",0,,1,', "line 3: window has no name"),
         ("0,alloc,,,,,4", "line 3: window has no name"),
     ],
 )
@@ -137,7 +131,7 @@ def test_a_mistake_is_refused_with_its_line(tmp_path, rows, words):
     assert [path.name for path in tmp_path.iterdir()] == ["run.csv"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("head", "words"),
     [
         ("cycle,event,window\n", "line 1: no line '# lanes: 32'"),
