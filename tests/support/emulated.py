@@ -206,30 +206,27 @@ def random_program(rng, arch, length):
     return program
 
 
-def memory_wave(rng, arch, collide=False):
-    """A wave whose registers hold addresses, and the emulator's memory with the same bytes."""
-    wave = prepare_memory(rng, arch, collide)
-    content = dict(wave.memory.bytes_at)
-    first, last = min(content), max(content)
-    memory = emulated_memory.Memory()
-    memory.base = first
-    memory.bytes = np.array([content[place] for place in range(first, last + 1)], np.uint8)
-    memory.valid = np.ones(len(memory.bytes) // 4, np.bool_)
-    return wave, memory
+def words_differ(found, expected):
+    """Whether words of two memories differ, but for the bits of NaNs."""
+    pairs = zip(found.view("<u4").tolist(), np.frombuffer(expected, "<u4").tolist(), strict=True)
+    return not all(alike(word, wanted, rounded=False) for word, wanted in pairs)
 
 
 def compare_access(text, arch, rng, collide=False):
     """Run one access to memory in both; what differs in registers and in every memory."""
-    wave, memory = memory_wave(rng, arch, collide)
+    wave = prepare_memory(rng, arch, collide)
+    content = wave.memory.bytes_at
+    places = range(min(content), max(content) + 1)
+    memory = emulated_memory.Memory()
+    memory.base = places[0]
+    memory.bytes = np.array([content[place] for place in places], np.uint8)
+    memory.valid = np.ones(len(places) // 4, np.bool_)
     m = emulate([wave], [text], arch, memory)
     model(wave, [text], arch)
     found = differences(m, [wave])
-    expected = bytes(wave.memory.bytes_at[memory.base + n] for n in range(len(memory.bytes)))
-    words = zip(memory.bytes.view("<u4").tolist(), np.frombuffer(expected, "<u4"), strict=True)
-    if not all(alike(word, int(wanted), rounded=False) for word, wanted in words):
+    if words_differ(memory.bytes, bytes(content[place] for place in places)):
         found.append("memory differs")
-    words = zip(m.lds[0].view("<u4").tolist(), np.frombuffer(wave.lds, "<u4"), strict=True)
-    if not all(alike(word, int(wanted), rounded=False) for word, wanted in words):
+    if words_differ(m.lds[0], wave.lds):
         found.append("LDS differs")
     if m.scratch[0].tobytes() != b"".join(bytes(lane) for lane in wave.scratch):
         found.append("private memory differs")
