@@ -168,6 +168,7 @@ def test_a_trace_says_by_digest_what_was_compiled_and_run(command, tmp_path):
     assert source.read_text() == "nothing"
 
 
+@pytest.mark.slow
 @needs_clang
 @each("name", ["k.cl", "inner.h"])
 def test_a_source_that_changes_while_it_is_compiled_is_refused(monkeypatch, tmp_path, name):
@@ -381,6 +382,7 @@ def test_a_kernel_without_arguments_that_does_nothing(refusal, tmp_path):
     assert said == "error: k.cl: the recorded waves write no register\n"
 
 
+@pytest.mark.slow
 @needs_clang
 def test_arguments_by_value_as_text(command, tmp_path):
     """A number of a typedef is a float, a vector an array, None a null pointer."""
@@ -612,6 +614,7 @@ def test_a_compiler_without_end(refusal, monkeypatch, tmp_path):
     assert "takes more than 1 s of processor time; MCAGE_COMPILER_SECONDS" in said
 
 
+@pytest.mark.slow
 @needs_clang
 def test_a_crash_of_clang_leaves_no_file(refusal, monkeypatch, tmp_path):
     (tmp_path / "temporary").mkdir()

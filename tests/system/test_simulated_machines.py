@@ -177,6 +177,7 @@ def test_auto_computes_on_the_cpu_and_says_why_and_what_is_asked_for_is_not_repl
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_sweep_on_a_machine_without_a_card(machine, sweep, tmp_path):
     given, why, _ = UNUSABLE["no NVRTC"]
     machine(**given)
@@ -201,6 +202,7 @@ def test_doctor_says_what_is_wrong_with_each_card(machine, command, few_techniqu
     assert "  ok    cuda   rrcd" in output
 
 
+@pytest.mark.slow
 def test_doctor_tells_failure_from_disagreement(machine, command, few_techniques):
     machine(Card(faults_in="place"))
     code, output, _ = command("doctor")
@@ -498,6 +500,7 @@ def test_the_simulation_finds_memory_in_flight_that_is_written_to(machine):
             lane.wait()
 
 
+@pytest.mark.slow
 def test_a_batch_asks_little_of_the_driver(machine):
     """Each call gives Python's lock away: a batch of two epochs makes no more than so many.
 

@@ -24,6 +24,7 @@ def trace_file(tmp_path):
     return tmp_path / "mine.h5"
 
 
+@pytest.mark.slow
 def test_list():
     text = run_mcage("trace", "list")
     assert all(name in text for name in KERNELS)

@@ -6,8 +6,6 @@ import json
 import lzma
 import os
 import stat
-import subprocess
-import sys
 from contextlib import suppress
 
 import h5py
@@ -16,7 +14,6 @@ import pytest
 from geometries import on
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from places import ROOT
 from small_traces import small_trace
 from tables import each
 from trace_strategies import alloc, pattern, read, release, trace_of, traces, write
@@ -246,20 +243,6 @@ def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
     with pytest.raises(UserError, match=words):
         save_trace(dataclasses.replace(small_trace(), name="other"), saved)
     assert load_trace(saved).name == "other"
-
-
-@pytest.mark.slow
-def test_full_disk(tmp_path):
-    """As far as a process can be told so: no file may have more than 500 bytes."""
-    script = f"""import resource, sys
-sys.path.insert(0, {str(ROOT / "tests" / "support")!r})
-from mcage.traces import save_trace
-from small_traces import small_trace
-resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
-save_trace(small_trace(), {str(tmp_path / "t.h5")!r})"""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.stderr.endswith(f"cannot write {tmp_path / 't.h5'}: File too large\n")
-    assert not list(tmp_path.iterdir())
 
 
 def test_folder_that_does_not_exist(tmp_path):

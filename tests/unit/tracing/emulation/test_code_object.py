@@ -241,6 +241,7 @@ def test_what_a_code_object_forbids_is_refused(tmp_path):
     assert launched(tmp_path, **changes) is None
 
 
+@pytest.mark.slow
 def test_what_a_runtime_would_give_is_refused_by_name(tmp_path):
     """A kernel that uses such an argument as a pointer is told what it needs."""
     kinds = [*memory._RUNTIME, "hidden_global_offset_x", "hidden_none"]

@@ -234,6 +234,7 @@ LOOP = """__kernel void loop(__global int *y, int n) {
 """
 
 
+@pytest.mark.slow
 def test_a_run_without_end_is_cut(tmp_path):
     arguments = {"y": np.arange(128, dtype=np.int32) % 7, "n": 1}
     emulation = of_source(tmp_path, LOOP, 2, arguments)
