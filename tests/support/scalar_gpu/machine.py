@@ -5,7 +5,7 @@ and modifiers). Register names: v, a (behind `accum_offset`), s, vcc, exec, m0, 
 """
 
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -66,8 +66,6 @@ class Wave:
     memory: Addressable | dict[int, int] = field(default_factory=Memory)
     scratch: list[bytearray] = field(default_factory=list)
     ttmp: list[int] = field(default_factory=lambda: [0] * 16)
-    flat_scratch: int = 0
-    xnack_mask: int = 0
     shared_base: int = 1 << 60
     private_base: int = 2 << 60
 
@@ -231,12 +229,6 @@ SPECIAL = {  # (attribute, first bit, bits)
     "exec_lo": ("exec", 0, 32),
     "exec_hi": ("exec", 32, 32),
     "m0": ("m0", 0, 32),
-    "flat_scratch": ("flat_scratch", 0, 64),
-    "flat_scratch_lo": ("flat_scratch", 0, 32),
-    "flat_scratch_hi": ("flat_scratch", 32, 32),
-    "xnack_mask": ("xnack_mask", 0, 64),
-    "xnack_mask_lo": ("xnack_mask", 0, 32),
-    "xnack_mask_hi": ("xnack_mask", 32, 32),
     "src_scc": ("scc", 0, 32),
     "scc": ("scc", 0, 32),
     "src_shared_base": ("shared_base", 0, 64),
@@ -306,8 +298,3 @@ def write_lane(wave: Wave, operand: Operand, width: int, lane: int, value: int) 
 
 VCC = {64: Operand("n", "vcc"), 32: Operand("n", "vcc_lo")}
 EXEC = {64: Operand("n", "exec"), 32: Operand("n", "exec_lo")}
-
-
-def bits_of(values: Sequence[int]) -> int:
-    """Mask with a bit for each true value."""
-    return sum(1 << i for i, x in enumerate(values) if x)

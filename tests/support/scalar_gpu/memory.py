@@ -460,36 +460,16 @@ def forward_permute(wave: Wave, ins: Instruction) -> bool:
     return True
 
 
-def swizzle_source(ins: Instruction, lane: int) -> int | None:
-    """Lane that DS_SWIZZLE reads; None for a pattern that the model does not know."""
-    pattern = ins.modifiers.get("offset", 0)
-    within, group = lane & 31, lane & ~31
-    if isinstance(pattern, str):
-        kind, *numbers = re.findall(r"\w+", pattern.removeprefix("swizzle"))
-        if kind == "QUAD_PERM":
-            return lane & ~3 | int(numbers[lane & 3])
-        if kind == "BITMASK_PERM":
-            out = 0
-            for i, c in enumerate(reversed(numbers[0])):
-                bit = within >> i & 1
-                out |= {"0": 0, "1": 1, "p": bit, "i": 1 - bit}[c] << i
-            return group | out
-        if kind == "BROADCAST":
-            size, place = int(numbers[0]), int(numbers[1])
-            return lane // size * size + place
-        if kind == "SWAP":
-            return lane ^ int(numbers[0])
-        if kind == "REVERSE":
-            size = int(numbers[0])
-            return lane // size * size + size - 1 - lane % size
-        return None
-    assert isinstance(pattern, int)
-    if pattern & 0x8000:
-        if pattern >= 0xE000:
-            return None
-        return lane & ~3 | pattern >> 2 * (lane & 3) & 3
-    keep, either, flip = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
-    return group | (within & keep | either) ^ flip
+def swizzle_source(ins: Instruction, lane: int) -> int:
+    """Lane that DS_SWIZZLE reads."""
+    kind, *numbers = re.findall(r"\w+", ins.modifiers["offset"].removeprefix("swizzle"))
+    if kind == "QUAD_PERM":
+        return lane & ~3 | int(numbers[lane & 3])
+    within, group, out = lane & 31, lane & ~31, 0
+    for i, c in enumerate(reversed(numbers[0])):
+        bit = within >> i & 1
+        out |= {"0": 0, "1": 1, "p": bit, "i": 1 - bit}[c] << i
+    return group | out
 
 
 def swizzle(wave: Wave, ins: Instruction) -> bool:
@@ -498,8 +478,6 @@ def swizzle(wave: Wave, ins: Instruction) -> bool:
     found = {}
     for lane in wave.active():
         source = swizzle_source(ins, lane)
-        if source is None:
-            return False
         found[lane] = read_lane(wave, data, 32, source) if wave.exec >> source & 1 else 0
     for lane, bits in found.items():
         write_lane(wave, output, 32, lane, bits)

@@ -197,14 +197,7 @@ def source(wave: Wave, operand: Operand, t: str) -> int:
         k = int(operand.name, 0) & 0xFFFF
         return signed(k, 16) if t == "k_i16" else k
     width = int(t[1:])
-    if width == 16 and operand.kind != "k":
-        return read_scalar(wave, operand, 32) & 0xFFFF
     bits = read_scalar(wave, operand, width, t[0])
-    if t[0] == "f":
-        if operand.abs:
-            bits &= ~(1 << width - 1)
-        if operand.neg:
-            bits ^= 1 << width - 1
     return signed(bits, width) if t[0] == "i" else bits
 
 
