@@ -175,13 +175,6 @@ def test_ages_and_values_are_those_of_each_cell_by_itself(engine):
     assert 20 < found.weak_value.sum() < len(expected) - 20
 
 
-@each("technique", ["rrcd", "disable"])
-def test_words_of_entries_that_techniques_avoid_are_not_counted(technique):
-    given = {"protection": "secded32", "uncorrectable_blocks": 50}
-    life = lived(TRACES, technique, tail_of(random_tail(5, 90)), **given)
-    assert np.isnan(life.uncorrectable.uncorrectable_years).all()
-
-
 # ---- lives that go on ----------------------------------------------------------------------------
 
 
