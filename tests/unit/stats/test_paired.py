@@ -312,6 +312,7 @@ def test_an_estimate_in_the_wrong_atom_is_not_known():
         (np.repeat([4.0, 10.0], [510, 490]), 0.5, math.inf),
         (np.repeat([0.0, 4.0], [510, 490]), 0.5, math.inf),
         (np.linspace(1, 2, 30), 0.1, math.inf),
+        (np.linspace(1, 2, 100), 0.1, math.inf),  # ranks 5 ... 17: around 5, one would be below 1
     ],
 )
 def test_precisions_of_quantiles_at_their_limits(years, share, relative):

@@ -28,7 +28,6 @@ from mcage.stats.survival import (
     kaplan_meier,
     life_quantile,
     mean_precision,
-    quantile_precision,
     quantile_rank,
 )
 from mcage.variation.field import die_of
@@ -119,15 +118,6 @@ def test_a_life_may_be_censored_at_the_age_of_the_last_death():
     assert life_quantile(years, died).value == 2.0
     with pytest.raises(ValueError, match="outlast every death"):
         life_quantile(np.array([1.0, 2.0, 1.9]), died)
-
-
-def test_a_precision_needs_all_the_ranks_that_it_compares():
-    """Of 100 lives, B10 lies between ranks 5 and 17; around rank 5 there would be one below 1."""
-    assert enclosing_ranks(100, 0.1) == (5, 17)
-    years = np.linspace(1, 2, 100)
-    assert quantile_precision(years, years < 3, 0.1).relative == np.inf
-    more = np.linspace(1, 2, 1000)
-    assert 0 < quantile_precision(more, more < 3, 0.1).relative < 0.1
 
 
 def test_a_precision_is_that_of_the_bound_that_is_farther_away():
