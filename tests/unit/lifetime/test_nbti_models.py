@@ -158,14 +158,22 @@ def test_a_plug_in_is_the_model_of_the_sweep(plug_ins):
 
 
 def test_a_model_that_is_no_sum_is_lived_by_as_well(plug_ins):
-    """Duties of half of the time, then of none: the shift of two years relaxes in the third."""
+    """Of duties of a half, a half and zero for two years and one: shifts relax to what they ask."""
     traces = [alternating_trace(ZERO, 50, ~ZERO), steady_trace([ZERO])]
     options = {"nbti": plug_ins.RELAXING, "epoch_edges_years": (0.0, 2.0, 3.0)}
-    life = lived(traces, "baseline", kernels=[[0, 1]], sample=[cell(0)], **options)
-    half, rest = 0.025 * (1 - np.exp(-1)), np.exp(-0.5)
-    expected = [0.05 + (half - 0.05) * rest, half * rest]
-    assert life.degradation.sampled.dvth_volts()[0, 0] == pytest.approx(expected, rel=1e-12)
-    assert life.degradation.max_dvth_volts[0] == pytest.approx(expected, rel=1e-12)
+    given = {"kernels": [[0, 1], [1, 0]], "sample": [cell(1), cell(0)]}
+    life = lived(traces, "baseline", tail_of({}, {}), **given, **options)
+    first, rest = 1 - np.exp(-1), np.exp(-0.5)
+    expected = np.array(
+        [
+            [0.05 + (0.025 * first - 0.05) * rest, 0.025 * first * rest],
+            [0.025 + (0.05 * first - 0.025) * rest, 0.025 * (1 - rest)],
+        ]
+    )
+    assert life.degradation.max_dvth_volts == pytest.approx(expected, rel=1e-12)
+    sampled = life.degradation.sampled.dvth_volts()
+    assert sampled[:, 1] == pytest.approx(expected, rel=1e-12)
+    assert not sampled[:, 0].any(), "entry 1 is never written"
 
 
 def test_the_file_and_its_digest_know_the_model(plug_ins):

@@ -124,9 +124,11 @@ def test_what_is_left_are_the_cells_that_no_other_exceeds():
     assert {tuple(duty[:, cell]) for cell in kept} == unrivalled
 
 
-def test_duty_cycles_are_quotients_of_cycles():
-    rng, period = np.random.default_rng(7), np.array([97, 1 << 31])
-    cycles = (rng.random((2, GCN.cells)) * period[:, None]).astype(np.uint32)
+@each("longest", [1 << 31, (1 << 33) - 1])
+def test_duty_cycles_are_quotients_of_cycles(longest):
+    """Of periods that fit into 32 bits, and that do not."""
+    rng, period = np.random.default_rng(7), np.array([97, longest])
+    cycles = (rng.random((2, GCN.cells)) * period[:, None]).astype(np.int64)
     duties, quotients = duty_cycles(cycles, period, 64), cycles / period[:, None]
     kernel, cell = rng.integers(0, 2, 50), rng.integers(0, GCN.cells, 50)
     assert np.array_equal(duties.at(kernel, cell), quotients[kernel, cell])

@@ -1,6 +1,7 @@
 """Reads of stuck cells: by hand, by brute force over bits, and as cells are more."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ from oracle import bits_of, block_record, inline_record
 from tables import each
 from trace_strategies import alloc, lane_mask, random_trace, read, release, trace_of, write
 
+from mcage.geometry import GCN
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import writes_of
 from mcage.soft_errors.ace import needs_of, placed
-from mcage.soft_errors.stuck import StuckCells, drawn_values, wrong_reads
+from mcage.soft_errors.stuck import StuckCells, drawn_values, stuck_cells_of, wrong_reads
 from mcage.techniques import TECHNIQUES
 from mcage.traces import bundled_trace
 from mcage.traces.model import WRITE
@@ -140,6 +142,18 @@ def test_with_more_stuck_cells_more_reads_are_wrong():
         found[name] = [wrong_reads(where, needs, of).reads for of in stuck]
         assert 0 == found[name][0] < found[name][1] < found[name][2] < 1
     assert found["rc"][-1] < found["baseline"][-1]
+
+
+def test_cells_of_a_table_are_stuck_as_it_says():
+    """Of two instances in any order; -1 stands for a value that is drawn."""
+    table = np.array([[3, 7, 1], [0, 5, 1], [3, 9, 0], *([3, cell, -1] for cell in range(20, 90))])
+    of = stuck_cells_of(table, Path("stuck"), GCN, 1)
+    assert {number: stuck.cell.tolist() for number, stuck in of.items()} == {
+        0: [5],
+        3: [7, 9, *range(20, 90)],
+    }
+    assert of[0].at_one.tolist() == [True]
+    assert of[3].at_one.tolist() == [True, False, *drawn_values(1, 3, np.arange(20, 90))]
 
 
 def test_which_way_a_cell_is_stuck_is_its_own():

@@ -15,6 +15,7 @@ from mcage.variation.fitting import (
     FaultCounts,
     SomeShares,
     TwoLevels,
+    _bits_of_arrays,
     fit_vmin,
     observed,
     read_counts,
@@ -61,6 +62,11 @@ def test_drawn_counts_are_nested_and_have_the_expected_mean_and_spread():
     np.testing.assert_allclose(mean / 8192, single, rtol=1e-6)
     sound = weights @ (1 - TRUTH.faulty(points, VOLTS)) ** 8192
     assert np.all(np.abs(counts.faultless - 20_000 * sound) < 4.5 * np.sqrt(20_000 * sound) + 5)
+
+
+def test_bits_whose_sum_alone_is_known_are_spread_evenly():
+    sizes = _bits_of_arrays(replace(totals_of(drawn(arrays=7)), bits=100), split=True)
+    assert sizes.tolist() == [15, 15, 14, 14, 14, 14, 14]
 
 
 def test_the_likelihood_of_an_array_against_an_integral():
