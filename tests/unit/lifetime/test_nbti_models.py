@@ -158,18 +158,14 @@ def test_a_plug_in_is_the_model_of_the_sweep(plug_ins):
 
 
 def test_a_model_that_is_no_sum_is_lived_by_as_well(plug_ins):
-    """Of duties of a half, a half and zero for two years and one: shifts relax to what they ask."""
+    """Shifts relax for two years, then for one, to what the kernel of that epoch asks."""
     traces = [alternating_trace(ZERO, 50, ~ZERO), steady_trace([ZERO])]
     options = {"nbti": plug_ins.RELAXING, "epoch_edges_years": (0.0, 2.0, 3.0)}
-    given = {"kernels": [[0, 1], [1, 0]], "sample": [cell(1), cell(0)]}
-    life = lived(traces, "baseline", tail_of({}, {}), **given, **options)
-    first, rest = 1 - np.exp(-1), np.exp(-0.5)
-    expected = np.array(
-        [
-            [0.05 + (0.025 * first - 0.05) * rest, 0.025 * first * rest],
-            [0.025 + (0.05 * first - 0.025) * rest, 0.025 * (1 - rest)],
-        ]
-    )
+    given = {"kernels": [[0, 1], [1, 0], [0, 0]], "sample": [cell(1), cell(0)]}
+    life = lived(traces, "baseline", tail_of({}, {}, {}), **given, **options)
+    asked = np.array([[0.025, 0.025], [0.05, 0.0]])  # of T0 and T1, by kernel
+    first, second = asked[np.transpose(given["kernels"])]
+    expected = second + (first * (1 - np.exp(-1)) - second) * np.exp(-0.5)
     assert life.degradation.max_dvth_volts == pytest.approx(expected, rel=1e-12)
     sampled = life.degradation.sampled.dvth_volts()
     assert sampled[:, 1] == pytest.approx(expected, rel=1e-12)
