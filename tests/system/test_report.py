@@ -35,6 +35,11 @@ def names_in(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
+def rows_of(path):
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
 def test_a_study_of_a_user_has_a_report(tmp_path, pi, command):
     code, out, said = command("report", str(pi), "--out", str(tmp_path / "r"), "--width", "85")
     assert (code, said) == (0, "")
@@ -59,8 +64,7 @@ def test_files_of_a_study_stand_side_by_side_and_studies_apart(tmp_path, pi, mon
     page = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
     for words in ("Summary of the study pi by darts", "Summary of the study gpu-gating"):
         assert words in page
-    with (tmp_path / "r" / "gpu-gating-table.csv").open() as stream:
-        files = [row["file"] for row in csv.DictReader(stream)]
+    files = [row["file"] for row in rows_of(tmp_path / "r" / "gpu-gating-table.csv")]
     assert files == [str(first)] * 2 + [str(second)] * 2
     cases = re.findall('data-case="(.*)" data-at', page)
     assert cases == ["0 0", "0 1", "2 0", "2 1"]
@@ -92,9 +96,7 @@ def swept(tmp_path_factory):
     )
 
     def compute(first, last):
-        arrays = fake_campaign.compute(first, last)
-        twice = {name for name, array in arrays.items() if array.shape[0] == 3 and array.ndim > 1}
-        arrays |= {name: np.concatenate([arrays[name]] * 2) for name in twice}
+        arrays = fake_campaign.of_cases([0, 1, 2] * 2, first, last)
         return arrays | {"operating_point_share": np.ones((6, last - first, 1))}
 
     return run_campaign(Study(campaign, compute), tmp_path_factory.mktemp("s") / "s.h5", 100)
@@ -110,27 +112,20 @@ def test_a_report_shows_what_is_chosen_under_the_names_that_people_read(swept, t
     page = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
     assert "in 2 cases (techniques RRCD and ours, to the letter;" in page
     assert "Only cases with technique=rrcd,my:IDEA and vdd=1 are shown." in page
-    assert re.findall('data-case="(.*)" data-at', page) == [
-        "0 0",
-        "0 1",
-    ]
-    with (tmp_path / "r" / "survival.csv").open() as stream:
-        lines = list(csv.DictReader(stream))
+    assert re.findall('data-case="(.*)" data-at', page) == ["0 0", "0 1"]
+    lines = rows_of(tmp_path / "r" / "survival.csv")
     assert {line["series"] for line in lines} == {"RRCD", OURS}
     assert {line["case"].split()[0] for line in lines} == {"rrcd", "my:IDEA"}
-    with (tmp_path / "r" / "table.csv").open() as stream:
-        assert [line["technique"] for line in csv.DictReader(stream)] == ["rrcd", "my:IDEA"]
+    techniques = [line["technique"] for line in rows_of(tmp_path / "r" / "table.csv")]
+    assert techniques == ["rrcd", "my:IDEA"]
     table, *_ = re.findall("<table.*?</table>", page, re.DOTALL)
     assert OURS in table
     assert "my:IDEA</td>" not in table
 
 
 def test_sentences_about_gpus_have_the_names_that_people_read(tmp_path):
-    path, wanted = (
-        gpus(tmp_path, 1),
-        ReportOptions(figures=("survival",), labels={"default": "one by one"}),
-    )
-    write_report([path], tmp_path / "r", wanted)
+    wanted = ReportOptions(figures=("survival",), labels={"default": "one by one"})
+    write_report([gpus(tmp_path, 1)], tmp_path / "r", wanted)
     page = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
     assert "<strong>one by one:</strong> delay margin that half of the GPUs need" in page
     assert "<strong>default:</strong>" not in page

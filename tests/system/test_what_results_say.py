@@ -7,6 +7,7 @@ import pytest
 from environment_cases import points
 from places import ROOT
 from sweep_cases import small_spec, small_sweep
+from tables import each
 
 from mcage import run_sweep
 from mcage.campaign.run import run_campaign
@@ -37,24 +38,12 @@ def mixed():
     return small_sweep(**MIXED)
 
 
-def test_each_case_stands_in_the_grid_once_and_is_named_by_its_voltages(mixed):
-    assert [(c["case"], c["vdd_volts"], c["highest_vdd_volts"]) for c in mixed.header.cases] == [
-        ("rrcd turbo common 1 V", 1.0, 1.0),
-        ("rrcd dvfs common 0.8/0.45 V", 0.45, 0.8),
-        ("rrcd custom common 0.5/0.9/0.7 V", 0.5, 0.9),
-        ("rrcd dvfs common 0.8/0.6 V", 0.6, 0.8),
-    ]
-
-
 def test_what_else_is_swept_changes_no_number(mixed):
     """Each case to the last bit as in a sweep without the others."""
     arrays = mixed.compute(0, 5)
     for place, case in enumerate(mixed.header.cases):
-        single = {"environments": [case["environment"]]}
-        if case["environment"] == "dvfs":
-            single["vdd_volts"] = [case["vdd_volts"]]
-        else:
-            single["vdd_volts"] = []
+        volts = [case["vdd_volts"]] if case["environment"] == "dvfs" else []
+        single = {"environments": [case["environment"]], "vdd_volts": volts}
         alone = small_sweep(**(MIXED | single)).compute(0, 5)
         for name, array in arrays.items():
             if len(array) == 4:
@@ -62,28 +51,29 @@ def test_what_else_is_swept_changes_no_number(mixed):
                 assert np.array_equal(array[place][..., :width], alone[name][0], equal_nan=True)
 
 
-def test_voltages_that_differ_little_are_different_cases():
-    sweep = small_sweep(techniques=["rrcd"], vdd_volts=[0.419, 0.4190000001])
-    assert [case["case"] for case in sweep.header.cases] == [
-        "rrcd turbo common 1 V",
-        "rrcd dvfs common 0.8/0.419 V",
-        "rrcd dvfs common 0.8/0.4190000001 V",
-    ]
-
-
-def test_points_in_another_order_of_voltages_are_different_cases():
-    """Their lowest and highest voltage are the same, their shares of the time are not."""
-    custom = points((0.9, 0.3), ("scenario", 0.5), (0.5, 0.2))
-    sweep = small_sweep(
-        techniques=["rrcd"],
-        environments=["custom"],
-        operating_points={"custom": custom},
-        vdd_volts=[0.9, 0.5],
-    )
-    assert [case["case"] for case in sweep.header.cases] == [
-        "rrcd custom common 0.9/0.9/0.5 V",
-        "rrcd custom common 0.9/0.5/0.5 V",
-    ]
+@each(
+    ("asked", "voltages"),
+    [
+        (
+            {"vdd_volts": [0.419, 0.4190000001]},
+            ["turbo common 1 V", "dvfs common 0.8/0.419 V", "dvfs common 0.8/0.4190000001 V"],
+        ),
+        # The lowest and highest voltage are the same, the shares of the time are not.
+        (
+            {
+                "environments": ["custom"],
+                "operating_points": {
+                    "custom": points((0.9, 0.3), ("scenario", 0.5), (0.5, 0.2)),
+                },
+                "vdd_volts": [0.9, 0.5],
+            },
+            ["custom common 0.9/0.9/0.5 V", "custom common 0.9/0.5/0.5 V"],
+        ),
+    ],
+)
+def test_voltages_that_differ_little_or_in_their_order_are_different_cases(asked, voltages):
+    sweep = small_sweep(techniques=["rrcd"], **asked)
+    assert [case["case"] for case in sweep.header.cases] == [f"rrcd {of}" for of in voltages]
 
 
 def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
@@ -91,25 +81,18 @@ def test_file_table_and_figure_say_the_voltages(mixed, tmp_path, command):
     with open_results(path) as results:
         assert results["vdd_volts"].values.tolist() == [1.0, 0.45, 0.5, 0.6]
         assert results["highest_vdd_volts"].values.tolist() == [1.0, 0.8, 0.9, 0.8]
-        assert [case.conditions for case in named_cases(results)] == [
-            "turbo common 1 V",
-            "dvfs common 0.8/0.45 V",
-            "custom common 0.5/0.9/0.7 V",
-            "dvfs common 0.8/0.6 V",
-        ]
+        conditions = [case.conditions for case in named_cases(results)]
+    assert conditions == [
+        "turbo common 1 V",
+        "dvfs common 0.8/0.45 V",
+        "custom common 0.5/0.9/0.7 V",
+        "dvfs common 0.8/0.6 V",
+    ]
+    assert [case["case"] for case in mixed.header.cases] == [f"rrcd {of}" for of in conditions]
     code, shown, _ = command("show", path)
     assert code == 0
-    rows = [
-        re.split(r"  +", line.strip())[:3]
-        for line in shown.splitlines()
-        if line.startswith("rrcd ")
-    ]
-    assert rows == [
-        ["rrcd", "turbo", "1 V"],
-        ["rrcd", "dvfs", "0.8/0.45 V"],
-        ["rrcd", "custom", "0.5/0.9/0.7 V"],
-        ["rrcd", "dvfs", "0.8/0.6 V"],
-    ]
+    rows = [re.split("  +", line)[1:3] for line in shown.splitlines() if line.startswith("rrcd ")]
+    assert [" common ".join(row) for row in rows] == conditions
     assert "0.419" not in shown
 
 
@@ -166,22 +149,16 @@ def test_the_same_slices_decide_when_a_sweep_stops(path, results):
 
 def test_two_cases_are_compared_on_dies_that_worked_in_both(results):
     comparison = compare(results, "rrcd dvfs", "rrcd+rc+rar dvfs")
-    lives = results["life_years"]
-    both = [
-        lives.sel(case=f"{name} dvfs common 0.8/0.419 V") > 0 for name in ("rrcd", "rrcd+rc+rar")
-    ]
-    dies = int((both[0] & both[1]).sum())
+    pair = [results.sel(case=f"{name} dvfs common 0.8/0.419 V") for name in ("rrcd", "rrcd+rc+rar")]
+    dies = int(np.all([case["life_years"] > 0 for case in pair], axis=0).sum())
     assert 0 < dies < 40
     means = comparison.means
     assert means["rmst_years"].dies == 40
     for key in ("max_dvth_t0_mv", "spill_rate", "energy_saving_nominal"):
         assert means[key].dies == dies
-    pair = [
-        results["energy_saving_nominal"].sel(case=f"{name} dvfs common 0.8/0.419 V")
-        for name in ("rrcd", "rrcd+rc+rar")
-    ]
+    first, second = (case["energy_saving_nominal"] for case in pair)
     difference = means["energy_saving_nominal"].difference.value
-    assert difference == pytest.approx(float((pair[0] - pair[1]).mean()))
+    assert difference == pytest.approx(float((first - second).mean()))
 
 
 def test_the_example_of_the_page_says_what_the_table_says(path, monkeypatch):

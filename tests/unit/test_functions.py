@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from typing import Unpack, get_args, get_type_hints
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_exceptions_are_of_use():
     assert OF_TERMINALS.keys() <= flags
 
 
-@each(
+@pytest.mark.parametrize(
     ("words", "call"),
     [
         (
@@ -106,7 +107,11 @@ def test_exceptions_are_of_use():
             ["faults", "--scenario", "clustered", "--vdd", "0.45", "--maps", "3", "--mu", "0.15"],
             lambda: mcage.faults(scenario="clustered", vdd=0.45, maps=3, mu=0.15).as_json(),
         ),
-        (["trace", "list", "--suite", "all"], lambda: mcage.bundled_traces("all")),
+        (["trace", "list", "--suite", "modern"], lambda: mcage.bundled_traces("modern")),
+        (
+            ["nbti", "--duty", 0.4, "--years", 7, "--vdd", 0.9],
+            lambda: mcage.nbti(duty=0.4, years=7, vdd=0.9),
+        ),
     ],
 )
 def test_a_function_gives_what_its_command_prints(command, words, call):
@@ -115,21 +120,17 @@ def test_a_function_gives_what_its_command_prints(command, words, call):
     assert json.loads(out) == json.loads(json.dumps(call()))
 
 
-def test_nbti_is_that_of_the_command(command):
-    code, out, _ = command("nbti", "--duty", 0.4, "--years", 7, "--vdd", 0.9, "--json")
-    assert code == 0
-    assert json.loads(out) == mcage.nbti(duty=0.4, years=7, vdd=0.9)
+def test_constants_of_a_model_may_be_set():
     (row,) = mcage.nbti("facelift", duty=0.5, constants={"eta": 0.3})
     assert row["dvth_mv"] != mcage.nbti("facelift", duty=0.5)[0]["dvth_mv"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "words"),
     [
         (lambda: mcage.nbti(duty=1.5), "duty 1.5"),
         (lambda: mcage.nbti(constants={"eta": 0.3}), "name the model"),
         (lambda: mcage.sensitivity(mcage.SweepSpec(), of="life"), "of life: choose from"),
-        (lambda: mcage.sensitivity(mcage.SweepSpec(), method="x"), "method x: choose from"),
         (lambda: mcage.sensitivity(mcage.SweepSpec(), ranges={"heat": (1, 2)}), "heat"),
         (lambda: mcage.import_traces("log", "out", values="during"), "values 'during'"),
         (lambda: mcage.write_report("none.h5", "out", width=100), "width 100"),
@@ -153,9 +154,8 @@ def test_nbti_is_that_of_the_command(command):
 )
 def test_mistakes_are_named(call, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(mcage.UserError) as refused:
+    with pytest.raises(mcage.UserError, match=re.escape(words)):
         call()
-    assert words in str(refused.value)
     assert not list(tmp_path.iterdir())
 
 
@@ -169,15 +169,11 @@ def test_a_study_of_gpus_is_that_of_the_command(tmp_path):
 
 
 def test_traces_are_imported(tmp_path):
-    facts = mcage.import_traces(SAMPLE, tmp_path / "traces", windows=3)
+    facts = mcage.import_traces(SAMPLE, tmp_path / "traces", windows=3, slices="cu0.simd1")
     assert facts["format"] == "mgpusim"
-    for made in facts["traces"]:
-        assert mcage.open_trace(tmp_path / "traces" / made["file"]).windows == made["windows"]
-
-
-def test_a_single_slice_is_imported(tmp_path):
-    facts = mcage.import_traces(SAMPLE, tmp_path, slices="cu0.simd1")
-    assert [made["slice"] for made in facts["traces"]] == ["cu0.simd1"]
+    (made,) = facts["traces"]
+    assert made["slice"] == "cu0.simd1"
+    assert mcage.open_trace(tmp_path / "traces" / made["file"]).windows == made["windows"]
 
 
 def test_sensitivity_in_words_and_ranges():
@@ -213,7 +209,7 @@ def test_the_names_of_the_mean_life_up_to_the_horizon_mean_the_same(name, known,
     assert known_name(name, known) == meant
 
 
-def test_a_sweep_may_be_stopped_by_each_of_these_names():
-    for name in ("rmst", "mean_life", "life_to_horizon"):
-        spec = mcage.SweepSpec(stopping={"rel_ci": 0.1, "of": name})
-        assert stopping_rule(spec).of == "rmst"
+@each("name", ["rmst", "mean_life", "life_to_horizon"])
+def test_a_sweep_may_be_stopped_by_each_of_these_names(name):
+    spec = mcage.SweepSpec(stopping={"rel_ci": 0.1, "of": name})
+    assert stopping_rule(spec).of == "rmst"

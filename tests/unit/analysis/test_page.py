@@ -4,12 +4,10 @@ import re
 from itertools import product
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
-from fake_campaign import campaign, compute
+from fake_campaign import case
 from places import ROOT
-
-from mcage.results.writer import conforming, write_results
+from result_files import write
 
 INSTANCES = 40
 CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("turbo", "dvfs")))
@@ -17,22 +15,9 @@ CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("turbo", "dvfs")))
 
 def file_of_page(path):
     """Results of a fake campaign of the cases that the page names."""
-    like = campaign().cases
-    of = {"turbo": like[1], "dvfs": like[2]}
-    cases = tuple(
-        of[environment]
-        | {"technique": technique, "case": of[environment]["case"].replace("rrcd", technique)}
-        for technique, environment in CASES
-    )
-    header = campaign(instances=INSTANCES, cases=cases)
-    arrays = {
-        variable.name: np.take(array, np.arange(len(cases)) % len(like), axis=0)
-        if variable.dims[0] == "case"
-        else array
-        for variable in header.variables
-        for array in (compute(0, INSTANCES)[variable.name],)
-    }
-    write_results(path, header, [conforming(header, arrays, INSTANCES)])
+    volts = {"turbo": (1.0,), "dvfs": (0.8, 0.419)}
+    cases = tuple(case(technique, of, volts=volts[of]) for technique, of in CASES)
+    write(path, (INSTANCES,), [1, 2] * 3, cases=cases)
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):

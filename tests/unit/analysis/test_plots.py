@@ -19,7 +19,6 @@ from mcage.report.figures.lives import alive
 from mcage.report.folder import figures_of
 from mcage.report.presentation import sheet_of
 from mcage.results.reader import read_header
-from mcage.results.writer import conforming, write_results
 from mcage.stats.survival import CaseLives
 
 
@@ -31,17 +30,15 @@ def results(tmp_path_factory):
         yield results
 
 
-@pytest.fixture
-def axes():
-    figure, axes = plt.subplots()
-    yield axes
-    plt.close(figure)
-
-
 @pytest.fixture(autouse=True)
 def closed():
     yield
     plt.close("all")
+
+
+@pytest.fixture
+def axes():
+    return plt.subplots()[1]
 
 
 def words(figure):
@@ -68,20 +65,13 @@ def test_axes_of_a_user_show_the_curves_of_the_report(results, axes):
     assert axes.get_ylabel() == "slices that still work (% of all)"
 
 
-@each(
-    "draw, drawn",
-    [
-        (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("worst", a), 2),
-        (lambda r, a: r.sel(environment="turbo").mcage.plot_dvth("age", a), 2),
-    ],
+@pytest.mark.parametrize(
+    ("what", "label"), [("worst", "the slice's worst cell (mV)"), ("age", "the worst cell (mV)")]
 )
-def test_every_figure_can_be_drawn_both_ways(results, draw, drawn):
-    figure, axes = plt.subplots()
-    try:
-        assert draw(results, axes) is axes
-        assert len(axes.legend().get_texts()) == drawn
-    finally:
-        plt.close(figure)
+def test_shifts_can_be_drawn_both_ways(results, axes, what, label):
+    assert results.sel(environment="turbo").mcage.plot_dvth(what, axes) is axes
+    assert len(axes.legend().get_texts()) == 2
+    assert label in words(results.mcage.plot_dvth(what))
 
 
 def test_a_figure_that_a_user_saves_has_fonts_that_journals_accept(results, tmp_path):
@@ -142,18 +132,11 @@ def test_labels_are_what_people_read(results):
             results.mcage.plot_pareto(labels=labels)
 
 
-def test_shifts_have_figures_of_their_own(results):
-    assert "the slice's worst cell (mV)" in words(results.mcage.plot_dvth())
-
-
 @pytest.fixture(scope="module")
 def of_voltages(tmp_path_factory):
     cases = [("rrcd", 0.9), ("baseline", 1.0), ("rrcd", 1.0)]
-    campaign = fake_campaign.campaign(
-        instances=60, cases=tuple(fake_campaign.case(of, volts=(volts,)) for of, volts in cases)
-    )
     path = tmp_path_factory.mktemp("voltages") / "r.h5"
-    write_results(path, campaign, [conforming(campaign, fake_campaign.compute(0, 60), 60)])
+    write(path, (60,), cases=tuple(fake_campaign.case(of, volts=(v,)) for of, v in cases))
     with mcage.open_results(path) as results:
         yield results
 
@@ -174,15 +157,10 @@ def test_measures_against_an_axis_have_a_curve_for_each_point_on_the_others(of_v
         chosen.mcage.plot_against("vdd", axes=axes)
 
 
-def test_energy_has_a_figure_of_its_own(results):
-    assert "60 instances per case" in words(results.mcage.plot_pareto())
-
-
 @each(
     "draw, message",
     [
         (lambda r, a: r.mcage.plot_survival(a), "this figure has 2 panels .turbo common 1 V; dvfs"),
-        (lambda r, a: r.mcage.plot_dvth("worst", a), "this figure has 2 panels"),
         (lambda r, a: r.mcage.plot_against("vdd"), "No two cases differ in it alone"),
         (lambda r, a: r.mcage.plot_against("age"), "axis age: there is none"),
         (lambda r, a: r.mcage.plot_against("vdd", "life"), "of = 'life': there is no such measure"),
@@ -195,11 +173,9 @@ def test_energy_has_a_figure_of_its_own(results):
         (lambda r, a: r.isel(instance=[3]).mcage.plot_dvth("cells"), "all 60 instances, and 1"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(results, draw, message):
-    figure, axes = plt.subplots()
+def test_what_cannot_be_drawn_is_said(results, axes, draw, message):
     with pytest.raises(mcage.UserError, match=message):
         draw(results, axes)
-    plt.close(figure)
 
 
 def test_lives_of_gpus_are_drawn_by_policy(tmp_path, axes):
@@ -239,12 +215,11 @@ def outside(figure):
     ]
 
 
-@pytest.mark.parametrize("size", [(4, 3), (5, 4), (7, 3.2), (9, 9)])
+@pytest.mark.parametrize("size", [(4, 3), (9, 9)])
 def test_a_figure_of_another_size_keeps_its_words(results, size):
     figure = results.mcage.plot_survival()
     before = [text.get_text().split() for text in named(figure)]
     figure.set_size_inches(*size)
-    assert tuple(figure.get_size_inches()) == size
     assert [text.get_text().split() for text in named(figure)] == before
     assert len(figure.legends) == 1
     assert not outside(figure)
