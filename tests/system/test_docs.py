@@ -508,6 +508,7 @@ def test_pages_name_no_machine():
 REMEDY = "it is stale: scripts/docs/gallery.py draws it again"
 
 
+@pytest.mark.slow
 def test_the_gallery_shows_what_its_figures_show_now(tmp_path):
     results = cache(lambda name: few_instances(name, tmp_path))
     record = json.loads(RECORD.read_text())

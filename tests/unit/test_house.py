@@ -1,11 +1,9 @@
 """Can one find one's way in mcage? Parameters, names, and imports that point one way."""
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections import defaultdict
 from functools import cache
@@ -271,12 +269,9 @@ MOST_CODE, MOST_MODULES = 55_000, 266
 
 def code_lines(path):
     """Numbers of the lines with code, and of those with imports; docstrings are none."""
-    text = path.read_text(encoding="utf-8")
-    nothing = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-    code, imports = set(), set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in (*nothing, tokenize.ENDMARKER):
-            code |= set(range(token.start[0], token.end[0] + 1))
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    code = {number for number, line in lines if line.strip() and not line.strip().startswith("#")}
+    imports = set()
     for node in nodes_of(path):
         if isinstance(node, ast.Import | ast.ImportFrom):
             imports |= set(range(node.lineno, node.end_lineno + 1))

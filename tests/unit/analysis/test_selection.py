@@ -188,6 +188,14 @@ def test_cubes_that_cannot_be(results, dims, message):
         results.isel(case=0).mcage.cube()
 
 
+@pytest.fixture
+def shifts(results):
+    """Of a cube, read; and not yet read, in this and in another order of dimensions."""
+    turned = results.transpose("instance", ...)
+    whole, *lazy = (of.mcage.cube()["max_dvth_mv"] for of in (results, results, turned))
+    return whole.load(), *lazy
+
+
 @each(
     "place",
     [
@@ -198,13 +206,12 @@ def test_cubes_that_cannot_be(results, dims, message):
         {"instance": slice(0, 0)},
     ],
 )
-def test_parts_of_a_cube_are_those_of_the_whole(results, place):
-    whole = results.mcage.cube()["max_dvth_mv"].load()
-    assert results.mcage.cube()["max_dvth_mv"].isel(place).identical(whole.isel(place))
-    if not whole.isel(place).size:
-        return
-    turned = results.transpose("instance", ...).mcage.cube()["max_dvth_mv"]
-    assert turned.isel(place).transpose(*whole.isel(place).dims).identical(whole.isel(place))
+def test_parts_of_a_cube_are_those_of_the_whole(shifts, place):
+    whole, lazy, turned = shifts
+    expected = whole.isel(place)
+    assert lazy.isel(place).identical(expected)
+    if expected.size:
+        assert turned.isel(place).transpose(*expected.dims).identical(expected)
 
 
 # Two cases die by die, in one dataset and in two.

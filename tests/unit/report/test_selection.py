@@ -76,7 +76,6 @@ GUARDED = [
         ("rrcd turbo", 0),
         ("rrcd", 0),
         ("rrcd@secded32", 0),
-        ("secded32 rrcd", 0),
         ("rrcd+pg turbo 1 V", 1),
         ("rrcd+pg dvfs2", 4),
         ("base@ecp1", 2),
