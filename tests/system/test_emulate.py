@@ -42,6 +42,18 @@ def expected(x, y, a, n):
 """
 CALL = ("--arch", "gfx900", "--grid", "4", "--block", "64")
 GIVEN = "x=f32[256]~normal y=f32[256]~ones a=2.5 n=256"
+RUN = ("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+
+
+@pytest.fixture
+def said_of(refusal, tmp_path):
+    """What is said of a source that is refused."""
+
+    def said(source, *options):
+        (tmp_path / "k.cl").write_text(source)
+        return refusal(*RUN, *options)
+
+    return said
 
 
 def test_emulate_and_inject_have_the_same_options():
@@ -111,8 +123,7 @@ def test_a_bundled_trace_is_what_its_source_becomes(kernel, place):
 def test_a_kernel_is_compiled_run_checked_and_recorded(command, tmp_path):
     (tmp_path / "k.cl").write_text(SAXPY)
     (tmp_path / "check.py").write_text(CHECK)
-    run = ("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
-    code, out, said = command(*run, "--check", "check.py", "--json")
+    code, out, said = command(*RUN, "--check", "check.py", "--json")
     assert (code, said) == (0, "")
     facts = json.loads(out)
     assert facts["errors"]["y"] <= 1e-6
@@ -123,7 +134,7 @@ def test_a_kernel_is_compiled_run_checked_and_recorded(command, tmp_path):
     assert facts["source"]["compiler"].startswith("Debian clang") or "clang" in out
     assert facts["source"]["inputs"]["x"] == "float32[256]"
     assert command("trace", "validate", "t.h5")[0] == 0
-    again = command(*run)
+    again = command(*RUN)
     assert again[0] == 0
     assert "saxpy gfx900" in again[1]
     assert load_trace(tmp_path / "t.h5").digest() == facts["digest"]
@@ -131,8 +142,7 @@ def test_a_kernel_is_compiled_run_checked_and_recorded(command, tmp_path):
 
 def digests_of(command, *options):
     """Digests that the trace of saxpy in ``k.cl`` keeps."""
-    run = ("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5", "--json", *options)
-    code, out, said = command(*run)
+    code, out, said = command(*RUN, "--json", *options)
     assert (code, said) == (0, "")
     return json.loads(out)["source"]["digests"]
 
@@ -485,9 +495,8 @@ def test_what_is_not_emulated_has_a_name(refusal, tmp_path, body, words):
          "of pointer; it is OpenCL C 2.0: --flags=-cl-std=CL2.0"),
     ],
 )  # fmt: skip
-def test_sources_that_are_refused(refusal, tmp_path, source, words):
-    (tmp_path / "k.cl").write_text(source)
-    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+def test_sources_that_are_refused(said_of, tmp_path, source, words):
+    said = said_of(source)
     assert words in said
     assert said.count("\n") <= 2
     assert not (tmp_path / "t.h5").exists()
@@ -503,11 +512,9 @@ def test_sources_that_are_refused(refusal, tmp_path, source, words):
         ("sin(x[i]) + fract(a, y)", "fract(float, float AS0*)"),
     ],
 )
-def test_missing_functions_are_named_whole(refusal, tmp_path, function, name):
+def test_missing_functions_are_named_whole(said_of, function, name):
     """libclc has no functions that take the generic pointers of OpenCL C 2.0."""
-    (tmp_path / "k.cl").write_text(SAXPY.replace("a * x[i]", function))
-    run = ("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
-    said = refusal(*run, "--flags=-cl-std=CL2.0")
+    said = said_of(SAXPY.replace("a * x[i]", function), "--flags=-cl-std=CL2.0")
     assert f"calls {name}, which neither the source nor libclc defines" in said
     assert said.endswith("; libclc is of OpenCL C 1.2: leave -cl-std=CL2.0 out\n")
 
@@ -587,9 +594,9 @@ def test_missing_tools_are_named(refusal, monkeypatch, tmp_path):
         ("exit 3", "clang refuses it: without a word"),
     ],
 )  # fmt: skip
-def test_compilers_that_end_too_early(refusal, monkeypatch, tmp_path, does, words):
+def test_compilers_that_end_too_early(said_of, monkeypatch, tmp_path, does, words):
     compiler_that(does, monkeypatch, tmp_path)
-    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    said = said_of(SAXPY)
     assert said.startswith("error: k.cl: clang")
     assert words in said
 
@@ -601,37 +608,33 @@ def compiler_that(does, monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("MCAGE_COMPILER_SECONDS", "1")
-    (tmp_path / "k.cl").write_text(SAXPY)
 
 
 @needs_clang
 @pytest.mark.slow
-def test_a_compiler_without_end(refusal, monkeypatch, tmp_path):
+def test_a_compiler_without_end(said_of, monkeypatch, tmp_path):
     """Time is that of the processor, of which a machine may give a small part."""
     monkeypatch.setattr(code_object, "_WAITING", 600)
     compiler_that("while :; do :; done", monkeypatch, tmp_path)
-    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
-    assert "takes more than 1 s of processor time; MCAGE_COMPILER_SECONDS" in said
+    assert "takes more than 1 s of processor time; MCAGE_COMPILER_SECONDS" in said_of(SAXPY)
 
 
 @pytest.mark.slow
 @needs_clang
-def test_a_crash_of_clang_leaves_no_file(refusal, monkeypatch, tmp_path):
+def test_a_crash_of_clang_leaves_no_file(said_of, monkeypatch, tmp_path):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    (tmp_path / "k.cl").write_text(f"#pragma clang __debug crash\n{SAXPY}")
-    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    said = said_of(f"#pragma clang __debug crash\n{SAXPY}")
     assert re.fullmatch(r"error: k\.cl: clang-\d+ has crashed: a defect of it, or .*\n", said)
     assert not list((tmp_path / "temporary").iterdir())
 
 
 @needs_clang
 @each("text", ["0", "x", "1.5", "-1", "10000000"])
-def test_times_of_compilers_that_are_refused(refusal, monkeypatch, tmp_path, text):
+def test_times_of_compilers_that_are_refused(said_of, monkeypatch, text):
     monkeypatch.setenv("MCAGE_COMPILER_SECONDS", text)
-    (tmp_path / "k.cl").write_text(SAXPY)
-    said = refusal("trace", "emulate", "k.cl", *CALL, "--args", GIVEN, "--out", "t.h5")
+    said = said_of(SAXPY)
     assert said == f"error: MCAGE_COMPILER_SECONDS is '{text}', must be 1 ... 999999 seconds\n"
 
 
