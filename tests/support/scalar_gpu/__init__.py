@@ -13,7 +13,7 @@ control do nothing. Random instructions mean 64 lanes on gfx90a and gfx942, 32 e
 from .generator import random_instruction, special_values
 from .interpreter import run
 from .machine import Memory, Wave
-from .memory_generator import prepare_memory, random_matrix_instruction, random_memory_instruction
+from .memory_generator import prepare_memory, random_matrix_instruction
 
 __all__ = [
     "Memory",
@@ -21,7 +21,6 @@ __all__ = [
     "prepare_memory",
     "random_instruction",
     "random_matrix_instruction",
-    "random_memory_instruction",
     "run",
     "special_values",
 ]

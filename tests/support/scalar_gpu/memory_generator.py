@@ -134,18 +134,12 @@ def ds_instruction(rng: random.Random, base: str) -> str:
     return f"{base} {first}v0, {data}{second}{offset}"
 
 
-def random_memory_instruction(rng: random.Random, arch: str) -> str:
-    """An instruction for a wave made by `prepare_memory`.
+def memory_text(rng: random.Random, arch: str, base: str) -> str:
+    """An access to memory for a wave made by `prepare_memory`.
 
     Addresses are in v0 (offsets), v1 (offsets into scratch), v[2:3] (global), s[2:3], s[4:7] (a
     raw buffer), s8 and s9 (offsets); data in v4 to v7 and v12 to v15; results in v8 to v15, s12 on.
     """
-    segment = rng.choice(("ds", "global", "flat", "scratch", "buffer", "s"))
-    names = [x for x in memory_candidates(arch) if x.startswith(f"{segment}_")]
-    return memory_text(rng, arch, rng.choice(names))
-
-
-def memory_text(rng: random.Random, arch: str, base: str) -> str:
     segment, _, name = base.partition("_")
     if segment == "ds":
         return ds_instruction(rng, base)
@@ -184,7 +178,7 @@ def memory_text(rng: random.Random, arch: str, base: str) -> str:
 
 
 def prepare_memory(rng: random.Random, arch: str, collide: bool = False) -> Wave:
-    """A wave whose registers hold addresses as `random_memory_instruction` takes them.
+    """A wave whose registers hold addresses as `memory_text` takes them.
 
     Each lane has 16 bytes of its own; with ``collide``, lanes share them. The buffer ends early, so
     that some lanes lie outside it.

@@ -16,8 +16,9 @@ from emulated import (
     random_program,
     random_wave,
 )
-from scalar_gpu import random_instruction, random_matrix_instruction, random_memory_instruction
+from scalar_gpu import random_instruction, random_matrix_instruction
 from scalar_gpu.generator import Maker, available, text_of
+from scalar_gpu.memory_generator import memory_candidates, memory_text
 from tables import each
 
 from mcage.errors import UserError
@@ -71,10 +72,11 @@ def test_programs_with_branches(arch):
 
 @pytest.mark.parametrize("arch", ["gfx1030", *OTHERS])
 def test_accesses_to_memory(arch):
+    """Each access, and permutes of lanes in some of their forms."""
     rng = random.Random(4)
     found = []
-    for number in range(250):
-        text = random_memory_instruction(rng, arch)
+    for number, base in enumerate([*memory_candidates(arch), *["ds_swizzle_b32"] * 4]):
+        text = memory_text(rng, arch, base)
         try:
             found += compare_access(text, arch, rng, collide=number % 2 == 1)
         except UserError as error:
@@ -110,11 +112,14 @@ def test_matrix_instructions(arch, count):
     assert len(compared) >= count, compared
 
 
-def test_what_is_not_supported_is_refused_by_name_and_address():
-    rng = random.Random(6)
-    wave = random_wave(rng, "gfx90a")
-    with pytest.raises(UserError, match=r"s_bitreplicate_b64_b32 at 0x8 .*not supported"):
-        emulate([wave], ["s_nop 0", "s_bitreplicate_b64_b32 s[4:5], s6"], "gfx90a")
+@each(
+    "text",
+    ["s_bitreplicate_b64_b32 s[4:5], s6", "v_mfma_f32_16x16x8_xf32 v[8:11], v[0:1], v[2:3], 0"],
+)
+def test_what_is_not_supported_is_refused_by_name_and_address(text):
+    wave = random_wave(random.Random(6), "gfx942")
+    with pytest.raises(UserError, match=rf"{text.split()[0]} at 0x8 .*not supported"):
+        emulate([wave], ["s_nop 0", text], "gfx942")
 
 
 @each(
