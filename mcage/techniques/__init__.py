@@ -3,6 +3,19 @@
 A technique is a placement, a storage and a gating policy. Engines implement policies, not
 techniques. A technique that recombines policies is one value of `Technique`, in the table of
 `TECHNIQUES` if it ships with mcage.
+
+A new policy is a member of `Placement`, `Storage` or `Gating`; a placement also needs a row in
+`PLACEMENTS`. What implements policies:
+
+- placements fixed by the trace: `replays/layout.py`, for all engines
+- placements of registers that depend on faults: `engines/numpy_engine/redirection.py`,
+  `engines/numba_engine/homes.py`, `kernels/select.cu`
+- placements of windows that depend on faults: `replays/layout.py` and `engines/programs.py`,
+  above all engines
+- placement programs: `engines/programs.py` above all engines; `engines/numba_engine/programs.py`
+- storage: `replays/stored_values.py` and `replays/schedule.py`, for all engines
+- gating: `engines/numpy_engine/__init__.py`, `engines/numba_engine/cell_times.py`,
+  `kernels/walk.cu`, `kernels/stress.cuh`
 """
 
 from dataclasses import dataclass, field, fields
