@@ -168,13 +168,13 @@ def usable_cores() -> int:
     UserError
         The variable holds no such number.
     """
-    if given := os.environ.get(THREADS_VARIABLE, ""):
-        if not (given.isascii() and given.isdecimal() and 0 < int(given[:9]) <= _MOST_THREADS):
+    if text := os.environ.get(THREADS_VARIABLE, ""):
+        if not (text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= _MOST_THREADS):
             raise UserError(
-                f"{THREADS_VARIABLE} = {shortened(given)}: must be a number of threads, 1 ... "
+                f"{THREADS_VARIABLE} = {shortened(text)}: must be a number of threads, 1 ... "
                 f"{_MOST_THREADS}"
             )
-        return min(_most_cores, int(given))
+        return min(_most_cores, int(text))
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return min(_most_cores, cores, *_granted())

@@ -48,7 +48,7 @@ class Distribution:
     shares: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, given: float | str) -> Self:
+    def of(cls, text: float | str) -> Self:
         """Read a distribution from a number or a text.
 
         Raises
@@ -56,9 +56,9 @@ class Distribution:
         ValueError
             If the text is no distribution; the message says what is wrong.
         """
-        if not isinstance(given, str):
-            return cls("constant", (_finite(given),))
-        match = re.fullmatch(r"\s*([a-z]+)\s*\((.*)\)\s*", given)
+        if not isinstance(text, str):
+            return cls("constant", (_finite(text),))
+        match = re.fullmatch(r"\s*([a-z]+)\s*\((.*)\)\s*", text)
         if not match:
             raise ValueError(f"must be {FORMS}")
         form, inner = match[1], [part.strip() for part in match[2].split(",")]

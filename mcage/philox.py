@@ -476,8 +476,8 @@ class ExponentialGroups:
         """
         count, group, limit, step = len(streams), self._group, self._limit, self._step
         ends, left, bounds = self._ends[:count], self._left[:count], np.empty(limits.shape[2])
-        given = keys, streams, self._groups, self._members
-        begun = remaining = _keep_small(*given, limits, bounds, ends, group, limit, step)
+        draws = keys, streams, self._groups, self._members
+        begun = remaining = _keep_small(*draws, limits, bounds, ends, group, limit, step)
         left[:] = ends
         drawn, taken = 0, 0
         while remaining:
@@ -485,7 +485,7 @@ class ExponentialGroups:
                 self._drawn = np.concatenate([self._drawn, np.empty(drawn + remaining, _DRAWN)])
             steps = step[:remaining]
             np.log1p(np.negative(steps, out=steps), out=steps)
-            of_left = *given, limits.reshape(-1), group, limit, taken, left, self._last, step
+            of_left = *draws, limits.reshape(-1), group, limit, taken, left, self._last, step
             drawn = _draw_next(*of_left, drawn, self._drawn)
             remaining, taken = int(left[-1]), taken + 1
         offsets, begins = np.zeros(count + 1, np.int64), self._begins[: begun + 1]

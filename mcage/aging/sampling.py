@@ -141,8 +141,8 @@ class TimeFractionDistributions:
     @property
     def middle(self) -> tuple[float, ...]:
         """Fractions at the medians of the distributions; those of all instances if none varies."""
-        given = [np.zeros(()) if d is None else d.at(0.5) for d in self.distributions]
-        return tuple(float(fraction) for fraction in self._with_rest(given))
+        stated = [np.zeros(()) if d is None else d.at(0.5) for d in self.distributions]
+        return tuple(float(fraction) for fraction in self._with_rest(stated))
 
     def draw(self, seed: int, instances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Fractions of instances, each a function of seed, environment and instance alone.
@@ -174,11 +174,11 @@ class TimeFractionDistributions:
 
     def at(self, ranks: Ranks, count: int) -> NDArray[np.float64]:
         """Fractions of so many instances at given ranks: float64[points, count]."""
-        given = [np.zeros(count) for _ in self.distributions]
+        stated = [np.zeros(count) for _ in self.distributions]
         for number, distribution in enumerate(self.distributions):
             if distribution is not None:
-                given[number][:] = _quantiles(distribution, ranks.get(f"time_fractions.{number}"))
-        return self._with_rest(given)
+                stated[number][:] = _quantiles(distribution, ranks.get(f"time_fractions.{number}"))
+        return self._with_rest(stated)
 
     @property
     def extremes(self) -> NDArray[np.float64]:
@@ -187,11 +187,11 @@ class TimeFractionDistributions:
         Rates are linear in the fractions, so that the largest and the smallest are among these.
         """
         bounds = [(0.0,) if d is None else d.bounds for d in self.distributions]
-        given = np.array(list(product(*(dict.fromkeys(pair) for pair in bounds)))).T
-        return self._with_rest(list(given))
+        corners = np.array(list(product(*(dict.fromkeys(pair) for pair in bounds)))).T
+        return self._with_rest(list(corners))
 
-    def _with_rest(self, given: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        fractions = np.stack(given)
+    def _with_rest(self, stated: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        fractions = np.stack(stated)
         for number, distribution in enumerate(self.distributions):
             if distribution is None:
                 fractions[number] = 1 - fractions.sum(axis=0)
@@ -325,8 +325,8 @@ class InstanceDistributions:
                 f"shares of environment {self.time_fractions.environment!r} differ from instance "
                 "to instance, which is not supported here"
             )
-        given: dict[str, Any] = {n: np.array(d.numbers[0]) for n, d in distributions.items()}
-        return InstanceConstants(**given)
+        values: dict[str, Any] = {n: np.array(d.numbers[0]) for n, d in distributions.items()}
+        return InstanceConstants(**values)
 
     @property
     def highest_vt0_volts(self) -> float:

@@ -127,13 +127,13 @@ class TrapLaw:
     def _each(
         self, fill_in: Callable[..., None], volts: ArrayLike, scores: ArrayLike
     ) -> NDArray[np.float64]:
-        given, score = np.broadcast_arrays(
+        values, score = np.broadcast_arrays(
             np.asarray(volts, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         )
-        results = np.empty(given.size)
-        arrays = given.flatten(), score.flatten()
+        results = np.empty(values.size)
+        arrays = values.flatten(), score.flatten()
         fill_in(*arrays, self.eta_volts, _roots_of_means(), results)
-        return results.reshape(given.shape)
+        return results.reshape(values.shape)
 
 
 def _poisson(counts: NDArray[np.int64], means: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -291,12 +291,12 @@ class Pbti:
     alike: bool = False
 
     @classmethod
-    def of(cls, given: float | str, nbti: NbtiModel) -> "Pbti | None":
+    def of(cls, pbti: float | str, nbti: NbtiModel) -> "Pbti | None":
         """Read the key ``aging.pbti`` of a spec.
 
         Parameters
         ----------
-        given : float or str
+        pbti : float or str
             The ratio of a pull-down's shift to that of a PMOS under the same stress, or the name of
             a model; 0 for no PBTI.
         nbti : NbtiModel
@@ -307,9 +307,9 @@ class Pbti:
         UserError
             As `nbti_model`.
         """
-        if isinstance(given, str):
-            return cls(nbti_model(given))
-        return cls(nbti, given, alike=True) if given else None
+        if isinstance(pbti, str):
+            return cls(nbti_model(pbti))
+        return cls(nbti, pbti, alike=True) if pbti else None
 
     def transistors(self, pmos: Transistors) -> Transistors:
         """In what pull-downs differ from those of the model, given the PMOS of the instances."""
@@ -371,9 +371,9 @@ class AdditiveShift:
         """What the formula of `facelift` takes, if that is the model."""
         assert isinstance(self.nbti, Facelift)
         rates, eta = self.rates, self.of_model.get("eta", self.nbti.eta)
-        given = (rates.stress, rates.diffusion, self.activity, eta)
+        columns = (rates.stress, rates.diffusion, self.activity, eta)
         return FaceliftRates(
-            *(np.ascontiguousarray(v, dtype=np.float64).reshape(-1) for v in given)
+            *(np.ascontiguousarray(v, dtype=np.float64).reshape(-1) for v in columns)
         )
 
     def of(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "AdditiveShift":

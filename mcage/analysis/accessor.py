@@ -739,10 +739,10 @@ def _stacked(parts: Iterable[tuple[dict[str, Any], Rows]]) -> pd.DataFrame:
     return pd.concat(named, ignore_index=True)
 
 
-def _ages(given: Sequence[float] | None, default: Floats, lives: CaseLives) -> Floats:
-    if given is None:
+def _ages(years: Sequence[float] | None, default: Floats, lives: CaseLives) -> Floats:
+    if years is None:
         return default
-    ages = np.atleast_1d(np.asarray(given, np.float64))
+    ages = np.atleast_1d(np.asarray(years, np.float64))
     for age in ages.tolist():
         _check_age(age, lives)
     return ages

@@ -75,8 +75,8 @@ class PartsIndex(Index):
         self, variables: Mapping[Any, xr.Variable] | None = None
     ) -> dict[Hashable, xr.Variable]:
         """The coordinates, with the attributes of the given ones."""
-        given = variables or {}
-        described = {name: (given[name].attrs, given[name].encoding) for name in given}
+        present = variables or {}
+        described = {name: (present[name].attrs, present[name].encoding) for name in present}
         return {
             name: xr.Variable((self.dim,), values, *described.get(name, ()))
             for name, values in self.parts.items()

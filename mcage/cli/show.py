@@ -150,7 +150,7 @@ class TableOptions:
     """Number of dead slices that such a chip tolerates. Default: 0."""
 
     @property
-    def given(self) -> list[str]:
+    def chosen(self) -> list[str]:
         """Options of which each asks for a table of its own."""
         asked = {
             "--compare": self.compare is not None,
@@ -185,7 +185,7 @@ def show(
     _check_options(which, form)
     where = [Condition.parse(text) for text in form.where or ()]
     headers = {path: _header(path) for path in files}
-    _check_studies(headers, [*which.given, *(["--figure"] if figure is not None else [])])
+    _check_studies(headers, [*which.chosen, *(["--figure"] if figure is not None else [])])
     labels = parsed_labels(label or ())
     names = names_for([*headers.values()], labels)
     if figure is not None:
@@ -203,7 +203,7 @@ def show(
                 "and results.mcage.paired() of Python other cases of two files"
             )
         _show_comparison(files[0], which.compare, names, form)
-    elif which.given:
+    elif which.chosen:
         summarize, table_of = _other_table(which)
         of_files = {path: summarized(path, summarize, where) for path in files}
         _show_lines(of_files, table_of, form, names)
@@ -240,8 +240,8 @@ def _header(path: Path) -> "Header":
 
 def _check_options(which: TableOptions, form: FormOptions) -> None:
     """Refuse options that contradict each other."""
-    if len(which.given) > 1:
-        first, *others = which.given
+    if len(which.chosen) > 1:
+        first, *others = which.chosen
         raise UserError(
             f"{first} and {' and '.join(others)} show different tables: give one of them"
         )
@@ -255,15 +255,15 @@ def _check_options(which: TableOptions, form: FormOptions) -> None:
         raise UserError("--where selects lines of a table of cases; --compare names its cases")
 
 
-def _check_studies(headers: Mapping[Path, "Header"], given: Sequence[str]) -> None:
+def _check_studies(headers: Mapping[Path, "Header"], options: Sequence[str]) -> None:
     """Refuse files of different studies, and options of sweeps where another study wrote."""
     first, *_ = headers
     for path, header in headers.items():
         if header.study != headers[first].study:
             raise UserError(f"{path} holds another study than {first}: show it for itself")
-        if given and header.study != "sweep":
+        if options and header.study != "sweep":
             raise UserError(
-                f"{given[0]} is for sweeps; {path} holds the study {shown(header.study)}"
+                f"{options[0]} is for sweeps; {path} holds the study {shown(header.study)}"
             )
 
 

@@ -70,14 +70,14 @@ class SpecArguments:
             and nobody has said that it is to be trusted.
         """
         asked, source = self.asked, str(self.file) if self.file else self.asked.command
-        given, is_recorded = _read(self.file) if self.file else ({}, False)
+        fields_of_file, is_recorded = _read(self.file) if self.file else ({}, False)
         changes = [(tuple(key.split(".")), value, flag) for key, value, flag in self.values]
         changes += [(*parse_set(text), f"--set {text}") for text in self.settings]
         _check_distinct([(path, option) for path, _, option in changes])
         named = [value for path, value, _ in changes if path == ("preset",)]
-        preset = preset_of(*named or [given.get("preset")])
+        preset = preset_of(*named or [fields_of_file.get("preset")])
         defaults = {key: value for key, value in asked.defaults.items() if key not in preset}
-        fields = deepcopy(defaults) | given
+        fields = deepcopy(defaults) | fields_of_file
         if isinstance(programs := fields.get(PROGRAMS), dict):
             keys = [".".join(path) for path, _, _ in changes]
             fields[PROGRAMS] = without_changed(programs, keys, asked.kind.decided_by)
@@ -368,12 +368,12 @@ def _value_of(text: str, value: str) -> Any:
     return fields["value"]
 
 
-def _check_distinct(given: Sequence[tuple[tuple[str, ...], str]]) -> None:
+def _check_distinct(options: Sequence[tuple[tuple[str, ...], str]]) -> None:
     """Refuse two options for the same key, or for a table and a key of it.
 
     Parameters
     ----------
-    given : sequence of (tuple of str, str)
+    options : sequence of (tuple of str, str)
         For each option the key that it sets, and the option as the user gave it.
 
     Raises
@@ -381,8 +381,8 @@ def _check_distinct(given: Sequence[tuple[tuple[str, ...], str]]) -> None:
     UserError
         One line that names both.
     """
-    for number, (path, option) in enumerate(given):
-        for other_path, other in given[:number]:
+    for number, (path, option) in enumerate(options):
+        for other_path, other in options[:number]:
             table = min(path, other_path, key=len)
             if path[: len(table)] == other_path[: len(table)]:
                 raise UserError(

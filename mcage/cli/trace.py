@@ -172,8 +172,8 @@ def emulate_command(
     as_json: AsJson = False,
 ) -> None:
     """Record a kernel without a GPU: compile it, run it on an emulated processor, check it."""
-    given = {key: value for key, value, _ in keys} | {"tolerance": tolerance}
-    recorded = mcage.emulate(source, out, progress="auto", **given)
+    options = {key: value for key, value, _ in keys} | {"tolerance": tolerance}
+    recorded = mcage.emulate(source, out, progress="auto", **options)
     if as_json:
         typer.echo(json.dumps(_recorded_facts(recorded, out)))
     else:

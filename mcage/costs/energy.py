@@ -569,17 +569,17 @@ def protection_area(
     geometry : SliceGeometry
         The slice.
     """
-    given, slice_mm2, added = constants(), technology.slice.area_mm2, {}
+    units, slice_mm2, added = constants(), technology.slice.area_mm2, {}
     cells = 1.0
     if protection.code is not None:
         added["check bits"] = slice_mm2 * protection.check_share
         cells += protection.check_share
         words = geometry.block_bits / protection.code.data_bits
         encoder, decoder = gates(protection.code)
-        count = words * (given["slice.encoders"] * encoder + given["slice.decoders"] * decoder)
-        added["encoders and decoders"] = count * given["gate.xor_um2"] * SQUARE_MICROMETRE_MM2
+        count = words * (units["slice.encoders"] * encoder + units["slice.decoders"] * decoder)
+        added["encoders and decoders"] = count * units["gate.xor_um2"] * SQUARE_MICROMETRE_MM2
     if protection.pointers:
-        pointer_cells = given["pointer.bits"] / geometry.entry_bits
+        pointer_cells = units["pointer.bits"] / geometry.entry_bits
         added["pointers"] = slice_mm2 * pointer_cells
         cells += pointer_cells
     if protection.spares:

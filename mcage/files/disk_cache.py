@@ -81,11 +81,11 @@ def kept_on_disk(key: str, make: Callable[[], Arrays]) -> Arrays:
 
 def cache_folder() -> Path | None:
     """Folder of the entries, which may not exist yet; None where nothing is to be kept."""
-    given = os.environ.get(FOLDER_VARIABLE, "")
-    if given.lower() == "off":
+    folder = os.environ.get(FOLDER_VARIABLE, "")
+    if folder.lower() == "off":
         return None
-    if given:
-        return Path(given)
+    if folder:
+        return Path(folder)
     user = user_folder()
     return user / "arrays" if user else None
 

@@ -586,21 +586,21 @@ def gpu(name: str) -> Gpu:
         )
     fields = read_toml(path)
     try:
-        given = _GpuFile.model_validate(fields)
+        file = _GpuFile.model_validate(fields)
     except ValidationError as error:
         raise UserError(f"{path}: {first_problem(error, _GpuFile)}") from error
-    return _made(given, str(path))
+    return _made(file, str(path))
 
 
-def _made(given: _GpuFile, source: str) -> Gpu:
+def _made(file: _GpuFile, source: str) -> Gpu:
     rectangles = {
         name: (x * 1e-3, y * 1e-3, w * 1e-3, h * 1e-3)
-        for name, (x, y, w, h) in given.blocks_mm.items()
+        for name, (x, y, w, h) in file.blocks_mm.items()
     }
     sms = [name for name in rectangles if _SM.fullmatch(name)]
     if not 1 <= len(sms) <= 127 or {f"SM{i}" for i in range(len(sms))} != set(sms):
         raise UserError(f"{source}: blocks_mm: SMs must be called SM0, SM1, ...; at most 127")
-    powers = dict(given.power_w)
+    powers = dict(file.power_w)
     wanted = ("sm_static", "sm_dynamic", "gated_share_of_static", "static_growth_per_kelvin")
     others = {name for name in rectangles if name not in sms}
     for key in (*wanted, *sorted(others)):
@@ -609,12 +609,12 @@ def _made(given: _GpuFile, source: str) -> Gpu:
     if unknown := sorted(set(powers) - set(wanted) - others):
         raise UserError(f"{source}: power_w.{shortened(unknown[0])}: there is no such block")
     return Gpu(
-        given.name,
-        Machine(len(sms), given.bandwidth_gb_per_s * 1e9, given.clock_mhz * 1e6),
-        ThermalNetwork(Floorplan(rectangles, source), given.package),
+        file.name,
+        Machine(len(sms), file.bandwidth_gb_per_s * 1e9, file.clock_mhz * 1e6),
+        ThermalNetwork(Floorplan(rectangles, source), file.package),
         SmPower(*(powers[key] for key in wanted)),
         {name: powers[name] for name in sorted(others)},
-        hashlib.blake2b(given.model_dump_json().encode(), digest_size=16).hexdigest(),
+        hashlib.blake2b(file.model_dump_json().encode(), digest_size=16).hexdigest(),
     )
 
 
@@ -655,12 +655,12 @@ def temperatures(path: Path, of: Gpu, seconds: float | None = None) -> list[dict
     results = []
     for rows in cases.values():
         power = np.zeros(len(names))
-        given: set[int] = set()
+        seen: set[int] = set()
         for row in rows:
             block = names.index(row.text("block", names))
-            if block in given:
+            if block in seen:
                 raise UserError(f"{row.source}: block {shortened(names[block])} stands twice")
-            given.add(block)
+            seen.add(block)
             power[block] = row.number("power_W", 0, _MOST_WATTS)
         kelvin = of.network.steady(power)
         if seconds is not None:

@@ -131,8 +131,8 @@ class ExchangeRule:
     @property
     def banks(self) -> int:
         """Banks of an SM."""
-        given = self.banks_per_sm
-        return self.slices_per_sm * _number("banks_per_slice") if given is None else given
+        stated = self.banks_per_sm
+        return self.slices_per_sm * _number("banks_per_slice") if stated is None else stated
 
     @property
     def banks_per_slice(self) -> int:

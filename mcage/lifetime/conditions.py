@@ -196,8 +196,8 @@ class LifeConditions:
         if self.pbti is None:
             return np.zeros(1)
         model = self._extreme_nbti if self.pbti.alike else self.pbti.model
-        given = self.pbti.transistors(self.distributions.extremes)
-        return np.atleast_1d(model.dvth_at(self.environment, 1.0, self.horizon_seconds, given))
+        pull_downs = self.pbti.transistors(self.distributions.extremes)
+        return np.atleast_1d(model.dvth_at(self.environment, 1.0, self.horizon_seconds, pull_downs))
 
     @cached_property
     def _extreme_nbti(self) -> NbtiModel:
@@ -237,12 +237,12 @@ class LifeConditions:
         """
         if self.sums_suffice:
             return
-        given, seconds = self.distributions, self.horizon_seconds
-        of_model = {} if given.draws is None else given.draws.of_model
-        rows = (given.row_of_extremes, of_model)
-        check_model(self.nbti, self.environment, seconds, given.extremes, rows)
+        sampled, seconds = self.distributions, self.horizon_seconds
+        of_model = {} if sampled.draws is None else sampled.draws.of_model
+        rows = (sampled.row_of_extremes, of_model)
+        check_model(self.nbti, self.environment, seconds, sampled.extremes, rows)
         if self.pbti is not None and not self.pbti.alike:
-            transistors = self.pbti.transistors(given.extremes)
+            transistors = self.pbti.transistors(sampled.extremes)
             check_model(self.pbti.model, self.environment, seconds, transistors)
 
     def additive_shift(self, constants: InstanceConstants | None = None) -> AdditiveShift:
@@ -260,37 +260,37 @@ class LifeConditions:
             If constants are left out, but instances differ; or if a transistor within the bounds of
             the distributions would shift further than the transistors at the bounds.
         """
-        given = self._checked(constants)
+        checked = self._checked(constants)
         assert isinstance(self.nbti, AdditiveModel)
-        activity, pull_downs = self._switched_on(given), None
+        activity, pull_downs = self._switched_on(checked), None
         if self.pbti is not None:
-            of_model = given.of_model if self.pbti.alike else {}
+            of_model = checked.of_model if self.pbti.alike else {}
             assert isinstance(self.pbti.model, AdditiveModel)
-            model, transistors = self.pbti.model, self.pbti.transistors(given.transistors)
+            model, transistors = self.pbti.model, self.pbti.transistors(checked.transistors)
             rates = with_constants(model, of_model).rates(self.environment, transistors)
             pull_downs = AdditiveShift(model, rates, activity, of_model)
         return AdditiveShift(
             nbti=self.nbti,
-            rates=self._nbti_of(given).rates(self.environment, given.transistors),
+            rates=self._nbti_of(checked).rates(self.environment, checked.transistors),
             activity=activity,
-            of_model=given.of_model,
+            of_model=checked.of_model,
             pull_downs=pull_downs,
         )
 
     def history(self, constants: InstanceConstants | None = None) -> History:
         """What epochs do to the transistors of instances; see `additive_shift` for arguments."""
-        given = self._checked(constants)
+        checked = self._checked(constants)
         edges = tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years)
-        transistors = [given.in_epoch(epoch).transistors for epoch in range(self.epochs)]
-        rates = tuple(self._nbti_of(given).rates(self.environment, each) for each in transistors)
-        activity, pull_downs = self._switched_on(given), None
+        transistors = [checked.in_epoch(epoch).transistors for epoch in range(self.epochs)]
+        rates = tuple(self._nbti_of(checked).rates(self.environment, each) for each in transistors)
+        activity, pull_downs = self._switched_on(checked), None
         if self.pbti is not None:
-            of_model = given.of_model if self.pbti.alike else {}
+            of_model = checked.of_model if self.pbti.alike else {}
             model = with_constants(self.pbti.model, of_model)
             of_cells = [self.pbti.transistors(each) for each in transistors]
             of_epochs = tuple(model.rates(self.environment, each) for each in of_cells)
             pull_downs = History(self.pbti.model, of_epochs, edges, activity, of_model)
-        return History(self.nbti, rates, edges, activity, given.of_model, pull_downs)
+        return History(self.nbti, rates, edges, activity, checked.of_model, pull_downs)
 
     def cell_failure(self, constants: InstanceConstants | None = None) -> CellFailure:
         """When cells of instances fail; see `additive_shift` for arguments."""
@@ -319,26 +319,26 @@ class LifeConditions:
         path_scores : float64[I], optional
             Score of the worst path of each, where transistors differ by their luck.
         """
-        given = self._given(constants)
-        alpha, drawn = self.alpha(given), given.delay_guardband
+        values = self._given(constants)
+        alpha, drawn = self.alpha(values), values.delay_guardband
         guardband = np.asarray(self.delay_guardband if drawn is None else drawn)
         vdd_volts = self.environment.highest_vdd_volts
         if not alpha.ndim and not guardband.ndim:
             mean = np.asarray(
-                dvth_at_delay(float(guardband), vdd_volts, given.vt0_volts, float(alpha))
+                dvth_at_delay(float(guardband), vdd_volts, values.vt0_volts, float(alpha))
             )
         else:
             # A power of each by itself, as of all: an array of powers may be rounded differently.
-            each = np.broadcast_arrays(guardband, given.vt0_volts, alpha)
+            each = np.broadcast_arrays(guardband, values.vt0_volts, alpha)
             rows = zip(*(array.tolist() for array in each), strict=True)
             mean = np.array(
                 [dvth_at_delay(increase, vdd_volts, vt0, a) for increase, vt0, a in rows]
             )
         if self.spread is None or path_scores is None:
-            return DelayLimit(given.vt0_volts, mean, mean)
+            return DelayLimit(values.vt0_volts, mean, mean)
         of_path = self.spread.restated(mean)
         limits = self.spread.of_path.mean_at(of_path, path_scores)
-        return DelayLimit(given.vt0_volts, limits, of_path)
+        return DelayLimit(values.vt0_volts, limits, of_path)
 
     def _switched_on(self, constants: InstanceConstants) -> Floats:
         """Fraction of the time that replays stand for."""
@@ -346,11 +346,11 @@ class LifeConditions:
 
     def _checked(self, constants: InstanceConstants | None) -> InstanceConstants:
         """Constants of instances, refused if they shift further than the floor allows for."""
-        given = self._given(constants)
-        seconds, nbti = self.horizon_seconds, self._nbti_of(given)
-        epochs = range(self.epochs) if given.temperature_swing_kelvin.ndim else [0]
+        checked = self._given(constants)
+        seconds, nbti = self.horizon_seconds, self._nbti_of(checked)
+        epochs = range(self.epochs) if checked.temperature_swing_kelvin.ndim else [0]
         largest = max(
-            nbti.largest_dvth(self.environment, seconds, given.in_epoch(epoch).transistors)
+            nbti.largest_dvth(self.environment, seconds, checked.in_epoch(epoch).transistors)
             for epoch in epochs
         )
         bound = self._largest_dvth_volts
@@ -360,7 +360,7 @@ class LifeConditions:
                 f"temperature_kelvin shifts by {largest:g} V, those at the bounds by {bound:g} V; "
                 "sweeps need a model whose shift rises or falls with each of them"
             )
-        return given
+        return checked
 
     def _given(self, constants: InstanceConstants | None) -> InstanceConstants:
         return self.distributions.constants if constants is None else constants

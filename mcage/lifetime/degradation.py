@@ -995,8 +995,8 @@ class StepwiseDegradation(Degradation):
         times_of_turns = []
         for turn, kernel in enumerate(turns.kernel.T):
             if self._learnt:
-                given = instances, turn, kernel, fault_maps
-                times = self._learnt.cell_times(self._replays, *given)
+                which = instances, turn, kernel, fault_maps
+                times = self._learnt.cell_times(self._replays, *which)
             else:
                 times = self._engine.cell_times_each(self._replays, kernel, fault_maps)
             times_of_turns.append(times)

@@ -265,9 +265,9 @@ def duties_without_faults(engine: Engine, replays: Replays, key: str = "") -> Fa
 
 def _duties_of(replays: Replays, arrays: Arrays) -> FaultFreeDuties:
     components = replays[0].geometry.components
-    given = ((arrays[_cycles_at(which)], arrays[_skyline_at(which)]) for which in _STATES)
+    by_state = ((arrays[_cycles_at(which)], arrays[_skyline_at(which)]) for which in _STATES)
     at_zero, at_one = (
-        DutyCycles.of(cycles, arrays["period"], skyline, components) for cycles, skyline in given
+        DutyCycles.of(cycles, arrays["period"], skyline, components) for cycles, skyline in by_state
     )
     return FaultFreeDuties(replays, at_zero, at_one)
 

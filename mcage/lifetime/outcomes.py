@@ -551,9 +551,9 @@ class Meter:
     @cached_property
     def _protected(self) -> tuple[Technology, ...]:
         """The same with what protects the entries."""
-        given = self.protection, self.fault_free.geometry
+        protected_by = self.protection, self.fault_free.geometry
         return tuple(
-            replace(technology, slice=protected_slice(technology.slice, *given))
+            replace(technology, slice=protected_slice(technology.slice, *protected_by))
             for technology in self._technologies
         )
 

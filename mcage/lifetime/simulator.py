@@ -156,10 +156,10 @@ class BatchOfLives:
         def degradation(of_check: bool, tracked: TrackedCells) -> Degradation:
             duties = fault_free.check_duties if of_check else fault_free.duties
             assert duties is not None, "words have a code whose check cells were not replayed"
-            given = self.engine, duties, tracked, count, self.learnt
+            batch_on = self.engine, duties, tracked, count, self.learnt
             if conditions.sums_suffice:
-                return AdditiveDegradation(conditions.additive_shift(batch.constants), *given)
-            return StepwiseDegradation(conditions.history(batch.constants), *given)
+                return AdditiveDegradation(conditions.additive_shift(batch.constants), *batch_on)
+            return StepwiseDegradation(conditions.history(batch.constants), *batch_on)
 
         if conditions.protection.code is None:
             return degradation(False, tracked)

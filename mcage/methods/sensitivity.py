@@ -209,16 +209,16 @@ def user_range(text: str, known: Mapping[str, Entry]) -> Entry:
     UserError
         The text has another form.
     """
-    name, equals, given = (part.strip() for part in text.partition("="))
-    if not (name and equals and given):
+    name, equals, values = (part.strip() for part in text.partition("="))
+    if not (name and equals and values):
         raise UserError(f"--range {text}: NAME=LOW..HIGH is needed, or NAME=ONE,OTHER")
     before = known.get(name, Entry(name, name))
-    if ".." not in given:
-        settings = tuple(_number_or_word(part.strip()) for part in given.split(","))
+    if ".." not in values:
+        settings = tuple(_number_or_word(part.strip()) for part in values.split(","))
         if len(set(settings)) < len(settings):
             raise UserError(f"--range {text}: {settings} must be different numbers or texts")
         return replace(before, range=None, factors=None, alternatives=settings)
-    low, high = (_number_or_word(part.strip()) for part in given.split("..", 1))
+    low, high = (_number_or_word(part.strip()) for part in values.split("..", 1))
     if any(isinstance(end, str | bool) for end in (low, high)) or not low < high:  # type: ignore[operator]
         raise UserError(
             f"--range {text}: {low!r} and {high!r} must be two numbers, the lower one first"
@@ -318,11 +318,11 @@ def _implied(spec: SweepSpec, setting: Mapping[str, Any]) -> dict[str, Any]:
         return {key: _at(default, key) for key in IMPLIED}
 
     before, after = usual(words), usual({key: setting.get(key, words[key]) for key in words})
-    given = spec.model_dump(mode="json")
+    dumped = spec.model_dump(mode="json")
     return {
         key: after[key]
         for key in IMPLIED
-        if _at(given, key) == before[key] and after[key] != before[key]
+        if _at(dumped, key) == before[key] and after[key] != before[key]
     }
 
 
@@ -1184,11 +1184,11 @@ class Question:
         A parameter of which a range is asked for is among them, or is refused.
         """
         entries = shipped()
-        given = [user_range(text, entries) for text in self.range_ or ()]
-        asked = [entry.name for entry in given]
+        ranges = [user_range(text, entries) for text in self.range_ or ()]
+        asked = [entry.name for entry in ranges]
         if twice := [name for name in asked if asked.count(name) > 1]:
             raise UserError(f"--range {shown(twice[0])} is given twice")
-        entries |= dict(zip(asked, given, strict=True))
+        entries |= dict(zip(asked, ranges, strict=True))
         if self.parameter:
             for name in asked:
                 if name not in self.parameter:

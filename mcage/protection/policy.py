@@ -171,7 +171,7 @@ def protection(name: str, spread_blocks: bool = False) -> Protection:
 
 
 @cache
-def unusable_blocks(blocks: int, given: Protection) -> NDArray[np.uint8]:
+def unusable_blocks(blocks: int, protection: Protection) -> NDArray[np.uint8]:
     """Unusable blocks of an entry by what is too much in it, and the blocks that hold that.
 
     Returns
@@ -181,13 +181,13 @@ def unusable_blocks(blocks: int, given: Protection) -> NDArray[np.uint8]:
         are too many for their words, of which pointers replace some. n - 1 stands for all larger
         numbers.
     """
-    rows = max(blocks, given.pointers + 1) + 1
+    rows = max(blocks, protection.pointers + 1) + 1
     bits, held = np.divmod(np.arange(rows << blocks), 1 << blocks)
     unusable = held[:, None] >> np.arange(blocks) & 1 == 1
-    if given.spread_blocks:
+    if protection.spread_blocks:
         rank = np.argsort(np.argsort(~unusable, axis=1, kind="stable"), axis=1)
         unusable = rank < bits[:, None]
-    unusable &= (bits > given.pointers)[:, None]
+    unusable &= (bits > protection.pointers)[:, None]
     table = np.packbits(unusable, axis=1, bitorder="little").reshape(rows, -1)
     table.setflags(write=False)
     return table
@@ -215,19 +215,19 @@ def turns(words: int, bits: int, interleave: int) -> tuple[Integers, Integers]:
     return group * interleave + word, bit
 
 
-def logical_bits(given: Protection, geometry: SliceGeometry) -> Integers:
+def logical_bits(protection: Protection, geometry: SliceGeometry) -> Integers:
     """Bit of an entry that lies in each of its columns: int64[entry bits]."""
-    if given.code is None or given.interleave == 1:
+    if protection.code is None or protection.interleave == 1:
         return np.arange(geometry.entry_bits, dtype=np.int64)
-    word, bit = turns(given.words(geometry), given.code.data_bits, given.interleave)
-    return word * given.code.data_bits + bit
+    word, bit = turns(protection.words(geometry), protection.code.data_bits, protection.interleave)
+    return word * protection.code.data_bits + bit
 
 
-def check_cells(given: Protection, geometry: SliceGeometry) -> Integers:
+def check_cells(protection: Protection, geometry: SliceGeometry) -> Integers:
     """Number of the check cell that lies in each check column of an entry: int64[check columns].
 
     Check bit c of word w has the number that data bit c of the word has.
     """
-    assert given.code is not None, "no check bits without a code"
-    word, bit = turns(given.words(geometry), given.code.check_bits, given.interleave)
-    return word * given.code.data_bits + bit
+    assert protection.code is not None, "no check bits without a code"
+    word, bit = turns(protection.words(geometry), protection.code.check_bits, protection.interleave)
+    return word * protection.code.data_bits + bit

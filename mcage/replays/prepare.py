@@ -209,8 +209,8 @@ class FixedReplay(PreparedReplay):
     @classmethod
     def of(cls, schedule: Schedule, layout: Layout) -> "FixedReplay":
         """Replay of a schedule with its windows in given places."""
-        given = Lazy(lambda: schedule), Lazy(lambda: layout)
-        return cls(schedule.technique, schedule.geometry, schedule.cycles, *given)
+        lazily = Lazy(lambda: schedule), Lazy(lambda: layout)
+        return cls(schedule.technique, schedule.geometry, schedule.cycles, *lazily)
 
     @property
     def layout(self) -> Layout:

@@ -334,8 +334,8 @@ class Condition:
                 f"--where {shown(text)}: KEY=VALUE is needed, such as technique=rrcd, or another "
                 f"comparison: {' '.join(COMPARISONS)}"
             )
-        key, comparison, given = match.groups()
-        values = tuple(value.strip() for value in given.split(","))
+        key, comparison, alternatives = match.groups()
+        values = tuple(value.strip() for value in alternatives.split(","))
         if comparison not in ("=", "!=") and (len(values) > 1 or _number(values[0]) is None):
             raise UserError(f"--where {shown(text)}: {comparison} compares with one number")
         return cls(key, comparison, values)

@@ -412,10 +412,10 @@ def _labels(
 
 
 def _case(
-    given: Mapping[str, Any], axes: Sequence[Axis], spec: Mapping[str, Any]
+    stored: Mapping[str, Any], axes: Sequence[Axis], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A case of a sweep."""
-    case = dict(given)
+    case = dict(stored)
     label = case.pop("label") if "label" in case else case.pop("case")
     technique, _, suffix = case["technique"].partition(JOINED)
     protection = case.get("protection", suffix or UNNAMED_PROTECTION)

@@ -194,12 +194,12 @@ def joined(
     parts : iterable of mapping
         The arrays of each range.
     """
-    given = list(parts)
-    if len(given) == 1:
-        return {variable.name: given[0][variable.name] for variable in variables}
+    pieces_of_all = list(parts)
+    if len(pieces_of_all) == 1:
+        return {variable.name: pieces_of_all[0][variable.name] for variable in variables}
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     for variable in variables:
-        pieces = [part[variable.name] for part in given]
+        pieces = [part[variable.name] for part in pieces_of_all]
         if variable.per_instance:
             arrays[variable.name] = np.concatenate(pieces, axis=variable.instance_axis)
         else:

@@ -48,13 +48,13 @@ KEY = "operating_points"
 """Key of a spec that defines environments; ``environments`` lists those that a sweep compares."""
 
 
-def _vdd_or_scenario(given: Any) -> float | str:
+def _vdd_or_scenario(vdd: Any) -> float | str:
     """Check a supply voltage; the word ``scenario`` stands for the low Vdd of the case."""
-    if given == "scenario":
+    if vdd == "scenario":
         return "scenario"
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 2:
+    if isinstance(vdd, bool) or not isinstance(vdd, int | float) or not 0 < vdd <= 2:
         raise ValueError('must be a voltage above 0 and at most 2 V, or "scenario"')
-    return float(given)
+    return float(vdd)
 
 
 class Point(Section):
@@ -121,13 +121,13 @@ def _check_name(name: str) -> None:
 
 def _check_shares(key: str, shares: Sequence[Distribution | None]) -> None:
     """Refuse time fractions that cannot sum to 1; None takes the rest of the time."""
-    given = [share for share in shares if share is not None]
+    stated = [share for share in shares if share is not None]
     for number, share in enumerate(shares):
         if share is not None and share.bounds[0] <= 0:
             text = share.numbers[0] if share.is_constant else shortened(str(share))
             raise ValueError(f"{key}.{number}.share = {text}: must be above 0 in every instance")
-    without = len(shares) - len(given)
-    largest_sum = math.fsum(share.bounds[1] for share in given)
+    without = len(shares) - len(stated)
+    largest_sum = math.fsum(share.bounds[1] for share in stated)
     if without > 1:
         raise ValueError(f"{key}: {without} points leave out their share; one may")
     if without and largest_sum >= 1:
@@ -137,7 +137,7 @@ def _check_shares(key: str, shares: Sequence[Distribution | None]) -> None:
         )
     if without:
         return
-    if not all(share.is_constant for share in given):
+    if not all(share.is_constant for share in stated):
         raise ValueError(
             f"{key}: where a share is a distribution, one point must leave its share out, and "
             "gets the rest"
@@ -379,9 +379,9 @@ class SweepSpec(StudySpec):
     def _held_for_one_activity(self) -> Self:
         drawn = self.draws is not None and "life.activity" in self.draws.columns
         if self.life.idle == "held" and (drawn or isinstance(self.life.activity, str)):
-            given = "drawn" if drawn else shortened(self.life.activity)
+            stated = "drawn" if drawn else shortened(self.life.activity)
             raise ValueError(
-                f"life.activity = {given} must be one number where "
+                f"life.activity = {stated} must be one number where "
                 "life.idle = 'held', since all instances replay the same passes, idle time included"
             )
         return self

@@ -308,12 +308,12 @@ _SHAPE = ("entries", "components", "block_components")
 _Numbers = TypeVar("_Numbers", Component, LowVdd)
 
 
-def load_costs(given: Path | dict[str, Any] | None = None) -> Costs:
+def load_costs(source: Path | dict[str, Any] | None = None) -> Costs:
     """Read the constants that mcage ships, or user-defined ones of the same form.
 
     Parameters
     ----------
-    given : Path or dict, optional
+    source : Path or dict, optional
         A TOML file with the keys of mcage's own `data/costs.toml`, all of them and no others but
         ``geometry``; any number of technologies, under any names. Or the tables of such a file.
 
@@ -323,9 +323,9 @@ def load_costs(given: Path | dict[str, Any] | None = None) -> Costs:
         If the file cannot be read, a key is missing or unknown, or a constant lacks its value,
         unit, status or source, or has one that cannot be meant.
     """
-    if isinstance(given, dict):
-        return _costs(given, "costs.tables")
-    return _costs(read_toml(given), str(given)) if given else _shipped()
+    if isinstance(source, dict):
+        return _costs(source, "costs.tables")
+    return _costs(read_toml(source), str(source)) if source else _shipped()
 
 
 @cache
@@ -379,17 +379,17 @@ def _costs(tables: dict[str, Any], where: str) -> Costs:
     )
 
 
-def _geometry(given: Any, where: str) -> SliceGeometry:
+def _geometry(shape: Any, where: str) -> SliceGeometry:
     try:
-        if isinstance(given, str):
-            return preset(given)
-        is_shape = isinstance(given, dict) and given.keys() == set(_SHAPE)
-        if is_shape and all(type(number) is int for number in given.values()):
-            return SliceGeometry(**given)
+        if isinstance(shape, str):
+            return preset(shape)
+        is_shape = isinstance(shape, dict) and shape.keys() == set(_SHAPE)
+        if is_shape and all(type(number) is int for number in shape.values()):
+            return SliceGeometry(**shape)
     except UserError as error:
-        raise UserError(f"{where}: geometry = {shortened(given)}: {error}") from error
+        raise UserError(f"{where}: geometry = {shortened(shape)}: {error}") from error
     raise UserError(
-        f"{where}: geometry = {shortened(given)}: the name of a preset, or whole numbers "
+        f"{where}: geometry = {shortened(shape)}: the name of a preset, or whole numbers "
         f"{', '.join(_SHAPE)} are needed"
     )
 

@@ -186,7 +186,7 @@ def check_draws(draws: Draws, life: Life, aging: Aging, faults: Faults) -> None:
         The message names the row, the key and the value.
     """
     constants = aging.constants or {}
-    given = {OF_MODEL + name for name in constants}
+    named = {OF_MODEL + name for name in constants}
     for key, values in draws.columns.items():
         table, _, name = key.partition(".")
         if key.startswith(OF_MODEL):
@@ -194,7 +194,7 @@ def check_draws(draws: Draws, life: Life, aging: Aging, faults: Faults) -> None:
         section = {"life": life, "aging": aging, "faults": faults}[table]
         kind = _SECTIONS[table]
         if getattr(section, name) != getattr(kind(), name):
-            given.add(key)
+            named.add(key)
         for row, value in enumerate(values):
             try:
                 kind.model_validate({name: value})
@@ -203,10 +203,10 @@ def check_draws(draws: Draws, life: Life, aging: Aging, faults: Faults) -> None:
                 raise ValueError(
                     f"{draws.place(row)}: {key} = {value!r}: {message[:1].lower()}{message[1:]}"
                 ) from error
-    if twice := given & draws.columns.keys():
+    if twice := named & draws.columns.keys():
         raise ValueError(f"draws.columns: {min(twice)} is drawn, and the spec gives it, too")
     thresholds = ("aging.vt0_volts", f"{OF_MODEL}vt0_volts")
     if aging.vt0_volts is not None:
-        given.add("aging.vt0_volts")
-    if sum(key in draws.columns or key in given for key in thresholds) > 1:
+        named.add("aging.vt0_volts")
+    if sum(key in draws.columns or key in named for key in thresholds) > 1:
         raise ValueError(f"draws.columns: {' and '.join(thresholds)}: give one of them")

@@ -439,12 +439,12 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 # needed, and a table is a dict or a section.
 
 
-def plain_fields(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+def plain_fields(fields: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Plain values, as TOML would give them, for what somebody has typed in Python.
 
     Parameters
     ----------
-    given : mapping of str to object
+    fields : mapping of str to object
         Keys of a table of a spec, with whatever they were given. Unknown keys stay.
     model : type
         The section whose keys these are.
@@ -452,7 +452,7 @@ def plain_fields(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, 
     known = model.model_fields
     return {
         name: _plain(value, known[name].annotation if name in known else None)
-        for name, value in given.items()
+        for name, value in fields.items()
     }
 
 
@@ -593,9 +593,9 @@ def with_table(
         Reads the file.
     """
     key, _, below = key.partition(".")
-    given = fields.get(key)
+    value = fields.get(key)
     if below:
-        if not isinstance(given, dict):
+        if not isinstance(value, dict):
             return fields
-        return fields | {key: with_table(given, below, read)}
-    return fields | {key: read(Path(given))} if isinstance(given, str) else fields
+        return fields | {key: with_table(value, below, read)}
+    return fields | {key: read(Path(value))} if isinstance(value, str) else fields

@@ -66,18 +66,18 @@ def with_preset(fields: dict[str, Any]) -> dict[str, Any]:
     return others | resolved
 
 
-def _under(given: Any, key: str, value: Any, preset: str) -> Any:
-    if given is None or given == value:
+def _under(stated: Any, key: str, value: Any, preset: str) -> Any:
+    if stated is None or stated == value:
         return value
-    if isinstance(given, dict) and isinstance(value, dict):
+    if isinstance(stated, dict) and isinstance(value, dict):
         inner = {
-            name: _under(given.get(name), f"{key}.{name}", part, preset)
+            name: _under(stated.get(name), f"{key}.{name}", part, preset)
             for name, part in value.items()
         }
-        return given | inner
+        return stated | inner
     raise ValueError(
         f"preset = {preset!r} sets {key} = {shortened(value)}, and the spec has "
-        f"{shortened(given)}: give one of them"
+        f"{shortened(stated)}: give one of them"
     )
 
 

@@ -126,10 +126,10 @@ def distribution_within(lowest: float, highest: float, unit: str) -> BeforeValid
         Gives a number for a constant, the canonical text of any other distribution.
     """
 
-    def canonical(given: Any) -> float | str:
-        if isinstance(given, bool) or not isinstance(given, int | float | str):
+    def canonical(value: Any) -> float | str:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError(f"must be {FORMS}")
-        distribution = Distribution.of(given)
+        distribution = Distribution.of(value)
         low, high = distribution.bounds
         if not lowest <= low <= high <= highest:
             is_constant = distribution.is_constant
@@ -372,26 +372,28 @@ class Life(Section):
         return idle
 
 
-def _numbers_or_calibrated(given: Any) -> dict[str, float | str]:
+def _numbers_or_calibrated(constants: Any) -> dict[str, float | str]:
     """Check the form of constants; which names there are, and their ranges, the model knows."""
-    if not isinstance(given, dict):
+    if not isinstance(constants, dict):
         raise ValueError("must be a table of numbers by name, such as { eta = 0.3 }")
-    for name, value in given.items():
+    for name, value in constants.items():
         if name == "amplitude" and value == "calibrated":
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
             word = ', or "calibrated"' if name == "amplitude" else ""
             raise ValueError(f"{shortened(name)} = {shortened(value)} must be a number{word}")
-    return {name: value if value == "calibrated" else float(value) for name, value in given.items()}
+    return {
+        name: value if value == "calibrated" else float(value) for name, value in constants.items()
+    }
 
 
-def _ratio_or_model(given: Any) -> float | str:
+def _ratio_or_model(pbti: Any) -> float | str:
     """Check a ratio; which models there are, their catalogue knows."""
-    if isinstance(given, str) and given:
-        return given
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= MOST_PBTI:
+    if isinstance(pbti, str) and pbti:
+        return pbti
+    if isinstance(pbti, bool) or not isinstance(pbti, int | float) or not 0 <= pbti <= MOST_PBTI:
         raise ValueError(f"must be a ratio, 0 ... {MOST_PBTI:g}, or the name of an NBTI model")
-    return float(given)
+    return float(pbti)
 
 
 class Aging(Section):
@@ -691,8 +693,8 @@ class Registers(Section):
 
     @field_validator("geometry", mode="before")
     @classmethod
-    def _preset(cls, given: Any) -> Any:
-        return {"preset": given} if isinstance(given, str) else given
+    def _preset(cls, geometry: Any) -> Any:
+        return {"preset": geometry} if isinstance(geometry, str) else geometry
 
     @field_validator("delta_limit", mode="before")
     @classmethod
@@ -749,10 +751,10 @@ class Costs(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _single_technology(cls, given: Any) -> Any:
-        tables = given.get("tables") if isinstance(given, dict) else None
+    def _single_technology(cls, costs: Any) -> Any:
+        tables = costs.get("tables") if isinstance(costs, dict) else None
         names = technologies_in(tables) if isinstance(tables, dict) else ()
-        return {"technology": names[0]} | given if len(names) == 1 else given
+        return {"technology": names[0]} | costs if len(names) == 1 else costs
 
     @field_validator("technology")
     @classmethod
@@ -810,10 +812,10 @@ class Stopping(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_a_precision(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "rel_ci" not in given:
+    def _has_a_precision(cls, stopping: Any) -> Any:
+        if isinstance(stopping, dict) and "rel_ci" not in stopping:
             raise ValueError("the precision to reach is missing: give rel_ci, too")
-        return given
+        return stopping
 
 
 # The spec that a results file holds as text: parts of it.

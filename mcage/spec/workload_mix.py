@@ -17,7 +17,7 @@ LEAST_ALPHA, GREATEST_ALPHA = 0.01, 1000.0
 Mix = str | dict[str, float]
 
 
-def canonical_mix(given: object) -> Mix:
+def canonical_mix(mix: object) -> Mix:
     """Check a mix, given as a text or a table of weights; ``weights(...)`` becomes a table.
 
     Raises
@@ -25,9 +25,9 @@ def canonical_mix(given: object) -> Mix:
     ValueError
         If the text is no mix; the message says what is wrong.
     """
-    if isinstance(given, Mapping):
-        return _weights(given)
-    match = re.fullmatch(r"\s*([a-z]+)\s*(?:\((.*)\))?\s*", given if isinstance(given, str) else "")
+    if isinstance(mix, Mapping):
+        return _weights(mix)
+    match = re.fullmatch(r"\s*([a-z]+)\s*(?:\((.*)\))?\s*", mix if isinstance(mix, str) else "")
     if not match:
         raise ValueError(f"must be {FORMS}")
     form, inner = match[1], match[2]
@@ -58,9 +58,9 @@ def _number(text: str) -> float:
         raise ValueError(f"{shortened(text.strip())} is no number") from None
 
 
-def _weights(given: Mapping[str, object]) -> dict[str, float]:
+def _weights(table: Mapping[str, object]) -> dict[str, float]:
     weights: dict[str, float] = {}
-    for kernel, weight in given.items():
+    for kernel, weight in table.items():
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not (math.isfinite(weight) and weight > 0):  # type: ignore[arg-type, operator]
             raise ValueError(

@@ -182,8 +182,8 @@ class Technique:
 
     def __repr__(self) -> str:
         """All that decides results; a technique without a program is silent of it."""
-        given = [(part.name, getattr(self, part.name)) for part in fields(self) if part.repr]
-        told = (f"{name}={value!r}" for name, value in given if value is not None)
+        values = [(part.name, getattr(self, part.name)) for part in fields(self) if part.repr]
+        told = (f"{name}={value!r}" for name, value in values if value is not None)
         return f"Technique({', '.join(told)})"
 
     @property

@@ -99,15 +99,15 @@ class EntryFaults:
         counted: bool,
     ) -> NDArray[np.uint8]:
         geometry, maps = cells.geometry, self.unspared.copy()
-        given = cells.offsets, cells.cell, faulty
+        faulty_cells = cells.offsets, cells.cell, faulty
         unusable = unusable_blocks(geometry.blocks, self.protection)
         sizes = geometry.entry_bits, geometry.block_bits
         if self.protection.code is None:
-            add_faults(*given, bits, blocks, maps, unusable, counted, *sizes)
+            add_faults(*faulty_cells, bits, blocks, maps, unusable, counted, *sizes)
         else:
             touched = np.zeros(geometry.entries, dtype=np.bool_)
             word_bits = self.protection.word_bits
-            add_faults_of_words(*given, words, maps, unusable, touched, word_bits, *sizes)
+            add_faults_of_words(*faulty_cells, words, maps, unusable, touched, word_bits, *sizes)
         return maps
 
     def uncovered(self) -> "UncoveredFaults":
@@ -569,11 +569,11 @@ class FaultModel:
         """
         self.check_protection(protection)
         if self.grows:
-            given = self.scenario, seed, instances, floor_volts, self.slices_per_chip
-            data = sample_tail(*given)
+            drawn_by = self.scenario, seed, instances, floor_volts, self.slices_per_chip
+            data = sample_tail(*drawn_by)
             if protection.code is None:
                 return data
-            return in_words(data, sample_tail(*given, protection.code), protection)
+            return in_words(data, sample_tail(*drawn_by, protection.code), protection)
         if not floor_volts <= self.scenario.vdd_volts:
             self.check_vdd(floor_volts)
         return sample_table(self.scenario, seed, instances, exact=self.mode == "table-exact")
@@ -637,9 +637,9 @@ def fault_model(
         )
     smooth = replace(base.in_arrays(None), geometry=geometry, **changed)  # type: ignore[arg-type]
     chosen = FaultModel(smooth.in_arrays(size), mode, spread_blocks, slices_per_chip)
-    given = changed if arrays is None else changed | {"arrays": arrays}
-    if given and not chosen.grows:
-        key, value = next(iter(given.items()))
+    arguments = changed if arrays is None else changed | {"arrays": arrays}
+    if arguments and not chosen.grows:
+        key, value = next(iter(arguments.items()))
         shown = value if isinstance(value, str) else f"{value:g}"
         raise UserError(
             f"{key} = {shown}: mode {mode} takes classes from a table and would not use it; "

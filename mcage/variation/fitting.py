@@ -339,9 +339,9 @@ class EachArray:
         faulty = levels.faulty(points, self.volts)
         rising = np.diff(faulty, axis=1, prepend=0.0, append=1.0)
         log_share = np.log(np.maximum(rising, TINY))
-        given = np.einsum("kv,nv->kn", self.new, log_share) + np.log(np.maximum(weights, TINY))
-        highest = given.max(axis=1)
-        each = highest + np.log(np.exp(given - highest[:, None]).sum(axis=1))
+        joint = np.einsum("kv,nv->kn", self.new, log_share) + np.log(np.maximum(weights, TINY))
+        highest = joint.max(axis=1)
+        each = highest + np.log(np.exp(joint - highest[:, None]).sum(axis=1))
         return float((self.times * each).sum())
 
 

@@ -166,8 +166,8 @@ class Scenario:
         for key, (met, demand) in demands.items():
             if not met:
                 value = getattr(self, key)
-                given = str(value) if key == "arrays" else repr(value)
-                raise UserError(f"scenario {self.name!r}: {key} = {given}, expected {demand}")
+                stated = str(value) if key == "arrays" else repr(value)
+                raise UserError(f"scenario {self.name!r}: {key} = {stated}, expected {demand}")
 
     def _fits_arrays(self) -> bool:
         size, geometry = self.arrays, self.geometry
@@ -233,8 +233,8 @@ def scenario(name: str) -> Scenario:
     """
     if name not in SCENARIOS:
         raise UserError(f"unknown scenario {name!r}; choose one of {', '.join(SCENARIOS)}")
-    given = constants()["grid"] | constants()["scenario"][name]
-    values = {key: entry["value"] for key, entry in given.items()}
+    entries = constants()["grid"] | constants()["scenario"][name]
+    values = {key: entry["value"] for key, entry in entries.items()}
     shares = tuple(share / 100 for share in values.pop("table_percent", ()))
     arrays = ArraySize.of(values.pop("arrays", NO_ARRAYS))
     working = tuple(values.pop("working_vdd_volts", ()))

@@ -261,8 +261,8 @@ def sample_tail(
     parts = []
     for begin in range(0, len(instances), SAMPLED_TOGETHER):
         chunk = slice(begin, begin + SAMPLED_TOGETHER)
-        given = means[chunk], keys[chunk], instances[chunk]
-        parts.append(_sample_slices(scenario, drawing, *given, floor_volts))
+        chunk_of = means[chunk], keys[chunk], instances[chunk]
+        parts.append(_sample_slices(scenario, drawing, *chunk_of, floor_volts))
     counts, cells, vmins = zip(*parts, strict=True) if parts else ((), (), ())
     return TailCells(
         offsets=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),

@@ -316,31 +316,31 @@ def can_be_calibrated(name: str) -> bool:
     return _KINDS[name.partition("-")[0]] in POINTS
 
 
-def _with_constants(name: str, given: Mapping[str, float | str]) -> NbtiModel:
+def _with_constants(name: str, constants: Mapping[str, float | str]) -> NbtiModel:
     kind = _KINDS[name.partition("-")[0]]
-    numbers = {key: value for key, value in given.items() if value != CALIBRATED}
+    numbers = {key: value for key, value in constants.items() if value != CALIBRATED}
     check_constants(name, numbers)
     shipped: Any = kind(**values(name))
     changed: Any = kind(**values(name) | numbers)
-    if given.get("amplitude") == CALIBRATED:
+    if constants.get("amplitude") == CALIBRATED:
         if not can_be_calibrated(name):
             raise UserError(
                 f"aging.constants.amplitude = {CALIBRATED!r}: NBTI model {name!r} is fitted by its "
                 "scale; give that a number"
             )
         changed = calibrated(changed, shipped)
-    _check_finite(changed, given)
+    _check_finite(changed, constants)
     return cast(NbtiModel, changed)
 
 
-def _check_finite(model: NbtiModel, given: Mapping[str, float | str]) -> None:
+def _check_finite(model: NbtiModel, constants: Mapping[str, float | str]) -> None:
     """Refuse constants that are each possible, but overflow together."""
     with np.errstate(over="ignore", invalid="ignore"):
         rate = model.stress_per_second(HARSHEST_VOLTS, HARSHEST_KELVIN, model.vt0_volts)
     if not np.isfinite(rate).all():
         raise UserError(
-            f"aging.constants = {shortened(dict(given))}: together they shift transistors by more "
-            f"than can be computed at {HARSHEST_VOLTS:g} V, {HARSHEST_KELVIN:g} K"
+            f"aging.constants = {shortened(dict(constants))}: together they shift transistors by "
+            f"more than can be computed at {HARSHEST_VOLTS:g} V, {HARSHEST_KELVIN:g} K"
         )
 
 

@@ -402,8 +402,8 @@ def _all_constants() -> Mapping[str, Mapping[str, Constant]]:
     models: dict[str, Mapping[str, Constant]] = {}
     for model, table in tomllib.loads(text).items():
         inherited = models[table.pop("like")] if "like" in table else {}
-        given = {name: Constant(**constant) for name, constant in table.items()}
-        models[model] = MappingProxyType({**inherited, **given})
+        own_constants = {name: Constant(**constant) for name, constant in table.items()}
+        models[model] = MappingProxyType({**inherited, **own_constants})
     return models
 
 

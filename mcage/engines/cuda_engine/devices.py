@@ -411,14 +411,14 @@ class CupyDevice:
         """CuPy's pool, and that of tables."""
         return self._cupy.get_default_memory_pool(), self._tables.get()
 
-    def _taken(self, take: Callable[..., Any], *given: Any) -> Any:
+    def _taken(self, take: Callable[..., Any], *arguments: Any) -> Any:
         """Take memory; if there is none, once more without what either pool holds in reserve."""
         try:
-            return take(*given)
+            return take(*arguments)
         except self._cupy.cuda.memory.OutOfMemoryError:
             for pool in self._pools:
                 pool.free_all_blocks()
-            return take(*given)
+            return take(*arguments)
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Copy of an array on the device."""

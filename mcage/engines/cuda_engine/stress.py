@@ -385,10 +385,10 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         Lives of the same slices under several techniques follow one another in a thread: what is
         there of the latest is taken again.
         """
-        given = self._tracked.instance, self._tracked.cell, self._tracked.vmin_volts
+        arrays = self._tracked.instance, self._tracked.cell, self._tracked.vmin_volts
         latest: _Latest | None = getattr(self._runner.of_thread, "cells", None)
-        if latest is None or any(a is not b for a, b in zip(latest[0], given, strict=True)):
-            latest = given, self._upload_cells()
+        if latest is None or any(a is not b for a, b in zip(latest[0], arrays, strict=True)):
+            latest = arrays, self._upload_cells()
             self._runner.of_thread.cells = latest
         return latest[1]
 
@@ -889,8 +889,8 @@ class CudaStress(stress.StressAccumulator):
 
         def work_out(items: Any, how_many: Any, blocks: int) -> None:
             arrays = tables, state, among, parts, backs_there, longest
-            given = np.int32(count), turns, items, how_many
-            runner.launch(program, "work_out", blocks, _THREADS, *arrays, *given)
+            counts = np.int32(count), turns, items, how_many
+            runner.launch(program, "work_out", blocks, _THREADS, *arrays, *counts)
 
         items = device.empty((guesses,), np.uint32)
 

@@ -346,10 +346,10 @@ def vdd_for_probability(
     if not 0.0 < probability < 0.5:
         raise UserError(f"probability = {probability:g}, expected more than 0 and less than 0.5")
     if spec.vdd_volts:
-        given = ", ".join(f"{volts:g}" for volts in spec.vdd_volts)
+        voltages = ", ".join(f"{volts:g}" for volts in spec.vdd_volts)
         raise UserError(
-            f"vdd_volts = {given}: a probability ({probability:g}) asks for the Vdd; give one of "
-            "both"
+            f"vdd_volts = {voltages}: a probability ({probability:g}) asks for the Vdd; give one "
+            "of both"
         )
     if not all(map(spec.uses_scenario_vdd, spec.environments)):
         raise UserError(f"probability = {probability:g}: {spec.fixed_voltages}")

@@ -161,15 +161,15 @@ class LifeDistribution:
         """
         drawn = self.distributions.ranks(seed, instances, self.epochs)
         columns = [drawn[name].reshape(len(instances), -1) for name in self.constants]
-        given = self.mix, seed, instances, self.kernels, self.periods
+        stream = self.mix, seed, instances, self.kernels, self.periods
         if self.turns:
-            kernels, shares = draw_mixes(*given, self.turns)
+            kernels, shares = draw_mixes(*stream, self.turns)
             mixes = self._numbers_of(kernels)
             chances = np.broadcast_to(self.mean_chances, (len(instances), len(self.mixes)))
         else:
-            mixes = draw_kernels(*given)
+            mixes = draw_kernels(*stream)
             shares = np.ones((*mixes.shape, 1))
-            chances = kernel_chances(*given[:-1])
+            chances = kernel_chances(*stream[:-1])
         ranks = np.hstack([np.empty((len(instances), 0)), *columns])
         return Lives(ranks, mixes, chances, shares)
 

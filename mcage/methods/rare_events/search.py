@@ -276,11 +276,11 @@ def _largest_shift(
     all_lives = np.arange(count)
     fault_free = fault_free_maps(count, case.fault_free.geometry)
     no_cells = TrackedCells(np.empty(0, np.int64), np.empty(0, np.int64))
-    given = (case.engine, case.fault_free.duties, no_cells, count)
+    cells = (case.engine, case.fault_free.duties, no_cells, count)
     degradation: Degradation = (
-        AdditiveDegradation(conditions.additive_shift(constants), *given)
+        AdditiveDegradation(conditions.additive_shift(constants), *cells)
         if conditions.sums_suffice
-        else StepwiseDegradation(conditions.history(constants), *given)
+        else StepwiseDegradation(conditions.history(constants), *cells)
     )
     worst = np.zeros(count)
     for epoch, span in enumerate(pairwise(conditions.epoch_edges_years)):

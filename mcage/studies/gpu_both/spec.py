@@ -88,12 +88,12 @@ class BothSpec(StudySpec):
         """Return the fields with the files of both levels read, and defaults filled in."""
         levels = {}
         for level, defaults in DEFAULTS.items():
-            given = fields.get(level, {})
-            if isinstance(given, str):
-                given = read_toml(Path(given))
-            if isinstance(given, dict):
+            section = fields.get(level, {})
+            if isinstance(section, str):
+                section = read_toml(Path(section))
+            if isinstance(section, dict):
                 spec = SweepSpec if level == "sweep" else GatingSpec
-                levels[level] = spec.plain(defaults | given)
+                levels[level] = spec.plain(defaults | section)
         return fields | levels
 
     @model_validator(mode="after")

@@ -99,10 +99,10 @@ _MOST_STEPS = 200
 
 def surroundings(temperature: Temperature, package_kelvin: float) -> Distribution:
     """Distribution of the temperature around GPUs; parameters as of `sample_surroundings`."""
-    given = temperature.ambient_kelvin
+    kelvin = temperature.ambient_kelvin
     if temperature.model == "fixed":
-        given = temperature.fixed_kelvin
-    return Distribution.of(package_kelvin if given is None else given)
+        kelvin = temperature.fixed_kelvin
+    return Distribution.of(package_kelvin if kelvin is None else kelvin)
 
 
 def sample_surroundings(

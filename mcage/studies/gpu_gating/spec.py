@@ -236,6 +236,6 @@ class GatingSpec(StudySpec):
     @property
     def report_years(self) -> tuple[float, ...]:
         """Ages at which results are reported; the last of them is the horizon."""
-        horizon, given = self.life.horizon_years, self.life.report_years
-        ages = given or tuple(horizon * step / 10 for step in range(1, 11))
+        horizon, stated = self.life.horizon_years, self.life.report_years
+        ages = stated or tuple(horizon * step / 10 for step in range(1, 11))
         return ages if ages[-1] == horizon else (*ages, horizon)

@@ -138,10 +138,10 @@ class TimeModel:
 
     @staticmethod
     def _miss(kernel: KernelTiming, sms: int) -> NDArray[np.float64]:
-        given = kernel.miss
-        if isinstance(given, Sequence) and len(given) != sms:
-            raise UserError(f"miss gives {len(given)} rates, but the GPU has {sms} SMs")
-        return np.broadcast_to(np.asarray(given, dtype=np.float64), (sms,))
+        rates = kernel.miss
+        if isinstance(rates, Sequence) and len(rates) != sms:
+            raise UserError(f"miss gives {len(rates)} rates, but the GPU has {sms} SMs")
+        return np.broadcast_to(np.asarray(rates, dtype=np.float64), (sms,))
 
 
 # Which kernels each interval runs.
@@ -311,9 +311,9 @@ def _recorded(launches: Launches, names: Sequence[str]) -> RepeatedShares:
 
 
 def _refuse_unknown(
-    where: str, given: Mapping[str, object] | list[str], names: Sequence[str]
+    where: str, keys: Mapping[str, object] | list[str], names: Sequence[str]
 ) -> None:
-    for name in given:
+    for name in keys:
         if name not in names:
             raise UserError(
                 f"{where}: kernel {shortened(name)} is unknown; there are "

@@ -20,11 +20,11 @@ def _or_word(lowest: float, highest: float, unit: str, *words: str) -> BeforeVal
     """Make a validator of a number, a distribution, or certain words."""
     judge: Any = distribution_within(lowest, highest, unit).func
 
-    def canonical(given: Any) -> float | str:
-        if isinstance(given, str) and given in words:
-            return given
+    def canonical(value: Any) -> float | str:
+        if isinstance(value, str) and value in words:
+            return value
         try:
-            number: float | str = judge(given)
+            number: float | str = judge(value)
         except ValueError as error:
             raise ValueError(f"{error}; or the word {' or '.join(words)}") from error
         return number

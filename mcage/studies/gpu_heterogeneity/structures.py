@@ -184,7 +184,7 @@ class Benchmark:
 @cache
 def benchmarks() -> dict[str, Benchmark]:
     """Return the ten benchmarks by name, in the order of Table 4."""
-    return {name: Benchmark(name=name, **given) for name, given in _file()["benchmarks"].items()}
+    return {name: Benchmark(name=name, **fields) for name, fields in _file()["benchmarks"].items()}
 
 
 def printed_means() -> dict[str, float]:
@@ -499,8 +499,8 @@ class HeterogeneousGpu:
     ) -> NDArray[np.float64]:
         """Delay of a kind of transistor at the base duty of a structure, as `delays` says."""
         finfet, conditions = self.kinds.finfet, self.conditions
-        given = np.asarray(baseline_delay, np.float64)
+        printed = np.asarray(baseline_delay, np.float64)
         new = Conditions(YEARS, conditions.temperature_kelvin)
         at_base = new.dvth_volts(finfet, base_duty)
-        factor = np.where(np.isnan(given), 1.0, new.shift_at(finfet, given) / at_base)
+        factor = np.where(np.isnan(printed), 1.0, new.shift_at(finfet, printed) / at_base)
         return conditions.delay_of(kind, factor * conditions.dvth_volts(kind, base_duty))

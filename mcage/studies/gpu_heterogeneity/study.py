@@ -74,10 +74,10 @@ def draw(
     numbers = dict(zip(PLACES, uniform.T, strict=True))
     chosen = (numbers["benchmark"] * len(benchmarks)).astype(np.int64)
 
-    def of(place: str, given: float | str | None) -> Floats:
-        if given in (None, MODEL, PRINTED, BENCHMARK):
+    def of(place: str, value: float | str | None) -> Floats:
+        if value in (None, MODEL, PRINTED, BENCHMARK):
             return np.full(len(instances), np.nan)
-        distribution = Distribution.of(given)
+        distribution = Distribution.of(value)
         if distribution.is_constant:
             return np.full(len(instances), distribution.numbers[0])
         return np.array([distribution.at(number) for number in numbers[place].tolist()])
@@ -98,9 +98,9 @@ def draw(
     return drawn
 
 
-def _either(given: str, word: str, uniform: Floats) -> Floats:
+def _either(choice: str, word: str, uniform: Floats) -> Floats:
     """1 for each instance that has the state that a word names, otherwise 0."""
-    has = uniform < 0.5 if given == "either" else np.full(len(uniform), given == word)
+    has = uniform < 0.5 if choice == "either" else np.full(len(uniform), choice == word)
     return has.astype(np.float64)
 
 

@@ -115,8 +115,8 @@ def upsets_of(
     if len(sizes) == 1:
         bits = [where.needed_bit(draws.random(4)) for draws in streams]
         columns = [row.column(*divmod(bit.cell, row.data_bits)) for bit in bits]
-        given = zip(bits, columns, strict=True)
-        return [Upset(bit, (column, column + 1), bit.cell, 1) for bit, column in given]
+        pairs = zip(bits, columns, strict=True)
+        return [Upset(bit, (column, column + 1), bit.cell, 1) for bit, column in pairs]
     cells = np.arange(1, len(sizes) + 1) * np.array(sizes)
     cumulated = np.cumsum(cells / cells.sum())
     return [_drawn(draws, where, protection, row, cumulated) for draws in streams]

@@ -253,10 +253,10 @@ class InjectSpec(SweepSpec):
         if not isinstance(program, Mapping) or not isinstance(workload, Mapping):
             return fields
         source = program.get("source")
-        given = workload.get("kernels")
-        if given and list(given) != [source]:
+        kernels = workload.get("kernels")
+        if kernels and list(kernels) != [source]:
             raise ValueError(
-                f"workload.kernels = {shortened(given)}: slices run the kernel of program.source "
+                f"workload.kernels = {shortened(kernels)}: slices run the kernel of program.source "
                 "all their lives; leave it out"
             )
         if not isinstance(source, str) or not source:

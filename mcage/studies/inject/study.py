@@ -217,12 +217,12 @@ class InjectStudy(StudyOfSpec):
 
     def _drawn_fit(self, case: PlannedCase) -> float:
         """Rate of the upsets that the flips of a case are drawn from, in FIT of a slice."""
-        given, upset = self.spec.faults.fit_per_mbit, self.spec.inject.upset
+        of_spec, upset = self.spec.faults.fit_per_mbit, self.spec.inject.upset
         node = NODE if upset == SINGLE else upset
         changed = {}
-        if given is not None:  # at 1 V, whatever the voltage of the node's own rate
+        if of_spec is not None:  # at 1 V, whatever the voltage of the node's own rate
             as_given = upsets(node, 1.0, fit_per_mbit=1.0).fit_per_mbit
-            changed["fit_per_mbit"] = given / as_given
+            changed["fit_per_mbit"] = of_spec / as_given
         fit_per_mbit = sum(
             point.time_fraction * upsets(node, point.vdd_volts, **changed).fit_per_mbit
             for point in case.conditions.environment.points
@@ -274,8 +274,8 @@ class InjectStudy(StudyOfSpec):
     # Flips.
 
     def _upsets(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Upset]:
-        given = self._placement(case), case.conditions.protection, self._sizes
-        return upsets_of(self.spec.seed, instances, *given)
+        drawn_by = self._placement(case), case.conditions.protection, self._sizes
+        return upsets_of(self.spec.seed, instances, *drawn_by)
 
     def _flips(
         self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
@@ -338,8 +338,8 @@ class InjectStudy(StudyOfSpec):
     ) -> dict[str, NDArray[Any]]:
         where = self._placement(case)
         slices = self._of_case(case, instances)
-        given = where, self._rules(case)
-        ran = ran_with(self._reported(where, slices, instances, results), *given)
+        judged_by = where, self._rules(case)
+        ran = ran_with(self._reported(where, slices, instances, results), *judged_by)
         for place, of_run in ran.items():
             results.put(self.kernel, [place], of_run)
         looks_of = [of.looks(where) for of in slices]
@@ -350,7 +350,7 @@ class InjectStudy(StudyOfSpec):
         }
         fates = {
             place: results.fate_of(self.kernel, of_run)[0]
-            for place, of_run in ran_with(looks, *given).items()
+            for place, of_run in ran_with(looks, *judged_by).items()
         }
         numbers = [
             numbers_of(

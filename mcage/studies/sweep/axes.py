@@ -16,18 +16,18 @@ def _voltages(planned: Any) -> str:
 
 
 def _temperature(spec: Mapping[str, Any], environment: str) -> float:
-    given = spec.get("life", {}).get("temperature_kelvin", TEMPERATURE_KELVIN)
+    temperature = spec.get("life", {}).get("temperature_kelvin", TEMPERATURE_KELVIN)
     points = spec.get("operating_points", {}).get(environment, [{}])
     hotter = max(float(point.get("temperature_offset_kelvin", 0.0)) for point in points)
-    return float(Distribution.of(given).at(0.5)) + hotter
+    return float(Distribution.of(temperature).at(0.5)) + hotter
 
 
 def _geometry(spec: Mapping[str, Any], environment: str) -> str:
-    given = spec.get("registers", {}).get("geometry")
-    if not isinstance(given, Mapping):
+    geometry = spec.get("registers", {}).get("geometry")
+    if not isinstance(geometry, Mapping):
         return "of the traces"
-    changed = [f"{key}={value}" for key, value in given.items() if key != "preset"]
-    return " ".join([str(given.get("preset", "of the traces")), *changed])
+    changed = [f"{key}={value}" for key, value in geometry.items() if key != "preset"]
+    return " ".join([str(geometry.get("preset", "of the traces")), *changed])
 
 
 def _kernels(spec: Mapping[str, Any], environment: str) -> str:

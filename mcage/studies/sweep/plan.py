@@ -76,12 +76,12 @@ def kernels_of(spec: SweepSpec) -> tuple[str, ...]:
     UserError
         The suite has no kernel for the slice.
     """
-    given, wanted = spec.registers.geometry, GCN
+    choice, wanted = spec.registers.geometry, GCN
     if spec.workload.kernels:
         return spec.workload.kernels
-    if given is not None:
+    if choice is not None:
         with suppress(UserError):  # refused with its reason where the traces are looked at
-            wanted = given.of(GCN)
+            wanted = choice.of(GCN)
     return kernels_of_suite(spec.workload.suite, wanted.entries, wanted.components)
 
 
@@ -126,12 +126,12 @@ def workloads_of(spec: SweepSpec, instances: NDArray[np.int64]) -> Workloads:
         Their ids.
     """
     workload, kernels = spec.workload, kernels_of(spec)
-    given = workload.mix, spec.seed, instances, kernels, workload.periods
+    stream = workload.mix, spec.seed, instances, kernels, workload.periods
     if workload.schedule == "sequential":
-        single = draw_kernels(*given)
+        single = draw_kernels(*stream)
         periods = tuple(Turns.single(np.ascontiguousarray(kernel)) for kernel in single.T)
     else:
-        kernel, share = draw_mixes(*given, workload.mix_size)
+        kernel, share = draw_mixes(*stream, workload.mix_size)
         pairs = zip(np.moveaxis(kernel, 1, 0), np.moveaxis(share, 1, 0), strict=True)
         periods = tuple(Turns(*map(np.ascontiguousarray, pair)) for pair in pairs)
     return Workloads(periods, spec.period_of_epoch)
@@ -175,7 +175,7 @@ def traces_of(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
         A kernel has no trace, or the traces are not of slices of the same geometry.
     """
     workload = spec.workload
-    changed = partial(_as_replayed, workload=workload, given=spec.registers.geometry)
+    changed = partial(_as_replayed, workload=workload, choice=spec.registers.geometry)
     how = f"{workload.release} {workload.generations} {spec.registers.geometry!r}"
     traces = tuple(recorded_trace(name, changed, how) for name in kernels_of(spec))
     _check_geometry(traces, spec.registers.selector_offsets)
@@ -196,8 +196,8 @@ def _programs(spec: SweepSpec, traces: Sequence[RecordedTrace]) -> dict[str, str
     return {f"{PROGRAM}{name}": trace.recorded for name, trace in named}
 
 
-def _as_replayed(trace: Trace, workload: Workload, given: Geometry | None) -> Trace:
-    trace = on_slice(trace, given.of(trace.geometry)) if given else trace
+def _as_replayed(trace: Trace, workload: Workload, choice: Geometry | None) -> Trace:
+    trace = on_slice(trace, choice.of(trace.geometry)) if choice else trace
     # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
     trace = released(trace, workload.release)
     return first_generations(trace, workload.generations) if workload.generations else trace
@@ -265,12 +265,12 @@ class PlannedCase:
         rows : int64[I], optional
             Row of each in the joint draws of constants, if there are any.
         """
-        given = floor_volts, self.conditions.protection
+        judged_by = floor_volts, self.conditions.protection
         if not self.faults_of_rows or rows is None or not len(rows):
-            return self.faults.sample(seed, instances, *given)
+            return self.faults.sample(seed, instances, *judged_by)
         together = [np.flatnonzero(rows == row) for row in np.unique(rows)]
         tails = [
-            self.faults_of_rows[rows[places[0]]].sample(seed, instances[places], *given)
+            self.faults_of_rows[rows[places[0]]].sample(seed, instances[places], *judged_by)
             for places in together
         ]
         return TailCells.interleaved(tails, together)
@@ -365,14 +365,14 @@ def _planned(
 
 
 def _fault_model(
-    spec: SweepSpec, name: str, geometry: SliceGeometry, given: dict[str, float] | None = None
+    spec: SweepSpec, name: str, geometry: SliceGeometry, changed: dict[str, float] | None = None
 ) -> FaultModel:
     """Fault model of a scenario of a spec, and of keys of [faults] that are given in their place.
 
     These keys bear the names of the parameters, and hold as they are for any cell.
     """
     of_cells = on_cell(scenario(name), spec.faults.cell, spec.aging.vmin_model)
-    fields = spec.faults.model_dump(exclude={"cell", "fit_per_mbit"}) | (given or {})
+    fields = spec.faults.model_dump(exclude={"cell", "fit_per_mbit"}) | (changed or {})
     return fault_model(of_cells, geometry=geometry, **fields)
 
 
@@ -413,9 +413,9 @@ def _faults_of_rows(
         return ()
     models: list[FaultModel] = []
     for row in range(draws.rows):
-        given = {name: draws.columns[OF_FAULTS + name][row] for name in names}
+        changed = {name: draws.columns[OF_FAULTS + name][row] for name in names}
         try:
-            models.append(_fault_model(spec, scenario_name, geometry, given))
+            models.append(_fault_model(spec, scenario_name, geometry, changed))
         except UserError as error:
             raise UserError(f"{draws.place(row)}: {error}") from error
     return tuple(models)
@@ -464,11 +464,11 @@ def _check_threshold(spec: SweepSpec, points: Environment, highest_vt0_volts: fl
             f"must exceed the threshold voltage, {highest_vt0_volts:g} V"
         )
     drawn = {} if spec.draws is None else dict.fromkeys(spec.draws.columns, "drawn")
-    given = {
+    sources = {
         "aging.vt0_volts": spec.aging.vt0_volts,
         "aging.constants.vt0_volts": (spec.aging.constants or {}).get("vt0_volts"),
     } | drawn
-    for key, vt0 in given.items():
+    for key, vt0 in sources.items():
         if vt0 is not None and key.endswith("vt0_volts"):
             raise UserError(
                 f"{key} = {vt0!r}: {highest_vt0_volts:g} V must stay below the highest Vdd of "
@@ -768,9 +768,9 @@ class SweepPlan:
         life, registers = self.spec.life, self.spec.registers
         idle = (life.idle, str(life.activity)) if self.traces_with_idle else ()
         sizes = self.spec.delta_limit, registers.selector_offsets, self._room
-        given = (idle, *sizes, self.engine.name)
+        sizes_and_engine = (idle, *sizes, self.engine.name)
         traces = [trace.digest() for trace in self.traces]
-        return f"{given} {traces} {code_digest()} {np.__version__} {get_host_cpu_name()}"
+        return f"{sizes_and_engine} {traces} {code_digest()} {np.__version__} {get_host_cpu_name()}"
 
     def _prepared(
         self,
@@ -779,8 +779,8 @@ class SweepPlan:
         code: Code | None = None,
     ) -> tuple[PreparedReplay, ...]:
         limit, offsets = self.spec.delta_limit, self.spec.registers.selector_offsets
-        given = technique, limit, offsets, self._room, code
-        return tuple(prepare(trace, *given) for trace in traces)
+        settings = technique, limit, offsets, self._room, code
+        return tuple(prepare(trace, *settings) for trace in traces)
 
     @cached_property
     def _check_duties(self) -> dict[tuple[str, Code], FaultFreeDuties]:
@@ -791,8 +791,8 @@ class SweepPlan:
             if (code := case.conditions.protection.code) is not None
         }
 
-        def replayed(given: tuple[Technique, Code]) -> FaultFreeDuties:
-            technique, code = given
+        def replayed(prepared_with: tuple[Technique, Code]) -> FaultFreeDuties:
+            technique, code = prepared_with
             replays = self._prepared(technique, self.traces_with_idle or self.traces, code)
             key = f"check cells {code.name} {technique!r} {self._kept_by}"
             return duties_without_faults(self.engine, replays, key)
@@ -995,8 +995,8 @@ def _draws(spec: SweepSpec, nbti: NbtiModel) -> ConstantDraws | None:
 
 
 def _model_of_row(spec: SweepSpec, draws: Draws, row: int) -> NbtiModel:
-    given = {name: draws.columns[OF_MODEL + name][row] for name in draws.of_model}
+    drawn = {name: draws.columns[OF_MODEL + name][row] for name in draws.of_model}
     try:
-        return nbti_model(spec.aging.model, {**(spec.aging.constants or {}), **given})
+        return nbti_model(spec.aging.model, {**(spec.aging.constants or {}), **drawn})
     except UserError as error:
         raise UserError(f"{draws.place(row)}: {error}") from error

@@ -96,17 +96,17 @@ class VminSpec(SweepSpec):
 
     @field_validator("vdd_volts")
     @classmethod
-    def _looked_for(cls, given: tuple[float, ...]) -> tuple[float, ...]:
-        if given:
+    def _looked_for(cls, vdd: tuple[float, ...]) -> tuple[float, ...]:
+        if vdd:
             raise ValueError("the low Vdd of each slice is what is looked for; leave it out")
-        return given
+        return vdd
 
     @model_validator(mode="after")
     def _within_the_horizon(self) -> Self:
-        given, horizon = self.vmin, self.life.horizon_years
-        for name, last in (("ages_years", given.ages_years[-1]), ("years", given.target_years)):
+        section, horizon = self.vmin, self.life.horizon_years
+        for name, last in (("ages_years", section.ages_years[-1]), ("years", section.target_years)):
             if last > horizon:
-                value = getattr(given, name)
+                value = getattr(section, name)
                 raise ValueError(
                     f"vmin.{name} = {list(value) if isinstance(value, tuple) else value!r} must "
                     f"lie within life.horizon_years = {horizon:g}"

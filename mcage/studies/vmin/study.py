@@ -289,8 +289,8 @@ class VminStudy(StudyOfSpec):
 
     def _lowest_volts(self, case: PlannedCase) -> float:
         """Lowest Vdd that is tried in a case."""
-        if (given := self.spec.vmin.lowest_volts) is not None:
-            return given
+        if (stated := self.spec.vmin.lowest_volts) is not None:
+            return stated
         volts = case.case.scenario_vdd_volts
         if case.conditions.protection.code is not None:
             drawn = max(lowest_floor(of.scenario) for of in case.faults_of_rows or (case.faults,))

@@ -272,9 +272,9 @@ class Emulation:
         return segment
 
     def _taken(self) -> str:
-        given = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
+        visible = [a for a in self.kernel.arguments if not a.kind.startswith("hidden_")]
         return shown(
-            ", ".join(f"{a.name} ({described(a)})" for a in given) or "none", _LONGEST_LIST
+            ", ".join(f"{a.name} ({described(a)})" for a in visible) or "none", _LONGEST_LIST
         )
 
     def _bytes_of(self, argument: Argument, value: Any) -> bytes:

@@ -235,11 +235,11 @@ class _Modules:
         self.checks = self.inputs if program.check is None else PythonFile(Path(program.check))
 
     def arguments(self, random: np.random.Generator) -> dict[str, Any]:
-        given = self.program.arguments
-        if isinstance(given, str):
-            return arguments_from_text(given, random)
-        if isinstance(given, Mapping):
-            return dict(given)
+        stated = self.program.arguments
+        if isinstance(stated, str):
+            return arguments_from_text(stated, random)
+        if isinstance(stated, Mapping):
+            return dict(stated)
         if self.inputs is None:
             raise UserError("--args is missing: NAME=VALUE ..., or a Python file")
         if self.inputs.value("arguments") is None:
@@ -404,16 +404,16 @@ def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
     if numbers is None:
         return None
     try:
-        given = [index(number) for number in numbers[:4]]
+        sizes = [index(number) for number in numbers[:4]]
     except KeyboardInterrupt:
         raise
     except BaseException:  # of a type of the user
-        given = []
-    if not 1 <= len(given) <= 3 or not 1 <= min(given) <= max(given) < 1 << 32:
+        sizes = []
+    if not 1 <= len(sizes) <= 3 or not 1 <= min(sizes) <= max(sizes) < 1 << 32:
         raise UserError(
             f"{place} {shortened(numbers)}: must be one to three integers, 1 or more each"
         )
-    x, y, z = (*given, 1, 1)[:3]
+    x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 
 
